@@ -1,0 +1,81 @@
+"""The command line: `python -m per_tutorial COMMAND`; `--help` says it all."""
+
+import argparse
+import dataclasses
+import sys
+import types
+import typing
+
+from per_tutorial.config import DQNConfig
+
+
+def add_settings(parser):
+    """One option for each field of `DQNConfig`."""
+    kinds = typing.get_type_hints(DQNConfig)
+    for field in dataclasses.fields(DQNConfig):
+        option = f"--{field.name.replace('_', '-')}"
+        text = f"{field.metadata['help'].replace('%', '%%')} (default: {_shown(field.default)})"
+        kind = kinds[field.name]
+        if kind is bool:
+            parser.add_argument(
+                option, action=argparse.BooleanOptionalAction, default=field.default, help=text
+            )
+        elif kind == tuple[int, ...]:
+            parser.add_argument(option, type=int, nargs="*", default=field.default, help=text)
+        else:
+            parser.add_argument(option, type=_plain(kind), default=field.default, help=text)
+
+
+def _plain(kind):
+    """`int | None` → int: the type that a text is turned into."""
+    if isinstance(kind, types.UnionType):
+        return next(one for one in typing.get_args(kind) if one is not types.NoneType)
+    return kind
+
+
+def _shown(default):
+    return " ".join(map(str, default)) if isinstance(default, tuple) else default
+
+
+def command_train(arguments):
+    from per_tutorial.training import evaluate, train
+    from per_tutorial.watchers import ProgressBar, TensorBoard
+
+    settings = {field.name: getattr(arguments, field.name) for field in dataclasses.fields(DQNConfig)}
+    settings["hidden"] = tuple(settings["hidden"])
+    config = DQNConfig(**settings)
+    watchers = [] if arguments.quiet else [ProgressBar(config.sampler)]
+    if arguments.tensorboard:
+        watchers.append(TensorBoard(arguments.tensorboard))
+    seeds = range(arguments.first_seed, arguments.first_seed + arguments.runs)
+    history = train(config, seeds, watchers=watchers)
+    if arguments.out:
+        history.save(arguments.out)
+    for seed, returns in zip(history.seeds, evaluate(history.agent), strict=True):
+        print(f"seed {seed}: greedy return {returns.mean():.1f} over {len(returns)} episodes")
+
+
+def main(arguments=None):
+    parser = argparse.ArgumentParser(prog="python -m per_tutorial", description=__doc__)
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+
+    trainer = commands.add_parser(
+        "train", help="train a stack of runs and evaluate the greedy policies"
+    )
+    trainer.set_defaults(command=command_train)
+    trainer.add_argument("--runs", type=int, default=10, help="runs side by side (default: 10)")
+    trainer.add_argument("--first-seed", type=int, default=0, help="seed of the first (default: 0)")
+    trainer.add_argument("--out", metavar="FILE", help="write the history, a tidy CSV file")
+    trainer.add_argument("--tensorboard", metavar="FOLDER", help="write TensorBoard scalars")
+    trainer.add_argument("--quiet", action="store_true", help="no progress bar")
+    add_settings(trainer.add_argument_group("settings of the runs"))
+
+    chosen = parser.parse_args(arguments)
+    try:
+        chosen.command(chosen)
+    except (ValueError, TypeError, OSError) as error:
+        sys.exit(f"{parser.prog}: {error}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,92 @@
+"""Environments for a stack of runs, and the one place that knows about autoreset.
+
+After an episode's end a vector environment resets by itself, in one of two ways (Gymnasium's
+`AutoresetMode`). SAME_STEP: the step that ends the episode already returns the first observation of
+the next one, and the true last observation is in `info["final_obs"]`. NEXT_STEP: the following step
+ignores its action and returns the reset observation, a step that no transition must be made of.
+"""
+
+import difflib
+from typing import NamedTuple
+
+import gymnasium as gym
+import numpy as np
+from gymnasium.vector import AutoresetMode
+
+
+class Step(NamedTuple):
+    """What happened in one step, a row per environment."""
+
+    next_observation: np.ndarray  # the true one, also where the episode ended
+    reward: np.ndarray
+    terminated: np.ndarray  # the value of what follows is zero
+    truncated: np.ndarray  # stopped by a time limit: what follows still has its value
+    valid: np.ndarray  # False where the step only reset the environment
+
+
+class Environments:
+    """A Gymnasium vector environment whose steps are transitions.
+
+    Args:
+        vector_env: any vector environment with NEXT_STEP or SAME_STEP autoreset.
+        seeds: one int per environment, or one int for an environment that shares its generator.
+
+    Attributes:
+        observation: what the agents see now, (environments, *shape).
+    """
+
+    def __init__(self, vector_env, seeds):
+        self.vector_env = vector_env
+        self.autoreset = vector_env.metadata["autoreset_mode"]
+        if self.autoreset not in (AutoresetMode.SAME_STEP, AutoresetMode.NEXT_STEP):
+            raise ValueError(f"vector_env: must reset by itself, got {self.autoreset}")
+        self.observation_shape = vector_env.single_observation_space.shape
+        self.actions = int(vector_env.single_action_space.n)
+        self.observation, _ = vector_env.reset(seed=seeds)
+        self._resets_now = np.zeros(vector_env.num_envs, dtype=bool)
+
+    def step(self, actions):
+        """Act in every environment; returns a `Step` and moves on to `observation`."""
+        observation, reward, terminated, truncated, info = self.vector_env.step(actions)
+        done = terminated | truncated
+        valid = ~self._resets_now
+        next_observation = observation
+        if self.autoreset == AutoresetMode.NEXT_STEP:
+            self._resets_now = done
+        elif done.any():
+            next_observation = observation.copy()
+            for row in np.flatnonzero(done):
+                next_observation[row] = info["final_obs"][row]
+        self.observation = observation
+        return Step(next_observation, reward, terminated, truncated, valid)
+
+    def close(self):
+        self.vector_env.close()
+
+
+def make_environments(env_id, seeds, *, max_episode_steps=None, vectorization="sync"):
+    """One environment per seed.
+
+    Raises:
+        ValueError: there is no such environment, or its actions are not discrete.
+    """
+    options = {} if max_episode_steps is None else {"max_episode_steps": max_episode_steps}
+    reset_seeds = list(seeds)
+    if vectorization == "sync":
+        # Every environment owns its generator, so a run depends on no seed but its own.
+        options["vector_kwargs"] = {"autoreset_mode": AutoresetMode.SAME_STEP}
+        options["disable_env_checker"] = True
+    else:
+        reset_seeds = int(np.random.SeedSequence(reset_seeds).generate_state(1)[0])
+    try:
+        vector_env = gym.make_vec(env_id, len(seeds), vectorization_mode=vectorization, **options)
+    except gym.error.UnregisteredEnv:
+        close = difflib.get_close_matches(env_id, gym.registry, n=3)
+        hint = f", did you mean {' or '.join(map(repr, close))}?" if close else ""
+        raise ValueError(f"env: no environment {env_id!r}{hint}") from None
+    if not isinstance(vector_env.single_action_space, gym.spaces.Discrete):
+        raise ValueError(
+            f"env: the actions must be discrete, those of {env_id!r} are "
+            f"{vector_env.single_action_space}"
+        )
+    return Environments(vector_env, reset_seeds)

@@ -1,0 +1,187 @@
+"""What happened during training: one record of a stack of runs, written to and read from a file."""
+
+import csv
+import dataclasses
+import io
+import json
+import os
+from pathlib import Path
+
+import numpy as np
+
+from per_tutorial.config import DQNConfig
+from per_tutorial.files import atomic_write
+
+LOG_POINTS = 200
+
+
+class History:
+    """Episodes and measurements of every run of a `train` call.
+
+    Args:
+        config: the `DQNConfig` of the runs.
+        seeds: one int per run.
+
+    Attributes:
+        step: environment steps done so far by each run.
+        episodes: list of (run, step at its end, return, length in steps).
+        log_steps: steps at which measurements were written, about 200 over a training.
+        measures: name → list of (runs,) arrays, one for each log step (NaN where there is nothing
+            to measure yet): `epsilon`, `beta`, `loss` (mean since the last log step), and, of the
+            last minibatch, the means of `td_error` (|δ|), `q_value`, `weight`, `age` (steps since
+            the transition was stored) and `effective_sample_size` ((Σw)² / Σw², as a share of the
+            batch), with what the sampler tells of its priorities.
+        agent: the trained `DQNLearner` (None when read from a file).
+    """
+
+    def __init__(self, config, seeds):
+        self.config = config
+        self.seeds = list(seeds)
+        self.step = 0
+        self.episodes = []
+        self.log_steps = []
+        self.measures = {}
+        self.agent = None
+        self._return = np.zeros(len(self.seeds))
+        self._length = np.zeros(len(self.seeds), dtype=np.int64)
+        self._losses = []
+        self._log_every = max(1, config.steps // LOG_POINTS)
+
+    def record_step(self, step):
+        """Count one environment step, a `Step`; note the episodes that it ended."""
+        self.step += 1
+        self._return += step.reward
+        self._length += step.valid
+        for run in np.flatnonzero(step.terminated | step.truncated):
+            episode = (int(run), self.step, float(self._return[run]), int(self._length[run]))
+            self.episodes.append(episode)
+            self._return[run] = self._length[run] = 0
+
+    def record_update(self, update):
+        """Note the losses of an `Update`."""
+        self._losses.append(update.losses)
+
+    @property
+    def log_is_due(self):
+        return self.step % self._log_every == 0 or self.step == self.config.steps
+
+    def log(self, replay, batch=None, update=None):
+        """Write a row of measurements; ``batch`` and ``update`` are the last ones, if any."""
+        runs = len(self.seeds)
+        nothing = np.full(runs, np.nan)
+        row = {
+            "epsilon": np.full(runs, self.config.epsilon(self.step - 1)),
+            "beta": np.full(runs, self.config.beta(self.step - 1)),
+            "loss": np.mean(self._losses, axis=0) if self._losses else nothing,
+            "td_error": nothing if update is None else np.abs(update.td_errors).mean(axis=1),
+            "q_value": nothing if update is None else update.q_values.mean(axis=1),
+            **_batch_statistics(replay, batch, nothing),
+            **replay.sampler.statistics(replay.storage.sizes),
+        }
+        self._losses = []
+        self.log_steps.append(self.step)
+        for name, values in row.items():
+            self.measures.setdefault(name, []).append(np.asarray(values, dtype=np.float64))
+
+    def measure(self, name):
+        """One measurement over time, (log steps, runs)."""
+        return np.array(self.measures[name])
+
+    def returns(self, run):
+        """The steps at which episodes of a run ended, and their returns, in order."""
+        mine = [(step, value) for one, step, value, _ in self.episodes if one == run]
+        return np.array([s for s, _ in mine], dtype=np.int64), np.array([v for _, v in mine])
+
+    def learning_curve(self, grid, window=20):
+        """Mean return of the last ``window`` finished episodes, (len(grid), runs).
+
+        Args:
+            grid: environment steps. NaN where a run has finished no episode yet.
+        """
+        curve = np.full((len(grid), len(self.seeds)), np.nan)
+        for run in range(len(self.seeds)):
+            steps, values = self.returns(run)
+            for row, done in enumerate(np.searchsorted(steps, grid, side="right")):
+                if done:
+                    curve[row, run] = values[max(0, done - window) : done].mean()
+        return curve
+
+    def save(self, path):
+        """Write a tidy CSV file, one value a line: seed, step, measure, value.
+
+        The first line, a comment, holds the settings; `pandas.read_csv(path, comment="#")` reads
+        the rest. Atomic.
+        """
+        rows = list(self._rows())
+        heading = {
+            "config": dataclasses.asdict(self.config),
+            "seeds": self.seeds,
+            "step": self.step,
+            "rows": len(rows),
+        }
+        text = io.StringIO()
+        text.write(f"# {json.dumps(heading)}\n")
+        table = csv.writer(text, lineterminator="\n")
+        table.writerow(("seed", "step", "measure", "value"))
+        table.writerows(rows)
+        with atomic_write(path) as file:
+            file.write(text.getvalue().encode())
+
+    def _rows(self):
+        for run, step, episode_return, length in self.episodes:
+            yield self.seeds[run], step, "episode_return", repr(episode_return)
+            yield self.seeds[run], step, "episode_length", length
+        for name, rows in self.measures.items():
+            for step, values in zip(self.log_steps, rows, strict=True):
+                for seed, value in zip(self.seeds, values.tolist(), strict=True):
+                    yield seed, step, name, repr(value)
+
+    @classmethod
+    def load(cls, path):
+        """Read what `save` wrote.
+
+        Raises:
+            FileNotFoundError: there is no such file.
+            ValueError: the file is damaged or something else.
+        """
+        if not Path(path).is_file():
+            raise FileNotFoundError(f"path: no file {os.fspath(path)!r}")
+        try:
+            lines = Path(path).read_text().splitlines()
+            heading = json.loads(lines[0].removeprefix("# "))
+            history = cls(DQNConfig(**heading["config"]), heading["seeds"])
+            history.step = heading["step"]
+            rows = list(csv.DictReader(lines[1:]))
+            if len(rows) != heading["rows"]:
+                raise ValueError(f"{len(rows)} of {heading['rows']} rows")
+            for row in rows:
+                history._read_row(**row)
+        except (ValueError, KeyError, TypeError, IndexError) as error:
+            raise ValueError(f"path: {os.fspath(path)!r} is no whole history ({error})") from error
+        return history
+
+    def _read_row(self, seed, step, measure, value):
+        run, step = self.seeds.index(int(seed)), int(step)
+        if measure == "episode_return":
+            self.episodes.append((run, step, float(value), None))
+        elif measure == "episode_length":
+            self.episodes[-1] = (*self.episodes[-1][:3], int(value))
+        else:
+            if not self.log_steps or self.log_steps[-1] < step:
+                self.log_steps.append(step)
+            rows = self.measures.setdefault(measure, [])
+            if run == 0:
+                rows.append(np.empty(len(self.seeds)))
+            rows[-1][run] = float(value)
+
+
+def _batch_statistics(replay, batch, nothing):
+    if batch is None:
+        return dict.fromkeys(("weight", "age", "effective_sample_size"), nothing)
+    weights = batch.weights
+    share = weights.sum(axis=1) ** 2 / (weights**2).sum(axis=1) / weights.shape[1]
+    return {
+        "weight": weights.mean(axis=1),
+        "age": (replay.storage.added[:, None] - batch.indices).mean(axis=1),
+        "effective_sample_size": share,
+    }

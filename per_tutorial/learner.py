@@ -1,0 +1,139 @@
+"""What is learned from a minibatch: targets and losses as pure functions, and the learner.
+
+Shapes: (runs, batch) unless a comment says otherwise.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+import torch
+
+from per_tutorial.networks import QNetwork
+
+
+def td_targets(rewards, terminated, next_q, discount, next_q_online=None):
+    """r + γ · max_a Q(s', a), and r alone where the episode terminated.
+
+    Args:
+        rewards, terminated: (runs, batch).
+        next_q: (runs, batch, actions), the target network's values of the next observations.
+        next_q_online: the online network's values of them; if given, it chooses the action that
+            the target network rates (double Q-learning).
+    """
+    chosen = (next_q if next_q_online is None else next_q_online).argmax(dim=-1, keepdim=True)
+    next_values = next_q.gather(-1, chosen).squeeze(-1)
+    assert next_values.shape == rewards.shape == terminated.shape
+    return rewards + discount * torch.where(terminated, 0.0, next_values)
+
+
+def weighted_losses(td_errors, weights, loss="huber"):
+    """The loss of each run, (runs,): mean over the batch of w_i · L(δ_i), L Huber or ½δ².
+
+    The weights must multiply each error before the mean. Shapes (batch,) and (batch, 1) would
+    broadcast to (batch, batch) without a word and cancel the correction, hence the assertion.
+    """
+    assert td_errors.shape == weights.shape, (td_errors.shape, weights.shape)
+    size = td_errors.abs()
+    elementwise = 0.5 * size**2
+    if loss == "huber":
+        elementwise = torch.where(size <= 1, elementwise, size - 0.5)
+    return (weights * elementwise).mean(dim=1)
+
+
+class Update(NamedTuple):
+    """What an update saw, before it changed the network; NumPy arrays."""
+
+    td_errors: np.ndarray  # (runs, batch), δ with its sign
+    q_values: np.ndarray  # (runs, batch), Q(s, a) of the replayed actions
+    losses: np.ndarray  # (runs,)
+
+
+class DQNLearner:
+    """Online network, target network and optimiser of a stack of runs.
+
+    Args:
+        config: a `DQNConfig`.
+        observation_shape: shape of one observation; it is flattened.
+        actions: number of actions.
+        seeds: one int per run, for the initial networks.
+    """
+
+    def __init__(self, config, observation_shape, actions, seeds):
+        self.config = config
+        self.seeds = list(seeds)
+        inputs = int(np.prod(observation_shape))
+        self.online, self.target = (
+            QNetwork(inputs, actions, config.hidden, seeds, dueling=config.dueling).to(config.device)
+            for _ in range(2)
+        )  # made from the same seeds, so equal at the start
+        self.target.requires_grad_(False)
+        # One Adam over the whole stack: it works number by number, so the runs stay apart.
+        self.optimizer = torch.optim.Adam(
+            self.online.parameters(), lr=config.learning_rate, fused=True
+        )
+        self.updates = 0
+
+    @torch.no_grad()
+    def q_values(self, observations):
+        """Q of observations (runs, n, *shape): (runs, n, actions), NumPy."""
+        return self.online(self._observations(observations)).cpu().numpy()
+
+    def policy(self, run):
+        """The greedy policy of one run, a function from an observation to an action."""
+
+        @torch.no_grad()
+        def act(observation):
+            stack = np.broadcast_to(observation, (len(self.seeds), 1, *np.shape(observation)))
+            return int(self.online(self._observations(stack))[run, 0].argmax())
+
+        return act
+
+    def update(self, batch):
+        """One gradient step of every run on its minibatch (Algorithm 1, lines 11 to 16)."""
+        rewards, terminated, actions = map(
+            self._tensor, (batch.rewards, batch.terminated, batch.actions)
+        )
+        weights = self._tensor(batch.weights).to(rewards.dtype)
+        next_observations = self._observations(batch.next_observations)
+        with torch.no_grad():
+            targets = td_targets(
+                rewards,
+                terminated,
+                self.target(next_observations),
+                self.config.discount,
+                self.online(next_observations) if self.config.double else None,
+            )
+        q_values = self.online(self._observations(batch.observations))
+        q_values = q_values.gather(-1, actions.unsqueeze(-1)).squeeze(-1)
+        td_errors = targets - q_values
+        losses = weighted_losses(td_errors, weights, self.config.loss)
+
+        self.optimizer.zero_grad()
+        losses.sum().backward()  # a sum: the gradient of one run does not depend on the others
+        if self.config.max_grad_norm is not None:
+            self._clip_gradients(self.config.max_grad_norm)
+        self.optimizer.step()
+        self.updates += 1
+        if self.updates % self.config.target_update_every == 0:
+            self._update_target(self.config.tau)
+        return Update(*(each.detach().cpu().numpy() for each in (td_errors, q_values, losses)))
+
+    @torch.no_grad()
+    def _update_target(self, tau):
+        for target, online in zip(self.target.parameters(), self.online.parameters(), strict=True):
+            target.lerp_(online, tau)
+
+    def _clip_gradients(self, largest):
+        """Scale the gradient of each run, over all its parameters, down to the norm ``largest``."""
+        gradients = [parameter.grad for parameter in self.online.parameters()]
+        norms = sum(gradient.square().sum(dim=(1, 2)) for gradient in gradients).sqrt()
+        scales = (largest / (norms + 1e-6)).clamp(max=1.0)[:, None, None]
+        for gradient in gradients:
+            gradient.mul_(scales)
+
+    def _tensor(self, array):
+        return torch.from_numpy(np.asarray(array)).to(self.config.device)
+
+    def _observations(self, observations):
+        """(runs, n, *shape) → float32 (runs, n, inputs)."""
+        return self._tensor(observations).to(torch.float32).flatten(start_dim=2)

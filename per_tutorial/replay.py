@@ -1,0 +1,261 @@
+"""Replay buffers: one storage (which experiences to keep) and one sampler (which to replay)."""
+
+import json
+import os
+import zipfile
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from per_tutorial.checks import float_array, index_array, real_number, whole_number
+from per_tutorial.files import atomic_write
+from per_tutorial.random_streams import seeds_for
+from per_tutorial.samplers import ProportionalSampler, UniformSampler
+from per_tutorial.storage import TransitionStorage
+
+
+class Batch(NamedTuple):
+    """A minibatch; every field starts with the axes (batch,), or (runs, batch)."""
+
+    observations: np.ndarray
+    actions: np.ndarray
+    rewards: np.ndarray
+    next_observations: np.ndarray
+    terminated: np.ndarray
+    weights: np.ndarray  # importance-sampling weights, all 1 under uniform replay
+    indices: np.ndarray  # which transitions: their numbers, counted from 0 as they were added
+
+
+class Replay:
+    """One storage and one sampler, for one run or for a stack of runs.
+
+    Transitions are known by their number: the first one ever added to a run has index 0. A number is
+    never used again, so the priority of a transition that was overwritten between being sampled and
+    being updated is not written to the slot's new owner; such indices are skipped.
+
+    Args:
+        storage: where transitions are kept, such as `TransitionStorage`.
+        sampler: how they are drawn, one of `per_tutorial.samplers`.
+        runs: None for one run, whose arrays have no axis for runs; R for a stack, whose arrays all
+            start with an axis of length R.
+    """
+
+    def __init__(self, storage, sampler, runs=None):
+        self.storage = storage
+        self.sampler = sampler
+        self.runs = runs
+
+    def __len__(self):
+        """Transitions stored now (in a stack: in the run that has the fewest)."""
+        return int(self.storage.sizes.min())
+
+    @property
+    def capacity(self):
+        """Transitions that each run can hold."""
+        return self.storage.capacity
+
+    def add(self, observation, action, reward, next_observation, terminated, valid=None):
+        """Store one transition (of every run), at the largest priority seen so far.
+
+        ``terminated`` says that no value follows, which a time limit does not: store False there.
+        In a stack, runs where ``valid`` (runs,) is False have nothing to store.
+
+        Raises:
+            ValueError: a field has the wrong shape, or the reward is not finite.
+            TypeError: a field has the wrong type.
+        """
+        fields = [observation, action, reward, next_observation, terminated]
+        if self.runs is None:
+            fields = [np.asarray(field)[None] for field in fields]
+        self.sampler.add(self.storage.add(*fields, valid))
+
+    def sample(self, batch_size, beta=0.4):
+        """Draw a minibatch (for every run): a `Batch`.
+
+        Args:
+            batch_size: at most the number of stored transitions; duplicates are possible.
+            beta: exponent of the importance-sampling weights, in [0, 1].
+        """
+        batch_size = whole_number("batch_size", batch_size)
+        beta = real_number("beta", beta, 0, 1)
+        sizes = self.storage.sizes
+        if batch_size > len(self):
+            raise ValueError(
+                f"batch_size: must be at most the number of stored transitions, {len(self)}, "
+                f"got {batch_size}"
+            )
+        slots, weights = self.sampler.sample(batch_size, sizes, beta)
+        rows = self.storage.gather(slots)
+        fields = [rows[name] for name in rows.dtype.names] + [weights, self.storage.ids(slots)]
+        return Batch(*(field[0] for field in fields) if self.runs is None else fields)
+
+    def update_priorities(self, indices, td_errors):
+        """Tell the sampler the raw TD errors of replayed transitions; |δ|, ε and α are applied here.
+
+        Args:
+            indices: as in `Batch.indices`; of duplicates the last one counts.
+            td_errors: the same shape, any sign, NumPy or torch.
+
+        Raises:
+            IndexError: no transition with such a number has been added.
+            ValueError: a TD error is NaN, infinite or beyond 1e100, or the shapes differ.
+            TypeError: the indices are not integers or the TD errors no numbers.
+        """
+        indices = index_array("indices", indices)
+        td_errors = float_array("td_errors", td_errors)
+        if td_errors.shape != indices.shape:
+            raise ValueError(
+                f"td_errors: must have the shape of indices {indices.shape}, got {td_errors.shape}"
+            )
+        if self.runs is None:
+            indices, td_errors = indices.reshape(1, -1), td_errors.reshape(1, -1)
+        elif indices.ndim != 2 or len(indices) != self.runs:
+            raise ValueError(f"indices: must have the shape ({self.runs}, batch), got {indices.shape}")
+        added = self.storage.added[:, None]
+        outside = (indices < 0) | (indices >= added)
+        if outside.any():
+            raise IndexError(
+                f"indices: must be in [0, {added[outside.any(axis=1)].min()}), "
+                f"got {indices[outside][0]}"
+            )
+        # The bound keeps every sum of priorities finite; NaN fails the comparison as well.
+        wrong = ~(np.abs(td_errors) <= 1e100)
+        if wrong.any():
+            raise ValueError(f"td_errors: must be finite (|δ| ≤ 1e100), got {td_errors[wrong][0]}")
+        self.sampler.update(self.storage.current_slots(indices), td_errors)
+
+    def save(self, path):
+        """Write everything to one file: transitions, priorities, generators. Atomic."""
+        arrays = {f"sampler.{name}": array for name, array in self.sampler.state.items()}
+        filled = self.storage.rows[:, : int(self.storage.sizes.max())]
+        with atomic_write(path) as file:
+            np.savez(
+                file,
+                settings=np.array(json.dumps(self._settings())),
+                added=self.storage.added,
+                rows=filled,
+                **arrays,
+            )
+
+    def load(self, path):
+        """Restore what `save` wrote; the buffer continues as if it had never stopped.
+
+        Raises:
+            FileNotFoundError: there is no such file.
+            ValueError: the file is damaged, or was saved by a buffer with other settings. The
+                buffer is as it was then.
+        """
+        saved = _read_arrays(path)
+        try:
+            settings = json.loads(str(saved.pop("settings")))
+            rows, added = saved.pop("rows"), saved.pop("added")
+        except (KeyError, ValueError):
+            raise ValueError(f"path: {os.fspath(path)!r} is not a saved replay buffer") from None
+        for name, value in self._settings().items():
+            if settings.get(name) != value:
+                raise ValueError(
+                    f"path: {os.fspath(path)!r} was saved with {name} = {settings.get(name)!r}, "
+                    f"this buffer has {value!r}"
+                )
+        self.storage.rows[:, : rows.shape[1]] = rows
+        self.storage.added[:] = added
+        for name, array in self.sampler.state.items():
+            array[:] = saved[f"sampler.{name}"]
+
+    def _settings(self):
+        rows = self.storage.rows
+        return {
+            "runs": self.runs,
+            "capacity": self.capacity,
+            "row": str(rows.dtype.descr),
+            **self.sampler.settings,
+        }
+
+
+def _read_arrays(path):
+    if not Path(path).is_file():
+        raise FileNotFoundError(f"path: no file {os.fspath(path)!r}")
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            return dict(file)  # reads every member, and zip checks each one's CRC
+    except (ValueError, EOFError, OSError, TypeError, zipfile.BadZipFile) as error:
+        raise ValueError(f"path: {os.fspath(path)!r} is damaged or incomplete ({error})") from error
+
+
+class ReplayBuffer(Replay):
+    """Uniform experience replay (Lin 1992; Mnih et al. 2015), explained in notebook 02.
+
+    Args:
+        capacity: transitions kept, an integer >= 1.
+        observation_shape: shape of one observation.
+        runs: None, or the number of runs in a stack.
+        seed: None, an int, or one int per run.
+        fields: `observation_dtype`, `action_shape`, `action_dtype` of `TransitionStorage`.
+    """
+
+    def __init__(self, capacity, observation_shape, *, runs=None, seed=None, **fields):
+        storage = TransitionStorage(capacity, observation_shape, _count(runs), **fields)
+        sampler = UniformSampler(capacity, seeds_for(seed, storage.runs))
+        super().__init__(storage, sampler, runs)
+
+
+class PrioritizedReplayBuffer(Replay):
+    """Proportional prioritised replay (Schaul et al. 2016, sections 3.2 to 3.4; notebook 03).
+
+    Args:
+        capacity: transitions kept, an integer >= 1.
+        observation_shape: shape of one observation.
+        alpha, priority_epsilon, normalize: see `ProportionalSampler`.
+        runs: None, or the number of runs in a stack.
+        seed: None, an int, or one int per run.
+        fields: `observation_dtype`, `action_shape`, `action_dtype` of `TransitionStorage`.
+    """
+
+    def __init__(
+        self,
+        capacity,
+        observation_shape,
+        *,
+        alpha=0.6,
+        priority_epsilon=1e-6,
+        normalize="batch",
+        runs=None,
+        seed=None,
+        **fields,
+    ):
+        storage = TransitionStorage(capacity, observation_shape, _count(runs), **fields)
+        sampler = ProportionalSampler(
+            capacity,
+            seeds_for(seed, storage.runs),
+            alpha=alpha,
+            priority_epsilon=priority_epsilon,
+            normalize=normalize,
+        )
+        super().__init__(storage, sampler, runs)
+
+    @property
+    def probabilities(self):
+        """P(i) of every stored transition, oldest slot first: (capacity,) or (runs, capacity)."""
+        slots = np.broadcast_to(np.arange(self.capacity), (self.storage.runs, self.capacity))
+        probabilities = self.sampler.probabilities(slots)
+        return probabilities[0] if self.runs is None else probabilities
+
+
+def make_replay(config, observation_shape, seeds):
+    """The replay buffer that a `DQNConfig` asks for, for one run per seed."""
+    options = {"runs": len(seeds), "seed": seeds}
+    if config.sampler == "uniform":
+        return ReplayBuffer(config.capacity, observation_shape, **options)
+    return PrioritizedReplayBuffer(
+        config.capacity,
+        observation_shape,
+        alpha=config.alpha,
+        priority_epsilon=config.priority_epsilon,
+        normalize=config.normalize,
+        **options,
+    )
+
+
+def _count(runs):
+    return 1 if runs is None else runs

@@ -1,0 +1,136 @@
+"""Which experiences are replayed: the samplers.
+
+A sampler knows slots and priorities, never the transitions. It is told which slots were written
+(`add`), draws slots with their importance-sampling weights (`sample`), and is told the TD errors of
+what was replayed (`update`). All arrays are (runs, batch); a slot of −1 means "nothing here".
+`state` is the dict of arrays that a checkpoint holds, `settings` what must agree to load one.
+"""
+
+import numpy as np
+from numba import njit
+
+from per_tutorial.checks import one_of, real_number
+from per_tutorial.random_streams import RandomStreams, next_uniform
+from per_tutorial.segment_tree import MinTree, SumTree, find_leaf, set_minima, set_sums
+
+
+class UniformSampler:
+    """Every stored transition is equally likely, drawn with replacement (notebook 02).
+
+    Args:
+        capacity: slots per run.
+        seeds: one int per run.
+    """
+
+    def __init__(self, capacity, seeds):
+        self.streams = RandomStreams(seeds, "replay")
+        self.settings = {"sampler": "uniform"}
+        self.state = {"streams": self.streams.states}
+
+    def add(self, slots):
+        """Nothing to note: all slots are alike."""
+
+    def sample(self, batch_size, sizes, beta):
+        """Slots and weights, both (runs, batch); the weights are all 1."""
+        uniform = self.streams.uniform(batch_size)
+        return (uniform * sizes[:, None]).astype(np.int64), np.ones(uniform.shape)
+
+    def update(self, slots, td_errors):
+        """Nothing to note: TD errors do not matter here."""
+
+    def statistics(self, sizes):
+        """Measurements per run for `History`: none."""
+        return {}
+
+
+@njit(cache=True)
+def sample_stratified(nodes, first_root, states, slots, probabilities):
+    """Cut [0, total) into `batch` equal ranges and draw once in each (appendix B.2.1)."""
+    leaves = len(nodes) // (2 * first_root)
+    runs, batch = slots.shape
+    for run in range(runs):
+        root = first_root + run
+        total = nodes[root]
+        for k in range(batch):
+            prefix = (k + next_uniform(states, run)) / batch * total
+            node = find_leaf(nodes, root, first_root * leaves, prefix)
+            slots[run, k] = node - root * leaves
+            probabilities[run, k] = nodes[node] / total
+
+
+class ProportionalSampler:
+    """P(i) = p_i^α / Σ_k p_k^α with p_i = |δ_i| + ε (sections 3.2 to 3.4, Algorithm 1; notebook 03).
+
+    A new transition gets the largest priority seen so far in its run, 1 at the start. The weights
+    w_i = (N · P(i))^−β are divided by the largest one, so that they only ever scale updates down.
+
+    Args:
+        capacity: slots per run.
+        seeds: one int per run.
+        alpha: how strongly priorities count, in [0, 1]; 0 is uniform replay.
+        priority_epsilon: ε > 0, keeps transitions without error alive.
+        normalize: the largest weight is that of the "batch" (the default), or that of the whole
+            "buffer", where a single transition of tiny priority scales all other weights towards
+            zero; "none" leaves the weights as they are.
+    """
+
+    def __init__(self, capacity, seeds, *, alpha=0.6, priority_epsilon=1e-6, normalize="batch"):
+        self.alpha = real_number("alpha", alpha, 0, 1)
+        self.priority_epsilon = real_number("priority_epsilon", priority_epsilon, above=0)
+        self.normalize = one_of("normalize", normalize, ("batch", "buffer", "none"))
+        self.streams = RandomStreams(seeds, "replay")
+        self.sums = SumTree(capacity, runs=len(seeds))
+        self.minima = MinTree(capacity, runs=len(seeds)) if normalize == "buffer" else None
+        self.largest_priority = np.ones(len(seeds))
+        self.settings = {
+            "sampler": "proportional",
+            "alpha": self.alpha,
+            "priority_epsilon": self.priority_epsilon,
+            "normalize": self.normalize,
+        }
+        self.state = {
+            "streams": self.streams.states,
+            "sums": self.sums.nodes,
+            "largest_priority": self.largest_priority,
+        }
+        if self.minima is not None:
+            self.state["minima"] = self.minima.nodes
+
+    def add(self, slots):
+        """Give newly written slots (runs, n) the largest priority seen so far."""
+        self._set(slots, np.broadcast_to(self.largest_priority[:, None], slots.shape))
+
+    def sample(self, batch_size, sizes, beta):
+        """Slots and importance-sampling weights, both (runs, batch)."""
+        shape = (len(sizes), batch_size)
+        slots, probabilities = np.empty(shape, dtype=np.int64), np.empty(shape)
+        sample_stratified(
+            self.sums.nodes, self.sums.first_root, self.streams.states, slots, probabilities
+        )
+        weights = (sizes[:, None] * probabilities) ** -beta
+        if self.normalize == "batch":
+            weights /= weights.max(axis=1, keepdims=True)
+        elif self.normalize == "buffer":
+            weights /= ((sizes * self.minima.min / self.sums.total) ** -beta)[:, None]
+        return slots, weights
+
+    def update(self, slots, td_errors):
+        """Set the priorities of replayed slots from their TD errors, both (runs, batch)."""
+        priorities = np.abs(td_errors) + self.priority_epsilon
+        self._set(slots, priorities)
+        seen = np.where(slots >= 0, priorities, 0.0).max(axis=1, initial=0.0)
+        np.maximum(self.largest_priority, seen, out=self.largest_priority)
+
+    def statistics(self, sizes):
+        """Measurements per run for `History`: the largest p seen, and the mean of p^α now."""
+        return {"largest_priority": self.largest_priority.copy(), "priority": self.sums.total / sizes}
+
+    def probabilities(self, slots):
+        """P(i) of slots (runs, n): 0 where nothing is stored."""
+        return self.sums.get(slots) / self.sums.total[:, None]
+
+    def _set(self, slots, priorities):
+        values = priorities**self.alpha
+        set_sums(self.sums.nodes, self.sums.first_root, slots, values)
+        if self.minima is not None:
+            set_minima(self.minima.nodes, self.minima.first_root, slots, values)

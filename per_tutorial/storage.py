@@ -1,0 +1,105 @@
+"""Which experiences are kept: the last `capacity` transitions of every run.
+
+A transition is one row of a table (a NumPy structured array), so drawing it touches one place in
+memory instead of one for each field, and a minibatch is one `take`.
+"""
+
+import numpy as np
+
+from per_tutorial.checks import whole_number
+
+
+class TransitionStorage:
+    """Ring buffers of transitions, one per run (notebook 02).
+
+    Args:
+        capacity: transitions kept for each run; the oldest is overwritten.
+        observation_shape: shape of one observation, a tuple of ints (or one int).
+        runs: number of runs.
+        observation_dtype, action_shape, action_dtype: what else the rows hold.
+
+    Attributes:
+        rows: (runs, capacity) structured array.
+        added: (runs,) transitions ever added. The k-th transition of a run (counting from 0) lies in
+            slot k % capacity until the (k + capacity)-th one takes its place.
+    """
+
+    def __init__(
+        self,
+        capacity,
+        observation_shape,
+        runs=1,
+        *,
+        observation_dtype=np.float32,
+        action_shape=(),
+        action_dtype=np.int64,
+    ):
+        self.capacity = whole_number("capacity", capacity)
+        self.runs = whole_number("runs", runs)
+        observation = (observation_dtype, _shape("observation_shape", observation_shape))
+        row = [
+            ("observation", *observation),
+            ("action", action_dtype, _shape("action_shape", action_shape)),
+            ("reward", np.float32),
+            ("next_observation", *observation),
+            ("terminated", np.bool_),
+        ]
+        self.rows = np.zeros((self.runs, self.capacity), dtype=np.dtype(row, align=True))
+        self.added = np.zeros(self.runs, dtype=np.int64)
+        self._columns = [self.rows[name] for name in self.rows.dtype.names]
+        self._first_rows = (np.arange(self.runs) * self.capacity)[:, None]
+
+    @property
+    def sizes(self):
+        """(runs,) transitions stored now."""
+        return np.minimum(self.added, self.capacity)
+
+    def add(self, observation, action, reward, next_observation, terminated, valid=None):
+        """Write one transition for every run, fields shaped (runs, ...).
+
+        Rows where ``valid`` (runs,) is False are not written. Returns the slots, (runs, 1), with −1
+        for those. Raises ValueError or TypeError for a field that does not fit; nothing has been
+        written then.
+        """
+        fields = (observation, action, reward, next_observation, terminated)
+        fields = [self._checked(*field) for field in zip(self.rows.dtype.names, fields, strict=True)]
+        slots = self.added % self.capacity
+        if valid is None:
+            valid = np.ones(self.runs, dtype=bool)
+        runs = np.flatnonzero(valid)
+        for column, values in zip(self._columns, fields, strict=True):
+            column[runs, slots[runs]] = values[runs]
+        self.added[runs] += 1
+        return np.where(valid, slots, -1)[:, None]
+
+    def gather(self, slots):
+        """The rows in ``slots`` (runs, batch), copied into a structured array of that shape."""
+        return self.rows.reshape(-1).take(self._first_rows + slots)
+
+    def ids(self, slots):
+        """Which transition lies in each slot (runs, batch): its number, counted from 0 in its run."""
+        newest = self.added[:, None] - 1
+        return newest - (newest - slots) % self.capacity
+
+    def current_slots(self, ids):
+        """Where transitions (runs, batch) lie; −1 for those that have been overwritten since."""
+        return np.where(ids >= self.added[:, None] - self.capacity, ids % self.capacity, -1)
+
+    def _checked(self, name, values):
+        dtype, inner = self.rows.dtype[name].base, self.rows.dtype[name].shape
+        values = np.asarray(values)
+        if values.shape != (self.runs, *inner):
+            raise ValueError(f"{name}: must have the shape {inner} per run, got {values.shape[1:]}")
+        if dtype == np.bool_:
+            if not ((values == 0) | (values == 1)).all():
+                raise ValueError(f"{name}: must be True or False, got {values}")
+        elif not np.can_cast(values.dtype, dtype, "same_kind"):
+            raise TypeError(f"{name}: must be {dtype}, got {values.dtype}")
+        if name == "reward" and not np.isfinite(values).all():
+            raise ValueError(f"reward: must be finite, got {values}")
+        return values
+
+
+def _shape(name, shape):
+    dimensions = shape if isinstance(shape, (tuple, list)) else (shape,)
+    return tuple(whole_number(name, dimension) for dimension in dimensions)

@@ -1,0 +1,60 @@
+"""Watch a training from outside: functions to pass to `train(..., watchers=[...])`."""
+
+import sys
+
+import numpy as np
+from tqdm import tqdm
+
+
+class ProgressBar:
+    """Steps done, steps per second, time left, and the mean return of the last episodes."""
+
+    def __init__(self, label=""):
+        self._label = label
+        self._bar = None
+
+    def __call__(self, history):
+        if self._bar is None:
+            self._bar = tqdm(
+                total=history.config.steps, desc=self._label, unit="step", file=sys.stdout,
+                mininterval=0.5, bar_format="{desc} {percentage:3.0f}% {bar:20} {n}/{total} steps "
+                "[{elapsed}<{remaining}]{postfix}",
+            )  # fmt: skip
+        recent = [episode_return for _, _, episode_return, _ in history.episodes[-100:]]
+        if recent:
+            self._bar.set_postfix_str(f" return {np.mean(recent):.1f}", refresh=False)
+        self._bar.update(history.step - self._bar.n)
+        if history.step == history.config.steps:
+            self._bar.close()
+
+
+class TensorBoard:
+    """Write the measurements of every run as TensorBoard scalars (needs the extra `tensorboard`).
+
+    Args:
+        folder: one sub-folder is made for each seed.
+    """
+
+    def __init__(self, folder):
+        from torch.utils.tensorboard import SummaryWriter
+
+        self._folder = folder
+        self._writer_class = SummaryWriter
+        self._writers = None
+        self._episodes = 0
+
+    def __call__(self, history):
+        if self._writers is None:
+            self._writers = [
+                self._writer_class(f"{self._folder}/seed-{seed}") for seed in history.seeds
+            ]
+        for run, step, episode_return, length in history.episodes[self._episodes :]:
+            self._writers[run].add_scalar("charts/episodic_return", episode_return, step)
+            self._writers[run].add_scalar("charts/episodic_length", length, step)
+        self._episodes = len(history.episodes)
+        for name, rows in history.measures.items():
+            for writer, value in zip(self._writers, rows[-1], strict=True):
+                writer.add_scalar(f"losses/{name}", value, history.step)
+        if history.step == history.config.steps:
+            for writer in self._writers:
+                writer.close()
