@@ -17,6 +17,7 @@ _HOME = {
     "Replay": "replay",
     "ReplayBuffer": "replay",
     "PrioritizedReplayBuffer": "replay",
+    "RankBasedReplayBuffer": "replay",
     "DQNConfig": "config",
     "QNetwork": "networks",
     "DQNLearner": "learner",

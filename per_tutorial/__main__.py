@@ -5,6 +5,7 @@ import dataclasses
 import sys
 import types
 import typing
+from pathlib import Path
 
 from per_tutorial.config import DQNConfig
 
@@ -48,6 +49,8 @@ def command_train(arguments):
     if arguments.tensorboard:
         watchers.append(TensorBoard(arguments.tensorboard))
     seeds = range(arguments.first_seed, arguments.first_seed + arguments.runs)
+    if arguments.out and not Path(arguments.out).absolute().parent.is_dir():  # now, not afterwards
+        raise FileNotFoundError(f"--out: there is no folder for {arguments.out!r}")
     history = train(config, seeds, watchers=watchers)
     if arguments.out:
         history.save(arguments.out)

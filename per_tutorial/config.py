@@ -7,7 +7,7 @@ from functools import partial
 from per_tutorial import schedules
 from per_tutorial.checks import one_of, real_number, whole_number
 
-SAMPLERS = ("uniform", "proportional")
+SAMPLERS = ("uniform", "proportional", "rank")
 EPSILON_SCHEDULES = ("linear", "exponential", "geometric")
 
 
@@ -72,7 +72,10 @@ class DQNConfig:
     )
     loss: str = _setting("huber", partial(one_of, allowed=("huber", "squared")), "loss of δ")
     discount: float = _setting(0.99, _unit, "γ")
-    learning_rate: float = _setting(1e-3, _positive, "of Adam")
+    learning_rate: float = _setting(5e-4, _positive, "η of Adam, at step 0")
+    learning_rate_end: float = _setting(
+        0.0, partial(real_number, low=0), "η at the end, reached linearly"
+    )
     max_grad_norm: float | None = _setting(
         None, _optional(_positive), "clip the gradient of each run to this norm"
     )
@@ -120,9 +123,10 @@ class DQNConfig:
                 f"learning_starts: must be at least batch_size ({self.batch_size}), "
                 f"got {self.learning_starts}"
             )
-        if self.capacity < self.batch_size:
+        if self.capacity < self.learning_starts:  # learning would never start
             raise ValueError(
-                f"capacity: must be at least batch_size ({self.batch_size}), got {self.capacity}"
+                f"capacity: must be at least learning_starts ({self.learning_starts}), "
+                f"got {self.capacity}"
             )
 
     def replace(self, **changes):
@@ -135,6 +139,10 @@ class DQNConfig:
             return schedules.linear(step, self.epsilon_start, self.epsilon_end, self.epsilon_steps)
         decay = getattr(schedules, self.epsilon_schedule)
         return decay(step, self.epsilon_start, self.epsilon_end, self.epsilon_decay)
+
+    def step_size(self, step):
+        """The learning rate η at an environment step."""
+        return schedules.linear(step, self.learning_rate, self.learning_rate_end, self.steps)
 
     def beta(self, step):
         """β of the importance-sampling weights at an environment step."""

@@ -68,7 +68,8 @@ def make_environments(env_id, seeds, *, max_episode_steps=None, vectorization="s
     """One environment per seed.
 
     Raises:
-        ValueError: there is no such environment, or its actions are not discrete.
+        ValueError: there is no such environment, it cannot be made here, its actions are not
+            discrete, or its observations are no arrays.
     """
     options = {} if max_episode_steps is None else {"max_episode_steps": max_episode_steps}
     reset_seeds = list(seeds)
@@ -84,9 +85,16 @@ def make_environments(env_id, seeds, *, max_episode_steps=None, vectorization="s
         close = difflib.get_close_matches(env_id, gym.registry, n=3)
         hint = f", did you mean {' or '.join(map(repr, close))}?" if close else ""
         raise ValueError(f"env: no environment {env_id!r}{hint}") from None
+    except gym.error.Error as error:
+        raise ValueError(f"env: {env_id!r} cannot be made: {error}") from error
     if not isinstance(vector_env.single_action_space, gym.spaces.Discrete):
         raise ValueError(
             f"env: the actions must be discrete, those of {env_id!r} are "
             f"{vector_env.single_action_space}"
+        )
+    if not isinstance(vector_env.single_observation_space, gym.spaces.Box):
+        raise ValueError(
+            f"env: the observations must be arrays (a Box), those of {env_id!r} are "
+            f"{vector_env.single_observation_space}"
         )
     return Environments(vector_env, reset_seeds)

@@ -147,7 +147,10 @@ class History:
         if not Path(path).is_file():
             raise FileNotFoundError(f"path: no file {os.fspath(path)!r}")
         try:
-            lines = Path(path).read_text().splitlines()
+            text = Path(path).read_text()
+            if not text.endswith("\n"):  # a number cut short would still be a number
+                raise ValueError("the last line is not whole")
+            lines = text.splitlines()
             heading = json.loads(lines[0].removeprefix("# "))
             history = cls(DQNConfig(**heading["config"]), heading["seeds"])
             history.step = heading["step"]

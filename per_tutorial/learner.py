@@ -62,8 +62,14 @@ class DQNLearner:
         self.config = config
         self.seeds = list(seeds)
         inputs = int(np.prod(observation_shape))
+        try:
+            torch.empty(0, device=config.device)
+        except (RuntimeError, AssertionError) as error:
+            raise ValueError(f"device: {config.device!r} cannot be used ({error})") from error
         self.online, self.target = (
-            QNetwork(inputs, actions, config.hidden, seeds, dueling=config.dueling).to(config.device)
+            QNetwork(inputs, actions, config.hidden, seeds, dueling=config.dueling).to(
+                config.device
+            )
             for _ in range(2)
         )  # made from the same seeds, so equal at the start
         self.target.requires_grad_(False)
@@ -88,8 +94,11 @@ class DQNLearner:
 
         return act
 
-    def update(self, batch):
-        """One gradient step of every run on its minibatch (Algorithm 1, lines 11 to 16)."""
+    def update(self, batch, step_size=None):
+        """One gradient step of every run on its minibatch (Algorithm 1, lines 11 to 16).
+
+        ``step_size`` is the learning rate from here on; None leaves it as it is. Returns an `Update`.
+        """
         rewards, terminated, actions = map(
             self._tensor, (batch.rewards, batch.terminated, batch.actions)
         )
@@ -112,6 +121,8 @@ class DQNLearner:
         losses.sum().backward()  # a sum: the gradient of one run does not depend on the others
         if self.config.max_grad_norm is not None:
             self._clip_gradients(self.config.max_grad_norm)
+        if step_size is not None:
+            self.optimizer.param_groups[0]["lr"] = step_size
         self.optimizer.step()
         self.updates += 1
         if self.updates % self.config.target_update_every == 0:

@@ -12,6 +12,8 @@ import zlib
 import numpy as np
 from numba import njit
 
+from per_tutorial.checks import whole_number
+
 _GOLDEN_GAMMA = np.uint64(0x9E3779B97F4A7C15)
 _MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
 _MIX_2 = np.uint64(0x94D049BB133111EB)
@@ -67,12 +69,9 @@ def seeds_for(seed, runs):
     """One seed per run: ``seed`` may be None (from the system), an int (seed, seed+1, …) or a list."""
     if seed is None:
         return [secrets.randbits(63) for _ in range(runs)]
-    seeds = [seed + run for run in range(runs)] if isinstance(seed, (int, np.integer)) else list(seed)
-    if len(seeds) != runs:
-        raise ValueError(f"seed: one int for each of {runs} runs is needed, got {len(seeds)}")
-    for one in seeds:
-        if isinstance(one, bool) or not isinstance(one, (int, np.integer)):
-            raise TypeError(f"seed: must be None, an int or a list of ints, got {one!r}")
-        if one < 0:
-            raise ValueError(f"seed: must be at least 0, got {one}")
-    return [int(one) for one in seeds]
+    if np.ndim(seed) == 0:
+        first = whole_number("seed", seed, minimum=0)
+        return [first + run for run in range(runs)]
+    if len(seed) != runs:
+        raise ValueError(f"seed: one int for each of {runs} runs is needed, got {len(seed)}")
+    return [whole_number("seed", one, minimum=0) for one in seed]

@@ -11,6 +11,7 @@ import numpy as np
 from per_tutorial.checks import float_array, index_array, real_number, whole_number
 from per_tutorial.files import atomic_write
 from per_tutorial.random_streams import seeds_for
+from per_tutorial.rank_based import RankBasedSampler
 from per_tutorial.samplers import ProportionalSampler, UniformSampler
 from per_tutorial.storage import TransitionStorage
 
@@ -158,6 +159,9 @@ class Replay:
                     f"path: {os.fspath(path)!r} was saved with {name} = {settings.get(name)!r}, "
                     f"this buffer has {value!r}"
                 )
+        missing = [name for name in self.sampler.state if f"sampler.{name}" not in saved]
+        if missing:
+            raise ValueError(f"path: {os.fspath(path)!r} is damaged: it lacks {', '.join(missing)}")
         self.storage.rows[:, : rows.shape[1]] = rows
         self.storage.added[:] = added
         for name, array in self.sampler.state.items():
@@ -179,7 +183,8 @@ def _read_arrays(path):
     try:
         with np.load(path, allow_pickle=False) as file:
             return dict(file)  # reads every member, and zip checks each one's CRC
-    except (ValueError, EOFError, OSError, TypeError, zipfile.BadZipFile) as error:
+    # A flipped bit can also claim an encryption or a compression that zipfile does not know.
+    except (ValueError, EOFError, OSError, TypeError, RuntimeError, zipfile.BadZipFile) as error:
         raise ValueError(f"path: {os.fspath(path)!r} is damaged or incomplete ({error})") from error
 
 
@@ -242,18 +247,53 @@ class PrioritizedReplayBuffer(Replay):
         return probabilities[0] if self.runs is None else probabilities
 
 
+class RankBasedReplayBuffer(Replay):
+    """Rank-based prioritised replay (Schaul et al. 2016, section 3.3; notebook 00).
+
+    Args:
+        capacity: transitions kept, an integer >= 1.
+        observation_shape: shape of one observation.
+        alpha, normalize, sort_every: see `RankBasedSampler`.
+        runs: None, or the number of runs in a stack.
+        seed: None, an int, or one int per run.
+        fields: `observation_dtype`, `action_shape`, `action_dtype` of `TransitionStorage`.
+    """
+
+    def __init__(
+        self,
+        capacity,
+        observation_shape,
+        *,
+        alpha=0.7,
+        normalize="batch",
+        sort_every=None,
+        runs=None,
+        seed=None,
+        **fields,
+    ):
+        storage = TransitionStorage(capacity, observation_shape, _count(runs), **fields)
+        sampler = RankBasedSampler(
+            capacity,
+            seeds_for(seed, storage.runs),
+            alpha=alpha,
+            normalize=normalize,
+            sort_every=sort_every,
+        )
+        super().__init__(storage, sampler, runs)
+
+    probabilities = PrioritizedReplayBuffer.probabilities
+
+
 def make_replay(config, observation_shape, seeds):
     """The replay buffer that a `DQNConfig` asks for, for one run per seed."""
     options = {"runs": len(seeds), "seed": seeds}
     if config.sampler == "uniform":
         return ReplayBuffer(config.capacity, observation_shape, **options)
+    options |= {"alpha": config.alpha, "normalize": config.normalize}
+    if config.sampler == "rank":
+        return RankBasedReplayBuffer(config.capacity, observation_shape, **options)
     return PrioritizedReplayBuffer(
-        config.capacity,
-        observation_shape,
-        alpha=config.alpha,
-        priority_epsilon=config.priority_epsilon,
-        normalize=config.normalize,
-        **options,
+        config.capacity, observation_shape, priority_epsilon=config.priority_epsilon, **options
     )
 
 

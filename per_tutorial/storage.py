@@ -64,8 +64,9 @@ class TransitionStorage:
         fields = (observation, action, reward, next_observation, terminated)
         fields = [self._checked(*field) for field in zip(self.rows.dtype.names, fields, strict=True)]
         slots = self.added % self.capacity
-        if valid is None:
-            valid = np.ones(self.runs, dtype=bool)
+        valid = np.ones(self.runs, dtype=bool) if valid is None else np.asarray(valid)
+        if valid.shape != (self.runs,) or valid.dtype != np.bool_:
+            raise ValueError(f"valid: must be True or False for each run, got {valid}")
         runs = np.flatnonzero(valid)
         for column, values in zip(self._columns, fields, strict=True):
             column[runs, slots[runs]] = values[runs]
@@ -89,14 +90,17 @@ class TransitionStorage:
         dtype, inner = self.rows.dtype[name].base, self.rows.dtype[name].shape
         values = np.asarray(values)
         if values.shape != (self.runs, *inner):
-            raise ValueError(f"{name}: must have the shape {inner} per run, got {values.shape[1:]}")
+            raise ValueError(
+                f"{name}: must have the shape {inner} per run, "
+                f"got {values.shape} with runs = {self.runs}"
+            )
         if dtype == np.bool_:
             if not ((values == 0) | (values == 1)).all():
                 raise ValueError(f"{name}: must be True or False, got {values}")
         elif not np.can_cast(values.dtype, dtype, "same_kind"):
             raise TypeError(f"{name}: must be {dtype}, got {values.dtype}")
-        if name == "reward" and not np.isfinite(values).all():
-            raise ValueError(f"reward: must be finite, got {values}")
+        if name == "reward" and not (np.abs(values) <= np.finfo(dtype).max).all():
+            raise ValueError(f"reward: must be finite (in {dtype}), got {values}")
         return values
 
 

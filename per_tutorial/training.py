@@ -49,7 +49,7 @@ def train(config, seeds=range(10), *, replay=None, watchers=()):
 
         if len(replay) >= config.learning_starts and t % config.update_every == 0:
             batch = replay.sample(config.batch_size, config.beta(t))
-            update = agent.update(batch)
+            update = agent.update(batch, config.step_size(t))
             replay.update_priorities(batch.indices, update.td_errors)
             history.record_update(update)
 
@@ -100,4 +100,7 @@ def _seed_list(seeds):
     seeds = [seeds] if isinstance(seeds, (int, np.integer)) else list(seeds)
     if not seeds:
         raise ValueError("seeds: at least one is needed, got none")
-    return seeds_for(seeds, len(seeds))
+    seeds = seeds_for(seeds, len(seeds))
+    if len(set(seeds)) < len(seeds):
+        raise ValueError(f"seeds: must differ from one another, got {seeds}")
+    return seeds

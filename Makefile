@@ -1,0 +1,65 @@
+# Everything one does with this repository. `make` alone lists it.
+
+PYTHON      ?= python3
+CONSTRAINTS ?= constraints.txt
+NB          ?= $(wildcard notebooks/*.ipynb)
+
+BIN       := .venv/bin
+COLAB     := $(CURDIR)/.venv-colab/bin
+# The stamp is named after the constraints, so that a change of mind installs anew.
+INSTALLED := .venv/installed-$(notdir $(or $(CONSTRAINTS),newest))
+NBVAL     := --nbval-lax --nbval-current-env --nbval-cell-timeout=300
+
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+.PHONY: help lab test test-colab publish addresses bench clean
+
+help:  ## list these commands
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' Makefile
+
+lab: $(INSTALLED)  ## open the notebooks in JupyterLab; for a server: make lab ARGS=--no-browser
+	$(BIN)/jupyter lab notebooks $(ARGS)
+
+test: $(INSTALLED)  ## pass all tests: style, package, notebooks in fast mode, browser
+	$(BIN)/ruff check .
+	PER_TUTORIAL_FAST=1 $(BIN)/python -m pytest $(NBVAL) tests notebooks
+
+test-colab: .venv-colab/installed  ## run the notebooks with Colab's versions, away from this folder
+	rm -rf build
+	$(COLAB)/python -m pip install --quiet --no-deps --force-reinstall .
+	cp -r notebooks build/content
+	cd build/content && PER_TUTORIAL_FAST=1 PYTHONPATH=$(CURDIR)/tests/colab \
+	    $(COLAB)/python -m pytest $(NBVAL) .
+
+publish: $(INSTALLED)  ## run notebooks in full, tidy and stamp them: make publish NB=notebooks/…
+	$(BIN)/python tools/publish.py $(NB)
+
+addresses: $(INSTALLED)  ## carry the address in pyproject.toml to badges and set-up cells
+	$(BIN)/python tools/addresses.py --write
+
+bench: .venv/installed-bench  ## measure training's speed beside Stable-Baselines3's
+	$(BIN)/python benchmarks/training.py $(ARGS)
+
+clean:  ## remove the environments and all that was built
+	rm -rf .venv .venv-colab .bench build *.egg-info .*_cache .hypothesis
+
+# $(call install,ENVIRONMENT,CONSTRAINTS,REQUIREMENTS) makes a virtual environment and fills it.
+define install
+@$(PYTHON) -c 'import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
+    echo "This needs Python 3.11 or newer with its venv module, and $(PYTHON) is not that."; \
+    echo "Name another: make $(MAKECMDGOALS) PYTHON=python3.12 (on Debian: apt install python3-venv)"; \
+    exit 1; }
+$(PYTHON) -m venv $(1)
+$(1)/bin/python -m pip install $(if $(2),--constraint $(2)) $(3)
+@touch $@
+endef
+
+$(INSTALLED): pyproject.toml $(CONSTRAINTS)
+	@rm -f .venv/installed-*
+	$(call install,.venv,$(CONSTRAINTS),--editable ".[test]")
+
+.venv/installed-bench: $(INSTALLED)
+	$(call install,.venv,$(CONSTRAINTS),--editable ".[bench]")
+
+.venv-colab/installed: pyproject.toml tests/colab/constraints.txt
+	$(call install,.venv-colab,tests/colab/constraints.txt,. nbval pytest)

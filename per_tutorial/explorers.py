@@ -1,0 +1,74 @@
+"""Explorers: one drawing function, once as a static gallery and once with sliders.
+
+The drawing function is `draw(figure, **values)`. It draws into the figure that it is given (in a
+gallery this is a part of a larger figure), returns nothing, and neither makes nor shows figures
+itself. So the sliders move exactly what the static picture shows.
+"""
+
+import ipywidgets as widgets
+from IPython.display import display
+from matplotlib import pyplot as plt
+
+from per_tutorial.notebook import show
+
+
+def gallery(draw, settings, alt, *, columns=2, size=(4.5, 3.2)):
+    """Show what `draw` makes of each setting, side by side, as one picture.
+
+    Args:
+        draw: function `draw(figure, **values)`.
+        settings: list of dicts of values.
+        alt: alternative text of the whole picture.
+        columns: pictures in a row.
+        size: width and height of each, in inches.
+    """
+    columns = min(columns, len(settings))
+    rows = -(-len(settings) // columns)
+    # Subfigures lay out their own axes; the outer figure only divides its area.
+    whole = plt.figure(figsize=(columns * size[0], rows * size[1]), layout="constrained")
+    parts = whole.subfigures(rows, columns, squeeze=False).flat
+    for part, values in zip(parts, settings, strict=False):
+        draw(part, **values)
+    show(whole, alt)
+
+
+def explore(draw, alt, *, size=(7.0, 3.6), **controls):
+    """Show sliders, and below them what `draw` makes of their values, anew at every change.
+
+    Args:
+        draw: function `draw(figure, **values)`.
+        alt: alternative text; may name values as in "a tree of {leaves} leaves".
+        size: width and height of the picture, in inches.
+        controls: name=control for every value: an ipywidget, a `range` of integers, or a tuple
+            (low, high, step) of numbers; sliders start in the middle.
+
+    Returns the controls by name; setting a `.value` moves the slider. Where there are no widgets
+    (on GitHub, on paper), nothing is seen: show a `gallery` first.
+    """
+    controls = {name: _control(name, control) for name, control in controls.items()}
+
+    def redraw(**values):
+        figure = plt.figure(figsize=size, layout="constrained")
+        draw(figure, **values)
+        show(figure, alt.format(**values))
+
+    output = widgets.interactive_output(redraw, controls)
+    display(widgets.VBox([*controls.values(), output]))
+    return controls
+
+
+def _control(name, control):
+    if isinstance(control, widgets.Widget):
+        return control
+    style = {"description_width": "9em"}
+    layout = widgets.Layout(width="30em")
+    words = {"description": name.replace("_", " "), "style": style, "layout": layout}
+    if isinstance(control, range):
+        middle = control[len(control) // 2]
+        bounds = {"min": control[0], "max": control[-1], "step": control.step}
+        return widgets.IntSlider(value=middle, **bounds, **words)
+    if isinstance(control, tuple) and len(control) == 3:
+        low, high, step = control
+        middle = low + round((high - low) / (2 * step)) * step
+        return widgets.FloatSlider(value=middle, min=low, max=high, step=step, **words)
+    raise TypeError(f"{name}: must be a widget, a range or (low, high, step), got {control!r}")

@@ -1,0 +1,185 @@
+"""A reader's first visit: the notebooks in a real JupyterLab, in Chromium."""
+
+import contextlib
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+
+import pytest
+from notebook_files import read, series, write
+from playwright.sync_api import expect, sync_playwright
+
+pytestmark = pytest.mark.browser
+
+NAMES = ("01_segment_tree", "03_per_dqn")
+MINUTE = 60_000  # milliseconds, Playwright's unit
+TOKEN = "a-token-for-this-test"
+ARGUMENTS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--no-first-run",
+    "--disable-sync",
+]
+# Every cell's output stays in the page, scrolled to or not, and no news dialog covers the page.
+SETTINGS = {
+    "notebook-extension/tracker": {"windowingMode": "none"},
+    "apputils-extension/notification": {"fetchNews": "false", "checkForUpdates": False},
+}
+
+
+def chromium():
+    """The path of a Chromium or Chrome, or None."""
+    names = ("chromium", "chromium-browser", "google-chrome")
+    return os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, names)), None)
+
+
+@pytest.fixture(scope="module")
+def browser():
+    path = chromium()
+    if path is None:
+        reason = "no Chromium found: install one, or set CHROMIUM to its path"
+        required = os.environ.get("PER_TUTORIAL_REQUIRE_BROWSER") == "1"
+        (pytest.fail if required else pytest.skip)(reason)
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=path, args=ARGUMENTS)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory):
+    """The address of a JupyterLab on copies of the notebooks: `saved/` as published, `fresh/` cleared."""
+    home = tmp_path_factory.mktemp("lab")
+    for folder in ("saved", "fresh"):
+        (home / "notebooks" / folder).mkdir(parents=True)
+    for path in series():
+        shutil.copy(path, home / "notebooks" / "saved")
+        write(cleared(read(path)), home / "notebooks" / "fresh" / path.name)
+    for name, settings in SETTINGS.items():
+        file = home / "settings" / "@jupyterlab" / f"{name}.jupyterlab-settings"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(json.dumps(settings))
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    places = {
+        "JUPYTER_CONFIG_DIR": "config",
+        "JUPYTER_DATA_DIR": "data",  # where signatures of trust are: a saved notebook has none
+        "JUPYTER_RUNTIME_DIR": "runtime",
+        "JUPYTERLAB_SETTINGS_DIR": "settings",
+        "JUPYTERLAB_WORKSPACES_DIR": "workspaces",
+    }
+    environment = {**os.environ, **{key: str(home / folder) for key, folder in places.items()}}
+    environment["PER_TUTORIAL_FAST"] = "1"
+    command = [sys.executable, "-m", "jupyter", "lab", "--no-browser", "--allow-root"]
+    command += [f"--ServerApp.port={port}", "--ServerApp.port_retries=0"]
+    command += [f"--IdentityProvider.token={TOKEN}", f"--ServerApp.root_dir={home / 'notebooks'}"]
+    with open(home / "log", "w") as log:
+        server = subprocess.Popen(command, env=environment, stdout=log, stderr=subprocess.STDOUT)
+    try:
+        address = f"http://127.0.0.1:{port}"
+        wait_for(f"{address}/api/status?token={TOKEN}", server, home / "log")
+        yield address
+    finally:
+        server.terminate()  # which ends the kernels, too
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            server.wait(30)
+        server.kill()
+
+
+def cleared(notebook):
+    """A notebook as before its first run."""
+    for cell in notebook.cells:
+        if cell.cell_type == "code":
+            cell.outputs, cell.execution_count = [], None
+    return notebook
+
+
+def wait_for(url, server, log):
+    """Wait until a server answers."""
+    deadline = time.monotonic() + 120
+    while time.monotonic() < deadline and server.poll() is None:
+        try:
+            return urllib.request.urlopen(url, timeout=10).close()
+        except (urllib.error.URLError, OSError):
+            time.sleep(0.2)
+    pytest.fail(f"JupyterLab did not start:\n{log.read_text()}")
+
+
+@pytest.fixture
+def open_notebook(browser, lab):
+    """Opens a notebook of the server in a new page, and returns the page."""
+    context = browser.new_context(viewport={"width": 1400, "height": 1000})
+    context.set_default_timeout(2 * MINUTE)
+
+    def open_notebook(path):
+        page = context.new_page()
+        page.goto(f"{lab}/lab/tree/{path}?token={TOKEN}")
+        page.wait_for_selector(".jp-Notebook .jp-CodeCell")
+        return page
+
+    yield open_notebook
+    context.close()
+
+
+def run_all(page):
+    """Click Run > Run All Cells, and wait until every code cell has run or one has failed."""
+    page.wait_for_selector("[data-status=idle]", state="attached")  # the kernel is there
+    page.get_by_role("menuitem", name="Run", exact=True).click()
+    page.get_by_role("menuitem", name="Run All Cells", exact=True).click()
+    page.wait_for_function(
+        r"""() => {
+            const prompts = [...document.querySelectorAll(".jp-CodeCell .jp-InputPrompt")];
+            const failed = document.querySelector(
+                '[data-mime-type="application/vnd.jupyter.error"]');
+            return failed || prompts.every(prompt => /\[\d+\]/.test(prompt.textContent));
+        }""",
+        timeout=5 * MINUTE,
+    )
+
+
+def pictures(page):
+    """The sources of all pictures that cells show."""
+    return page.locator(".jp-OutputArea img").evaluate_all("images => images.map(i => i.src)")
+
+
+def expect_video_ready(page):
+    """Wait until the notebook's video has data to play (readyState 2 or more)."""
+    video = page.locator(".jp-OutputArea video").first
+    video.scroll_into_view_if_needed()
+    page.wait_for_function("video => video.readyState >= 2", arg=video.element_handle())
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_saved_notebook_shows_its_video_before_it_is_trusted(open_notebook, name):
+    expect_video_ready(open_notebook(f"saved/{name}.ipynb"))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_reader_runs_all_moves_a_slider_and_sees_the_video(open_notebook, name):
+    page = open_notebook(f"fresh/{name}.ipynb")
+    assert pictures(page) == []
+    run_all(page)
+    errors = page.locator('[data-mime-type="application/vnd.jupyter.error"]')
+    assert errors.all_inner_texts() == []
+    expect_video_ready(page)
+
+    handle = page.locator(".widget-slider .noUi-handle").first
+    handle.scroll_into_view_if_needed()
+    expect(
+        page.locator(".jupyter-widgets-output-area img, .jp-OutputArea img").first
+    ).to_be_attached()
+    before = pictures(page)
+    at_the_end = handle.get_attribute("aria-valuenow") == handle.get_attribute("aria-valuemax")
+    handle.press("Home" if at_the_end else "End")
+    deadline = time.monotonic() + 120
+    while pictures(page) == before:
+        assert time.monotonic() < deadline, "the slider moved, the picture stayed"
+        page.wait_for_timeout(100)

@@ -1,0 +1,168 @@
+"""The notebooks as they are published: form, saved outputs, stamps, exercises and solutions.
+
+That their cells run is tested beside this file: `make test` runs each in fast mode, through nbval.
+"""
+
+import ast
+import re
+
+import nbformat
+import numpy as np
+import pytest
+import stamps
+import torch
+from addresses import setup_cell
+from notebook_files import code_cells, is_readable, normalise, read, series
+
+PATHS = series()
+LONGEST_CELL = 40  # lines: what fits a screen
+LARGEST_FILE = 2_000_000  # bytes: GitHub shows larger ones as text, or not at all
+
+
+@pytest.fixture(params=PATHS, ids=lambda path: path.stem)
+def path(request):
+    return request.param
+
+
+@pytest.fixture
+def notebook(path):
+    return read(path)
+
+
+def outputs(notebook):
+    """(cell id, output) of each saved output."""
+    return [(cell.id, output) for cell in code_cells(notebook) for output in cell.outputs]
+
+
+def test_the_series_is_here():
+    assert {"01_segment_tree", "02_uniform_dqn", "03_per_dqn"} <= {path.stem for path in PATHS}
+
+
+# Form -------------------------------------------------------------------------------------------
+
+
+def test_is_valid_nbformat_4_5(notebook, path):
+    assert (notebook.nbformat, notebook.nbformat_minor) == (4, 5)
+    nbformat.validate(notebook)
+
+
+def test_is_written_as_the_tools_write_it(notebook, path):
+    # The allowed metadata only, no widgets, no history of progress bars.
+    unchanged = normalise(read(path), path.name) == notebook
+    assert unchanged, f"python tools/publish.py --normalize notebooks/{path.name}"
+
+
+def test_ids_are_readable_and_unique(notebook):
+    ids = [cell.id for cell in notebook.cells]
+    assert [cell_id for cell_id in ids if not is_readable(cell_id)] == []
+    assert len(ids) == len(set(ids))
+
+
+def test_cells_fit_a_screen(notebook):
+    lines = {cell.id: cell.source.count("\n") + 1 for cell in notebook.cells}
+    assert {cell_id: n for cell_id, n in lines.items() if n > LONGEST_CELL} == {}
+
+
+def test_file_is_small(path):
+    assert path.stat().st_size < LARGEST_FILE
+
+
+def test_begins_with_setup_and_imports_and_ends_with_stamp(notebook):
+    first, second, *_, last = code_cells(notebook)
+    assert (first.id, first.source) == ("setup", setup_cell())
+    assert second.metadata.get("tags") == ["imports"]
+    assert notebook.cells[-1] is last
+    assert last.source.endswith("stamp()")
+
+
+# Saved outputs ----------------------------------------------------------------------------------
+
+
+def test_was_run_from_top_to_bottom(notebook):
+    counts = [cell.execution_count for cell in code_cells(notebook)]
+    assert counts == list(range(1, len(counts) + 1))
+
+
+def test_has_no_errors(notebook):
+    assert [cell for cell, output in outputs(notebook) if output.output_type == "error"] == []
+
+
+def test_pictures_have_alternative_text(notebook):
+    pictures = 0
+    for cell_id, output in outputs(notebook):
+        for kind in (kind for kind in output.get("data", {}) if kind.startswith("image/")):
+            pictures += 1
+            assert output.metadata.get(kind, {}).get("alt", "").strip(), cell_id
+        for image in re.findall(r"<img[^>]*>", output.get("data", {}).get("text/html", "")):
+            pictures += 1
+            assert re.search(r"""alt=["'][^"']""", image), cell_id
+    assert pictures > 0
+    for cell in notebook.cells:
+        assert cell.cell_type == "code" or "![](" not in cell.source, cell.id
+
+
+def test_checked_cells_have_something_to_check(notebook):
+    checked = [cell for cell in code_cells(notebook) if "NBVAL_CHECK_OUTPUT" in cell.source]
+    assert checked
+    # nbval passes over a cell without a count, silently.
+    assert [cell.id for cell in checked if not (cell.execution_count and cell.outputs)] == []
+
+
+def test_stamp_matches_the_code(notebook):
+    assert stamps.is_current(notebook), "the code has changed since the full run: make publish"
+
+
+# Exercises: a cell `exercise-K` with a stub and its check, then a cell `solution-K` ------------------
+
+
+EXERCISES = [
+    pytest.param(path, cell.id.removeprefix("exercise-"), id=f"{path.stem}-{cell.id}")
+    for path in PATHS
+    for cell in read(path).cells
+    if cell.id.startswith("exercise-")
+]
+
+
+def test_each_notebook_has_exercises_and_their_solutions(notebook):
+    ids = [cell.id for cell in notebook.cells]
+    numbers = [name.removeprefix("exercise-") for name in ids if name.startswith("exercise-")]
+    assert numbers == [str(number) for number in range(1, len(numbers) + 1)]
+    assert len(numbers) >= 3
+    for number in numbers:
+        assert ids[ids.index(f"exercise-{number}") + 1] == f"solution-{number}"
+
+
+def exercise(path, number):
+    """An exercise's stub, its check as an expression, its solution, and a namespace to run them in."""
+    notebook = read(path)
+    cells = {cell.id: cell for cell in notebook.cells}
+    *stub, last = ast.parse(cells[f"exercise-{number}"].source).body
+    folded = cells[f"solution-{number}"].source
+    assert folded.startswith("<details><summary>Solution</summary>")
+    assert folded.endswith("</details>")
+    solution = "\n".join(re.findall(r"^```python\n(.*?)^```$", folded, re.MULTILINE | re.DOTALL))
+    namespace = {"np": np, "torch": torch}
+    for cell in code_cells(notebook):
+        if "imports" in cell.metadata.get("tags", []):
+            exec(cell.source, namespace)
+    return ast.unparse(ast.Module(stub, [])), ast.unparse(last), solution, namespace
+
+
+@pytest.mark.parametrize(("path", "number"), EXERCISES)
+def test_the_check_is_called_by_the_exercises_name(path, number):
+    _, check, _, _ = exercise(path, number)
+    assert check.startswith(f"check('{path.name[:2]}.{number}', ")
+
+
+@pytest.mark.parametrize(("path", "number"), EXERCISES)
+def test_the_solution_passes(path, number, capsys):
+    _, check, solution, namespace = exercise(path, number)
+    exec(solution, namespace)
+    assert eval(check, namespace) is True, capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("path", "number"), EXERCISES)
+def test_the_stub_does_not_pass(path, number):
+    stub, check, _, namespace = exercise(path, number)
+    exec(stub, namespace)
+    assert eval(check, namespace) is False

@@ -1,0 +1,287 @@
+"""The project's frame: requirements, addresses, what loads what, and the tools that write notebooks."""
+
+import itertools
+import re
+import subprocess
+import sys
+import tomllib
+
+import addresses
+import nbformat
+import pytest
+import stamps
+import yaml
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
+from notebook_files import ROOT, is_readable, normalise
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+EXTRAS = PROJECT["optional-dependencies"]
+SHOWING_SIDE = {"matplotlib", "IPython", "ipywidgets"}
+
+
+def requirements(lines):
+    """{name: (extras, version specifier)} of a list of requirements."""
+    parsed = [Requirement(line) for line in lines]
+    return {canonicalize_name(r.name): (frozenset(r.extras), str(r.specifier)) for r in parsed}
+
+
+def tracked_texts():
+    """(name, text) of each file that git tracks, or would with the next commit."""
+    listing = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"]
+    names = subprocess.run(listing, cwd=ROOT, check=True, capture_output=True, text=True).stdout
+    for name in filter(None, names.split("\0")):
+        try:
+            yield name, (ROOT / name).read_text()
+        except (UnicodeDecodeError, FileNotFoundError):  # a video; a file deleted but not committed
+            continue
+
+
+# Requirements -----------------------------------------------------------------------------------
+
+
+def test_conda_environment_asks_for_the_same_as_the_package():
+    environment = yaml.safe_load((ROOT / "environment.yml").read_text())
+    assert environment["channels"] == ["conda-forge", "nodefaults"]
+    *from_conda, from_pip = environment["dependencies"]
+    assert "-e ." in from_pip["pip"]
+    lines = [line.replace("pytorch", "torch") for line in from_conda]
+    lines += [line for line in from_pip["pip"] if line != "-e ."]
+    asked = requirements(lines)
+    assert asked.pop("python")[1] == PROJECT["requires-python"]
+    assert asked.pop("pip")
+    assert asked == requirements(PROJECT["dependencies"] + EXTRAS["lab"] + EXTRAS["atari"])
+
+
+def test_conda_takes_from_pip_what_conda_forge_lacks():
+    # conda-forge's ale-py has no games, its gymnasium no extras.
+    environment = yaml.safe_load((ROOT / "environment.yml").read_text())
+    names = set(
+        requirements(line for line in environment["dependencies"][-1]["pip"] if line[0] != "-")
+    )
+    assert names == {"ale-py", "gymnasium", "moviepy"}
+
+
+def test_requirements_have_floors_and_no_caps():
+    for line in itertools.chain(PROJECT["dependencies"], *EXTRAS.values()):
+        requirement = Requirement(line)
+        if canonicalize_name(requirement.name) != "per-tutorial":
+            assert [clause.operator for clause in requirement.specifier] == [">="], line
+
+
+@pytest.mark.parametrize("constraints", ["constraints.txt", "tests/colab/constraints.txt"])
+def test_pinned_versions_meet_the_floors(constraints):
+    lines = (ROOT / constraints).read_text().splitlines()
+    pinned = {}
+    for line in lines:
+        if not line.startswith("#"):
+            name, version = line.split("==")
+            assert "+" not in version, f"a local version cannot be installed elsewhere: {line}"
+            pinned[canonicalize_name(name)] = version
+    for line in PROJECT["dependencies"]:
+        requirement = Requirement(line)
+        assert requirement.specifier.contains(pinned[canonicalize_name(requirement.name)]), line
+
+
+# Addresses, paths, version ----------------------------------------------------------------------
+
+
+def test_the_address_is_the_same_everywhere():
+    assert addresses.disagreeing() == []
+
+
+def test_the_address_stands_only_where_the_tool_corrects_it():
+    managed = {"pyproject.toml", *addresses.PAGES}
+    repository = addresses.address().removeprefix("https://github.com/")
+    holders = {name for name, text in tracked_texts() if repository in text}
+    assert "pyproject.toml" in holders
+    assert {name for name in holders - managed if not name.startswith("notebooks/")} == set()
+
+
+def test_readme_has_a_colab_badge_for_each_notebook():
+    readme = (ROOT / "README.md").read_text()
+    assert [p.name for p in addresses.series() if addresses.colab_badge(p.name) not in readme] == []
+
+
+def test_a_change_of_address_reaches_every_mention(monkeypatch):
+    badge = addresses.colab_badge("01_segment_tree.ipynb")
+    page = f"{badge}\ngit clone {addresses.address()}\npip install 'x @ git+{addresses.address()}'"
+    monkeypatch.setattr(addresses, "address", lambda: "https://github.com/someone/else")
+    corrected = addresses.corrected_text(page)
+    assert corrected.count("someone/else") == 3
+    assert addresses.corrected_text(corrected) == corrected
+    notebook = new_notebook(cells=[new_markdown_cell("# Title\n\nText."), new_code_cell("1 + 1")])
+    addresses.correct_notebook(notebook, "01_segment_tree.ipynb")
+    assert "someone/else/blob/main/notebooks/01_segment_tree.ipynb" in notebook.cells[0].source
+    assert notebook.cells[1].id == "setup"
+    assert "git+https://github.com/someone/else" in notebook.cells[1].source
+
+
+def test_no_file_names_a_place_on_someones_machine():
+    place = re.compile(r"(?<![\w.~-])/(?:home|root|work|Users|mnt)/\w+")
+    found = {name: place.findall(text) for name, text in tracked_texts()}
+    assert {name: places for name, places in found.items() if places} == {}
+
+
+def test_one_version():
+    import per_tutorial
+
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
+    assert PROJECT["version"] == per_tutorial.__version__ == str(citation["version"])
+
+
+def test_make_help_lists_every_command():
+    phony = re.search(r"^\.PHONY: (.*)$", (ROOT / "Makefile").read_text(), re.MULTILINE)[1].split()
+    listed = subprocess.run(["make", "help"], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert [line.split()[1] for line in listed.stdout.splitlines()] == phony
+
+
+# What loads what --------------------------------------------------------------------------------
+
+
+def python(code):
+    """What a fresh Python prints when it runs `code`."""
+    command = [sys.executable, "-c", code]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+
+def loaded_by(*modules):
+    """The top-level packages that a fresh Python holds after importing these modules of ours."""
+    imports = ", ".join(["per_tutorial", *(f"per_tutorial.{module}" for module in modules)])
+    names = python(f"import sys, {imports}; print(*sys.modules)").split()
+    return {name.partition(".")[0] for name in names}
+
+
+def test_import_is_fast():
+    clock = "from time import perf_counter as now; t = now(); import per_tutorial; print(now() - t)"
+    assert min(float(python(clock)) for _ in range(5)) < 0.3
+
+
+def test_the_package_alone_loads_neither_torch_nor_matplotlib():
+    assert loaded_by().isdisjoint({"torch"} | SHOWING_SIDE)
+
+
+def test_the_replay_side_loads_without_torch():
+    loaded = loaded_by("segment_tree", "storage", "samplers", "replay")
+    assert loaded.isdisjoint({"torch"} | SHOWING_SIDE)
+
+
+def test_the_learning_side_loads_without_the_showing_side():
+    assert loaded_by("networks", "learner", "training").isdisjoint(SHOWING_SIDE)
+
+
+# The tools that write notebooks -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("cell_id", ["setup", "exercise-1", "drawing-by-priority", "min-tree-2"])
+def test_ids_made_of_words_are_readable(cell_id):
+    assert is_readable(cell_id)
+
+
+@pytest.mark.parametrize(
+    "cell_id",
+    ["a1b2c3d4", "0f5c8d9e", "abcdef12", "4c9a1f2e-33b0", "mQ3xUv_9aZ", "", "1-a", "a--b"],
+)
+def test_ids_made_by_editors_are_not(cell_id):
+    assert not is_readable(cell_id)
+
+
+def test_normalise_names_cells_after_the_nearest_heading():
+    cells = [
+        new_markdown_cell("# 01 · The *segment* tree", id="a1b2c3d4"),
+        new_code_cell("1", id="a1b2c3d5"),
+        new_code_cell("2", id="kept-name"),
+        new_code_cell("3", id="a1b2c3d7"),
+        new_markdown_cell("Text.\n\n## Find", id="a1b2c3d6"),
+    ]
+    notebook = new_notebook(cells=cells)
+    notebook.cells[3].id = "kept-name"  # as pasting a cell by hand leaves it
+    normalise(notebook, "01_segment_tree.ipynb")
+    names = ["the-segment-tree", "the-segment-tree-2", "kept-name", "the-segment-tree-3", "find"]
+    assert [cell.id for cell in notebook.cells] == names
+    assert [cell.id for cell in normalise(notebook, "01_segment_tree.ipynb").cells] == names
+    nbformat.validate(notebook)
+
+
+def test_normalise_keeps_only_the_allowed_metadata():
+    cell = new_code_cell("1", id="one", metadata={"tags": ["imports"], "collapsed": True})
+    stamp = {"source": "0", "seconds": 1.0}
+    metadata = {"widgets": {"state": {}}, "colab": {}, "per_tutorial": stamp}
+    plain = normalise(new_notebook(cells=[cell], metadata=metadata), "03_per_dqn.ipynb")
+    assert plain.cells[0].metadata == {"tags": ["imports"]}
+    assert set(plain.metadata) == {"kernelspec", "language_info", "per_tutorial"}
+    assert plain.metadata.per_tutorial == stamp
+    assert normalise(new_notebook(), "05_atari_per.ipynb").metadata.accelerator == "GPU"
+
+
+def test_normalise_drops_widgets_and_the_history_of_progress_bars():
+    widget = {"application/vnd.jupyter.widget-view+json": {}, "text/plain": "IntSlider(value=1)"}
+    picture = new_output(
+        "display_data", {"image/png": "aGk="}, metadata={"image/png": {"alt": "x"}}
+    )
+    outputs = [
+        new_output("stream", name="stderr", text="\r  0%|   | 0/2\r 50%|#  | 1/2"),
+        picture,
+        new_output("stream", name="stdout", text="a\n"),
+        new_output("stream", name="stdout", text="b\n"),
+        new_output("stream", name="stderr", text="\r100%|###| 2/2\nsecond\n"),
+        new_output("display_data", widget),
+    ]
+    notebook = new_notebook(cells=[new_code_cell("run()", id="run", outputs=outputs)])
+    bar, shown, text = normalise(notebook, "02_uniform_dqn.ipynb").cells[0].outputs
+    assert bar.text == "100%|###| 2/2\nsecond\n"
+    assert shown == picture
+    assert text.text == "a\nb\n"
+
+
+@pytest.fixture
+def small_package(tmp_path, monkeypatch):
+    """A package of three modules, first -> second, and apart from them third."""
+    (tmp_path / "first.py").write_text('"""Doc."""\nfrom per_tutorial.second import f\n')
+    (tmp_path / "second.py").write_text("def f():\n    return 1\n")
+    (tmp_path / "third.py").write_text("x = 3\n")
+    monkeypatch.setattr(stamps, "PACKAGE", tmp_path)
+    return tmp_path
+
+
+def one_cell_notebook(source, cell_id="cell"):
+    return new_notebook(cells=[new_code_cell(source, id=cell_id)])
+
+
+@pytest.mark.parametrize(
+    ("source", "modules"),
+    [
+        ("from per_tutorial.first import f", {"first", "second"}),
+        ("from per_tutorial import third", {"third"}),
+        ("import per_tutorial.second as s", {"second"}),
+        ("import per_tutorial", {"first", "second", "third"}),
+        ("%matplotlib inline\nimport numpy as np", set()),
+    ],
+)
+def test_stamps_follow_imports(small_package, source, modules):
+    assert stamps.modules_behind([source]) == modules
+
+
+def test_stamps_follow_names_that_the_package_resolves():
+    assert stamps.modules_behind(["from per_tutorial import SumTree"]) >= {"segment_tree"}
+
+
+def test_a_stamp_holds_through_comments_docstrings_and_other_modules(small_package):
+    notebook = one_cell_notebook("from per_tutorial.first import f")
+    before = stamps.source_hash(notebook)
+    (small_package / "second.py").write_text(
+        'def f():\n    """Say one."""\n    return 1  # why not\n'
+    )
+    (small_package / "third.py").write_text("x = 4\n")
+    assert stamps.source_hash(notebook) == before
+    notebook.cells.append(new_code_cell("%pip install x", id="setup"))
+    assert stamps.source_hash(notebook) == before
+
+
+def test_a_stamp_goes_stale_with_code(small_package):
+    notebook = one_cell_notebook("from per_tutorial.first import f")
+    before = stamps.source_hash(notebook)
+    assert stamps.source_hash(one_cell_notebook("from per_tutorial.first import f; f()")) != before
+    (small_package / "second.py").write_text("def f():\n    return 2\n")
+    assert stamps.source_hash(notebook) != before

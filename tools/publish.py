@@ -1,0 +1,72 @@
+"""Run notebooks from top to bottom, in full, and write them as they are published.
+
+python tools/publish.py NOTEBOOK...      run, tidy, stamp and write; an error leaves the file as it was
+python tools/publish.py --normalize ...  run nothing: tidy ids, metadata and outputs
+python tools/publish.py --check ...      change nothing: name the notebooks whose stamp is stale
+
+Without a notebook's name, all of the series.
+"""
+
+import argparse
+import os
+import sys
+import time
+from pathlib import Path
+
+import nbformat
+import stamps
+from nbclient import NotebookClient
+from nbclient.exceptions import CellExecutionError
+from notebook_files import NOTEBOOKS, code_cells, normalise, read, series, write
+
+
+def run(notebook):
+    """Run every cell in a fresh kernel, in full mode; returns the seconds it took."""
+    environment = {key: value for key, value in os.environ.items() if key != "PER_TUTORIAL_FAST"}
+    client = NotebookClient(
+        notebook,
+        kernel_name="python3",
+        resources={"metadata": {"path": str(NOTEBOOKS)}},
+        timeout=None,
+        record_timing=False,
+    )
+    start = time.perf_counter()
+    client.execute(env=environment)
+    return time.perf_counter() - start
+
+
+def publish(path):
+    """Run one notebook and write it with its new outputs and stamp."""
+    notebook = normalise(read(path), path.name)
+    seconds = run(notebook)
+    notebook.metadata.per_tutorial = nbformat.from_dict(stamps.make(notebook, seconds))
+    write(normalise(notebook, path.name), path)
+    print(f"{path.name}: {len(code_cells(notebook))} code cells in {seconds:.0f} s")
+
+
+def main():
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("notebooks", nargs="*", type=Path, metavar="NOTEBOOK")
+    mode = parser.add_mutually_exclusive_group()
+    mode.add_argument("--normalize", action="store_true", help="tidy only, run nothing")
+    mode.add_argument("--check", action="store_true", help="name the stale stamps, change nothing")
+    options = parser.parse_args()
+    paths = options.notebooks or series()
+
+    if options.check:
+        stale = [path.name for path in paths if not stamps.is_current(read(path))]
+        sys.exit(f"stale, to be published anew: {', '.join(stale)}" if stale else 0)
+    for path in paths:
+        if options.normalize:
+            write(normalise(read(path), path.name), path)
+            continue
+        try:
+            publish(path)
+        except CellExecutionError as error:
+            sys.exit(f"{path.name} is unchanged, a cell failed:\n{error}")
+
+
+if __name__ == "__main__":
+    main()
