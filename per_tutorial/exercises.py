@@ -6,6 +6,8 @@ is registered under the exercise's name, the notebook's number and its own: `@ch
 
 import functools
 
+import numpy as np
+
 CHECKERS = {}
 
 
@@ -184,10 +186,292 @@ def _bytes_of_a_tree(answer):
     known = {
         2 * 1_000_000 * 8: "a million is no power of two: what is it padded to?",
         (2 * 1_000_000 - 1) * 8: "a million is no power of two: what is it padded to?",
-        leaves * 8: "these are the leaves alone; the sums above them need as much again.",
+        leaves
+        * 8: "these are the leaves alone; the sums above them need as much again, 8 bytes each.",
         2 * leaves: "that is the number of nodes; each is a float64 of 8 bytes.",
         (2 * leaves - 1) * 8: "nearly: the array has a place 0, too, though no node uses it.",
         4 * leaves * 8: "twice too much: 2**20 is more than a million already.",
-        2 * leaves * 4: "the sums are float64, 8 bytes each; float32 would round too coarsely.",
     }
     return known.get(answer, "bytes = 8 × nodes, nodes = 2 × leaves, leaves = a power of two.")
+
+
+# Notebook 02: uniform DQN
+
+
+@checks("02.1")
+def _td_target(td_target):
+    reward, next_q, discount = 1.0, np.array([3.0, 7.0]), 0.9
+    future = reward + discount * next_q.max()
+
+    def target(terminated, truncated):
+        return float(td_target(reward, terminated, truncated, next_q.copy(), discount))
+
+    going_on, failed, stopped = target(False, False), target(True, False), target(False, True)
+    if np.isclose(going_on, reward + next_q.max()):
+        return "the future is not discounted."
+    if np.isclose(going_on, reward + discount * next_q[0]):
+        return "you take the Q of the first action; the target takes the largest."
+    if np.isclose(going_on, reward + discount * next_q.mean()):
+        return "you take the mean Q of the next state; the target takes the largest."
+    if not np.isclose(going_on, future):
+        return f"in mid-episode it should be r + γ · max Q(s′, ·) = {future}, yours is {going_on}."
+    if not np.isclose(failed, reward):
+        return "after termination nothing follows: the target is the reward alone."
+    if np.isclose(stopped, reward):
+        return (
+            "you end the value at the time limit. A truncated episode has a future that nobody "
+            "watched: only `terminated` cuts it off."
+        )
+    if not np.isclose(stopped, future):
+        return "truncation changes the target; it should not matter at all."
+    if not np.isclose(target(True, True), reward):
+        return "if the pole falls at the very last step, it has fallen: terminated wins."
+    return None
+
+
+@checks("02.2")
+def _epsilon_at_a_step(epsilon):
+    steps, start, end = 1000, 1.0, 0.1
+    first = [epsilon(step) for step in range(steps + 1)]
+    if not np.isclose(epsilon(0), first[0]):
+        return (
+            "asked for step 0 again it gives another answer: it remembers the calls before. "
+            "ε is a function of the step alone."
+        )
+    if not np.isclose(first[0], start):
+        return f"at step 0 it is {first[0]:.3g}; it starts at {start:g}."
+    if np.isclose(first[steps // 2], start / 2) and not np.isclose(first[-1], end):
+        return f"it heads for 0; it should arrive at {end:g} in step {steps}."
+    right = start + (end - start) * np.arange(steps + 1) / steps
+    if not np.allclose(first, right):
+        if np.isclose(first[-1], end):
+            return f"the ends are right, but half-way it is {first[steps // 2]:.3g}: not a line."
+        return f"half-way it should be {right[steps // 2]:.2f}, it is {first[steps // 2]:.3g}."
+    if not np.isclose(epsilon(3 * steps), end):
+        return f"after step {steps} it goes on, to {epsilon(3 * steps):.2g}; it should stay at {end:g}."
+    return None
+
+
+@checks("02.3")
+def _td_errors(td_errors_of):
+    import torch
+
+    q_values = torch.tensor([[1.0, 5.0], [2.0, 0.0], [4.0, 3.0]])
+    actions, targets = torch.tensor([0, 1, 1]), torch.tensor([2.0, 2.0, 7.0])
+    chosen = q_values[torch.arange(3), actions]
+    got = torch.as_tensor(td_errors_of(q_values.clone(), actions.clone(), targets.clone()))
+    if got.shape == (3, 3):
+        return (
+            "the result is (batch, batch): (batch,) minus (batch, 1) pairs every target with every "
+            "estimate. Drop the last axis of what `gather` returns."
+        )
+    if got.shape == (3, 1):
+        return "the result is (batch, 1): right perhaps, until a (batch,) meets it. Return (batch,)."
+    if got.shape != (3,):
+        return f"the TD errors are (batch,) = (3,), yours have the shape {tuple(got.shape)}."
+    if torch.allclose(got, targets - chosen):
+        return None
+    if torch.allclose(got, chosen - targets):
+        return "the sign is the other way round: δ is the target minus the estimate."
+    if torch.allclose(got, targets - q_values.max(dim=1).values):
+        return "you take the best action's Q; the estimate is that of the action that was taken."
+    return f"for these Q-values it is {(targets - chosen).tolist()}, yours is {got.tolist()}."
+
+
+@checks("02.4")
+def _discount_for_50(answer):
+    answer = float(answer)
+    if np.isclose(answer, 0.98, rtol=1e-4):
+        return None
+    if np.isclose(answer, 0.02):
+        return "that is 1 − γ."
+    if not 0 <= answer < 1:
+        return "a discount lies between 0 and 1."
+    return f"with γ = {answer:g} it is worth {1 / (1 - answer):.1f}."
+
+
+@checks("02.5")
+def _replays_of_a_transition(answer):
+    answer = float(answer)
+    if np.isclose(answer, 32):
+        return None
+    if np.isclose(answer, 32 / 10_000):
+        return "that is its chance to be drawn in one step; it stays for many."
+    if np.isclose(answer, 10_000 / 32):
+        return "that is how many updates it takes to draw as many as the memory holds."
+    if np.isclose(answer, 1):
+        return "one transition is added at every step, but how many are drawn?"
+    if np.isclose(answer, 320_000):
+        return "that is how many draws there are while it is stored, of 10,000 transitions in all."
+    return "it stays for as many steps as the memory holds transitions; multiply by its chance a step."
+
+
+# Notebook 03: prioritised replay
+
+
+def _shape(value):
+    return tuple(np.shape(value))
+
+
+def _same(a, b):
+    return _shape(a) == _shape(b) and np.allclose(a, b)
+
+
+@checks("03.1")
+def _weights_of_a_minibatch(importance_weights):
+    P = np.arange(1.0, 41.0) ** 0.6
+    P /= P.sum()
+    indices, beta = np.array([7, 31, 12, 7, 25]), 0.5
+
+    def normalised(weights):
+        return weights / weights.max()
+
+    given = P.copy()
+    got = importance_weights(given, indices.copy(), beta)
+    if not np.array_equal(given, P):
+        return "it changes P; work on a copy."
+    every = (len(P) * P) ** -beta
+    if _shape(got) == (5, 1):
+        return (
+            "the shape is (batch, 1). Multiplied by errors of the shape (batch,) that becomes a table "
+            "of (batch, batch), without an error message; return (batch,)."
+        )
+    if _shape(got) != (5,):
+        return (
+            f"one weight for each index, the shape (5,) for five of them; yours is {_shape(got)}."
+        )
+    if _same(got, normalised(every[indices])):
+        return None
+    if _same(got, every[indices]):
+        return "right so far; now divide by the largest of them."
+    if _same(got, normalised(every)[indices]):
+        return (
+            "you divide by the largest weight of the whole memory: one transition that is hardly ever "
+            "drawn makes all others tiny. Take the largest of the minibatch."
+        )
+    if _same(got, every[indices] / every[indices].min()):
+        return "divided by the smallest: now all weights are 1 or more. Divide by the largest."
+    if _same(got, every[indices] / every[indices].sum()):
+        return "divided by the sum: now they sum to 1. Divide by the largest."
+    if _same(got, normalised((len(P) * P[indices]) ** beta)):
+        return "upside down: what is drawn often must count *less*, so the exponent is −β."
+    if _same(got, normalised(1 / P[indices])):
+        return "that is the full correction, β = 1. Where is the exponent?"
+    if _same(got, np.ones(5)):
+        return "all weights are 1: that corrects nothing."
+    return f"with N = 40, β = 0.5 and P = {P[indices].round(4)} the weights are others than {got}."
+
+
+@checks("03.2")
+def _what_the_tree_gets(leaves):
+    alpha, epsilon = 0.6, 0.01
+    for td_errors, largest in (([-2.0, 0.5, 0.0], 1.5), ([0.3, -0.8, 0.1], 4.0)):
+        td_errors = np.array(td_errors)
+        size = np.abs(td_errors)
+        priorities = size + epsilon
+        replayed, newcomer = leaves(td_errors.copy(), largest, alpha, epsilon)
+        mistake = _replayed_leaves(replayed, td_errors, size, alpha, epsilon)
+        if mistake:
+            return mistake
+        right = max(largest, priorities.max()) ** alpha
+        if _same(newcomer, right):
+            continue
+        if _same(newcomer, right**alpha):
+            return (
+                "the newcomer's leaf has α applied twice: the largest leaf is p^α already, keep the "
+                "largest p and raise it once."
+            )
+        if _same(newcomer, right ** (1 / alpha)):
+            return "the newcomer gets p, but the leaves hold p^α."
+        if _same(newcomer, priorities.max() ** alpha):
+            return (
+                "the newcomer gets the largest priority *so far*, not that of this minibatch alone."
+            )
+        if _same(newcomer, largest**alpha):
+            return "this minibatch may have brought a new largest priority: look at it first."
+        if _same(newcomer, (max(largest, size.max()) + epsilon) ** alpha):
+            return "ε is in the largest priority already; it is not added again."
+        return f"the replayed leaves are right; the newcomer's is {right:.4f}, yours {newcomer}."
+    return None
+
+
+def _replayed_leaves(replayed, td_errors, size, alpha, epsilon):
+    if _shape(replayed) != size.shape:
+        return f"one leaf for each TD error, the shape {size.shape}; yours is {_shape(replayed)}."
+    if _same(replayed, (size + epsilon) ** alpha):
+        return None
+    if np.isnan(replayed).any():
+        return "a negative number raised to α is NaN: the priority is the *size* of the error, |δ|."
+    huber = np.where(size <= 1, 0.5 * size**2, size - 0.5)
+    for loss in (size**2, 0.5 * size**2, huber):
+        if _same(replayed, (loss + epsilon) ** alpha):
+            return (
+                "the priority is |δ|, not the loss: of small errors the loss is the square, so α would "
+                "count twice."
+            )
+    if _same(replayed, size**alpha):
+        return "ε is missing: a transition without an error would never be drawn again."
+    if _same(replayed, size**alpha + epsilon):
+        return "ε belongs to the priority, before it is raised to α: (|δ| + ε)^α."
+    if _same(replayed, size + epsilon):
+        return "these are the priorities p; the leaves hold p^α."
+    if _same(replayed, (size + epsilon) ** alpha**2):
+        return "α is applied twice."
+    return f"for δ = {td_errors} the leaves are {(size + epsilon) ** alpha}, yours {replayed}."
+
+
+@checks("03.3")
+def _beta_at_a_step(beta_at):
+    steps, start = 1000, 0.4
+    first = [beta_at(step, steps, start) for step in range(steps + 1)]
+    if beta_at(0, steps, start) != first[0]:
+        return (
+            "asked for step 0 again it gives another answer: it accumulates. β is a function of the "
+            "step and remembers nothing."
+        )
+    if not np.isclose(first[0], start):
+        return f"at step 0 it is {first[0]:.3g}, not beta_start."
+    right = start + (1 - start) * np.arange(steps + 1) / steps
+    if not np.allclose(first, right):
+        if first[steps // 10] > 0.95:
+            return (
+                f"after a tenth of the steps it is {first[steps // 10]:.2f} already: each step adds to "
+                "the β of the step before. Start from beta_start every time."
+            )
+        if np.isclose(first[-1], 1 + start):
+            return "it rises by 1 in all, and ends above 1; what is left above beta_start is less."
+        return f"half-way it should be {right[steps // 2]:.2f}, it is {first[steps // 2]:.3g}."
+    if not np.isclose(beta_at(3 * steps, steps, start), 1.0):
+        return (
+            f"after the last step it goes on, to {beta_at(3 * steps, steps, start):.2g}; stop at 1."
+        )
+    return None
+
+
+@checks("03.4")
+def _loss_of_a_minibatch(weighted_loss):
+    import torch
+
+    td_errors = torch.tensor([0.1, -0.2, 0.3, 4.0])
+    weights = torch.tensor([[1.0], [0.8], [0.5], [0.1]])
+    half_squares, w = 0.5 * td_errors**2, weights[:, 0]
+    got = torch.as_tensor(weighted_loss(td_errors.clone(), weights.clone()))
+    if _shape(got) != ():
+        return f"the loss is a single number; yours has the shape {_shape(got)}."
+    right = (w * half_squares).mean()
+    if torch.isclose(got, right):
+        return None
+    table = half_squares.mean() * w.mean()
+    mistakes = [
+        (table, "(batch,) times (batch, 1) has made a table of (batch, batch), and its mean is the "
+                "mean weight times the mean loss. Bring both to one shape first."),
+        (16 * table, "that is the sum of a table of (batch, batch): bring both to one shape first."),
+        (2 * right, "the ½ is missing."),
+        (4 * right, "that is the sum over the minibatch; take the mean."),
+        (half_squares.mean(), "where are the weights?"),
+        ((0.5 * (w * td_errors) ** 2).mean(), "you square the weight, too: it multiplies ½δ², not δ."),
+    ]  # fmt: skip
+    for value, mistake in mistakes:
+        if torch.isclose(got, value):
+            return mistake
+    return f"for these errors it is {right:.4f}, yours is {float(got):.4f}."

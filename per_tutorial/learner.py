@@ -89,7 +89,7 @@ class DQNLearner:
 
         @torch.no_grad()
         def act(observation):
-            stack = np.broadcast_to(observation, (len(self.seeds), 1, *np.shape(observation)))
+            stack = np.repeat(np.asarray(observation)[None, None], len(self.seeds), axis=0)
             return int(self.online(self._observations(stack))[run, 0].argmax())
 
         return act

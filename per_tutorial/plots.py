@@ -11,7 +11,7 @@ from per_tutorial.notebook import LiveFigure, show
 from per_tutorial.statistics import bootstrap_interval
 
 # Chosen dark enough to be read as text on white and different enough for colour-blind readers where
-# two of them meet. Formulas use them as well: \color{#D55E00}{p_i}.
+# two of them meet. Formulas use them as well: {\color{#D55E00}{p_i}}: every renderer of formulas takes this form.
 COLORS = {
     "uniform": "#0072B2",
     "per": "#D55E00",
@@ -39,7 +39,7 @@ def use_style():
         {
             "figure.figsize": (7.0, 3.6),
             "figure.dpi": 100,
-            "savefig.dpi": 110,
+            "savefig.dpi": 150,
             "savefig.facecolor": "white",
             "figure.constrained_layout.use": True,
             "font.size": 10,
@@ -175,6 +175,41 @@ def draw_learning_curves(
     axes.legend(loc="lower right")
 
 
+def plot_greedy_scores(scores, alt, *, colors=None, threshold=None, width=7.0):
+    """Show how the greedy scores of runs spread: a histogram made of dots, each dot a run.
+
+    Args:
+        scores: {label: (runs, episodes)}, such as `evaluate` returns; a panel each. A run's score is
+            the mean of its episodes.
+        alt: alternative text.
+        colors: {label: colour}; that of uniform replay by default.
+        threshold: a score to mark by a dashed line.
+        width: of the picture, in inches.
+    """
+    means = {label: np.asarray(episodes).mean(axis=1) for label, episodes in scores.items()}
+    edges = np.linspace(0, max(values.max() for values in means.values()), 41)
+    tallest = max(np.histogram(values, edges)[0].max() for values in means.values())
+    figure = Figure(figsize=(width, len(means) * (1.0 + 0.12 * min(tallest, 20)) + 0.4))
+    panels = figure.subplots(len(means), 1, sharex=True, sharey=True, squeeze=False)[:, 0]
+    for axes, (label, values) in zip(panels, means.items(), strict=True):
+        values = np.sort(values)
+        bins = np.digitize(values, edges[1:-1])
+        heights = np.arange(len(values)) - np.searchsorted(bins, bins) + 1  # place within its bin
+        color = colors[label] if colors else COLORS["uniform"]
+        axes.plot(values, heights, "o", color=color, markersize=6, clip_on=False)
+        axes.axvline(np.median(values), color=color, linewidth=1, label="median")
+        if threshold is not None:
+            style = {"color": COLORS["quiet"], "linestyle": "--", "linewidth": 1}
+            axes.axvline(threshold, **style, label=f"threshold {threshold:g}")
+        axes.set_title(label)
+        axes.set_ylabel("runs")
+        axes.set(xlim=(0, edges[-1] * 1.02), ylim=(0, tallest + 1))
+        axes.yaxis.set_major_locator(MaxNLocator(4, integer=True))
+    panels[0].legend(loc="upper left")
+    panels[-1].set_xlabel("greedy score (mean over episodes)")
+    show(figure, alt)
+
+
 def sampler_color(sampler):
     """The colour of a `DQNConfig.sampler`."""
     return COLORS["per" if sampler == "proportional" else sampler]
@@ -244,7 +279,8 @@ def draw_tree(axes, nodes, *, capacity=None, first_root=1, path=()):
             axes.annotate(f"[{(node - leaves) % per_tree}]", (x, y), (0, -0.85 * side), **note)
             axes.annotate(node, (x, y), (0, -1.35 * side), **note)
         else:
-            axes.annotate(node, (x, y), (-0.85 * side, 0.45 * side), **note)
+            outside = side if node > 1 and node % 2 else -side  # where no edge comes from
+            axes.annotate(node, (x, y), (0.85 * outside, 0.45 * side), **note)
     axes.set_axis_off()
     axes.margins(0.06, 0.25)
 
@@ -275,7 +311,7 @@ def draw_shares(axes, values, prefixes=(), picked=()):
         prefixes: places on the line to mark with an arrow.
         picked: leaves to pick out.
     """
-    start = 0.0
+    start, total = 0.0, sum(values)
     for leaf, value in enumerate(values):
         if not value:
             continue
@@ -290,11 +326,12 @@ def draw_shares(axes, values, prefixes=(), picked=()):
             linewidth=1.8 if chosen else 1.2,
             zorder=3 if chosen else 2,
         )
-        axes.text(start + value / 2, 0, f"[{leaf}]", ha="center", va="center", fontsize=8, zorder=4)
+        if value > 0.03 * total:  # no room in smaller ones
+            axes.text(start + value / 2, 0, f"[{leaf}]", ha="center", va="center", size=8, zorder=4)
         start += value
     for prefix in prefixes:
         arrow = {"arrowstyle": "-|>", "color": COLORS["path"]}
         axes.annotate("", (prefix, 0.3), (prefix, 0.95), arrowprops=arrow, annotation_clip=False)
-    axes.set(ylim=(-0.4, 1), yticks=[], xlim=(0, start or 1))
+    axes.set(ylim=(-0.4, 1), yticks=[], xlim=(0, total))
     axes.grid(visible=False)
     axes.spines["left"].set_visible(False)

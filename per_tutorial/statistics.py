@@ -59,7 +59,9 @@ def paired_difference(a, b, axis=-1, statistic=np.mean, confidence=0.95, resampl
         a, b: arrays of the same shape with the runs along ``axis``; the rest as in
             `bootstrap_interval`.
     """
-    a, b = _paired(a, b)
+    a, b = float_array("a", a), float_array("b", b)
+    if a.shape != b.shape:
+        raise ValueError(f"b: paired runs need the shape of a {a.shape}, got {b.shape}")
     differences = a - b
     value = statistic(differences, axis=axis)
     low, high = bootstrap_interval(differences, axis, statistic, confidence, resamples, seed)
@@ -67,20 +69,20 @@ def paired_difference(a, b, axis=-1, statistic=np.mean, confidence=0.95, resampl
 
 
 def probability_of_improvement(a, b, confidence=0.95, resamples=2000, seed=0):
-    """How likely a run of ``a`` is to beat one of ``b``: P(a > b) + ½ P(a = b), an `Estimate`.
+    """How likely a run of ``a`` is to beat a run of ``b``: P(a > b) + ½ P(a = b), an `Estimate`.
 
-    Every run of the one is compared with every run of the other (Agarwal et al. 2021). The interval
-    draws seeds, each with its two runs.
+    Every run of the one is compared with every run of the other (Agarwal et al. 2021), so pairs play
+    no part: the interval draws the runs of both separately.
 
     Args:
-        a, b: (runs,) paired results, more is better.
+        a, b: (runs,) results, more is better; their numbers of runs may differ.
     """
-    a, b = _paired(a, b)
 
     def share_of_wins(a, b, axis=-1):
         a, b = a[..., :, None], b[..., None, :]
         return ((a > b) + 0.5 * (a == b)).mean(axis=(-2, -1))
 
+    a, b = float_array("a", a), float_array("b", b)
     interval = _interval((a, b), share_of_wins, confidence, resamples, seed)
     return Estimate(float(share_of_wins(a, b)), *interval)
 
@@ -105,17 +107,16 @@ def steps_to_threshold(curve, grid, threshold):
 
 
 def _interval(samples, statistic, confidence, resamples, seed):
-    """Percentile interval of a statistic of samples (..., runs) whose runs belong together."""
+    """Percentile interval of a statistic of independent samples (..., runs)."""
     from scipy.stats import bootstrap  # takes longer to load than all the rest
 
-    runs = samples[0].shape[-1]
+    runs = min(sample.shape[-1] for sample in samples)
     if runs < 2:
         raise ValueError(f"values: at least two runs are needed for an interval, got {runs}")
     with warnings.catch_warnings(action="ignore"):  # of NaN, which the interval shows
         interval = bootstrap(
             samples,
             statistic,
-            paired=True,
             vectorized=True,
             axis=-1,
             confidence_level=real_number("confidence", confidence, high=0.9999, above=0),
@@ -125,13 +126,6 @@ def _interval(samples, statistic, confidence, resamples, seed):
             rng=np.random.default_rng(seed),
         ).confidence_interval
     return _plain(interval.low), _plain(interval.high)
-
-
-def _paired(a, b):
-    a, b = float_array("a", a), float_array("b", b)
-    if a.shape != b.shape:
-        raise ValueError(f"b: paired runs need the shape of a {a.shape}, got {b.shape}")
-    return a, b
 
 
 def _plain(value):

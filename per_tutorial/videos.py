@@ -55,7 +55,10 @@ def save_video(frames, path, fps):
         raise ValueError("frames: at least one is needed, got none")
     with _scratch_folder(path) as folder:
         file = folder / "clip.mp4"
-        ImageSequenceClip(frames, fps=fps).write_videofile(
+        clip = ImageSequenceClip(frames, fps=fps)
+        # moviepy reckons with seconds: exactly n / fps may be rounded to a frame too few.
+        clip.duration = (len(frames) + 0.01) / fps
+        clip.write_videofile(
             str(file),
             codec="libx264",
             audio=False,
@@ -122,13 +125,15 @@ def film_strip(path, count=6):
     wanted = np.linspace(0, total - 1, min(count, total)).round().astype(int)
     frames = {k: frame for k, frame in enumerate(read_frames(path)) if k in wanted}
     height, width = frames[0].shape[:2]
-    figure, row = plt.subplots(
-        1, len(wanted), figsize=(9, 9 / len(wanted) * height / width + 0.3), squeeze=False
-    )
-    for axes, k in zip(row[0], wanted, strict=True):
-        axes.imshow(frames[k])
-        axes.set_title(f"{k * seconds / total:.1f} s", fontsize=8, loc="center")
+    rows, columns = -(-len(wanted) // 3), min(len(wanted), 3)
+    size = (9, rows * (9 / columns * height / width + 0.25))
+    figure, grid = plt.subplots(rows, columns, figsize=size, squeeze=False)
+    for axes in grid.flat:
         axes.set(xticks=[], yticks=[])
+        axes.spines[:].set(visible=False)
+    for axes, k in zip(grid.flat, wanted, strict=False):
+        axes.imshow(frames[k])
+        axes.set_title(f"{k * seconds / total:.1f} s", fontsize=8, loc="left")
         axes.spines[:].set(visible=True, color=COLORS["quiet"])
     return figure
 

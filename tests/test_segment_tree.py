@@ -73,7 +73,9 @@ def test_each_tree_of_a_forest_equals_a_tree_of_its_own(data, capacity, runs):
     batch_sizes = data.draw(st.lists(st.integers(0, 5), min_size=1, max_size=5))
     for size in batch_sizes:
         rows = st.lists(
-            st.lists(st.tuples(st.integers(0, capacity - 1), extreme), min_size=size, max_size=size),
+            st.lists(
+                st.tuples(st.integers(0, capacity - 1), extreme), min_size=size, max_size=size
+            ),
             min_size=runs,
             max_size=runs,
         )
