@@ -39,6 +39,8 @@ def _shown(default):
 
 
 def command_train(arguments):
+    import numpy as np
+
     from per_tutorial.training import evaluate, train
     from per_tutorial.watchers import ProgressBar, TensorBoard
 
@@ -54,8 +56,33 @@ def command_train(arguments):
     history = train(config, seeds, watchers=watchers)
     if arguments.out:
         history.save(arguments.out)
-    for seed, returns in zip(history.seeds, evaluate(history.agent), strict=True):
-        print(f"seed {seed}: greedy return {returns.mean():.1f} over {len(returns)} episodes")
+    greedy = evaluate(history.agent, arguments.episodes).mean(axis=1)
+    for seed, value in zip(history.seeds, greedy, strict=True):
+        print(f"seed {seed}: greedy return {value:.1f}")
+    tenth, median = np.percentile(greedy, (10, 50))
+    print(
+        f"greedy return over {len(greedy)} runs, the mean of {arguments.episodes} episodes each: "
+        f"median {median:.1f}, 10th percentile {tenth:.1f}, lowest {greedy.min():.1f}"
+    )
+
+
+def command_cliffwalk(arguments):
+    from matplotlib.figure import Figure
+
+    from per_tutorial.cliffwalk_study import draw_figures, ratio_table, run_study
+    from per_tutorial.files import atomic_write
+
+    def progress(point):
+        if not arguments.quiet:
+            alpha = f", α {point.alpha}" if point.alpha else ""
+            print(f"{point.figure}: {point.sampler}{alpha}, {point.n} states", file=sys.stderr)
+
+    rows = run_study(arguments.out, arguments.longest, progress)
+    print(ratio_table(rows))
+    figure = Figure(figsize=(11, 4.5), layout="constrained")
+    draw_figures(figure, rows)
+    with atomic_write(f"{arguments.out}.png") as file:
+        figure.savefig(file, format="png", dpi=110)
 
 
 def main(arguments=None):
@@ -70,8 +97,26 @@ def main(arguments=None):
     trainer.add_argument("--first-seed", type=int, default=0, help="seed of the first (default: 0)")
     trainer.add_argument("--out", metavar="FILE", help="write the history, a tidy CSV file")
     trainer.add_argument("--tensorboard", metavar="FOLDER", help="write TensorBoard scalars")
+    trainer.add_argument(
+        "--episodes", type=int, default=20, help="episodes to evaluate each agent on (default: 20)"
+    )
     trainer.add_argument("--quiet", action="store_true", help="no progress bar")
     add_settings(trainer.add_argument_group("settings of the runs"))
+
+    walker = commands.add_parser(
+        "cliffwalk", help="reproduce the paper's figures 1 and 2 on the Blind Cliffwalk"
+    )
+    walker.set_defaults(command=command_cliffwalk)
+    walker.add_argument(
+        "--out",
+        metavar="FILE",
+        default="cliffwalk.csv",
+        help="results, continued if they exist; the picture goes to FILE.png (default: %(default)s)",
+    )
+    walker.add_argument(
+        "--longest", type=int, default=16, help="states of the longest walk (default: 16)"
+    )
+    walker.add_argument("--quiet", action="store_true", help="no progress lines")
 
     chosen = parser.parse_args(arguments)
     try:

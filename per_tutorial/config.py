@@ -70,9 +70,9 @@ class DQNConfig:
         "the online network chooses the next action, the target network rates it "
         "(van Hasselt et al. 2016)",
     )
-    loss: str = _setting("huber", partial(one_of, allowed=("huber", "squared")), "loss of δ")
+    loss: str = _setting("squared", partial(one_of, allowed=("huber", "squared")), "loss of δ")
     discount: float = _setting(0.99, _unit, "γ")
-    learning_rate: float = _setting(5e-4, _positive, "η of Adam, at step 0")
+    learning_rate: float = _setting(1e-3, _positive, "η of Adam, at step 0")
     learning_rate_end: float = _setting(
         0.0, partial(real_number, low=0), "η at the end, reached linearly"
     )
@@ -82,14 +82,14 @@ class DQNConfig:
     batch_size: int = _setting(32, whole_number, "transitions of each run in an update")
     learning_starts: int = _setting(100, whole_number, "steps before the first update")
     update_every: int = _setting(1, whole_number, "steps between updates")
-    target_update_every: int = _setting(100, whole_number, "updates between target updates")
+    target_update_every: int = _setting(1, whole_number, "updates between target updates")
     tau: float = _setting(
-        1.0,
+        0.02,
         partial(real_number, low=0, high=1, above=0),
         "share of the online network in a target update: 1 copies it, less is a soft update",
     )
 
-    capacity: int = _setting(10_000, whole_number, "transitions in the replay memory of each run")
+    capacity: int = _setting(20_000, whole_number, "transitions in the replay memory of each run")
     sampler: str = _setting("uniform", partial(one_of, allowed=SAMPLERS), "which are replayed")
     alpha: float = _setting(0.6, _unit, "α, how strongly priorities count")
     beta_start: float = _setting(0.4, _unit, "β, the exponent of the weights, at step 0")

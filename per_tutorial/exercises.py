@@ -266,7 +266,9 @@ def _td_errors(td_errors_of):
             "estimate. Drop the last axis of what `gather` returns."
         )
     if got.shape == (3, 1):
-        return "the result is (batch, 1): right perhaps, until a (batch,) meets it. Return (batch,)."
+        return (
+            "the result is (batch, 1): right perhaps, until a (batch,) meets it. Return (batch,)."
+        )
     if got.shape != (3,):
         return f"the TD errors are (batch,) = (3,), yours have the shape {tuple(got.shape)}."
     if torch.allclose(got, targets - chosen):
@@ -303,7 +305,9 @@ def _replays_of_a_transition(answer):
         return "one transition is added at every step, but how many are drawn?"
     if np.isclose(answer, 320_000):
         return "that is how many draws there are while it is stored, of 10,000 transitions in all."
-    return "it stays for as many steps as the memory holds transitions; multiply by its chance a step."
+    return (
+        "it stays for as many steps as the memory holds transitions; multiply by its chance a step."
+    )
 
 
 # Notebook 03: prioritised replay
@@ -475,3 +479,62 @@ def _loss_of_a_minibatch(weighted_loss):
         if torch.isclose(got, value):
             return mistake
     return f"for these errors it is {right:.4f}, yours is {float(got):.4f}."
+
+
+# 00 · Blind Cliffwalk -----------------------------------------------------------------------------
+
+
+@checks("00.1")
+def _copies(copies):
+    for n, state in ((5, 4), (5, 0), (8, 3)):
+        got, right = copies(n, state), 2 ** (n - 1 - state)
+        if got == right:
+            continue
+        if got == 2**state:
+            return "that grows along the walk; the later a state, the fewer sequences reach it."
+        if got == 2 * right:
+            return "so many sequences reach the state; half of them take one action, half the other."
+        return f"state {state} of {n}: there are {right} copies of each transition, not {got}."
+    return None
+
+
+@checks("00.2")
+def _td_error(td_error):
+    q = np.array([[0.1, 0.2], [0.5, 0.3], [-0.4, -0.2]])
+    cases = (((0, 1, 0.0, 1), 0.2), ((1, 0, 0.0, 2), -0.6), ((2, 1, 1.0, -1), 1.2))
+    for (state, action, reward, following), right in cases:
+        got = td_error(q.copy(), state, action, reward, following, 0.5 if following != 1 else 0.8)
+        if np.isclose(got, right):
+            continue
+        if np.isclose(got, -right):
+            return "the sign is wrong: δ is what the transition says minus what Q said."
+        if following == -1:
+            return "next_state −1 means the end: nothing follows, and q[-1] is another state's row."
+        if np.isclose(got + q[state, action], 0):
+            return "the value of the next state is missing."
+        return f"for transition {(state, action, reward, following)} it is {right:g}, not {got:.3g}."
+    return None
+
+
+@checks("00.3")
+def _rank_probabilities(rank_probabilities):
+    td_errors = np.array([0.5, -3.0, 0.1, 1.0])
+    shares = np.array([3, 1, 4, 2]) ** -0.7
+    right = shares / shares.sum()
+    got = np.asarray(rank_probabilities(td_errors.copy(), 0.7))
+    if got.shape != right.shape:
+        return f"one probability for each of 4 errors is needed, not the shape {got.shape}."
+    if np.allclose(got, right):
+        return None
+    if np.allclose(got, shares):
+        return "they do not add up to 1 yet."
+    if np.allclose(np.sort(got), np.sort(right)):
+        if got.argmax() == 3:
+            return "the largest error in *size* has rank 1: take |δ| before you sort."
+        if got.argmax() == 2:
+            return "you have given rank 1 to the smallest |δ|."
+        return (
+            "the values are right, their order is not: argsort tells which transition has a rank, "
+            "not which rank a transition has."
+        )
+    return "P(i) is rank(i)^(−α), divided by the sum over all transitions."

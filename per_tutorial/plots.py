@@ -67,12 +67,10 @@ class LivePlot:
 
     Args:
         alt: alternative text; None for a description of the picture.
-        interval: seconds between two redraws; one costs a tenth to a fifth of a second.
     """
 
-    def __init__(self, alt=None, interval=1.0):
+    def __init__(self, alt=None):
         self._alt = alt
-        self._interval = interval
         # Outside pyplot, so that an interrupted training leaves no open figure behind.
         self._figure = Figure(figsize=HISTORY_SIZE)
         self._live = None
@@ -80,7 +78,7 @@ class LivePlot:
     def __call__(self, history):
         over = history.step == history.config.steps
         if self._live is None:
-            self._live = LiveFigure(self._alt or _history_alt(history), self._interval)
+            self._live = LiveFigure(self._alt or _history_alt(history))
         if self._live.due or over:
             self._figure.clear()
             draw_history(self._figure, history)

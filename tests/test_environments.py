@@ -3,7 +3,13 @@
 import gymnasium as gym
 import numpy as np
 import pytest
-from counting import CountingEnv, assert_true_transitions
+from counting import (
+    CountingEnv,
+    EveryStepCounts,
+    ResetObservationIsNext,
+    TruncatedIsTerminated,
+    assert_true_transitions,
+)
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
 from per_tutorial.environments import Environments, make_environments
@@ -87,30 +93,7 @@ def test_nothing_is_lost_to_resets_under_same_step(make_vector_env):
     assert all(environments.step(np.zeros(3, dtype=np.int64)).valid.all() for _ in range(60))
 
 
-# The bugs put in
-
-
-class EveryStepCounts(Environments):
-    """Bug 27: the step that only resets becomes a transition from one episode into the next."""
-
-    def step(self, actions):
-        step = super().step(actions)
-        return step._replace(valid=np.ones_like(step.valid))
-
-
-class ResetObservationIsNext(Environments):
-    """Its cousin: the first observation of the next episode is taken for the last of this one."""
-
-    def step(self, actions):
-        return super().step(actions)._replace(next_observation=self.observation)
-
-
-class TruncatedIsTerminated(Environments):
-    """Bug 22: what follows a time limit is thought to be worth nothing."""
-
-    def step(self, actions):
-        step = super().step(actions)
-        return step._replace(terminated=step.terminated | step.truncated)
+# The bugs put in: `tests/counting.py` has them
 
 
 @pytest.mark.parametrize(

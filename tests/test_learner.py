@@ -13,7 +13,17 @@ from per_tutorial.learner import DQNLearner, td_targets, weighted_losses
 from per_tutorial.replay import Batch
 
 RUNS, BATCH, INPUTS, ACTIONS = 2, 6, 3, 4
-CONFIG = DQNConfig(hidden=(8, 8), learning_rate=0.01, discount=0.9, target_update_every=7)
+CONFIG = DQNConfig(
+    hidden=(8, 8),
+    double=False,
+    dueling=False,
+    loss="huber",
+    discount=0.9,
+    learning_rate=0.01,
+    max_grad_norm=None,
+    target_update_every=7,
+    tau=1.0,
+)
 
 
 def random_batch(numbers, runs=RUNS):

@@ -1,0 +1,240 @@
+"""The command line: made from `DQNConfig`, and plain about what is wrong."""
+
+import dataclasses
+import subprocess
+import sys
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from per_tutorial import training
+from per_tutorial.__main__ import main
+from per_tutorial.config import DQNConfig
+from per_tutorial.history import History
+
+TINY = (
+    "train --runs 2 --first-seed 4 --steps 150 --hidden 8 --batch-size 4 --learning-starts 20 "
+    "--max-episode-steps 20 --sampler proportional"
+).split()
+TINY_CONFIG = DQNConfig(
+    steps=150,
+    hidden=(8,),
+    batch_size=4,
+    learning_starts=20,
+    max_episode_steps=20,
+    sampler="proportional",
+)
+
+
+def run(*arguments):
+    command = [sys.executable, "-m", "per_tutorial", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120)
+
+
+def unwrapped(text):
+    """Without white space, since argparse breaks lines where it likes."""
+    return "".join(text.split())
+
+
+def test_help_lists_every_setting_with_its_explanation_and_default():
+    result = run("train", "--help")
+    assert (result.returncode, result.stderr) == (0, "")
+    text = unwrapped(result.stdout)
+    for field in dataclasses.fields(DQNConfig):
+        assert f"--{field.name.replace('_', '-')}" in text
+        default = field.default
+        shown = " ".join(map(str, default)) if isinstance(default, tuple) else str(default)
+        assert unwrapped(f"{field.metadata['help']} (default: {shown})") in text
+
+
+def test_help_names_the_commands():
+    result = run("--help")
+    assert result.returncode == 0
+    assert "train a stack of runs" in result.stdout
+
+
+# Another good value for each field but flags and choices
+ANOTHER = {
+    "env": "Acrobot-v1",
+    "max_episode_steps": 50,
+    "steps": 3001,
+    "hidden": (33, 17),
+    "discount": 0.91,
+    "learning_rate": 1.5e-5,
+    "learning_rate_end": 2.5e-5,
+    "max_grad_norm": 11.0,
+    "batch_size": 9,
+    "learning_starts": 501,
+    "update_every": 3,
+    "target_update_every": 17,
+    "tau": 0.015,
+    "capacity": 7777,
+    "alpha": 0.55,
+    "beta_start": 0.45,
+    "beta_end": 0.95,
+    "beta_steps": 99,
+    "priority_epsilon": 0.015,
+    "epsilon_start": 0.85,
+    "epsilon_end": 0.15,
+    "epsilon_steps": 77,
+    "epsilon_decay": 0.125,
+    "device": "cuda:1",
+}
+
+
+def another_value(field):
+    """A value other than the default, and the words that set it."""
+    option = f"--{field.name.replace('_', '-')}"
+    if isinstance(field.default, bool):
+        return not field.default, [option.replace("--", "--no-") if field.default else option]
+    choices = getattr(field.metadata["check"], "keywords", {}).get("allowed")
+    if choices:
+        value = next(choice for choice in choices if choice != field.default)
+    else:
+        value = ANOTHER[field.name]
+    assert value != field.default
+    return value, [option, *map(str, value if isinstance(value, tuple) else [value])]
+
+
+@pytest.fixture
+def trained_with(monkeypatch):
+    """What `train` was called with, instead of a training: (config, seeds)."""
+    calls = []
+
+    def train(config, seeds, watchers):
+        calls.append((config, list(seeds)))
+        return SimpleNamespace(seeds=seeds, agent=SimpleNamespace(seeds=seeds))
+
+    def evaluate(agent, episodes):
+        return np.zeros((len(agent.seeds), episodes))
+
+    monkeypatch.setattr(training, "train", train)
+    monkeypatch.setattr(training, "evaluate", evaluate)
+    return calls
+
+
+@pytest.mark.parametrize("field", dataclasses.fields(DQNConfig), ids=lambda field: field.name)
+def test_every_setting_reaches_the_training(field, trained_with):
+    value, words = another_value(field)
+    main(["train", *words])
+    assert trained_with == [(DQNConfig(**{field.name: value}), list(range(10)))]
+
+
+def test_without_options_the_defaults_are_trained(trained_with):
+    main(["train"])
+    assert trained_with == [(DQNConfig(), list(range(10)))]
+
+
+def test_a_flag_can_be_switched_off_and_layers_left_out(trained_with):
+    main(["train", "--double", "--no-double", "--hidden"])
+    assert trained_with[0][0] == DQNConfig(hidden=())
+
+
+def test_runs_and_first_seed_choose_the_seeds(trained_with):
+    main(["train", "--runs", "3", "--first-seed", "40"])
+    assert trained_with[0][1] == [40, 41, 42]
+
+
+def test_a_training_writes_its_history_and_prints_what_the_agents_reach(tmp_path, capsys):
+    path = tmp_path / "history.csv"
+    main([*TINY, "--out", str(path), "--episodes", "3"])
+    history = History.load(path)
+    assert (history.config, history.seeds, history.step) == (TINY_CONFIG, [4, 5], 150)
+    same = training.train(TINY_CONFIG, [4, 5])
+    assert history.episodes == same.episodes
+    np.testing.assert_array_equal(history.measure("loss"), same.measure("loss"))
+
+    printed = capsys.readouterr().out
+    greedy = training.evaluate(same.agent, episodes=3).mean(axis=1)
+    for seed, value in zip((4, 5), greedy, strict=True):
+        assert f"seed {seed}: greedy return {value:.1f}\n" in printed
+    assert "over 2 runs, the mean of 3 episodes each" in printed
+    assert f"median {np.median(greedy):.1f}" in printed
+    assert f"lowest {greedy.min():.1f}" in printed
+    assert "proportional 100%" in printed
+    assert "150/150 steps" in printed
+    mean_return = np.mean([value for _, _, value, _ in history.episodes[-100:]])
+    assert f"return {mean_return:.1f}" in printed
+
+
+def test_quiet_leaves_the_progress_bar_out(capsys):
+    main([*TINY, "--quiet"])
+    first, second, summary = capsys.readouterr().out.splitlines()
+    assert first.startswith("seed 4: ") and second.startswith("seed 5: ")
+    assert summary.startswith("greedy return over 2 runs")
+
+
+def test_tensorboard_reads_what_was_written(tmp_path, capsys):
+    pytest.importorskip("tensorboard")
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    main([*TINY, "--quiet", "--tensorboard", str(tmp_path)])
+    history = training.train(TINY_CONFIG, [4, 5])
+    assert sorted(folder.name for folder in tmp_path.iterdir()) == ["seed-4", "seed-5"]
+    for number, seed in enumerate(history.seeds):
+        events = EventAccumulator(str(tmp_path / f"seed-{seed}"))
+        events.Reload()
+        returns = events.Scalars("charts/episodic_return")
+        steps, values = history.returns(number)
+        assert [(event.step, event.value) for event in returns] == list(
+            zip(steps.tolist(), values.tolist(), strict=True)
+        )
+        losses = events.Scalars("losses/loss")
+        assert [event.step for event in losses] == history.log_steps
+        np.testing.assert_allclose(
+            [event.value for event in losses], history.measure("loss")[:, number], rtol=1e-6
+        )
+
+
+# What is wrong
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        ("--alpha 2", "alpha: must be in [0, 1], got 2.0"),
+        ("--steps 0", "steps: must be at least 1, got 0"),
+        ("--sampler best", "sampler: must be one of 'uniform', 'proportional'"),
+        ("--hidden 8 0", "hidden: must be at least 1, got 0"),
+        (
+            "--batch-size 20 --learning-starts 10",
+            "learning_starts: must be at least batch_size (20), got 10",
+        ),
+        ("--env Cartpole-v1", "env: no environment 'Cartpole-v1', did you mean 'CartPole-v1'"),
+        ("--device abacus", "device: 'abacus' cannot be used"),
+        ("--runs 0", "seeds: at least one is needed, got none"),
+        ("--first-seed -1", "seed: must be at least 0, got -1"),
+        ("--out nowhere/history.csv", "--out: there is no folder for 'nowhere/history.csv'"),
+    ],
+)
+def test_a_wrong_value_ends_in_one_clear_line(arguments, message):
+    with pytest.raises(SystemExit) as caught:
+        main(["train", *arguments.split()])
+    line = caught.value.code  # a text: printed to stderr, and the status is 1
+    assert line.startswith(f"python -m per_tutorial: {message}")
+    assert "\n" not in line
+
+
+def test_the_shell_sees_that_line_and_a_status():
+    result = run("train", "--alpha", "2")
+    assert result.returncode == 1
+    assert result.stdout == ""
+    assert result.stderr == "python -m per_tutorial: alpha: must be in [0, 1], got 2.0\n"
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        (["train", "--steps", "many"], "argument --steps: invalid int value: 'many'"),
+        (["train", "--alpha", "much"], "argument --alpha: invalid float value: 'much'"),
+        (["train", "--alhpa", "0.5"], "unrecognized arguments: --alhpa 0.5"),
+        (["trian"], "invalid choice: 'trian'"),
+        ([], "the following arguments are required: COMMAND"),
+    ],
+)
+def test_what_cannot_be_read_is_explained_by_the_usage(arguments, message, capsys):
+    with pytest.raises(SystemExit) as caught:
+        main(arguments)
+    assert caught.value.code == 2
+    assert message in capsys.readouterr().err
