@@ -30,17 +30,18 @@ def settle(keys, slots, ranks, size, rank, key, slot):
     equals, so of transitions that were never replayed the newest come first.
     """
     while rank > 1 and keys[rank // 2] <= key:
-        keys[rank], slots[rank] = keys[rank // 2], slots[rank // 2]
-        ranks[slots[rank]] = rank
-        rank //= 2
+        parent = rank // 2
+        moved = slots[parent]
+        keys[rank], slots[rank], ranks[moved] = keys[parent], moved, rank
+        rank = parent
     while 2 * rank <= size:
         child = 2 * rank
         if child < size and keys[child + 1] > keys[child]:
             child += 1
         if keys[child] <= key:
             break
-        keys[rank], slots[rank] = keys[child], slots[child]
-        ranks[slots[rank]] = rank
+        moved = slots[child]
+        keys[rank], slots[rank], ranks[moved] = keys[child], moved, rank
         rank = child
     keys[rank], slots[rank], ranks[slot] = key, slot, rank
 

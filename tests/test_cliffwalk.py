@@ -302,9 +302,21 @@ def test_the_shipped_results_are_complete_and_what_the_code_gives():
             assert again["updates"] == row["updates"]
 
 
-def test_most_medians_of_the_table_are_within_one_and_a_half_times_the_papers():
-    ratios = [r for r in study.ratios(study.load_results()) if r[:2] == ("tabular", "oracle")]
-    assert all(1 / 1.5 < half < 1.5 for *_, half in ratios)
+@pytest.mark.parametrize(
+    "series",
+    [("tabular", "greedy"), ("tabular", "oracle"), ("linear", "uniform"), ("linear", "oracle")],
+)
+def test_medians_are_within_one_and_a_half_times_the_papers(series):
+    # Where the paper leaves no choice of α, with its axis read as 2^n − 2 transitions. Tabular uniform
+    # replay is not among them: it needs up to 1.8 times the paper's updates.
+    halves = [
+        half
+        for *which, _, _, _, _, half in study.ratios(study.load_results())
+        if tuple(which) == series
+    ]
+    measured = [half for half in halves if half == half]  # walks of 17 states are not
+    assert len(measured) >= 5
+    assert all(1 / 1.5 < half < 1.5 for half in measured)
 
 
 def test_the_command_prints_the_table_and_draws(tmp_path, capsys):

@@ -115,17 +115,22 @@ def test_stamp_matches_the_code(notebook):
 # Exercises: a cell `exercise-K` with a stub and its check, then a cell `solution-K` ------------------
 
 
+def exercise_numbers(notebook):
+    """The numbers of a notebook's exercises, as text."""
+    found = (re.fullmatch(r"exercise-(\d+)", cell.id) for cell in notebook.cells)
+    return [match[1] for match in found if match]
+
+
 EXERCISES = [
-    pytest.param(path, cell.id.removeprefix("exercise-"), id=f"{path.stem}-{cell.id}")
+    pytest.param(path, number, id=f"{path.stem}-{number}")
     for path in PATHS
-    for cell in read(path).cells
-    if cell.id.startswith("exercise-")
+    for number in exercise_numbers(read(path))
 ]
 
 
 def test_each_notebook_has_exercises_and_their_solutions(notebook):
     ids = [cell.id for cell in notebook.cells]
-    numbers = [name.removeprefix("exercise-") for name in ids if name.startswith("exercise-")]
+    numbers = exercise_numbers(notebook)
     assert numbers == [str(number) for number in range(1, len(numbers) + 1)]
     assert len(numbers) >= 3
     for number in numbers:
