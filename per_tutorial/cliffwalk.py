@@ -180,6 +180,7 @@ class Priorities(NamedTuple):
     ranks: np.ndarray = np.zeros((0, 0), dtype=np.int32)
     sizes: np.ndarray = np.zeros(0, dtype=np.int64)
     written: np.ndarray = np.zeros(0, dtype=np.int64)
+    largest: np.ndarray = np.zeros(0)
 
 
 @njit(cache=True)
@@ -220,7 +221,8 @@ def replay(
             value[0, 0] = (abs(delta) + epsilon) ** alpha
             set_sums(p.nodes, 1, chosen, value)
         elif sampler == GREEDY or sampler == RANK:
-            set_keys(p.keys, p.slots, p.ranks, p.sizes, p.written, chosen, value)
+            heap = (p.keys, p.slots, p.ranks, p.sizes)
+            set_keys(*heap, p.written, p.largest, chosen, value)
         replayed[k] += 1
         if update < len(losses):
             losses[update] = mean_squared_error(theta, bias, truth)
@@ -339,6 +341,8 @@ class CliffwalkLearner:
         if self.sampler in ("greedy", "rank"):
             sampler = RankBasedSampler(transitions, [seed], alpha=self.alpha)
             sampler.add(everything)
-            heap = {name: sampler.state[name] for name in ("keys", "slots", "ranks", "sizes")}
-            return Priorities(random, kinds, sums=sampler.sums, written=sampler.written, **heap)
+            names = ("keys", "slots", "ranks", "sizes", "written")
+            heap = {name: sampler.state[name] for name in names}
+            largest = sampler.largest_priority
+            return Priorities(random, kinds, sums=sampler.sums, largest=largest, **heap)
         return Priorities(random, kinds)

@@ -7,6 +7,7 @@ Results are a tidy CSV file, a line per (figure, n, sampler, alpha, run). The pa
 import csv
 import io
 import json
+import math
 import os
 import platform
 import time
@@ -186,12 +187,14 @@ def ratios(rows):
 
 
 def ratio_table(rows):
-    """`ratios` as lines of text."""
+    """`ratios` as lines of text, without those where nothing was measured."""
     lines = [
         "Our medians divided by the paper's, if its x counts 2^(n+1) − 2 or 2^n − 2 transitions",
         f"{'figure':8} {'sampler':12} {'α':>4} {'x':>7} {'paper':>8} {'2^(n+1)−2':>10} {'2^n−2':>7}",
     ]
     for figure, sampler, alpha, x, paper, count, half in ratios(rows):
+        if math.isnan(count) and math.isnan(half):
+            continue
         shown = f"{alpha:.1f}" if alpha else ""
         lines.append(
             f"{figure:8} {sampler:12} {shown:>4} {x:7} {paper:8.0f} {count:10.2f} {half:7.2f}"

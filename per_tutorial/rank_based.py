@@ -47,10 +47,11 @@ def settle(keys, slots, ranks, size, rank, key, slot):
 
 
 @njit(cache=True)
-def set_keys(keys, slots, ranks, sizes, written, changed, values):
+def set_keys(keys, slots, ranks, sizes, written, largest, changed, values):
     """Set the keys of the slots `changed` (runs, batch), adding those that are new.
 
-    Of duplicates the last one wins, and a negative slot is skipped. `written` counts the rest.
+    Of duplicates the last one wins, and a negative slot is skipped. `written` counts the rest, and
+    `largest` holds the largest key so far.
     """
     for run in range(changed.shape[0]):
         heap_keys, heap_slots, rank_of = keys[run], slots[run], ranks[run]
@@ -64,6 +65,7 @@ def set_keys(keys, slots, ranks, sizes, written, changed, values):
             rank, key = rank_of[slot], values[run, k]
             settle(heap_keys, heap_slots, rank_of, sizes[run], rank, key, slot)
             written[run] += 1
+            largest[run] = max(largest[run], key)
 
 
 @njit(cache=True)
@@ -155,10 +157,7 @@ class RankBasedSampler:
 
     def update(self, slots, td_errors):
         """Set the priorities of replayed slots from their TD errors, both (runs, batch)."""
-        priorities = np.abs(td_errors)
-        self._set(slots, priorities)
-        seen = np.where(slots >= 0, priorities, 0.0).max(axis=1, initial=0.0)
-        np.maximum(self.largest_priority, seen, out=self.largest_priority)
+        self._set(slots, np.abs(td_errors))
 
     def statistics(self, sizes):
         """Measurements per run for `History`: the largest |δ| seen, and their mean now."""
@@ -187,6 +186,6 @@ class RankBasedSampler:
 
     def _set(self, slots, values):
         heaps = (self.keys, self.slots, self.ranks, self.sizes)
-        set_keys(*heaps, self.written, slots, values)
+        set_keys(*heaps, self.written, self.largest_priority, slots, values)
         for run in np.flatnonzero(self.written >= self.sort_every):
             self.sort(run)

@@ -321,7 +321,7 @@ def test_medians_are_within_one_and_a_half_times_the_papers(series):
 
 def test_the_command_prints_the_table_and_draws(tmp_path, capsys):
     out = tmp_path / "walk.csv"
-    main(["cliffwalk", "--longest", "4", "--out", str(out), "--quiet"])
+    main(["cliffwalk", "--longest", "5", "--out", str(out), "--quiet"])
     table = capsys.readouterr().out
     assert "2^(n+1)−2" in table and "tabular" in table
     assert (tmp_path / "walk.csv.png").read_bytes().startswith(b"\x89PNG")

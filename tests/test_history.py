@@ -201,6 +201,13 @@ def test_what_is_loaded_is_what_was_saved(history, saved, tmp_path):
     assert again.read_bytes() == saved.read_bytes()
 
 
+def test_returns_are_kept_to_the_last_bit(tmp_path):
+    history = History(CONFIG, [0])
+    history.episodes = [(0, 7, 0.1 + 0.2, 7), (0, 9, -1e-300, 2)]
+    history.save(tmp_path / "odd.csv")
+    assert History.load(tmp_path / "odd.csv").episodes == history.episodes
+
+
 def test_a_history_without_episodes_is_kept_too(tmp_path):
     history = train(CONFIG.replace(steps=5, hidden=()), [4])
     history.save(tmp_path / "short.csv")

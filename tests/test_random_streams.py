@@ -9,7 +9,7 @@ from per_tutorial.random_streams import RandomStreams, next_uniform, seeds_for
 
 
 def test_the_twin_gives_the_published_numbers_of_splitmix64():
-    """The first outputs for the state 1234567, as Vigna's reference implementation prints them."""
+    """The first outputs for the state 1234567, the check that Rosetta Code lists."""
     stream = NaiveStream(1234567)
     assert [stream.bits() for _ in range(3)] == [
         6457827717110365317,
