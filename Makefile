@@ -18,7 +18,7 @@ help:  ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' Makefile
 
 lab: $(INSTALLED)  ## open the notebooks in JupyterLab; for a server: make lab ARGS=--no-browser
-	$(BIN)/jupyter lab notebooks $(ARGS)
+	$(BIN)/jupyter lab notebooks $(if $(filter 0,$(shell id -u)),--allow-root) $(ARGS)
 
 test: $(INSTALLED)  ## pass all tests: style, package, notebooks in fast mode, browser
 	$(BIN)/ruff check .
