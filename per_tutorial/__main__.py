@@ -66,6 +66,31 @@ def command_train(arguments):
     )
 
 
+def command_study(arguments):
+    from tqdm import tqdm
+
+    from per_tutorial.studies import STUDIES
+    from per_tutorial.study import run_study
+
+    study = STUDIES[one_of("STUDY", arguments.study, STUDIES)]
+    if arguments.fast:
+        study = study.fast()
+    if arguments.device is not None:
+        study = study.on(arguments.device)
+    processes = arguments.processes or (os.cpu_count() if arguments.device is None else 1)
+    print(f"{study.question}\nMetric: {study.metric}, {METRICS[study.metric]}.")
+    with tqdm(unit="step", unit_scale=True, disable=arguments.quiet) as bar:
+
+        def progress(done, total):
+            if bar.total is None:  # what was there already says nothing about the speed
+                bar.reset(total)
+                bar.initial = bar.n = done
+            bar.update(done - bar.n)
+
+        results = run_study(study, arguments.out, processes=processes, progress=progress)
+    print(report(results))
+
+
 def command_cliffwalk(arguments):
     from matplotlib.figure import Figure
 

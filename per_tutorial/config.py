@@ -8,6 +8,7 @@ from per_tutorial import schedules
 from per_tutorial.checks import one_of, real_number, whole_number
 
 SAMPLERS = ("uniform", "proportional", "rank")
+BETA_SCHEDULES = ("linear", "compounding")
 EPSILON_SCHEDULES = ("linear", "exponential", "geometric")
 
 
@@ -54,6 +55,11 @@ class DQNConfig:
     max_episode_steps: int | None = _setting(
         None, _optional(whole_number), "time limit of an episode in place of the environment's own"
     )
+    terminal_reward: float | None = _setting(
+        None,
+        _optional(real_number),
+        "learn from this reward where an episode terminates, in place of the environment's",
+    )
     steps: int = _setting(20_000, whole_number, "environment steps of each run")
     vectorization: str = _setting(
         "sync",
@@ -95,7 +101,12 @@ class DQNConfig:
     beta_start: float = _setting(0.4, _unit, "β, the exponent of the weights, at step 0")
     beta_end: float = _setting(1.0, _unit, "β at the end")
     beta_steps: int | None = _setting(
-        None, _optional(whole_number), "steps over which β changes linearly; None: all"
+        None, _optional(whole_number), "steps over which β changes; None: all"
+    )
+    beta_schedule: str = _setting(
+        "linear",
+        partial(one_of, allowed=BETA_SCHEDULES),
+        "how β changes; compounding is a common slip, to be compared with",
     )
     priority_epsilon: float = _setting(1e-6, _positive, "ε in p = |δ| + ε")
     normalize: str = _setting(
@@ -146,4 +157,5 @@ class DQNConfig:
 
     def beta(self, step):
         """β of the importance-sampling weights at an environment step."""
-        return schedules.linear(step, self.beta_start, self.beta_end, self.beta_steps or self.steps)
+        change = getattr(schedules, self.beta_schedule)
+        return change(step, self.beta_start, self.beta_end, self.beta_steps or self.steps)

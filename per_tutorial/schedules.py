@@ -8,6 +8,20 @@ def linear(step, start, end, steps):
     return end if step >= steps else start + (end - start) * step / steps
 
 
+def compounding(step, start, end, steps):
+    """What ``value += step / steps * (end - value)`` at every step makes of a linear schedule.
+
+    A slip that tutorials copy from one another: the share of the way is added to a value that has
+    already gone part of it. The gap is multiplied by (1 − 1/steps)(1 − 2/steps)… and is all but gone
+    after a few times √steps. Kept as a function of the step to be compared with (notebook 04).
+    """
+    if step >= steps:
+        return end
+    # The product over k = 1 … step of (steps − k) / steps, by its logarithm.
+    log_gap = math.lgamma(steps) - math.lgamma(steps - step) - step * math.log(steps)
+    return end + (start - end) * math.exp(log_gap)
+
+
 def exponential(step, start, end, rate):
     """Decay towards ``end``: the gap to it shrinks by the factor exp(−rate) a step."""
     return end + (start - end) * math.exp(-rate * step)

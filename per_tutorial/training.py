@@ -42,8 +42,11 @@ def train(config, seeds=range(10), *, replay=None, watchers=()):
         observation = environments.observation
         action = epsilon_greedy(agent, observation, config.epsilon(t), exploration)
         step = environments.step(action)
+        reward = step.reward
+        if config.terminal_reward is not None:
+            reward = np.where(step.terminated, config.terminal_reward, reward)
         replay.add(
-            observation, action, step.reward, step.next_observation, step.terminated, step.valid
+            observation, action, reward, step.next_observation, step.terminated, step.valid
         )
         history.record_step(step)
 

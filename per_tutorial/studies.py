@@ -1,0 +1,201 @@
+"""The studies of this series, declared: what is compared, over how many runs, judged by what."""
+
+from per_tutorial.config import DQNConfig
+from per_tutorial.study import Study
+
+NETWORKS = {
+    "dqn": {},
+    "double": {"double": True},
+    "dueling": {"dueling": True},
+    "d3qn": {"double": True, "dueling": True},
+}
+
+# The paper runs PER at a quarter of the learning rate of uniform replay, because it replays large
+# errors more often. To tell the effect of the one from that of the other, both samplers get both.
+QUARTER = 0.25
+
+
+def _ablation(name, question, failed_below, samplers, **settings):
+    """{uniform, PER} × {η, η/4} × the four networks."""
+    base = DQNConfig(**settings)
+    slow = {"learning_rate": base.learning_rate * QUARTER}
+    arms, comparisons = {}, []
+    for rate, change in {"": {}, "-quarter": slow}.items():
+        for network, switches in NETWORKS.items():
+            for sampler in samplers if network == "dqn" else samplers[:2]:
+                label = "per" if sampler == "proportional" else sampler
+                arms[f"{network}-{label}{rate}"] = base.replace(
+                    sampler=sampler, **switches, **change
+                )
+                if sampler != "uniform":
+                    comparisons.append((f"{network}-{label}{rate}", f"{network}-uniform{rate}"))
+    comparisons += [(f"{network}-per-quarter", f"{network}-uniform") for network in NETWORKS]
+    return Study(
+        name=name,
+        question=question,
+        arms=arms,
+        comparisons=tuple(comparisons),
+        metric="score over training",
+        failed_below=failed_below,
+    )
+
+
+ABLATION_CARTPOLE = _ablation(
+    "ablation-cartpole",
+    "Does PER help DQN, double, dueling and D3QN to balance the pole for 500 steps?",
+    failed_below=475,  # the environment's own threshold for "solved"
+    samplers=("uniform", "proportional", "rank"),
+)
+ABLATION_ACROBOT = _ablation(
+    "ablation-acrobot",
+    "Does PER help where the reward says nothing until the goal is reached (Acrobot)?",
+    failed_below=-100,  # the environment's own threshold
+    samplers=("uniform", "proportional"),
+    env="Acrobot-v1",
+)
+ABLATION_MOUNTAINCAR = _ablation(
+    "ablation-mountaincar",
+    "Does PER help where the goal is hardly ever reached by chance (MountainCar)?",
+    failed_below=-200,
+    samplers=("uniform", "proportional"),
+    env="MountainCar-v0",
+    # Within the usual 200 steps chance never reaches the goal, and there is nothing to replay.
+    max_episode_steps=1000,
+    steps=60_000,
+    epsilon_steps=10_000,
+    capacity=60_000,
+)
+
+
+def _alpha_beta():
+    base = DQNConfig(steps=10_000, sampler="proportional")
+    betas = {
+        "0": {"beta_start": 0.0, "beta_end": 0.0},
+        "0.5": {"beta_start": 0.5, "beta_end": 0.5},
+        "0.4-to-1": {"beta_start": 0.4, "beta_end": 1.0},
+        "1": {"beta_start": 1.0, "beta_end": 1.0},
+    }
+    arms = {"uniform": base.replace(sampler="uniform")}
+    for alpha in (0.2, 0.4, 0.6, 0.8, 1.0):
+        for label, change in betas.items():
+            arms[f"alpha-{alpha}-beta-{label}"] = base.replace(alpha=alpha, **change)
+    return Study(
+        name="alpha-beta",
+        question="Which α and β serve PER best on CartPole, within 10,000 steps?",
+        arms=arms,
+        comparisons=tuple((arm, "uniform") for arm in arms if arm != "uniform"),
+        metric="score over training",
+        failed_below=475,
+    )
+
+
+def _beta_schedules():
+    # The settings of a well-known notebook, whose β is `β += t/T · (1 − β)`.
+    base = DQNConfig(
+        max_episode_steps=200,
+        capacity=2_000,
+        learning_starts=32,
+        loss="huber",
+        learning_rate_end=1e-3,
+        target_update_every=100,
+        tau=1.0,
+        alpha=0.2,
+        beta_start=0.6,
+        epsilon_end=0.1,
+        epsilon_steps=2_000,
+    )
+    arms = {
+        "uniform": base,
+        "linear": base.replace(sampler="proportional"),
+        "compounding": base.replace(sampler="proportional", beta_schedule="compounding"),
+    }
+    return Study(
+        name="beta-schedules",
+        question="Does it matter that β compounds, and is 1 after a few hundred steps?",
+        arms=arms,
+        comparisons=(("linear", "uniform"), ("compounding", "uniform"), ("compounding", "linear")),
+        metric="score over training",
+        failed_below=195,
+    )
+
+
+def _hundred_runs():
+    # At most 200 steps an episode, so that 80,000 steps hold 400 episodes of every run.
+    base = DQNConfig(max_episode_steps=200, steps=80_000)
+    return Study(
+        name="hundred-runs",
+        question="How do 100 runs of CartPole stand after 100 and after 400 episodes?",
+        arms={
+            "uniform": base,
+            "per": base.replace(sampler="proportional"),
+        },
+        comparisons=(("per", "uniform"),),
+        metric="score over training",
+        failed_below=195,
+        seeds=range(100),
+        stack=50,
+        episodes=400,
+    )
+
+
+def _long_cartpole():
+    """D3QN on a CartPole of up to 4,000 steps, as in a well-known tutorial, fair and as it was."""
+    base = DQNConfig(
+        max_episode_steps=4_000,
+        terminal_reward=-100.0,
+        steps=60_000,
+        hidden=(512, 256, 64),
+        double=True,
+        dueling=True,
+        discount=0.95,
+        learning_rate=2.5e-4,
+        learning_rate_end=2.5e-4,
+        capacity=10_000,
+        priority_epsilon=0.01,
+        epsilon_end=0.01,
+        epsilon_decay=5e-4,
+    )
+    targets = {
+        "hard": {"tau": 1.0, "target_update_every": 500},
+        "soft": {"tau": 0.1, "target_update_every": 50},
+    }
+    arms, comparisons = {}, []
+    for target, settings in targets.items():
+        for schedule in ("geometric", "exponential"):
+            for label, sampler in {"uniform": "uniform", "per": "proportional"}.items():
+                arms[f"{label}-{target}-{schedule}"] = base.replace(
+                    sampler=sampler, epsilon_schedule=schedule, **settings
+                )
+            comparisons.append((f"per-{target}-{schedule}", f"uniform-{target}-{schedule}"))
+    # What was compared there: PER over 10,000 transitions and without weights, against uniform
+    # replay of 2,000.
+    published = base.replace(epsilon_schedule="geometric", **targets["hard"])
+    arms["published-uniform"] = published.replace(capacity=2_000)
+    arms["published-per"] = published.replace(
+        sampler="proportional", beta_start=0.0, beta_end=0.0
+    )
+    comparisons.append(("published-per", "published-uniform"))
+    return Study(
+        name="long-cartpole",
+        question="Does PER help D3QN to balance the pole for up to 4,000 steps?",
+        arms=arms,
+        comparisons=tuple(comparisons),
+        metric="score over training",
+        failed_below=1_000,
+        seeds=range(10),
+        stack=10,
+    )
+
+
+STUDIES = {
+    study.name: study
+    for study in (
+        ABLATION_CARTPOLE,
+        ABLATION_ACROBOT,
+        ABLATION_MOUNTAINCAR,
+        _alpha_beta(),
+        _beta_schedules(),
+        _hundred_runs(),
+        _long_cartpole(),
+    )
+}

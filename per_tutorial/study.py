@@ -1,0 +1,322 @@
+"""Studies: a question, its metric stated beforehand, and many paired runs that answer it.
+
+A study is trained stack by stack from the command line (`python -m per_tutorial study NAME`), for
+minutes or hours. Every finished stack is a file of its own, so that a study continues where it was
+stopped; when all are there they become one tidy file, which the package ships for notebooks to read.
+"""
+
+import csv
+import dataclasses
+import gzip
+import io
+import json
+import os
+import platform
+import re
+import time
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass
+from importlib.metadata import version
+from multiprocessing import get_context
+from pathlib import Path
+
+import numpy as np
+
+from per_tutorial.checks import one_of, whole_number
+from per_tutorial.config import DQNConfig
+from per_tutorial.files import atomic_write
+
+SHIPPED = Path(__file__).parent / "results"
+GRID_POINTS = 50  # steps at which a curve is kept
+EVALUATION_EPISODES = 20
+COLUMNS = ("arm", "seed", "measure", "at", "value")
+
+# What a study may declare as the one number of a run that decides.
+METRICS = {
+    "score over training": "mean of the score curve; the score is the mean return of the last 20 "
+    "episodes",
+    "greedy score": f"mean return of the final greedy policy over {EVALUATION_EPISODES} episodes",
+}
+
+
+@dataclass(frozen=True)
+class Study:
+    """What is compared with what, and how it will be judged; declared before anything runs.
+
+    Args:
+        name: of the study and its files.
+        question: one sentence.
+        arms: name → `DQNConfig`, all with the same number of steps.
+        comparisons: pairs (arm, arm that it is compared with).
+        metric: one of `METRICS`.
+        failed_below: a run whose greedy score is lower counts as failed.
+        seeds: the same for every arm, which makes the runs pairs.
+        stack: runs trained side by side in one process.
+        episodes: if not None, the score after every 20 episodes is kept as well, up to this many.
+    """
+
+    name: str
+    question: str
+    arms: dict[str, DQNConfig]
+    comparisons: tuple[tuple[str, str], ...]
+    metric: str
+    failed_below: float
+    seeds: range = range(30)
+    stack: int = 30
+    episodes: int | None = None
+
+    def __post_init__(self):
+        one_of("metric", self.metric, METRICS)
+        whole_number("stack", self.stack)
+        for arm in self.arms:
+            if not re.fullmatch(r"[a-z0-9.-]+", arm):  # it becomes the name of a file
+                raise ValueError(f"arms: names are of a–z, 0–9, '-' and '.', got {arm!r}")
+        for pair in self.comparisons:
+            for arm in pair:
+                one_of("comparisons", arm, self.arms)
+
+    def fast(self):
+        """The same study at a size that runs in seconds, to try the whole path."""
+        small = {"steps": 300, "max_episode_steps": 50, "hidden": (16,)}
+        arms = {name: config.replace(**small) for name, config in self.arms.items()}
+        return dataclasses.replace(
+            self, name=f"{self.name}-fast", arms=arms, seeds=self.seeds[:3], stack=2
+        )
+
+    def on(self, device):
+        """The same study on another PyTorch device."""
+        arms = {name: config.replace(device=device) for name, config in self.arms.items()}
+        return dataclasses.replace(self, arms=arms)
+
+    @property
+    def stacks(self):
+        """(arm, seeds) of every stack, in the order in which they are trained."""
+        chunks = [self.seeds[k : k + self.stack] for k in range(0, len(self.seeds), self.stack)]
+        return [(arm, list(chunk)) for arm in self.arms for chunk in chunks]
+
+
+def run_study(study, folder, *, processes=1, progress=lambda done, total: None):
+    """Train what `folder` does not hold yet; returns the `StudyResults`.
+
+    Args:
+        study: a `Study`.
+        folder: where the results go: ``folder/NAME/*.csv``, a file a stack, and in the end
+            ``folder/NAME.csv.gz``. It is made if need be.
+        processes: stacks trained at the same time, each in a process with one thread (on a CPU two
+            such processes get more done than one with two threads). 1 trains in this process.
+        progress: called with the environment steps done and in all, whenever a stack is finished.
+
+    Raises:
+        ValueError: ``folder`` holds results of this study made with other settings.
+    """
+    parts = Path(folder) / study.name
+    parts.mkdir(parents=True, exist_ok=True)
+    jobs = []
+    for arm, seeds in study.stacks:
+        path = parts / f"{arm}.seeds-{seeds[0]}-{seeds[-1]}.csv"
+        heading = _identity(study, arm, seeds)
+        if path.exists():
+            _refuse_other_settings(path, heading)
+        else:
+            jobs.append((path, heading, study.arms[arm], seeds, study.episodes))
+    total = sum(config.steps * len(study.seeds) for config in study.arms.values())
+    done = total - sum(config.steps * len(seeds) for _, _, config, seeds, _ in jobs)
+    progress(done, total)
+    for config, seeds in _finished(jobs, processes):
+        done += config.steps * len(seeds)
+        progress(done, total)
+    _collect(study, parts, Path(folder) / f"{study.name}.csv.gz")
+    return load_study(study.name, folder)
+
+
+def _finished(jobs, processes):
+    """Do the jobs and yield the (config, seeds) of each as it finishes."""
+    if processes == 1:
+        for job in jobs:
+            yield _train_stack(*job)
+        return
+    # Spawned, because a forked PyTorch may hang; one thread each, because threads of several
+    # processes that wait for one another on the same cores cost more than they bring.
+    context = get_context("spawn")
+    with ProcessPoolExecutor(processes, context, initializer=_use_one_thread) as pool:
+        futures = [pool.submit(_train_stack, *job) for job in jobs]
+        try:
+            for future in as_completed(futures):
+                yield future.result()
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+
+
+def _use_one_thread():
+    import torch
+
+    torch.set_num_threads(1)
+
+
+def _train_stack(path, heading, config, seeds, episodes):
+    """Train one stack, write its rows, and return its (config, seeds)."""
+    from per_tutorial.notebook import processor
+    from per_tutorial.training import evaluate, train
+
+    start = time.perf_counter()
+    history = train(config, seeds)
+    greedy = evaluate(history.agent, EVALUATION_EPISODES).mean(axis=1)
+    rows = [(heading["arm"], *row) for row in _measures(history, greedy, episodes)]
+    packages = ("torch", "numpy", "numba", "gymnasium")
+    heading = heading | {
+        "seconds": round(time.perf_counter() - start, 1),
+        "processor": processor(),
+        "python": platform.python_version(),
+        **{name: version(name) for name in packages},
+    }
+    with atomic_write(path) as file:
+        file.write(_text(heading, rows).encode())
+    return config, seeds
+
+
+def _measures(history, greedy, episodes):
+    """What is kept of a stack of runs: (seed, measure, at, value)."""
+    grid = np.linspace(0, history.config.steps, GRID_POINTS + 1)[1:].astype(int)
+    last_logged = np.searchsorted(history.log_steps, grid, side="right") - 1
+    curves = {
+        "score": history.learning_curve(grid),
+        "q_value": history.measure("q_value")[last_logged],
+    }
+    for run, seed in enumerate(history.seeds):
+        for measure, curve in curves.items():
+            for step, value in zip(grid.tolist(), curve[:, run].tolist(), strict=True):
+                if value == value:
+                    yield seed, measure, step, f"{value:.5g}"
+        if episodes is not None:
+            _, returns = history.returns(run)
+            for count in range(20, min(len(returns), episodes) + 1, 20):
+                score = returns[count - 20 : count].mean()
+                yield seed, "score after episodes", count, f"{score:.5g}"
+        yield seed, "greedy", history.config.steps, f"{greedy[run]:.5g}"
+
+
+def _identity(study, arm, seeds):
+    """What must agree for a finished stack to count as done."""
+    settings = dataclasses.asdict(study.arms[arm])
+    settings["hidden"] = list(settings["hidden"])  # as JSON gives it back
+    return {"study": study.name, "arm": arm, "seeds": seeds, "settings": settings}
+
+
+def _refuse_other_settings(path, heading):
+    found, _ = _read(path)
+    for name, value in heading.items():
+        if found.get(name) != value:
+            raise ValueError(
+                f"folder: {os.fspath(path)!r} was made with {name} = {found.get(name)}, "
+                f"not {value}; choose another folder or remove it"
+            )
+
+
+def _collect(study, parts, path):
+    """Make one file of all stacks."""
+    headings, rows = [], []
+    for arm, seeds in study.stacks:
+        heading, stack = _read(parts / f"{arm}.seeds-{seeds[0]}-{seeds[-1]}.csv")
+        headings.append(heading)
+        rows += stack
+    facts = {
+        "study": study.name,
+        "question": study.question,
+        "metric": study.metric,
+        "failed_below": study.failed_below,
+        "comparisons": study.comparisons,
+        "seconds": round(sum(heading["seconds"] for heading in headings), 1),
+        "stacks": headings,
+    }
+    with atomic_write(path) as file:
+        # Without the time of writing, so that the same results make the same file.
+        file.write(gzip.compress(_text(facts, rows).encode(), mtime=0))
+
+
+def _text(heading, rows):
+    text = io.StringIO()
+    text.write(f"# {json.dumps(heading | {'rows': len(rows)})}\n")
+    table = csv.writer(text, lineterminator="\n")
+    table.writerow(COLUMNS)
+    table.writerows(rows)
+    return text.getvalue()
+
+
+def _read(path):
+    """The heading and the rows of a file that `_text` made, gzipped or not."""
+    data = Path(path).read_bytes()
+    try:
+        if Path(path).suffix == ".gz":
+            data = gzip.decompress(data)
+        lines = data.decode().splitlines()
+        heading = json.loads(lines[0].removeprefix("# "))
+        rows = list(csv.reader(lines[1:]))
+        if tuple(rows[0]) != COLUMNS or len(rows) - 1 != heading["rows"]:
+            raise ValueError(f"{len(rows) - 1} rows under {rows[0]}")
+    except (ValueError, KeyError, IndexError, EOFError, OSError) as error:
+        raise ValueError(f"path: {os.fspath(path)!r} holds no results ({error})") from error
+    return heading, rows[1:]
+
+
+class StudyResults:
+    """The results of a study, read from its file.
+
+    Attributes:
+        facts: dict of what was declared and what the runs were made with.
+        arms: name → `DQNConfig`.
+        seeds: of the runs, in their order everywhere below.
+    """
+
+    def __init__(self, facts, rows):
+        self.facts = facts
+        stacks = facts["stacks"]
+        self.arms = {stack["arm"]: DQNConfig(**stack["settings"]) for stack in stacks}
+        self.seeds = sorted({seed for stack in stacks for seed in stack["seeds"]})
+        self._values = {}
+        for arm, seed, measure, at, value in rows:
+            self._values.setdefault((arm, measure), {})[int(at), int(seed)] = float(value)
+
+    @property
+    def comparisons(self):
+        """The declared pairs (arm, arm that it is compared with)."""
+        return [tuple(pair) for pair in self.facts["comparisons"]]
+
+    def curve(self, arm, measure="score"):
+        """A measure over time: the grid (points,) and the values (points, runs).
+
+        Args:
+            arm: its name.
+            measure: "score" and "q_value" over environment steps; "score after episodes" over
+                episodes, where the study keeps it. NaN where a run has nothing to tell yet.
+        """
+        values = self._of(arm, measure)
+        grid = sorted({at for at, _ in values})
+        missing = float("nan")
+        curve = [[values.get((at, seed), missing) for seed in self.seeds] for at in grid]
+        return np.array(grid), np.array(curve)
+
+    def scores(self, arm, metric=None):
+        """The one number of each run, (runs,): ``metric`` of `METRICS`, by default the declared one."""
+        metric = one_of("metric", metric or self.facts["metric"], METRICS)
+        if metric == "greedy score":
+            return self.curve(arm, "greedy")[1][-1]
+        return np.nanmean(self.curve(arm)[1], axis=0)
+
+    def _of(self, arm, measure):
+        one_of("arm", arm, self.arms)
+        measures = [name for known, name in self._values if known == arm]
+        return self._values[arm, one_of("measure", measure, measures)]
+
+
+def load_study(name, folder=SHIPPED):
+    """The `StudyResults` of a study; those that come with the package unless another folder is given.
+
+    Raises:
+        ValueError: there are none of this name, or the file is damaged.
+    """
+    path = Path(folder) / f"{name}.csv.gz"
+    if not path.is_file():
+        known = sorted(found.name.removesuffix(".csv.gz") for found in Path(folder).glob("*.csv.gz"))
+        raise ValueError(f"name: no results of a study {name!r}, there are {', '.join(known)}")
+    return StudyResults(*_read(path))
