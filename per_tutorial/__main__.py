@@ -2,12 +2,14 @@
 
 import argparse
 import dataclasses
+import os
 import sys
 import types
 import typing
 from pathlib import Path
 
 from per_tutorial.config import DQNConfig
+from per_tutorial.studies import STUDIES
 
 
 def add_settings(parser):
@@ -69,15 +71,16 @@ def command_train(arguments):
 def command_study(arguments):
     from tqdm import tqdm
 
-    from per_tutorial.studies import STUDIES
-    from per_tutorial.study import run_study
+    from per_tutorial.study import METRICS, report, run_study
 
-    study = STUDIES[one_of("STUDY", arguments.study, STUDIES)]
+    study = STUDIES[arguments.study]
     if arguments.fast:
         study = study.fast()
     if arguments.device is not None:
         study = study.on(arguments.device)
-    processes = arguments.processes or (os.cpu_count() if arguments.device is None else 1)
+    processes = arguments.processes
+    if processes is None:
+        processes = 1 if arguments.device else os.cpu_count()
     print(f"{study.question}\nMetric: {study.metric}, {METRICS[study.metric]}.")
     with tqdm(unit="step", unit_scale=True, disable=arguments.quiet) as bar:
 
@@ -127,6 +130,24 @@ def main(arguments=None):
     )
     trainer.add_argument("--quiet", action="store_true", help="no progress bar")
     add_settings(trainer.add_argument_group("settings of the runs"))
+
+    studier = commands.add_parser(
+        "study", help="train the arms of a declared study, or continue, and report what came out"
+    )
+    studier.set_defaults(command=command_study)
+    studier.add_argument("study", metavar="STUDY", choices=STUDIES, help=", ".join(STUDIES))
+    studier.add_argument(
+        "--out",
+        metavar="FOLDER",
+        default="results",
+        help="where results are written, and continued if there are some (default: %(default)s)",
+    )
+    studier.add_argument(
+        "--processes", type=int, help="stacks trained at once (default: one for each processor)"
+    )
+    studier.add_argument("--device", help="PyTorch device, if not the CPU")
+    studier.add_argument("--fast", action="store_true", help="a tiny form that takes seconds")
+    studier.add_argument("--quiet", action="store_true", help="no progress bar")
 
     walker = commands.add_parser(
         "cliffwalk", help="reproduce the paper's figures 1 and 2 on the Blind Cliffwalk"

@@ -109,6 +109,7 @@ def run_study(study, folder, *, processes=1, progress=lambda done, total: None):
     Raises:
         ValueError: ``folder`` holds results of this study made with other settings.
     """
+    processes = whole_number("processes", processes)
     parts = Path(folder) / study.name
     parts.mkdir(parents=True, exist_ok=True)
     jobs = []
@@ -320,3 +321,32 @@ def load_study(name, folder=SHIPPED):
         known = sorted(found.name.removesuffix(".csv.gz") for found in Path(folder).glob("*.csv.gz"))
         raise ValueError(f"name: no results of a study {name!r}, there are {', '.join(known)}")
     return StudyResults(*_read(path))
+
+
+def report(results):
+    """What came out, as text: a line for each arm, then a line for each declared comparison."""
+    from per_tutorial.statistics import (
+        failure_rate,
+        paired_difference,
+        probability_of_improvement,
+        summary,
+    )
+
+    def shown(estimate, form="9.1f"):
+        value, low, high = (format(number, form) for number in estimate)
+        return f"{value} [{low.strip()}, {high.strip()}]"
+
+    facts = results.facts
+    scores = {arm: results.scores(arm) for arm in results.arms}
+    lines = [f"{facts['metric']}, {len(results.seeds)} runs an arm, 95 % intervals"]
+    for arm, values in scores.items():
+        parts = [f"{name} {shown(value)}" for name, value in summary(values).items()]
+        failed = failure_rate(results.scores(arm, "greedy score"), facts["failed_below"])
+        lines.append(f"{arm:28} {'  '.join(parts)}  failed {shown(failed, '.0%')}")
+    lines.append("paired differences of the mean, and how likely a run of the first is the better one")
+    for arm, other in results.comparisons:
+        difference = paired_difference(scores[arm], scores[other])
+        better = probability_of_improvement(scores[arm], scores[other])
+        name = f"{arm} − {other}"
+        lines.append(f"{name:48} {shown(difference, '+9.1f')}  P(better) {shown(better, '.2f')}")
+    return "\n".join(lines)
