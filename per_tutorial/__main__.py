@@ -8,6 +8,7 @@ import types
 import typing
 from pathlib import Path
 
+from per_tutorial.checks import whole_number
 from per_tutorial.config import DQNConfig
 from per_tutorial.studies import STUDIES
 
@@ -53,17 +54,22 @@ def command_train(arguments):
     if arguments.tensorboard:
         watchers.append(TensorBoard(arguments.tensorboard))
     seeds = range(arguments.first_seed, arguments.first_seed + arguments.runs)
-    if arguments.out and not Path(arguments.out).absolute().parent.is_dir():  # now, not afterwards
-        raise FileNotFoundError(f"--out: there is no folder for {arguments.out!r}")
+    for option in ("out", "save"):  # now, not afterwards
+        path = getattr(arguments, option)
+        if path and not Path(path).absolute().parent.is_dir():
+            raise FileNotFoundError(f"--{option}: there is no folder for {path!r}")
+    episodes = whole_number("--episodes", arguments.episodes)
     history = train(config, seeds, watchers=watchers)
     if arguments.out:
         history.save(arguments.out)
-    greedy = evaluate(history.agent, arguments.episodes).mean(axis=1)
+    if arguments.save:
+        history.agent.save(arguments.save)
+    greedy = evaluate(history.agent, episodes).mean(axis=1)
     for seed, value in zip(history.seeds, greedy, strict=True):
         print(f"seed {seed}: greedy return {value:.1f}")
     tenth, median = np.percentile(greedy, (10, 50))
     print(
-        f"greedy return over {len(greedy)} runs, the mean of {arguments.episodes} episodes each: "
+        f"greedy return over {len(greedy)} runs, the mean of {episodes} episodes each: "
         f"median {median:.1f}, 10th percentile {tenth:.1f}, lowest {greedy.min():.1f}"
     )
 
@@ -124,6 +130,7 @@ def main(arguments=None):
     trainer.add_argument("--runs", type=int, default=10, help="runs side by side (default: 10)")
     trainer.add_argument("--first-seed", type=int, default=0, help="seed of the first (default: 0)")
     trainer.add_argument("--out", metavar="FILE", help="write the history, a tidy CSV file")
+    trainer.add_argument("--save", metavar="FILE", help="write the trained networks (safetensors)")
     trainer.add_argument("--tensorboard", metavar="FOLDER", help="write TensorBoard scalars")
     trainer.add_argument(
         "--episodes", type=int, default=20, help="episodes to evaluate each agent on (default: 20)"

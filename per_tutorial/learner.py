@@ -3,11 +3,17 @@
 Shapes: (runs, batch) unless a comment says otherwise.
 """
 
+import dataclasses
+import json
+import os
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import torch
 
+from per_tutorial.config import DQNConfig
+from per_tutorial.files import atomic_write
 from per_tutorial.networks import QNetwork
 
 
@@ -93,6 +99,50 @@ class DQNLearner:
             return int(self.online(self._observations(stack))[run, 0].argmax())
 
         return act
+
+    def save(self, path, run=None):
+        """Write the online networks and the settings to a safetensors file. Atomic.
+
+        Args:
+            path: the file.
+            run: only the network of this run; None for the whole stack.
+        """
+        from safetensors.torch import save
+
+        runs = slice(None) if run is None else slice(run, run + 1)
+        tensors = {
+            name: parameter[runs].cpu().contiguous()
+            for name, parameter in self.online.state_dict().items()
+        }
+        facts = {"config": dataclasses.asdict(self.config), "seeds": self.seeds[runs]}
+        with atomic_write(path) as file:
+            file.write(save(tensors, {name: json.dumps(fact) for name, fact in facts.items()}))
+
+    @classmethod
+    def load(cls, path, device="cpu"):
+        """The learner that `save` wrote. Its target networks equal the online ones, Adam starts anew.
+
+        Raises:
+            FileNotFoundError: there is no such file.
+            ValueError: it is damaged or holds something else, or the device cannot be used.
+        """
+        from safetensors import SafetensorError, safe_open
+
+        if not Path(path).is_file():
+            raise FileNotFoundError(f"path: no file {os.fspath(path)!r}")
+        try:
+            with safe_open(path, framework="pt") as file:
+                facts = {name: json.loads(fact) for name, fact in file.metadata().items()}
+                tensors = {name: file.get_tensor(name) for name in file.keys()}
+            config = DQNConfig(**facts["config"] | {"device": device})
+            inputs = tensors["layers.0.weight"].shape[1]
+            outputs = tensors[f"layers.{len(config.hidden)}.bias"].shape[2]
+        except (SafetensorError, ValueError, KeyError, TypeError, AttributeError) as error:
+            raise ValueError(f"path: {os.fspath(path)!r} holds no agent ({error})") from error
+        learner = cls(config, (inputs,), outputs - config.dueling, facts["seeds"])
+        for network in (learner.online, learner.target):
+            network.load_state_dict(tensors)
+        return learner
 
     def update(self, batch, step_size=None):
         """One gradient step of every run on its minibatch (Algorithm 1, lines 11 to 16).
