@@ -5,11 +5,16 @@ gallery this is a part of a larger figure), returns nothing, and neither makes n
 itself. So the sliders move exactly what the static picture shows.
 """
 
+import itertools
+
 import ipywidgets as widgets
 from IPython.display import display
 from matplotlib import pyplot as plt
 
 from per_tutorial.notebook import show
+
+# Of curves whose arms are the reader's choice: dark, and told apart by colour-blind readers.
+PANEL_COLORS = ("#0072B2", "#D55E00", "#00857A", "#AA4499", "#A66F00", "#333333")
 
 
 def gallery(draw, settings, alt, *, columns=2, size=(4.5, 3.2)):
@@ -39,8 +44,9 @@ def explore(draw, alt, *, size=(7.0, 3.6), **controls):
         draw: function `draw(figure, **values)`.
         alt: alternative text; may name values as in "a tree of {leaves} leaves".
         size: width and height of the picture, in inches.
-        controls: name=control for every value: an ipywidget, a `range` of integers, or a tuple
-            (low, high, step) of numbers; sliders start in the middle.
+        controls: name=control for every value: an ipywidget, a `range` of integers or a tuple
+            (low, high, step) of numbers (sliders that start in the middle), a list of choices, or
+            a bool.
 
     Returns the controls by name; setting a `.value` moves the slider. Where there are no widgets
     (on GitHub, on paper), nothing is seen: show a `gallery` first.
@@ -57,6 +63,64 @@ def explore(draw, alt, *, size=(7.0, 3.6), **controls):
     return controls
 
 
+class TrainPanel:
+    """Switches, a button that trains what they say, and the curves of all that was trained with it.
+
+    Show it by naming it at the end of a cell; `train` is what the button does.
+
+    Args:
+        config: the `DQNConfig` whose settings the controls change.
+        seeds: of the runs side by side.
+        controls: setting=control, as in `explore`.
+
+    Attributes:
+        histories: {what was switched: `History`} of every training so far.
+    """
+
+    def __init__(self, config, seeds, **controls):
+        self.config = config
+        self.seeds = seeds
+        self.controls = {name: _control(name, control) for name, control in controls.items()}
+        self.histories = {}
+
+    def _ipython_display_(self):
+        button = widgets.Button(description="Train", button_style="primary")
+        output = widgets.Output()
+
+        def clicked(_):
+            button.disabled = True
+            output.clear_output()
+            with output:
+                self.train()
+            button.disabled = False
+
+        button.on_click(clicked)
+        display(widgets.VBox([*self.controls.values(), button, output]))
+
+    def train(self):
+        """Train what the controls say now; print what it reached and draw the curves of all so far."""
+        from per_tutorial.plots import plot_learning_curves
+        from per_tutorial.training import evaluate, train
+        from per_tutorial.watchers import ProgressBar
+
+        values = {name: control.value for name, control in self.controls.items()}
+        label = ", ".join(
+            name if value is True else f"{name} {value}"
+            for name, value in values.items()
+            if value is not False
+        )
+        history = train(self.config.replace(**values), self.seeds, watchers=[ProgressBar()])
+        self.histories[label] = history
+        greedy = evaluate(history.agent).mean(axis=1)
+        print(f"{label}: greedy score {greedy.mean():.0f} (runs: {greedy.min():.0f} to {greedy.max():.0f})")
+        colors = itertools.cycle(PANEL_COLORS)
+        plot_learning_curves(
+            self.histories,
+            f"Learning curves of {'; '.join(self.histories)}",
+            colors=dict(zip(self.histories, colors, strict=False)),
+        )
+
+
 def _control(name, control):
     if isinstance(control, widgets.Widget):
         return control
@@ -71,4 +135,10 @@ def _control(name, control):
         low, high, step = control
         middle = low + round((high - low) / (2 * step)) * step
         return widgets.FloatSlider(value=middle, min=low, max=high, step=step, **words)
-    raise TypeError(f"{name}: must be a widget, a range or (low, high, step), got {control!r}")
+    if isinstance(control, list):
+        return widgets.Dropdown(options=control, **words)
+    if isinstance(control, bool):
+        return widgets.Checkbox(value=control, **words)
+    raise TypeError(
+        f"{name}: must be a widget, a range, (low, high, step), a list or a bool, got {control!r}"
+    )
