@@ -14,7 +14,7 @@ from matplotlib import pyplot as plt
 from per_tutorial.notebook import show
 
 # Of curves whose arms are the reader's choice: dark, and told apart by colour-blind readers.
-PANEL_COLORS = ("#0072B2", "#D55E00", "#00857A", "#AA4499", "#A66F00", "#333333")
+PANEL_COLORS = ("#0072B2", "#D55E00", "#00857A", "#661A66", "#A66F00", "#333333")
 
 
 def gallery(draw, settings, alt, *, columns=2, size=(4.5, 3.2)):

@@ -15,7 +15,7 @@ from per_tutorial.statistics import bootstrap_interval
 COLORS = {
     "uniform": "#0072B2",
     "per": "#D55E00",
-    "rank": "#AA4499",
+    "rank": "#661A66",
     "alpha": "#7A7A1F",
     "beta": "#332288",
     "epsilon": "#A66F00",
