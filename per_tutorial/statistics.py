@@ -1,4 +1,4 @@
-"""From runs to conclusions: bootstrap intervals, paired differences, steps to a threshold.
+"""From runs to conclusions: intervals, paired differences, failures, steps to a threshold.
 
 The unit that is drawn again is always the run, never the episode: episodes of one run share a
 network and say little more than one of them. Colas et al. (2019), Agarwal et al. (2021) and
@@ -42,30 +42,101 @@ def bootstrap_interval(values, axis=-1, statistic=np.mean, confidence=0.95, resa
         value is NaN.
 
     Raises:
-        ValueError: fewer than two runs, or a setting out of range.
+        ValueError: fewer than two runs, an infinite value, or a setting out of range.
         TypeError: the values are no numbers.
     """
-    values = np.moveaxis(float_array("values", values), axis, -1)
+    values = np.moveaxis(_never_infinite("values", values), axis, -1)
     return _interval((values,), statistic, confidence, resamples, seed)
 
 
-def paired_difference(a, b, axis=-1, statistic=np.mean, confidence=0.95, resamples=2000, seed=0):
+def estimate(values, axis=-1, statistic=np.mean, **options):
+    """A statistic over runs and its bootstrap interval: an `Estimate`.
+
+    Args:
+        values, axis, statistic, options: as in `bootstrap_interval`.
+    """
+    values = float_array("values", values)
+    interval = bootstrap_interval(values, axis, statistic, **options)
+    return Estimate(_plain(statistic(values, axis=axis)), *interval)
+
+
+def interquartile_mean(values, axis=-1):
+    """The mean of the middle half: the lowest and the highest quarter of the runs are left out.
+
+    Robust like the median, as long as less than a quarter of the runs fail, and less noisy, since it
+    hears more than one or two of the others (Agarwal et al. 2021). Where the number of runs is no multiple of four,
+    fewer are left out rather than more: ⌊runs / 4⌋ at each end.
+
+    Args:
+        values: array with the runs along ``axis``.
+
+    Returns:
+        An array of the shape of ``values`` without ``axis`` (a float if that is ()); NaN where a
+        value is NaN.
+    """
+    from scipy.stats import trim_mean
+
+    values = float_array("values", values)
+    # Not left to trim_mean: older versions sort NaN behind all numbers and trim it away.
+    return _plain(np.where(np.isnan(values).any(axis), np.nan, trim_mean(values, 0.25, axis)))
+
+
+def summary(values, **options):
+    """Mean, median and interquartile mean over runs: {name: `Estimate`}.
+
+    Three, because each can mislead: a few failed runs drag the mean away from what is typical, and
+    leave no trace in the other two. The `failure_rate` belongs beside them.
+
+    Args:
+        values, options: as in `estimate`.
+    """
+    statistics = {"mean": np.mean, "median": np.median, "IQM": interquartile_mean}
+    return {
+        name: estimate(values, statistic=statistic, **options)
+        for name, statistic in statistics.items()
+    }
+
+
+def failure_rate(values, threshold, confidence=0.95):
+    """The share of runs below a threshold and its Wilson interval: an `Estimate`.
+
+    Not a bootstrap interval: where no run failed, every resample says so as well, and the interval
+    would be [0, 0]. Wilson's still tells what the runs cannot exclude: [0, 0.11] for 30 of them.
+
+    Args:
+        values: (runs,) results, more is better; NaN counts as below.
+        threshold: a run fails when it stays below that.
+        confidence: in (0, 0.9999].
+
+    Raises:
+        ValueError: no runs, or not one number for each.
+    """
+    from scipy.stats import binomtest
+
+    values = float_array("values", values)
+    if values.ndim != 1 or not values.size:
+        raise ValueError(f"values: must have the shape (runs,), got {values.shape}")
+    confidence = real_number("confidence", confidence, high=0.9999, above=0)
+    failures = binomtest(int((~(values >= threshold)).sum()), len(values))
+    low, high = failures.proportion_ci(confidence, method="wilson")
+    return Estimate(failures.statistic, float(low), float(high))
+
+
+def paired_difference(a, b, axis=-1, statistic=np.mean, **options):
     """The statistic of a − b over paired runs, and its bootstrap interval: an `Estimate`.
 
     Run k of ``a`` and run k of ``b`` share their seed, so what the seed does to both cancels in
-    their difference.
+    their difference. Of medians take heed: this is the median of the differences, which need not be
+    the difference of the medians.
 
     Args:
-        a, b: arrays of the same shape with the runs along ``axis``; the rest as in
-            `bootstrap_interval`.
+        a, b: arrays of the same shape with the runs along ``axis``.
+        axis, statistic, options: as in `bootstrap_interval`.
     """
-    a, b = float_array("a", a), float_array("b", b)
+    a, b = _never_infinite("a", a), _never_infinite("b", b)
     if a.shape != b.shape:
         raise ValueError(f"b: paired runs need the shape of a {a.shape}, got {b.shape}")
-    differences = a - b
-    value = statistic(differences, axis=axis)
-    low, high = bootstrap_interval(differences, axis, statistic, confidence, resamples, seed)
-    return Estimate(_plain(value), low, high)
+    return estimate(a - b, axis, statistic, **options)
 
 
 def probability_of_improvement(a, b, confidence=0.95, resamples=2000, seed=0):
@@ -91,8 +162,15 @@ def steps_to_threshold(curve, grid, threshold):
     """The first step at which each run's curve reaches the threshold: (runs,) floats.
 
     A run that never does is *censored*: all we know is that it would need more steps than it had. It
-    gets `inf`, so that the median over runs is right as long as most of them arrive. A mean needs
-    the restricted times, ``np.minimum(steps, grid[-1])``.
+    gets `inf`. The runs of a study all have the same budget, so no run is lost sight of before
+    another arrives, and ``np.median(steps)`` is right as it is: a number where more than half of
+    the runs arrive, otherwise `inf`, to be read as "more than ``grid[-1]``".
+
+    Whatever averages or subtracts (`estimate`, `paired_difference`) needs the restricted times,
+    ``np.minimum(steps, grid[-1])``. Where more than half of the runs arrive, their median is the
+    same, and an end of its interval at ``grid[-1]`` reads "that or more"; their mean is a lower
+    bound. `probability_of_improvement` only compares and takes ``-steps`` as they are: two runs that
+    never arrive tie.
 
     Args:
         curve: (len(grid), runs), such as `History.learning_curve` gives; NaN counts as below.
@@ -104,6 +182,17 @@ def steps_to_threshold(curve, grid, threshold):
         raise ValueError(f"grid: must have the shape {curve.shape[:1]}, got {grid.shape}")
     arrived = curve >= threshold
     return np.where(arrived.any(axis=0), grid[arrived.argmax(axis=0)], np.inf)
+
+
+def _never_infinite(name, values):
+    """The values as floats. Of infinite ones neither a difference nor a mean says anything, and
+    versions of SciPy disagree on a percentile between a number and infinity."""
+    values = float_array(name, values)
+    if np.isinf(values).any():
+        raise ValueError(
+            f"{name}: must not be infinite; of steps to a threshold, give np.minimum(steps, budget)"
+        )
+    return values
 
 
 def _interval(samples, statistic, confidence, resamples, seed):

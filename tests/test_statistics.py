@@ -8,9 +8,13 @@ import pytest
 
 from per_tutorial.statistics import (
     bootstrap_interval,
+    estimate,
+    failure_rate,
+    interquartile_mean,
     paired_difference,
     probability_of_improvement,
     steps_to_threshold,
+    summary,
 )
 
 
@@ -77,6 +81,7 @@ def test_a_missing_value_is_not_hidden(rng):
     [
         ({"values": [1.0]}, "values: at least two runs"),
         ({"values": []}, "values: at least two runs"),
+        ({"values": [1.0, np.inf]}, "values: must not be infinite"),
         ({"values": [1.0, 2.0], "confidence": 1.0}, "confidence"),
         ({"values": [1.0, 2.0], "confidence": 0.0}, "confidence"),
         ({"values": [1.0, 2.0], "resamples": 0}, "resamples"),
@@ -85,6 +90,106 @@ def test_a_missing_value_is_not_hidden(rng):
 def test_what_no_interval_can_be_made_of(arguments, message):
     with pytest.raises(ValueError, match=message):
         bootstrap_interval(**arguments)
+
+
+# Estimates --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("statistic", [np.mean, np.median, interquartile_mean])
+def test_an_estimate_is_the_statistic_and_its_interval(rng, statistic):
+    curve = rng.normal(size=(5, 20))
+    value, low, high = estimate(curve, statistic=statistic, seed=3, resamples=500)
+    np.testing.assert_array_equal(value, statistic(curve, axis=1))
+    interval = bootstrap_interval(curve, statistic=statistic, seed=3, resamples=500)
+    np.testing.assert_array_equal((low, high), interval)
+    single = estimate(curve.T[:, 2], statistic=statistic, seed=3, resamples=500)
+    assert single == pytest.approx((value[2], low[2], high[2]))
+    assert {type(number) for number in single} == {float}
+
+
+def test_the_interquartile_mean_by_hand():
+    assert interquartile_mean([100, 3, 1, 2, -50, 4, 0, 5]) == (1 + 2 + 3 + 4) / 4
+    assert interquartile_mean([9, 0, 1]) == 10 / 3  # a quarter of three is no whole run
+    assert interquartile_mean([9, 0, 1, 2, 6]) == 3.0
+    assert interquartile_mean(np.full(30, 500.0)) == 500.0
+
+
+def test_the_interquartile_mean_takes_any_axis(rng):
+    values = rng.normal(size=(3, 8, 2))
+    by_hand = np.sort(values, axis=1)[:, 2:6].mean(axis=1)
+    np.testing.assert_allclose(interquartile_mean(values, axis=1), by_hand)
+    np.testing.assert_allclose(interquartile_mean(np.moveaxis(values, 1, -1)), by_hand)
+
+
+def test_the_interquartile_mean_does_not_hide_a_missing_value(rng):
+    values = rng.normal(size=(2, 8))
+    values[1, 3] = np.nan
+    assert np.isnan(interquartile_mean(values)).tolist() == [False, True]
+    assert np.isnan(interquartile_mean(values[1]))
+
+
+def test_the_interval_of_the_interquartile_mean_covers_it(rng):
+    covered = []
+    for seed in range(5):
+        samples = rng.normal(5.0, 2.0, size=(200, 30))  # symmetric: its IQM is its mean
+        low, high = bootstrap_interval(
+            samples, statistic=interquartile_mean, resamples=500, seed=seed
+        )
+        covered.append((low <= 5.0) & (high >= 5.0))
+    assert 0.90 < np.mean(covered) < 0.97
+
+
+def test_a_summary_tells_what_a_few_failures_do():
+    scores = np.array([500.0] * 26 + [20.0] * 4)
+    told = summary(scores, resamples=500)
+    assert list(told) == ["mean", "median", "IQM"]
+    assert told["mean"].value == scores.mean()
+    assert told["median"] == (500.0, 500.0, 500.0)
+    assert told["IQM"].value == 500.0
+    assert told["mean"] == estimate(scores, resamples=500)
+
+
+# Failures ---------------------------------------------------------------------------------------
+
+
+def test_the_failure_rate_counts_what_stays_below():
+    rate = failure_rate([195.0, 194.9, 200.0, np.nan], 195)
+    assert rate.value == 0.5  # the threshold itself is no failure, a missing score is one
+    assert 0 < rate.low < 0.5 < rate.high < 1
+
+
+@pytest.mark.parametrize(("failures", "runs"), [(0, 30), (3, 30), (30, 30), (1, 2)])
+def test_the_interval_of_the_failure_rate_is_wilsons(failures, runs):
+    scores = np.repeat([0.0, 1.0], [failures, runs - failures])
+    value, low, high = failure_rate(scores, 0.5)
+    z = 1.959964
+    middle = (failures + z**2 / 2) / (runs + z**2)
+    half = z / (runs + z**2) * np.sqrt(failures * (runs - failures) / runs + z**2 / 4)
+    assert value == failures / runs
+    assert (low, high) == pytest.approx((middle - half, middle + half), abs=1e-6)
+    assert failure_rate(scores, 0.5, confidence=0.5).high < high or failures == runs
+
+
+def test_the_interval_of_a_rate_covers_it(rng):
+    failures = rng.binomial(30, 0.1, size=1000)
+    covered = []
+    for count in failures:
+        _, low, high = failure_rate(np.arange(30), count)  # so many are below
+        covered.append(low <= 0.1 <= high)
+    assert 0.92 < np.mean(covered) <= 0.99
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"values": []}, r"values: must have the shape \(runs,\), got \(0,\)"),
+        ({"values": np.zeros((2, 3))}, r"values: must have the shape \(runs,\), got \(2, 3\)"),
+        ({"values": [1.0], "confidence": 1.0}, "confidence"),
+    ],
+)
+def test_what_has_no_failure_rate(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        failure_rate(threshold=0.5, **arguments)
 
 
 # Pairs ------------------------------------------------------------------------------------------
@@ -148,6 +253,15 @@ def test_runs_without_a_partner():
         paired_difference([1.0, 2.0, 3.0], [1.0, 2.0])
 
 
+def test_differences_of_censored_steps_need_restricted_ones():
+    steps = [10.0, np.inf, 30.0]
+    with pytest.raises(ValueError, match="b: must not be infinite.*minimum"):
+        paired_difference([10.0, 20.0, 30.0], steps)
+    with pytest.raises(ValueError, match="a: must not be infinite"):
+        paired_difference(steps, steps)  # where both are, not even the difference is defined
+    assert paired_difference([10.0, 20.0, 30.0], np.minimum(steps, 40.0)).value == -20 / 3
+
+
 # Thresholds -------------------------------------------------------------------------------------
 
 
@@ -165,6 +279,21 @@ def test_steps_to_a_threshold():
 def test_a_median_of_mostly_censored_runs_is_censored():
     steps = steps_to_threshold(np.zeros((4, 5)), np.arange(4), 1.0)
     assert np.median(steps) == np.inf
+
+
+def test_restricted_steps_have_the_same_median_where_most_arrive(rng):
+    steps = rng.uniform(0, 100, size=31)
+    budget = np.sort(steps)[20]  # 21 of 31 arrive
+    censored = np.where(steps <= budget, steps, np.inf)
+    restricted = estimate(np.minimum(censored, budget), statistic=np.median)
+    assert restricted.value == np.median(censored) == np.median(steps)
+    assert restricted.low < restricted.value < restricted.high <= budget
+
+
+def test_runs_that_never_arrive_tie():
+    sooner, later = np.array([5.0, np.inf]), np.array([9.0, np.inf])
+    # 5 beats both; against 9 the censored one loses; the two censored ones tie.
+    assert probability_of_improvement(-sooner, -later).value == (2 + 0.5) / 4
 
 
 def test_a_curve_and_its_grid_belong_together():
