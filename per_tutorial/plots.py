@@ -7,6 +7,7 @@ from matplotlib import pyplot as plt
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
+from per_tutorial.checks import float_array
 from per_tutorial.notebook import LiveFigure, show
 from per_tutorial.statistics import bootstrap_interval
 
@@ -29,6 +30,8 @@ COLORS = {
     "right": "#C47F00",
     "quiet": "#8A8A8A",  # what is there for orientation only
 }
+
+THRESHOLD_STYLE = {"color": COLORS["quiet"], "linestyle": "--", "linewidth": 1, "zorder": 1}
 
 HISTORY_SIZE = (9.6, 2.7)  # inches, of the pictures with three panels
 
@@ -110,7 +113,7 @@ def draw_history(figure, history, *, window=20):
     draw_runs(loss_axes, steps, losses, COLORS["loss"])
     draw_runs(epsilon_axes, steps, history.measure("epsilon")[:, :1], COLORS["epsilon"])
     score_axes.set_title(f"score (mean of {window} episodes)")
-    score_axes.set_ylim(bottom=0)
+    _start_at_zero(score_axes)
     loss_axes.set_title("loss (log scale)")
     if (losses > 0).any():  # before the first update there is none
         loss_axes.set_yscale("log")
@@ -140,77 +143,214 @@ def plot_learning_curves(histories, alt, *, size=(7.0, 3.8), **options):
 def draw_learning_curves(
     axes, histories, *, colors=None, statistic=np.mean, window=20, threshold=None, points=100
 ):
-    """Draw learning curves to compare: every run faint, a statistic over runs with its interval.
-
-    The band is the 95 % bootstrap interval of the statistic, over runs, at each step by itself.
+    """Draw the learning curves of `History` objects with `draw_curves`.
 
     Args:
         axes: where to draw.
         histories: {label: `History`}; the runs of each are the sample.
         colors: {label: colour}; by default that of the sampler.
-        statistic: function(values, axis=-1), such as `np.mean` or `np.median`.
+        statistic, threshold: as in `draw_curves`.
         window: the score is the mean return of this many episodes, the last ones of a run.
-        threshold: a score to mark by a dashed line.
         points: steps at which curves and intervals are computed.
     """
-    colors = colors or {label: sampler_color(h.config.sampler) for label, h in histories.items()}
+    curves = {}
     for label, history in histories.items():
         grid = np.linspace(0, history.step, points + 1)[1:].astype(int)
-        scores = history.learning_curve(grid, window)
-        started = ~np.isnan(scores).any(axis=1)  # every run has finished an episode
-        grid, scores = grid[started], scores[started]
-        low, high = bootstrap_interval(scores, axis=-1, statistic=statistic)
-        color = colors[label]
-        axes.plot(grid, scores, color=color, alpha=0.2, linewidth=0.7)
-        axes.fill_between(grid, low, high, color=color, alpha=0.25, linewidth=0)
-        axes.plot(grid, statistic(scores, axis=-1), color=color, label=label)
-    if threshold is not None:
-        axes.axhline(threshold, color=COLORS["quiet"], linestyle="--", linewidth=1)
+        curves[label] = grid, history.learning_curve(grid, window)
+    draw_curves(
+        axes,
+        curves,
+        colors=colors or {label: sampler_color(h.config.sampler) for label, h in histories.items()},
+        linestyles={label: network_linestyle(h.config) for label, h in histories.items()},
+        statistic=statistic,
+        threshold=threshold,
+    )
     axes.set_ylabel(f"score (mean of {window} episodes)")
-    axes.set_ylim(bottom=0)
-    axes.set_xlim(0, max(history.step for history in histories.values()))
+
+
+# Comparisons -------------------------------------------------------------------------------------
+
+
+def draw_curves(axes, curves, *, colors, statistic=np.mean, threshold=None, linestyles=None):
+    """Draw curves to compare: every run faint, a statistic over runs bold, in its interval.
+
+    The band is the 95 % bootstrap interval of the statistic, over runs, at each step by itself. A
+    curve begins where all of its runs have a value: a statistic of the quicker ones would mislead.
+
+    Args:
+        axes: where to draw.
+        curves: {label: (grid (points,) of environment steps, values (points, runs))}; NaN where a
+            run has no value yet.
+        colors: {label: colour}.
+        statistic: function(values, axis=-1), such as `np.mean`, `np.median` or
+            `interquartile_mean`.
+        threshold: a value to mark by a dashed line.
+        linestyles: {label: linestyle} of the statistic; solid by default.
+    """
+    faint = min(1, 4 / len(curves))  # more arms, thinner fog
+    for label, (grid, values) in curves.items():
+        started = ~np.isnan(values).any(axis=1)
+        steps, values = np.asarray(grid)[started], values[started]
+        low, high = bootstrap_interval(values, axis=-1, statistic=statistic)
+        color = colors[label]
+        style = linestyles[label] if linestyles else "-"
+        axes.plot(steps, values, color=color, alpha=0.2 * faint, linewidth=0.7)
+        axes.fill_between(steps, low, high, color=color, alpha=0.25 * faint, linewidth=0)
+        axes.plot(steps, statistic(values, axis=-1), color=color, linestyle=style, label=label)
+    if threshold is not None:
+        axes.axhline(threshold, **THRESHOLD_STYLE)
+    axes.set_xlim(0, max(grid[-1] for grid, _ in curves.values()))
+    _start_at_zero(axes)
     label_steps(axes)
-    axes.legend(loc="lower right")
+    if len(curves) <= 4:
+        axes.legend(loc="lower right")
+    else:  # it would cover what is drawn
+        axes.legend(loc="upper left", bbox_to_anchor=(1, 1), fontsize="small")
+
+
+def draw_estimates(axes, estimates, *, colors=None, reference=0.0, number="+.1f"):
+    """Draw estimates with their intervals, one to a row, and their numbers at the right.
+
+    Filled and thick where the interval leaves out the reference, hollow and thin where it does not.
+
+    Args:
+        axes: where to draw; `rows_size` tells how much room it takes.
+        estimates: {label: `Estimate`}, from top to bottom.
+        colors: {label: colour}; that of PER by default.
+        reference: what means "no difference", marked by a line: 0 for differences, 0.5 for a
+            probability of improvement; None for estimates that are compared with nothing.
+        number: format of the numbers.
+    """
+    for row, (label, (value, low, high)) in enumerate(estimates.items()):
+        color = colors[label] if colors else COLORS["per"]
+        settled = reference is None or not low <= reference <= high
+        axes.plot([low, high], [row, row], color=color, linewidth=3.5 if settled else 1.2)
+        face = color if settled else "white"
+        axes.plot(value, row, "o", color=color, markerfacecolor=face, markersize=7, clip_on=False)
+        text = f"{value:{number}} [{low:{number}}, {high:{number}}]".replace("-", "−")
+        right = axes.get_yaxis_transform()
+        axes.text(1.03, row, text, transform=right, va="center", fontsize="small")
+    if reference is not None:
+        axes.axvline(reference, color="black", linewidth=1, zorder=1)
+    _label_rows(axes, estimates)
+
+
+def draw_scores(axes, scores, *, colors=None, statistic=np.median, threshold=None):
+    """Draw how the scores of runs spread, one arm to a row: a dot for each run, stacked where many
+    agree, and a statistic of them as a tick.
+
+    Args:
+        axes: where to draw; `rows_size` tells how much room it takes.
+        scores: {label: (runs,) scores}, from top to bottom; the numbers of runs may differ.
+        colors: {label: colour}; that of uniform replay by default.
+        statistic: function(values), such as `np.median`, `np.mean` or `interquartile_mean`.
+        threshold: a score to mark by a dashed line.
+    """
+    edges = np.histogram_bin_edges(np.concatenate(list(scores.values())), bins=60)
+    tallest = max(np.histogram(values, edges)[0].max() for values in scores.values())
+    spacing = min(0.16, 0.8 / tallest)  # of dots in a stack, in rows; stacks never meet
+    for row, (label, values) in enumerate(scores.items()):
+        values = np.sort(values)
+        bins = np.digitize(values, edges[1:-1])
+        place = np.arange(len(values)) - np.searchsorted(bins, bins)  # 0, 1, … within its bin
+        aside = (place + 1) // 2 * (-1) ** place  # 0, −1, 1, −2, …: from the middle to both sides
+        color = colors[label] if colors else COLORS["uniform"]
+        style = {"color": color, "markersize": 4.5, "markeredgewidth": 0, "alpha": 0.7}
+        axes.plot(values, row + spacing * aside, "o", **style)
+        middle = statistic(values)
+        name = statistic.__name__.replace("_", " ") if row == 0 else None
+        axes.plot([middle, middle], [row - 0.42, row + 0.42], color="black", label=name)
+    if threshold is not None:
+        axes.axvline(threshold, **THRESHOLD_STYLE, label=f"threshold {threshold:g}")
+    axes.set_xlabel("score")
+    axes.margins(x=0.02)
+    _label_rows(axes, scores)
+    axes.legend(loc="lower right", bbox_to_anchor=(1, 1), ncols=2, borderaxespad=0)
+
+
+def draw_grid(axes, matrix, rows, columns, *, number=".0f", **options):
+    """Draw a matrix of results as a heat map with the numbers in it, brighter where they are higher.
+
+    Args:
+        axes: where to draw; set its labels and title yourself.
+        matrix: (rows, columns) results; NaN where there is none.
+        rows, columns: what to write beside and below it.
+        number: format of the numbers.
+        options: of `Axes.imshow`, such as ``vmin`` and ``vmax`` for grids to be compared.
+
+    Raises:
+        ValueError: the matrix has another shape.
+    """
+    matrix = float_array("matrix", matrix)
+    if matrix.shape != (len(rows), len(columns)):
+        shape = (len(rows), len(columns))
+        raise ValueError(f"matrix: must have the shape {shape}, got {matrix.shape}")
+    # Even to the eye and the same to colour-blind ones.
+    image = axes.imshow(matrix, **{"cmap": "cividis", "aspect": "auto", **options})
+    for (row, column), value in np.ndenumerate(matrix):
+        missing = np.isnan(value)
+        dark = not missing and np.dot(image.to_rgba(value)[:3], (0.3, 0.6, 0.1)) < 0.46
+        axes.text(
+            column,
+            row,
+            "–" if missing else f"{value:{number}}".replace("-", "−"),
+            color="white" if dark else "black",
+            ha="center",
+            va="center",
+        )
+    axes.set_xticks(range(len(columns)), columns)
+    axes.set_yticks(range(len(rows)), rows)
+    axes.grid(visible=False)
 
 
 def plot_greedy_scores(scores, alt, *, colors=None, threshold=None, width=7.0):
-    """Show how the greedy scores of runs spread: a histogram made of dots, each dot a run.
+    """Show how the greedy scores of runs spread, with `draw_scores`.
 
     Args:
-        scores: {label: (runs, episodes)}, such as `evaluate` returns; a panel each. A run's score is
+        scores: {label: (runs, episodes)}, such as `evaluate` returns; a row each. A run's score is
             the mean of its episodes.
         alt: alternative text.
-        colors: {label: colour}; that of uniform replay by default.
-        threshold: a score to mark by a dashed line.
+        colors, threshold: as in `draw_scores`.
         width: of the picture, in inches.
     """
     means = {label: np.asarray(episodes).mean(axis=1) for label, episodes in scores.items()}
-    edges = np.linspace(0, max(values.max() for values in means.values()), 41)
-    tallest = max(np.histogram(values, edges)[0].max() for values in means.values())
-    figure = Figure(figsize=(width, len(means) * (1.0 + 0.12 * min(tallest, 20)) + 0.4))
-    panels = figure.subplots(len(means), 1, sharex=True, sharey=True, squeeze=False)[:, 0]
-    for axes, (label, values) in zip(panels, means.items(), strict=True):
-        values = np.sort(values)
-        bins = np.digitize(values, edges[1:-1])
-        heights = np.arange(len(values)) - np.searchsorted(bins, bins) + 1  # place within its bin
-        color = colors[label] if colors else COLORS["uniform"]
-        axes.plot(values, heights, "o", color=color, markersize=6, clip_on=False)
-        axes.axvline(np.median(values), color=color, linewidth=1, label="median")
-        if threshold is not None:
-            style = {"color": COLORS["quiet"], "linestyle": "--", "linewidth": 1}
-            axes.axvline(threshold, **style, label=f"threshold {threshold:g}")
-        axes.set_title(label)
-        axes.set_ylabel("runs")
-        axes.set(xlim=(0, edges[-1] * 1.02), ylim=(0, tallest + 1))
-        axes.yaxis.set_major_locator(MaxNLocator(4, integer=True))
-    panels[0].legend(loc="upper left")
-    panels[-1].set_xlabel("greedy score (mean over episodes)")
+    figure = Figure(figsize=rows_size(len(means), width))
+    axes = figure.subplots()
+    draw_scores(axes, means, colors=colors, threshold=threshold)
+    axes.set_xlabel("greedy score (mean over episodes)")
     show(figure, alt)
+
+
+def rows_size(rows, width=7.0):
+    """The size of a figure that holds so many rows of `draw_estimates` or `draw_scores`, in inches."""
+    return width, 1.0 + 0.42 * rows
+
+
+def _label_rows(axes, labels):
+    """Write the labels beside rows 0, 1, …, the first at the top."""
+    axes.set_yticks(range(len(labels)), labels)
+    axes.set_ylim(len(labels) - 0.5, -0.5)
+    axes.tick_params(axis="y", length=0)
+    axes.grid(visible=False, axis="y")
+
+
+def _start_at_zero(axes):
+    """Let the y axis begin at 0, unless something drawn is below."""
+    if axes.dataLim.y0 >= 0:
+        axes.set_ylim(bottom=0)
 
 
 def sampler_color(sampler):
     """The colour of a `DQNConfig.sampler`."""
     return COLORS["per" if sampler == "proportional" else sampler]
+
+
+def network_linestyle(config):
+    """The linestyle of a `DQNConfig`'s network: solid for DQN, dashed for double, dotted for
+    dueling, dash-dotted for both."""
+    if config.dueling:
+        return "-." if config.double else ":"
+    return "--" if config.double else "-"
 
 
 def label_steps(axes):

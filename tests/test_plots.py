@@ -1,17 +1,19 @@
 """The plots of training: what is drawn is what was recorded."""
 
+import itertools
 import warnings
 
 import numpy as np
 import pytest
 from matplotlib import pyplot as plt
 from matplotlib.figure import Figure
+from matplotlib.text import Text
 
 from per_tutorial import notebook, plots
 from per_tutorial.config import DQNConfig
 from per_tutorial.history import History
 from per_tutorial.plots import COLORS
-from per_tutorial.statistics import bootstrap_interval
+from per_tutorial.statistics import Estimate, bootstrap_interval, interquartile_mean
 
 
 def recorded(runs=3, steps=400, upto=400, seed=0, **settings):
@@ -120,6 +122,19 @@ def test_a_training_that_has_just_begun_is_drawn_without_complaint():
     assert figure.axes[0].get_xlim() == (0, 400)
 
 
+def test_the_score_axis_begins_at_zero_unless_scores_are_negative():
+    history = recorded()
+    figure = Figure()
+    plots.draw_history(figure, history)
+    assert figure.axes[0].get_ylim()[0] == 0
+    history.episodes = [
+        (run, step, -value, length) for run, step, value, length in history.episodes
+    ]
+    figure.clear()
+    plots.draw_history(figure, history)
+    assert figure.axes[0].get_ylim()[0] < -5  # every episode lasts at least so long
+
+
 def test_plot_history_shows_one_picture_with_alternative_text(shown):
     plots.plot_history(recorded())
     plots.plot_history(recorded(runs=1), alt="one run")
@@ -197,32 +212,264 @@ def test_learning_curves_have_the_colour_of_their_sampler_unless_told():
     assert axes.lines[-1].get_color() == "#123456"
 
 
+def test_learning_curves_have_the_linestyle_of_their_network():
+    networks = {"-": {}, "--": {"double": True}, ":": {"dueling": True}}
+    networks["-."] = {"double": True, "dueling": True}
+    histories = {style: recorded(runs=2, **settings) for style, settings in networks.items()}
+    axes = Figure().subplots()
+    plots.draw_learning_curves(axes, histories, points=4)
+    drawn = {line.get_label(): line.get_linestyle() for line in axes.lines}
+    assert {style: drawn[style] for style in histories} == {style: style for style in histories}
+
+
 def test_plot_learning_curves_passes_its_options_on(shown):
     plots.plot_learning_curves({"a": recorded()}, "two curves", threshold=20, points=5)
     assert [metadata["image/png"]["alt"] for _, metadata, _ in shown] == ["two curves"]
 
 
-# Scores -----------------------------------------------------------------------------------------
+# Comparisons ------------------------------------------------------------------------------------
 
 
-def test_greedy_scores_show_each_run_as_one_dot(monkeypatch):
+@pytest.fixture
+def rng():
+    return np.random.default_rng(0)
+
+
+@pytest.fixture
+def styled():
+    with plt.rc_context():
+        plots.use_style()
+        yield
+
+
+def misplaced(figure):
+    """Texts that stick out of the figure, and pairs of texts that are drawn over one another."""
+    figure.draw_without_rendering()
+    texts = [text for text in figure.findobj(Text) if text.get_visible() and text.get_text()]
+    for axis in (axis for axes in figure.axes for axis in (axes.xaxis, axes.yaxis)):
+        low, high = sorted(axis.get_view_interval())
+        for place, label in zip(axis.get_majorticklocs(), axis.get_ticklabels(), strict=True):
+            if not low <= place <= high:  # it exists, but is not drawn
+                texts.remove(label)
+    boxes = [(text.get_text(), text.get_window_extent()) for text in texts]
+    page = figure.bbox.padded(1)
+    cut = [text for text, box in boxes if not (page.fully_contains(*box.min))]
+    cut += [text for text, box in boxes if not (page.fully_contains(*box.max))]
+    return cut, [
+        (one, other)
+        for (one, box), (other, its) in itertools.combinations(boxes, 2)
+        if box.overlaps(its)
+    ]
+
+
+@pytest.mark.usefixtures("styled")
+def test_misplaced_texts_are_noticed():
+    figure = Figure()
+    axes = figure.subplots()
+    axes.set(xticks=[0.5], yticks=[])
+    axes.text(0.5, 0.5, "one")
+    assert misplaced(figure) == ([], [])
+    axes.text(0.5, 0.5, "other")
+    axes.text(1.5, 0.5, "outside", in_layout=False)
+    assert misplaced(figure) == (["outside"] * 2, [("one", "other")])
+
+
+NETWORKS = ("DQN", "double", "dueling", "double dueling")
+SAMPLERS = ("uniform", "proportional", "rank-based")
+ARMS = [f"{sampler}, {network}" for network in NETWORKS for sampler in SAMPLERS]
+
+
+def test_curves_are_the_runs_the_statistic_and_its_interval(rng):
+    curves = {"a": ([10, 20, 30], rng.normal(size=(3, 8))), "b": ([15], rng.normal(size=(1, 4)))}
+    axes = Figure().subplots()
+    plots.draw_curves(
+        axes,
+        curves,
+        colors={"a": "red", "b": "blue"},
+        linestyles={"a": ":", "b": "-"},
+        statistic=interquartile_mean,
+    )
+    values = curves["a"][1]
+    *faint, bold = axes.lines[:9]
+    assert [list(line.get_ydata()) for line in faint] == values.T.tolist()
+    np.testing.assert_array_equal(bold.get_ydata(), interquartile_mean(values))
+    assert (bold.get_color(), bold.get_linestyle(), bold.get_label()) == ("red", ":", "a")
+    assert all(line.get_alpha() < 0.5 and line.get_linestyle() == "-" for line in faint)
+    band = axes.collections[0].get_paths()[0].vertices
+    low, high = bootstrap_interval(values, statistic=interquartile_mean)
+    at_20 = band[band[:, 0] == 20, 1]
+    assert (at_20.min(), at_20.max()) == pytest.approx((low[1], high[1]))
+    assert axes.get_xlim() == (0, 30)
+    assert axes.get_ylim()[0] < values.min()  # negative: the axis does not begin at zero
+
+
+def test_curves_begin_where_all_runs_have_a_value():
+    values = np.array([[np.nan, np.nan], [1.0, np.nan], [1.0, 3.0], [2.0, 4.0]])
+    never = np.full((4, 2), np.nan)
+    axes = Figure().subplots()
+    with warnings.catch_warnings(action="error"):
+        plots.draw_curves(
+            axes,
+            {"a": (np.arange(4), values), "never": (np.arange(4), never)},
+            colors={"a": "red", "never": "blue"},
+        )
+    drawn = {line.get_label(): line for line in axes.lines}
+    assert list(drawn["a"].get_xdata()) == [2, 3] and list(drawn["a"].get_ydata()) == [2.0, 3.0]
+    assert len(drawn["never"].get_xdata()) == 0
+    assert axes.get_ylim()[0] == 0
+
+
+@pytest.mark.usefixtures("styled")
+def test_the_legend_of_many_curves_covers_none(rng):
+    curves = {arm: (np.arange(1, 6) * 1000, rng.uniform(0, 500, (5, 3))) for arm in ARMS}
+    figure = Figure(figsize=(7, 3.8), dpi=100)
+    axes = figure.subplots()
+    plots.draw_curves(axes, curves, colors=dict.fromkeys(ARMS, "black"), threshold=475)
+    axes.set_title("a title")
+    assert misplaced(figure) == ([], [])
+    assert [text.get_text() for text in axes.get_legend().get_texts()] == ARMS
+    assert axes.get_legend().get_window_extent().x0 >= axes.bbox.x1
+
+
+ESTIMATES = {
+    "gain": Estimate(12.0, 3.0, 21.5),
+    "open": Estimate(-1.0, -4.0, 2.0),
+    "loss": Estimate(-5.0, -8.0, -2.0),
+    "same": Estimate(0.0, 0.0, 0.0),
+}
+
+
+def test_estimates_stand_in_rows_with_their_numbers():
+    axes = Figure().subplots()
+    plots.draw_estimates(axes, ESTIMATES, colors=dict.fromkeys(ESTIMATES, "blue"))
+    assert [label.get_text() for label in axes.get_yticklabels()] == list(ESTIMATES)
+    assert axes.yaxis_inverted()
+    assert [text.get_text() for text in axes.texts] == [
+        "+12.0 [+3.0, +21.5]",
+        "−1.0 [−4.0, +2.0]",
+        "−5.0 [−8.0, −2.0]",
+        "+0.0 [+0.0, +0.0]",
+    ]
+    for row, (value, low, high) in enumerate(ESTIMATES.values()):
+        interval, point = axes.lines[2 * row : 2 * row + 2]
+        assert list(interval.get_xdata()) == [low, high]
+        assert (list(point.get_xdata()), list(point.get_ydata())) == ([value], [row])
+        assert point.get_color() == "blue"
+    assert list(axes.lines[-1].get_xdata()) == [0, 0]
+
+
+@pytest.mark.parametrize(
+    ("reference", "settled"),
+    [(0.0, ["gain", "loss"]), (-3.0, ["gain", "same"]), (None, list(ESTIMATES))],
+)
+def test_intervals_that_leave_out_the_reference_are_filled_and_thick(reference, settled):
+    axes = Figure().subplots()
+    plots.draw_estimates(axes, ESTIMATES, reference=reference)
+    intervals, points = axes.lines[0:8:2], axes.lines[1:8:2]
+    filled = [point.get_markerfacecolor() != "white" for point in points]
+    thick = [interval.get_linewidth() > 2 for interval in intervals]
+    assert filled == thick == [label in settled for label in ESTIMATES]
+    assert len(axes.lines) == 8 + (reference is not None)
+
+
+@pytest.mark.usefixtures("styled")
+def test_estimates_of_many_comparisons_fit_the_page():
+    estimates = {
+        f"{one} − {other}, {network}": Estimate(-1234.5, -2345.6, 345.6)
+        for network in NETWORKS
+        for one, other in itertools.combinations(SAMPLERS, 2)
+    }
+    figure = Figure(figsize=plots.rows_size(12), dpi=100)
+    axes = figure.subplots()
+    plots.draw_estimates(axes, estimates)
+    axes.set(title="a title", xlabel="difference")
+    assert misplaced(figure) == ([], [])
+    assert axes.bbox.width > 150  # pixels that remain for the intervals
+
+
+def test_scores_show_each_run_as_one_dot(rng):
+    scores = {
+        "spread": np.minimum(200, rng.normal(180, 30, 30)),
+        "same": np.full(50, 200.0),  # all in one place
+        "one": np.array([-20.0]),
+    }
+    axes = Figure().subplots()
+    colors = {"spread": "red", "same": "blue", "one": "green"}
+    plots.draw_scores(axes, scores, colors=colors, threshold=195, statistic=np.mean)
+    assert [label.get_text() for label in axes.get_yticklabels()] == list(scores)
+    assert axes.yaxis_inverted()
+    for row, (label, values) in enumerate(scores.items()):
+        dots, tick = axes.lines[2 * row : 2 * row + 2]
+        x, y = dots.get_data()
+        np.testing.assert_array_equal(x, np.sort(values))
+        assert len(set(zip(x, np.round(y, 9), strict=True))) == len(values)
+        assert np.abs(y - row).max() <= 0.41, label  # within its row
+        assert dots.get_color() == colors[label]
+        assert list(tick.get_xdata()) == pytest.approx([values.mean()] * 2)
+    assert list(axes.lines[-1].get_xdata()) == [195, 195]
+    legend = [text.get_text() for text in axes.get_legend().get_texts()]
+    assert legend == ["mean", "threshold 195"]
+
+
+@pytest.mark.usefixtures("styled")
+def test_scores_of_many_arms_fit_the_page(rng):
+    scores = {arm: rng.normal(-200, 80, 30) for arm in ARMS}
+    figure = Figure(figsize=plots.rows_size(len(scores)), dpi=100)
+    axes = figure.subplots()
+    plots.draw_scores(axes, scores, threshold=-100, statistic=interquartile_mean)
+    axes.set_title("a title")
+    assert misplaced(figure) == ([], [])
+
+
+def test_greedy_scores_are_the_means_of_each_run(monkeypatch):
     figures = []
     monkeypatch.setattr(plots, "show", lambda figure, alt: figures.append((figure, alt)))
-    generator = np.random.default_rng(0)
-    scores = {
-        "a": np.minimum(200, generator.normal(180, 30, (30, 5))),
-        "b": np.full((10, 5), 200.0),  # all in one place
-    }
-    plots.plot_greedy_scores(scores, "dots", threshold=195, colors={"a": "red", "b": "blue"})
+    scores = {"a": [[1, 3], [5, 5], [0, 1]], "b": np.full((10, 5), 200.0)}
+    plots.plot_greedy_scores(scores, "dots", threshold=195, width=5.0)
     ((figure, alt),) = figures
     assert alt == "dots"
-    assert [axes.get_title(loc="left") or axes.get_title() for axes in figure.axes] == ["a", "b"]
-    for axes, (label, episodes) in zip(figure.axes, scores.items(), strict=True):
-        x, y, _ = lines(axes)[0]
-        np.testing.assert_allclose(x, np.sort(episodes.mean(axis=1)))
-        assert len({(round(place, 6), height) for place, height in zip(x, y, strict=True)}) == len(
-            x
-        )
-        assert axes.get_ylim()[1] > y.max() and min(y) == 1, label
-        assert lines(axes)[1][0][0] == np.median(episodes.mean(axis=1))
-    assert sorted(lines(figure.axes[1])[0][1]) == list(range(1, 11))
+    (axes,) = figure.axes
+    assert list(axes.lines[0].get_xdata()) == [0.5, 2.0, 5.0]
+    assert list(axes.lines[1].get_xdata()) == [2.0, 2.0]  # the median
+    assert axes.lines[0].get_color() == COLORS["uniform"]
+    assert figure.get_figwidth() == 5.0
+    assert "greedy" in axes.get_xlabel()
+
+
+@pytest.mark.usefixtures("styled")
+def test_a_grid_has_its_numbers_in_it():
+    matrix = np.array([[1.25, -20.0, 3.0], [np.nan, 50.0, 6.0]])
+    figure = Figure(figsize=(7, 3.6), dpi=100)
+    axes = figure.subplots()
+    plots.draw_grid(axes, matrix, [0.4, 0.6], ["0", "½", "1"], number=".1f", vmax=100)
+    texts = {text.get_position(): text for text in axes.texts}
+    assert {place: text.get_text() for place, text in texts.items()} == {
+        (0, 0): "1.2",
+        (1, 0): "−20.0",
+        (2, 0): "3.0",
+        (0, 1): "–",
+        (1, 1): "50.0",
+        (2, 1): "6.0",
+    }
+    assert [label.get_text() for label in axes.get_xticklabels()] == ["0", "½", "1"]
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["0.4", "0.6"]
+    assert axes.images[0].get_clim() == (-20, 100)
+    assert misplaced(figure) == ([], [])
+
+
+def test_the_numbers_of_a_grid_stand_out():
+    values = np.linspace(0, 1, 101)[None]
+    axes = Figure().subplots()
+    plots.draw_grid(axes, values, ["row"], range(101))
+    channels = axes.images[0].to_rgba(values)[0, :, :3]
+    linear = np.where(channels <= 0.04045, channels / 12.92, ((channels + 0.055) / 1.055) ** 2.4)
+    luminance = linear @ (0.2126, 0.7152, 0.0722)  # of WCAG 2
+    for text, light in zip(axes.texts, luminance, strict=True):
+        contrast = 1.05 / (light + 0.05) if text.get_color() == "white" else (light + 0.05) / 0.05
+        assert contrast > 4.5  # what WCAG 2 asks of text
+    assert (np.diff(luminance) > 0).all()  # it can be read in grey, too
+
+
+def test_a_grid_has_a_label_for_each_row_and_column():
+    with pytest.raises(ValueError, match=r"matrix: must have the shape \(2, 3\), got \(3, 2\)"):
+        plots.draw_grid(Figure().subplots(), np.zeros((3, 2)), "ab", "abc")
