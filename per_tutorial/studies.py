@@ -61,9 +61,9 @@ ABLATION_MOUNTAINCAR = _ablation(
     env="MountainCar-v0",
     # Within the usual 200 steps chance never reaches the goal, and there is nothing to replay.
     max_episode_steps=1000,
-    steps=60_000,
+    steps=50_000,
     epsilon_steps=10_000,
-    capacity=60_000,
+    capacity=50_000,
 )
 
 
@@ -155,31 +155,26 @@ def _long_cartpole():
         epsilon_end=0.01,
         epsilon_decay=5e-4,
     )
-    targets = {
-        "hard": {"tau": 1.0, "target_update_every": 500},
-        "soft": {"tau": 0.1, "target_update_every": 50},
+    hard = {"tau": 1.0, "target_update_every": 500}
+    variants = {
+        "geometric": {"epsilon_schedule": "geometric", **hard},
+        "exponential": {"epsilon_schedule": "exponential", **hard},
+        "soft": {"epsilon_schedule": "geometric", "tau": 0.1, "target_update_every": 50},
+        # What was compared there: PER over 10,000 transitions and without weights, against uniform
+        # replay of 2,000.
+        "published": {"epsilon_schedule": "geometric", **hard},
     }
-    arms, comparisons = {}, []
-    for target, settings in targets.items():
-        for schedule in ("geometric", "exponential"):
-            for label, sampler in {"uniform": "uniform", "per": "proportional"}.items():
-                arms[f"{label}-{target}-{schedule}"] = base.replace(
-                    sampler=sampler, epsilon_schedule=schedule, **settings
-                )
-            comparisons.append((f"per-{target}-{schedule}", f"uniform-{target}-{schedule}"))
-    # What was compared there: PER over 10,000 transitions and without weights, against uniform
-    # replay of 2,000.
-    published = base.replace(epsilon_schedule="geometric", **targets["hard"])
-    arms["published-uniform"] = published.replace(capacity=2_000)
-    arms["published-per"] = published.replace(
-        sampler="proportional", beta_start=0.0, beta_end=0.0
-    )
-    comparisons.append(("published-per", "published-uniform"))
+    arms = {}
+    for variant, settings in variants.items():
+        for label, sampler in {"uniform": "uniform", "per": "proportional"}.items():
+            arms[f"{label}-{variant}"] = base.replace(sampler=sampler, **settings)
+    arms["uniform-published"] = arms["uniform-published"].replace(capacity=2_000)
+    arms["per-published"] = arms["per-published"].replace(beta_start=0.0, beta_end=0.0)
     return Study(
         name="long-cartpole",
         question="Does PER help D3QN to balance the pole for up to 4,000 steps?",
         arms=arms,
-        comparisons=tuple(comparisons),
+        comparisons=tuple((f"per-{variant}", f"uniform-{variant}") for variant in variants),
         metric="score over training",
         failed_below=1_000,
         seeds=range(10),
