@@ -8,6 +8,7 @@ import types
 import typing
 from pathlib import Path
 
+from per_tutorial.agents import agent_names
 from per_tutorial.checks import whole_number
 from per_tutorial.config import DQNConfig
 from per_tutorial.studies import STUDIES
@@ -74,6 +75,21 @@ def command_train(arguments):
     )
 
 
+def command_evaluate(arguments):
+    from per_tutorial.agents import load_agent
+    from per_tutorial.statistics import estimate
+    from per_tutorial.training import evaluate
+
+    agent = load_agent(arguments.agent, arguments.device)
+    returns = evaluate(agent, arguments.episodes)[0]
+    print(" ".join(f"{value:g}" for value in returns))
+    mean, low, high = estimate(returns)
+    print(
+        f"{arguments.agent}: mean return {mean:.1f}, 95 % interval [{low:.1f}, {high:.1f}], "
+        f"{len(returns)} episodes"
+    )
+
+
 def command_study(arguments):
     from tqdm import tqdm
 
@@ -137,6 +153,18 @@ def main(arguments=None):
     )
     trainer.add_argument("--quiet", action="store_true", help="no progress bar")
     add_settings(trainer.add_argument_group("settings of the runs"))
+
+    evaluator = commands.add_parser(
+        "evaluate", help="let an agent that comes with the package play, greedily"
+    )
+    evaluator.set_defaults(command=command_evaluate)
+    evaluator.add_argument(
+        "agent", metavar="AGENT", choices=agent_names(), help=", ".join(agent_names())
+    )
+    evaluator.add_argument(
+        "--episodes", type=int, default=30, help="how many (default: %(default)s)"
+    )
+    evaluator.add_argument("--device", default="cpu", help="PyTorch device (default: %(default)s)")
 
     studier = commands.add_parser(
         "study", help="train the arms of a declared study, or continue, and report what came out"
