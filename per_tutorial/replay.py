@@ -17,7 +17,11 @@ from per_tutorial.storage import TransitionStorage
 
 
 class Batch(NamedTuple):
-    """A minibatch; every field starts with the axes (batch,), or (runs, batch)."""
+    """A minibatch; every field starts with the axes (batch,), or (runs, batch).
+
+    With n-step returns (`TransitionStorage.windows`), ``rewards`` are discounted sums, and
+    ``next_observations`` and ``terminated`` belong to the last of the ``steps``.
+    """
 
     observations: np.ndarray
     actions: np.ndarray
@@ -26,6 +30,7 @@ class Batch(NamedTuple):
     terminated: np.ndarray
     weights: np.ndarray  # importance-sampling weights, all 1 under uniform replay
     indices: np.ndarray  # which transitions: their numbers, counted from 0 as they were added
+    steps: np.ndarray = 1  # k: the value of the next observation is discounted by γ^k
 
 
 class Replay:
@@ -56,20 +61,31 @@ class Replay:
         """Transitions that each run can hold."""
         return self.storage.capacity
 
-    def add(self, observation, action, reward, next_observation, terminated, valid=None):
+    def add(
+        self,
+        observation,
+        action,
+        reward,
+        next_observation,
+        terminated,
+        truncated=False,
+        *,
+        valid=None,
+    ):
         """Store one transition (of every run), at the largest priority seen so far.
 
-        ``terminated`` says that no value follows, which a time limit does not: store False there.
-        In a stack, runs where ``valid`` (runs,) is False have nothing to store.
+        ``terminated`` says that no value follows. A time limit is no such end: there, ``truncated``
+        is True, so that n-step returns do not run on into the next episode. In a stack, runs where
+        ``valid`` (runs,) is False have nothing to store.
 
         Raises:
             ValueError: a field has the wrong shape, or the reward is not finite.
             TypeError: a field has the wrong type.
         """
-        fields = [observation, action, reward, next_observation, terminated]
+        fields = [observation, action, reward, next_observation, terminated, truncated]
         if self.runs is None:
             fields = [np.asarray(field)[None] for field in fields]
-        self.sampler.add(self.storage.add(*fields, valid))
+        self.sampler.add(self.storage.add(*fields, valid=valid))
 
     def sample(self, batch_size, beta=0.4):
         """Draw a minibatch (for every run): a `Batch`.
@@ -87,9 +103,18 @@ class Replay:
                 f"got {batch_size}"
             )
         slots, weights = self.sampler.sample(batch_size, sizes, beta)
-        rows = self.storage.gather(slots)
-        fields = [rows[name] for name in rows.dtype.names] + [weights, self.storage.ids(slots)]
-        return Batch(*(field[0] for field in fields) if self.runs is None else fields)
+        rows, steps = self.storage.windows(slots)
+        batch = Batch(
+            rows["observation"],
+            rows["action"],
+            rows["reward"],
+            rows["next_observation"],
+            rows["terminated"],
+            weights,
+            self.storage.ids(slots),
+            steps,
+        )
+        return Batch(*(field[0] for field in batch)) if self.runs is None else batch
 
     def update_priorities(self, indices, td_errors):
         """Tell the sampler the raw TD errors of replayed transitions; |δ|, ε and α are applied here.
@@ -173,6 +198,8 @@ class Replay:
             "runs": self.runs,
             "capacity": self.capacity,
             "row": str(rows.dtype.descr),
+            "n_step": self.storage.n_step,
+            "discount": self.storage.discount,
             **self.sampler.settings,
         }
 
@@ -196,7 +223,8 @@ class ReplayBuffer(Replay):
         observation_shape: shape of one observation.
         runs: None, or the number of runs in a stack.
         seed: None, an int, or one int per run.
-        fields: `observation_dtype`, `action_shape`, `action_dtype` of `TransitionStorage`.
+        fields: `n_step`, `discount`, `observation_dtype`, `action_shape`, `action_dtype` of
+            `TransitionStorage`.
     """
 
     def __init__(self, capacity, observation_shape, *, runs=None, seed=None, **fields):
@@ -214,7 +242,8 @@ class PrioritizedReplayBuffer(Replay):
         alpha, priority_epsilon, normalize: see `ProportionalSampler`.
         runs: None, or the number of runs in a stack.
         seed: None, an int, or one int per run.
-        fields: `observation_dtype`, `action_shape`, `action_dtype` of `TransitionStorage`.
+        fields: `n_step`, `discount`, `observation_dtype`, `action_shape`, `action_dtype` of
+            `TransitionStorage`.
     """
 
     def __init__(
@@ -256,7 +285,8 @@ class RankBasedReplayBuffer(Replay):
         alpha, normalize, sort_every: see `RankBasedSampler`.
         runs: None, or the number of runs in a stack.
         seed: None, an int, or one int per run.
-        fields: `observation_dtype`, `action_shape`, `action_dtype` of `TransitionStorage`.
+        fields: `n_step`, `discount`, `observation_dtype`, `action_shape`, `action_dtype` of
+            `TransitionStorage`.
     """
 
     def __init__(

@@ -5,8 +5,37 @@ memory instead of one for each field, and a minibatch is one `take`.
 """
 
 import numpy as np
+from numba import njit
 
-from per_tutorial.checks import whole_number
+from per_tutorial.checks import real_number, whole_number
+
+
+@njit(cache=True)
+def sum_windows(
+    rewards, terminated, truncated, added, slots, n_step, discount, returns, last_slots, steps
+):
+    """Walk forward from each of `slots` (runs, batch), through at most `n_step` transitions.
+
+    `rewards`, `terminated`, `truncated` are (runs, capacity), `added` is (runs,). Written, each
+    (runs, batch): the `returns` Σ_j γ^j r_{t+j}, the `last_slots` and the number of `steps`.
+    """
+    runs, batch = slots.shape
+    capacity = rewards.shape[1]
+    for run in range(runs):
+        for k in range(batch):
+            slot = slots[run, k]
+            # Behind the newest transition lies the oldest one, which is no successor of it.
+            newer = (added[run] - 1 - slot) % capacity
+            total, factor, length = 0.0, 1.0, 0
+            while True:
+                total += factor * rewards[run, slot]
+                factor *= discount
+                length += 1
+                over = terminated[run, slot] or truncated[run, slot]
+                if over or length == n_step or length > newer:
+                    break
+                slot = (slot + 1) % capacity
+            returns[run, k], last_slots[run, k], steps[run, k] = total, slot, length
 
 
 class TransitionStorage:
@@ -16,6 +45,8 @@ class TransitionStorage:
         capacity: transitions kept for each run; the oldest is overwritten.
         observation_shape: shape of one observation, a tuple of ints (or one int).
         runs: number of runs.
+        n_step: steps whose rewards are summed, at most `capacity`; see `windows`.
+        discount: γ of these sums.
         observation_dtype, action_shape, action_dtype: what else the rows hold.
 
     Attributes:
@@ -30,12 +61,20 @@ class TransitionStorage:
         observation_shape,
         runs=1,
         *,
+        n_step=1,
+        discount=0.99,
         observation_dtype=np.float32,
         action_shape=(),
         action_dtype=np.int64,
     ):
         self.capacity = whole_number("capacity", capacity)
         self.runs = whole_number("runs", runs)
+        self.n_step = whole_number("n_step", n_step)
+        if self.n_step > self.capacity:
+            raise ValueError(
+                f"n_step: must be at most capacity ({self.capacity}), got {self.n_step}"
+            )
+        self.discount = real_number("discount", discount, 0, 1)
         observation = (observation_dtype, _shape("observation_shape", observation_shape))
         row = [
             ("observation", *observation),
@@ -43,6 +82,7 @@ class TransitionStorage:
             ("reward", np.float32),
             ("next_observation", *observation),
             ("terminated", np.bool_),
+            ("truncated", np.bool_),
         ]
         self.rows = np.zeros((self.runs, self.capacity), dtype=np.dtype(row, align=True))
         self.added = np.zeros(self.runs, dtype=np.int64)
@@ -54,14 +94,27 @@ class TransitionStorage:
         """(runs,) transitions stored now."""
         return np.minimum(self.added, self.capacity)
 
-    def add(self, observation, action, reward, next_observation, terminated, valid=None):
+    def add(
+        self,
+        observation,
+        action,
+        reward,
+        next_observation,
+        terminated,
+        truncated=False,
+        *,
+        valid=None,
+    ):
         """Write one transition for every run, fields shaped (runs, ...).
 
-        Rows where ``valid`` (runs,) is False are not written. Returns the slots, (runs, 1), with −1
-        for those. Raises ValueError or TypeError for a field that does not fit; nothing has been
-        written then.
+        ``truncated`` tells where something other than termination ended the episode, such as a
+        time limit (False: nowhere). Rows where ``valid`` (runs,) is False are not written. Returns
+        the slots, (runs, 1), with −1 for those. Raises ValueError or TypeError for a field that
+        does not fit; nothing has been written then.
         """
-        fields = (observation, action, reward, next_observation, terminated)
+        if truncated is False:
+            truncated = np.zeros(self.runs, dtype=bool)
+        fields = (observation, action, reward, next_observation, terminated, truncated)
         fields = [self._checked(*field) for field in zip(self.rows.dtype.names, fields, strict=True)]
         slots = self.added % self.capacity
         valid = np.ones(self.runs, dtype=bool) if valid is None else np.asarray(valid)
@@ -76,6 +129,29 @@ class TransitionStorage:
     def gather(self, slots):
         """The rows in ``slots`` (runs, batch), copied into a structured array of that shape."""
         return self.rows.reshape(-1).take(self._first_rows + slots)
+
+    def windows(self, slots):
+        """The n-step transitions that begin in ``slots`` (runs, batch): rows, and k for each.
+
+        A window of k ≤ n_step steps has the reward Σ_{j<k} γ^j r_{t+j} and the next observation,
+        `terminated` and `truncated` of its last step (Sutton & Barto 2018, section 7.1). It ends
+        early where its episode ends, and at the newest transition: while a transition is young,
+        its window grows with every step.
+        """
+        rows = self.gather(slots)
+        if self.n_step == 1:
+            return rows, np.ones(slots.shape, dtype=np.int64)
+        returns = np.empty(slots.shape)
+        last_slots, steps = np.empty_like(slots), np.empty_like(slots)
+        columns = [self.rows[name] for name in ("reward", "terminated", "truncated")]
+        sum_windows(
+            *columns, self.added, slots, self.n_step, self.discount, returns, last_slots, steps
+        )
+        last_rows = self.gather(last_slots)
+        rows["reward"] = returns
+        for name in ("next_observation", "terminated", "truncated"):
+            rows[name] = last_rows[name]
+        return rows, steps
 
     def ids(self, slots):
         """Which transition lies in each slot (runs, batch): its number, counted from 0 in its run."""

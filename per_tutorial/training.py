@@ -16,7 +16,8 @@ def train(config, seeds=range(10), *, replay=None, watchers=()):
     Args:
         config: a `DQNConfig`.
         seeds: ints, one run each; a single int is one run.
-        replay: a `Replay` for as many runs, in place of the one that ``config`` describes.
+        replay: a `Replay` for as many runs, in place of the one that ``config`` describes. If it
+            sums the rewards of several steps, then with the discount of ``config``.
         watchers: functions called with the `History` whenever measurements were written and at the
             end, such as a progress bar or a live plot.
 
@@ -33,6 +34,11 @@ def train(config, seeds=range(10), *, replay=None, watchers=()):
     agent = DQNLearner(config, environments.observation_shape, environments.actions, seeds)
     if replay is None:
         replay = make_replay(config, environments.observation_shape, seeds)
+    storage = replay.storage
+    if storage.n_step > 1 and storage.discount != config.discount:
+        raise ValueError(
+            f"replay: must discount rewards like config ({config.discount}), got {storage.discount}"
+        )
     exploration = RandomStreams(seeds, "exploration")
     history = History(config, seeds)
     history.agent = agent
@@ -46,7 +52,13 @@ def train(config, seeds=range(10), *, replay=None, watchers=()):
         if config.terminal_reward is not None:
             reward = np.where(step.terminated, config.terminal_reward, reward)
         replay.add(
-            observation, action, reward, step.next_observation, step.terminated, step.valid
+            observation,
+            action,
+            reward,
+            step.next_observation,
+            step.terminated,
+            step.truncated,
+            valid=step.valid,
         )
         history.record_step(step)
 

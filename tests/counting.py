@@ -76,16 +76,18 @@ gym.register(ENDLESS, EndlessEnv)
 def assert_true_transitions(transitions, seed):
     """The transitions of one `CountingEnv` are what happened in it, all of it and nothing else.
 
-    ``transitions``: (observation, action, reward, next observation, terminated), in order.
+    ``transitions``, in order: (observation, action, reward, next observation, terminated,
+    truncated).
     """
     episode, steps, last_action = 0, 0, -1
-    for observation, action, reward, next_observation, terminated in transitions:
+    for observation, action, reward, next_observation, terminated, truncated in transitions:
         assert tuple(observation) == (episode, steps, last_action)
         steps, last_action = steps + 1, action
         assert tuple(next_observation) == (episode, steps, action)
         assert reward == reward_of(episode, steps)
         over = steps == episode_length(seed, episode)
         assert terminated == (over and ends_in_termination(episode))
+        assert truncated == (over and not ends_in_termination(episode))
         if over:
             episode, steps, last_action = episode + 1, 0, -1
     assert episode >= len(LENGTHS), "too short a test"

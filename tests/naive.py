@@ -1,6 +1,7 @@
 """Naive twins: what the replay side promises, in the shortest code that is surely right."""
 
 import math
+from collections import deque
 from fractions import Fraction
 from itertools import accumulate
 
@@ -88,3 +89,39 @@ class NaivePrioritizedReplay:
             numbers.append(self.slots[slot][0])
             weights.append((size * tree.leaves[slot] / tree.total) ** -beta)
         return numbers, weights
+
+
+def naive_window(log, first, n_step, discount):
+    """The n-step transition that begins with step ``first`` of a run.
+
+    ``log`` is all that has happened in the run so far, a list of (observation, action, reward,
+    next observation, terminated, truncated). Returns (observation, action, discounted rewards,
+    next observation, terminated, number of steps).
+    """
+    window = []
+    for step in log[first : first + n_step]:
+        window.append(step)
+        if step[4] or step[5]:
+            break
+    rewards = sum(discount**k * step[2] for k, step in enumerate(window))
+    return (*window[0][:2], rewards, *window[-1][3:5], len(window))
+
+
+class NStepQueue:
+    """The textbook's way: a transition waits until n steps have happened or its episode is over."""
+
+    def __init__(self, n_step, discount):
+        self.n_step, self.discount = n_step, discount
+        self.waiting = deque()
+
+    def add(self, observation, action, reward, next_observation, terminated, truncated):
+        """Take one step; returns the n-step transitions that are complete now, oldest first."""
+        self.waiting.append((observation, action, reward))
+        over = terminated or truncated
+        complete = []
+        while self.waiting and (over or len(self.waiting) == self.n_step):
+            rewards = sum(self.discount**k * r for k, (_, _, r) in enumerate(self.waiting))
+            steps = len(self.waiting)
+            first = self.waiting.popleft()
+            complete.append((*first[:2], rewards, next_observation, terminated, steps))
+        return complete

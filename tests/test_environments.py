@@ -62,7 +62,13 @@ def assert_steps_are_true_transitions(environments, steps=60):
         actions = numbers.integers(5, size=len(SEEDS))
         step = environments.step(actions)
         rows = zip(
-            observations, actions, step.reward, step.next_observation, step.terminated, strict=True
+            observations,
+            actions,
+            step.reward,
+            step.next_observation,
+            step.terminated,
+            step.truncated,
+            strict=True,
         )
         for run, row in enumerate(rows):
             if step.valid[run]:

@@ -12,7 +12,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from naive import NaivePrioritizedReplay, NaiveStream
+from naive import NaivePrioritizedReplay, NaiveStream, NStepQueue, naive_window
 
 from per_tutorial import PrioritizedReplayBuffer, RankBasedReplayBuffer, ReplayBuffer
 from per_tutorial.random_streams import seeds_for
@@ -150,6 +150,7 @@ def test_fields_keep_their_shapes_and_types(kind):
         "terminated": ((4,), np.bool_),
         "weights": ((4,), np.float64),
         "indices": ((4,), np.int64),
+        "steps": ((4,), np.int64),
     }
     np.testing.assert_array_equal(batch.next_observations[0], picture + 1)
 
@@ -191,6 +192,164 @@ def test_td_errors_may_come_from_torch():
     assert state(buffer) == state(other)
 
 
+# ---------------------------------------------------------------- n-step returns
+
+RUNS = 3
+happenings = st.sampled_from(["on", "on", "on", "terminated", "truncated", "both", "nothing"])
+lives = st.lists(st.tuples(*[happenings] * RUNS), min_size=8, max_size=40)
+sizes = st.integers(1, 12).flatmap(lambda most: st.tuples(st.just(most), st.integers(1, most)))
+varied = settings(deadline=None, derandomize=True, max_examples=150)
+
+
+def live(storage, life):
+    """Add what happens to each run step by step; yields the runs' logs, as in `naive_window`.
+
+    "nothing" is a step that only resets the environment. All numbers tell which step it is.
+    """
+    logs = [[] for _ in range(RUNS)]
+    for happening in life:
+        counts = np.array([len(log) for log in logs])
+        values = 100.0 * np.arange(RUNS) + counts
+        fields = (
+            values[:, None],
+            counts,
+            values + 1,
+            values[:, None] + 0.5,
+            np.array([each in ("terminated", "both") for each in happening]),
+            np.array([each in ("truncated", "both") for each in happening]),
+        )
+        valid = np.array([each != "nothing" for each in happening])
+        storage.add(*fields, valid=valid)
+        for run in np.flatnonzero(valid):
+            logs[run].append(tuple(field[run].item() for field in fields))
+        yield logs
+
+
+def stored_windows(storage, run):
+    """All that is stored of a run: {number: what `naive_window` says of it}."""
+    added = int(storage.added[run])
+    numbers = np.arange(max(0, added - storage.capacity), added)
+    slots = np.tile(numbers % storage.capacity, (RUNS, 1))
+    rows, steps = storage.windows(slots)
+    names = ("observation", "action", "reward", "next_observation", "terminated")
+    columns = [rows[name][run].reshape(-1).tolist() for name in names]
+    windows = zip(*columns, steps[run].tolist(), strict=True)
+    return dict(zip(numbers.tolist(), windows, strict=True))
+
+
+def holds_windows_are_those_of_the_log(make, size, life, discount):
+    capacity, n_step = size
+    storage = make(capacity, 1, RUNS, n_step=n_step, discount=discount)
+    for logs in live(storage, life):
+        for run, log in enumerate(logs):
+            windows = stored_windows(storage, run)
+            assert len(windows) == min(len(log), capacity)
+            for number, window in windows.items():
+                assert window == naive_window(log, number, n_step, discount)
+
+
+@varied
+@given(sizes, lives, st.sampled_from([0.0, 0.5, 1.0]))  # with these, sums are exact
+def test_windows_are_those_of_the_whole_log(size, life, discount):
+    holds_windows_are_those_of_the_log(TransitionStorage, size, life, discount)
+
+
+class NoTruncation(TransitionStorage):
+    """Bug 20: only terminations are stored, so windows run on into the next episode."""
+
+    def add(self, *fields, valid):
+        return super().add(*fields[:5], valid=valid)
+
+
+class AcrossTheNewest(TransitionStorage):
+    """Windows run on from the newest transition into the oldest, which lies behind it."""
+
+    def windows(self, slots):
+        added, windows = self.added, []
+        for column in slots.T:
+            self.added = column  # as if it were the oldest one of its run
+            windows.append(super().windows(column[:, None]))
+        self.added = added
+        rows, steps = zip(*windows, strict=True)
+        return np.hstack(rows), np.hstack(steps)
+
+
+class NoYoungOnes(TransitionStorage):
+    """A window that is not complete yet is taken for a single step."""
+
+    def windows(self, slots):
+        rows, steps = super().windows(slots)
+        unfinished = (steps < self.n_step) & ~rows["terminated"] & ~rows["truncated"]
+        rows[unfinished] = self.gather(slots)[unfinished]
+        return rows, np.where(unfinished, 1, steps)
+
+
+@pytest.mark.parametrize("bugged", [NoTruncation, AcrossTheNewest, NoYoungOnes])
+def test_windows_that_end_elsewhere_are_noticed(bugged):  # bug 20
+    life = [("on", "on", "on"), ("on", "truncated", "on"), ("on", "on", "nothing")] * 4
+    holds_windows_are_those_of_the_log(TransitionStorage, (5, 3), life, 0.5)
+    with pytest.raises(AssertionError):
+        holds_windows_are_those_of_the_log(bugged, (5, 3), life, 0.5)
+
+
+@varied
+@given(sizes, lives)
+def test_windows_are_those_of_the_textbooks_queue_and_young_ones_are_shorter(size, life):
+    """The queue gives a transition out when its window is complete; ours are there at once."""
+    capacity, n_step = size
+    storage = TransitionStorage(capacity, 1, RUNS, n_step=n_step, discount=0.5)
+    queues, complete = [NStepQueue(n_step, 0.5) for _ in range(RUNS)], [[] for _ in range(RUNS)]
+    for logs in live(storage, life):
+        for run, log in enumerate(logs):
+            if len(log) > len(complete[run]) + len(queues[run].waiting):  # a step was valid
+                complete[run] += queues[run].add(*log[-1])
+            for number, window in stored_windows(storage, run).items():
+                if number < len(complete[run]):
+                    assert window == complete[run][number]
+                else:
+                    assert window[-1] == len(log) - number < n_step
+
+
+def test_a_window_by_hand():
+    """γ = ½, n = 3, five slots; transitions 3 to 7 are stored, and 5 is cut off by a time limit."""
+    buffer = ReplayBuffer(5, 1, n_step=3, discount=0.5, seed=0)
+    for k in range(8):
+        buffer.add([k], k, 2.0**k, [k + 0.5], False, k == 5)
+    seen = {}
+    for _ in range(40):
+        batch = buffer.sample(5)
+        for k, *others in zip(
+            batch.indices.tolist(),
+            batch.rewards.tolist(),
+            batch.next_observations[:, 0].tolist(),
+            batch.steps.tolist(),
+            strict=True,
+        ):
+            seen[k] = others
+    assert seen == {
+        3: [8 + 0.5 * 16 + 0.25 * 32, 5.5, 3],
+        4: [16 + 0.5 * 32, 5.5, 2],  # the episode is over
+        5: [32, 5.5, 1],
+        6: [64 + 0.5 * 128, 7.5, 2],  # the next step has not happened yet
+        7: [128, 7.5, 1],
+    }
+    assert not batch.terminated.any()
+    buffer.add([8], 8, 256.0, [8.5], True)  # now it has, and is the last one of its episode
+    batch = buffer.sample(5)
+    while 6 not in batch.indices:
+        batch = buffer.sample(5)
+    sixth = batch.indices.tolist().index(6)
+    assert batch.rewards[sixth] == 64 + 0.5 * 128 + 0.25 * 256
+    assert batch.next_observations[sixth] == 8.5 and batch.terminated[sixth]
+
+
+@every_kind
+def test_single_steps_are_windows_of_one(kind):
+    batch = used(kind, discount=0.5).sample(5)
+    np.testing.assert_array_equal(batch.rewards, batch.indices / 2)
+    assert (batch.steps == 1).all()
+
+
 # ---------------------------------------------------------------- runs side by side
 
 
@@ -228,7 +387,7 @@ def holds_a_run_does_not_notice_the_others(make, seeds=(11, 5, 8)):
         observation, reward = rng.normal(size=(runs, 1)), rng.normal(size=runs)
         action, terminated = rng.integers(2, size=runs), rng.random(runs) < 0.1
         valid = (rng.random(runs) < 0.8) | (step < 3)
-        stack.add(observation, action, reward, observation + 1, terminated, valid)
+        stack.add(observation, action, reward, observation + 1, terminated, valid=valid)
         for run in np.flatnonzero(valid):
             row = observation[run], action[run], reward[run], observation[run] + 1, terminated[run]
             alone[run].add(*row)
@@ -242,8 +401,9 @@ def holds_a_run_does_not_notice_the_others(make, seeds=(11, 5, 8)):
 
 
 @every_kind
-def test_a_run_of_a_stack_is_the_buffer_of_its_seed_bit_for_bit(kind):
-    holds_a_run_does_not_notice_the_others(kind)
+@pytest.mark.parametrize("n_step", [1, 3])
+def test_a_run_of_a_stack_is_the_buffer_of_its_seed_bit_for_bit(kind, n_step):
+    holds_a_run_does_not_notice_the_others(partial(kind, n_step=n_step))
 
 
 @pytest.mark.parametrize(
@@ -344,9 +504,11 @@ def holds_a_loaded_buffer_goes_on_as_if_it_had_never_stopped(make, directory, ad
 
 
 @every_kind
+@pytest.mark.parametrize("n_step", [1, 3])
 @pytest.mark.parametrize("added", [1, 17])
-def test_a_loaded_buffer_goes_on_as_if_it_had_never_stopped(kind, added, tmp_path):
-    holds_a_loaded_buffer_goes_on_as_if_it_had_never_stopped(kind, tmp_path, added)
+def test_a_loaded_buffer_goes_on_as_if_it_had_never_stopped(kind, added, n_step, tmp_path):
+    make = partial(kind, n_step=n_step)
+    holds_a_loaded_buffer_goes_on_as_if_it_had_never_stopped(make, tmp_path, added)
 
 
 @pytest.mark.parametrize("bugged", [ForgetsMaximum, ForgetsGenerator, ForgetsPriorities])
@@ -411,6 +573,8 @@ def test_a_save_that_fails_leaves_the_old_file_and_nothing_else(kind, tmp_path, 
             partial(PrioritizedReplayBuffer, 5, 2, normalize="buffer"),
             ["normalize = 'buffer'", "has 'batch'"],
         ),
+        (partial(PrioritizedReplayBuffer, 5, 2, n_step=3), ["n_step = 3", "has 1"]),
+        (partial(PrioritizedReplayBuffer, 5, 2, discount=0.9), ["discount = 0.9", "has 0.99"]),
         (partial(ReplayBuffer, 5, 2), ["sampler = 'uniform'", "has 'proportional'"]),
         (partial(RankBasedReplayBuffer, 5, 2), ["sampler = 'rank'", "has 'proportional'"]),
     ],
@@ -562,6 +726,7 @@ BAD_CALLS = {
         ValueError,
         ["terminated", "True or False", "None"],
     ),
+    "truncated 2": (adding_with(truncated=2), ValueError, ["truncated", "True or False", "2"]),
     "valid": (adding_with(valid=[True, True]), ValueError, ["valid", "each run", "True  True"]),
 }
 
@@ -594,6 +759,7 @@ def test_a_stack_wants_a_row_for_each_run(kind):
     wrong_rows = {
         "observation": (np.zeros((3, 1)), r"\(1,\) per run, got \(3, 1\) with runs = 2"),
         "action": (0, r"\(\) per run, got \(\) with runs = 2"),
+        "truncated": ([True], r"\(\) per run, got \(1,\) with runs = 2"),
         "valid": ([True], r"True or False for each run, got \[ True\]"),
     }
     for name, (value, said) in wrong_rows.items():
@@ -621,6 +787,12 @@ def test_a_stack_wants_a_row_for_each_run(kind):
         ({"observation_shape": "ab"}, TypeError, ["observation_shape", "integer", "got 'ab'"]),
         ({"runs": 0}, ValueError, ["runs", "at least 1", "got 0"]),
         ({"runs": 1.5}, TypeError, ["runs", "integer", "got 1.5"]),
+        ({"n_step": 0}, ValueError, ["n_step", "at least 1", "got 0"]),
+        ({"n_step": 6}, ValueError, ["n_step", "at most capacity (5)", "got 6"]),
+        ({"n_step": 2.0}, TypeError, ["n_step", "integer", "got 2.0"]),
+        ({"discount": 1.1}, ValueError, ["discount", "[0, 1]", "got 1.1"]),
+        ({"discount": NAN}, ValueError, ["discount", "[0, 1]", "got nan"]),
+        ({"discount": None}, TypeError, ["discount", "number", "got None"]),
         ({"seed": -1}, ValueError, ["seed", "at least 0", "got -1"]),
         ({"seed": 0.5}, TypeError, ["seed", "integer", "got 0.5"]),
         ({"runs": 3, "seed": [1, 2]}, ValueError, ["seed", "3 runs", "got 2"]),
