@@ -77,7 +77,11 @@ class DQNConfig:
         "(van Hasselt et al. 2016)",
     )
     loss: str = _setting("squared", partial(one_of, allowed=("huber", "squared")), "loss of δ")
+    td_error_clip: float | None = _setting(
+        None, _optional(_positive), "|δ| is clipped to this, in the priority and in the gradient"
+    )
     discount: float = _setting(0.99, _unit, "γ")
+    n_step: int = _setting(1, whole_number, "steps whose rewards are summed before bootstrapping")
     learning_rate: float = _setting(1e-3, _positive, "η of Adam, at step 0")
     learning_rate_end: float = _setting(
         0.0, partial(real_number, low=0), "η at the end, reached linearly"
@@ -138,6 +142,10 @@ class DQNConfig:
             raise ValueError(
                 f"capacity: must be at least learning_starts ({self.learning_starts}), "
                 f"got {self.capacity}"
+            )
+        if self.capacity < self.n_step:
+            raise ValueError(
+                f"n_step: must be at most capacity ({self.capacity}), got {self.n_step}"
             )
 
     def replace(self, **changes):

@@ -5,6 +5,7 @@ Shapes: (runs, batch) unless a comment says otherwise.
 
 import dataclasses
 import json
+import math
 import os
 from pathlib import Path
 from typing import NamedTuple
@@ -16,13 +17,19 @@ from per_tutorial.config import DQNConfig
 from per_tutorial.files import atomic_write
 from per_tutorial.networks import QNetwork
 
+STEEPEST = {"squared": math.inf, "huber": 1.0}  # the largest |∂L/∂δ| of a loss
+
 
 def td_targets(rewards, terminated, next_q, discount, next_q_online=None):
     """r + γ · max_a Q(s', a), and r alone where the episode terminated.
 
+    Over k steps, r is the discounted sum of their rewards, s' what the last one led to, and γ^k
+    takes the place of γ.
+
     Args:
         rewards, terminated: (runs, batch).
         next_q: (runs, batch, actions), the target network's values of the next observations.
+        discount: γ, or γ^k of each transition (runs, batch).
         next_q_online: the online network's values of them; if given, it chooses the action that
             the target network rates (double Q-learning).
     """
@@ -32,24 +39,26 @@ def td_targets(rewards, terminated, next_q, discount, next_q_online=None):
     return rewards + discount * torch.where(terminated, 0.0, next_values)
 
 
-def weighted_losses(td_errors, weights, loss="huber"):
+def weighted_losses(td_errors, weights, loss="huber", clip=None):
     """The loss of each run, (runs,): mean over the batch of w_i · L(δ_i), L Huber or ½δ².
+
+    With ``clip`` = c, δ is clipped to [−c, c] in the gradient (section 4 of Schaul et al.: c = 1).
+    For a squared loss this is to go on as a straight line beyond |δ| = c, as Huber's does beyond 1.
 
     The weights must multiply each error before the mean. Shapes (batch,) and (batch, 1) would
     broadcast to (batch, batch) without a word and cancel the correction, hence the assertion.
     """
     assert td_errors.shape == weights.shape, (td_errors.shape, weights.shape)
-    size = td_errors.abs()
-    elementwise = 0.5 * size**2
-    if loss == "huber":
-        elementwise = torch.where(size <= 1, elementwise, size - 0.5)
+    limit = STEEPEST[loss] if clip is None else min(STEEPEST[loss], clip)
+    slopes = td_errors.detach().clamp(-limit, limit)  # ∂L/∂δ: δ, or ±limit where it is beyond
+    elementwise = slopes * (td_errors - 0.5 * slopes)  # ½δ², or limit · (|δ| − ½ limit)
     return (weights * elementwise).mean(dim=1)
 
 
 class Update(NamedTuple):
     """What an update saw, before it changed the network; NumPy arrays."""
 
-    td_errors: np.ndarray  # (runs, batch), δ with its sign
+    td_errors: np.ndarray  # (runs, batch), δ with its sign, clipped if the settings say so
     q_values: np.ndarray  # (runs, batch), Q(s, a) of the replayed actions
     losses: np.ndarray  # (runs,)
 
@@ -155,17 +164,20 @@ class DQNLearner:
         weights = self._tensor(batch.weights).to(rewards.dtype)
         next_observations = self._observations(batch.next_observations)
         with torch.no_grad():
+            next_q = self.target(next_observations)
+            discounts = self._tensor(self.config.discount ** np.asarray(batch.steps))
             targets = td_targets(
                 rewards,
                 terminated,
-                self.target(next_observations),
-                self.config.discount,
+                next_q,
+                discounts.to(next_q.dtype),
                 self.online(next_observations) if self.config.double else None,
             )
         q_values = self.online(self._observations(batch.observations))
         q_values = q_values.gather(-1, actions.unsqueeze(-1)).squeeze(-1)
         td_errors = targets - q_values
-        losses = weighted_losses(td_errors, weights, self.config.loss)
+        clip = self.config.td_error_clip
+        losses = weighted_losses(td_errors, weights, self.config.loss, clip)
 
         self.optimizer.zero_grad()
         losses.sum().backward()  # a sum: the gradient of one run does not depend on the others
@@ -177,6 +189,8 @@ class DQNLearner:
         self.updates += 1
         if self.updates % self.config.target_update_every == 0:
             self._update_target(self.config.tau)
+        if clip is not None:
+            td_errors = td_errors.clamp(-clip, clip)
         return Update(*(each.detach().cpu().numpy() for each in (td_errors, q_values, losses)))
 
     @torch.no_grad()

@@ -317,6 +317,7 @@ class RankBasedReplayBuffer(Replay):
 def make_replay(config, observation_shape, seeds):
     """The replay buffer that a `DQNConfig` asks for, for one run per seed."""
     options = {"runs": len(seeds), "seed": seeds}
+    options |= {"n_step": config.n_step, "discount": config.discount}
     if config.sampler == "uniform":
         return ReplayBuffer(config.capacity, observation_shape, **options)
     options |= {"alpha": config.alpha, "normalize": config.normalize}

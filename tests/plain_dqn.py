@@ -8,12 +8,13 @@ widened to the twin's precision for the comparison.
 
 import copy
 import math
+from collections import deque
 
 import gymnasium as gym
 import numpy as np
 import torch
 from torch import nn
-from torch.nn.functional import smooth_l1_loss
+from torch.nn.functional import huber_loss, smooth_l1_loss
 
 from per_tutorial.learner import DQNLearner
 
@@ -73,32 +74,46 @@ class PlainLearner:
         self.optimizer = torch.optim.Adam(network.parameters(), lr=config.learning_rate)
         self.updates = 0
 
-    def target_of(self, reward, next_observation, terminated):
-        """r if the episode is over, else r + γ · (what the target network says is still to come)."""
+    def target_of(self, reward, next_observation, terminated, steps=1):
+        """r if the episode is over, else r + γ^k · (what the target network says is still to come).
+
+        ``reward`` is the discounted sum of k = ``steps`` rewards.
+        """
+        reward = float(np.float32(reward))  # as a batch of the package holds it
         if terminated:
-            return torch.tensor(float(reward), dtype=torch.float64)
+            return torch.tensor(reward, dtype=torch.float64)
         with torch.no_grad():
             values = self.target(next_observation)
             if self.config.double:
                 value = values[self.online(next_observation).argmax()]
             else:
                 value = values.max()
-        return reward + self.config.discount * value
+        return reward + self.config.discount**steps * value
+
+    def loss_of(self, q_value, target):
+        """PyTorch's Huber loss or ½δ²; if δ is clipped, with a straight line from there on."""
+        limit = self.config.td_error_clip
+        if self.config.loss == "huber" and limit is None:
+            return smooth_l1_loss(q_value, target)
+        if self.config.loss == "huber":
+            return huber_loss(q_value, target, delta=min(1.0, limit))
+        if limit is None:
+            return 0.5 * (target - q_value) ** 2
+        return huber_loss(q_value, target, delta=limit)
 
     def update(self, transitions, weights, step_size=None):
         """One gradient step; returns the TD errors and the loss."""
         td_errors, losses = [], []
         for transition, weight in zip(transitions, weights, strict=True):
-            observation, action, reward, next_observation, terminated = transition
-            target = self.target_of(reward, next_observation, terminated)
+            observation, action, reward, next_observation, terminated, steps = transition
+            target = self.target_of(reward, next_observation, terminated, steps)
             q_value = self.online(observation)[action]
-            if self.config.loss == "huber":
-                loss = smooth_l1_loss(q_value, target)
-            else:
-                loss = 0.5 * (target - q_value) ** 2
             td_errors.append((target - q_value).item())
-            losses.append(float(weight) * loss)
+            losses.append(float(weight) * self.loss_of(q_value, target))
         loss = sum(losses) / len(losses)
+        limit = self.config.td_error_clip
+        if limit is not None:
+            td_errors = [max(-limit, min(td_error, limit)) for td_error in td_errors]
 
         self.optimizer.zero_grad()
         loss.backward()
@@ -122,17 +137,26 @@ class PlainLearner:
 class PlainReplay:
     """The last ``capacity`` transitions, each with its priority, in a list. Drawing is O(N).
 
-    ``draw`` returns the next random number in [0, 1).
+    With n-step returns, the last n transitions of the episode that goes on are in a queue as well:
+    they still grow with every step. ``draw`` returns the next random number in [0, 1).
     """
 
     def __init__(self, config, draw):
         self.config, self.draw = config, draw
         self.slots = []  # [number, transition, priority]
+        self.growing = deque(maxlen=config.n_step)
         self.added = 0
         self.largest_priority = 1.0
 
-    def add(self, *transition):
-        entry = [self.added, transition, self.largest_priority]
+    def add(self, observation, action, reward, next_observation, terminated, truncated):
+        self.growing.append([observation, action, 0.0, None, None, 0])
+        for transition in self.growing:
+            steps = transition[5]
+            transition[2] += self.config.discount**steps * reward
+            transition[3:] = next_observation, terminated, steps + 1
+        entry = [self.added, self.growing[-1], self.largest_priority]
+        if terminated or truncated:
+            self.growing.clear()
         if len(self.slots) < self.config.capacity:
             self.slots.append(entry)
         else:
@@ -163,14 +187,26 @@ class PlainReplay:
             self.largest_priority = max(self.largest_priority, entry[2])
 
 
-def plain_train(config, seed, network, draw_exploration, draw_replay):
-    """Algorithm 1 with one agent.
+class DictatedReplay(PlainReplay):
+    """Draws what it is told: ``batches`` gives the (numbers, weights) of each minibatch in turn."""
+
+    def __init__(self, config, batches):
+        super().__init__(config, draw=None)
+        self.batches = iter(batches)
+
+    def sample(self, batch_size, beta):
+        numbers, weights = next(self.batches)
+        return [self.slots[number % self.config.capacity] for number in numbers], weights
+
+
+def plain_train(config, seed, network, draw_exploration, memory):
+    """Algorithm 1 with one agent and its `PlainReplay`.
 
     Returns the learner, the list of actions, and for each update the numbers of the replayed
     transitions and their TD errors.
     """
     env = gym.make(config.env, max_episode_steps=config.max_episode_steps)
-    learner, memory = PlainLearner(config, network), PlainReplay(config, draw_replay)
+    learner = PlainLearner(config, network)
     actions, replayed, td_errors = [], [], []
 
     def line(start, end, share):
@@ -184,7 +220,7 @@ def plain_train(config, seed, network, draw_exploration, draw_replay):
         else:
             action = int(learner.online(observation).argmax())
         next_observation, reward, terminated, truncated, _ = env.step(action)
-        memory.add(observation, action, reward, next_observation, terminated)
+        memory.add(observation, action, reward, next_observation, terminated, truncated)
         observation = env.reset()[0] if terminated or truncated else next_observation
         actions.append(action)
 

@@ -66,7 +66,9 @@ BAD = {
     "dueling": [*NO_FLAG, NONE],
     "double": [*NO_FLAG, NONE],
     "loss": none_of("huber", "squared"),
+    "td_error_clip": NOT_POSITIVE,
     "discount": NO_SHARE,
+    "n_step": [*NO_COUNT, NONE],
     "learning_rate": [*NOT_POSITIVE, NONE],
     "learning_rate_end": [(-1e-3, ValueError, "in [0, inf]"), *NO_NUMBER, NONE],
     "max_grad_norm": NOT_POSITIVE,
@@ -126,6 +128,10 @@ def test_a_wrong_value_is_named_with_what_is_allowed(name, value, exception, all
             {"learning_starts": 100, "capacity": 99},
             "capacity: must be at least learning_starts (100), got 99",
         ),
+        (
+            {"n_step": 101, "capacity": 100},
+            "n_step: must be at most capacity (100), got 101",
+        ),
     ],
 )
 def test_fields_that_do_not_fit_together(changes, message):
@@ -143,6 +149,8 @@ def test_fields_that_do_not_fit_together(changes, message):
         {"discount": 1},
         {"discount": np.float32(0.5)},
         {"max_grad_norm": 10},
+        {"td_error_clip": 1},
+        {"n_step": 100, "capacity": 100},
         {"max_episode_steps": 200, "beta_steps": 5},
         {"batch_size": 7, "learning_starts": 7, "capacity": 7},
         {"tau": 1},

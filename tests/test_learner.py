@@ -27,7 +27,10 @@ CONFIG = DQNConfig(
 
 
 def random_batch(numbers, runs=RUNS):
-    """Rewards large enough for both branches of the Huber loss, a quarter of the ends terminal."""
+    """Rewards large enough for both branches of the Huber loss, a quarter of the ends terminal.
+
+    Each transition is of one to three steps.
+    """
     shape = (runs, BATCH)
     return Batch(
         observations=numbers.normal(size=(*shape, INPUTS)).astype(np.float32),
@@ -37,6 +40,7 @@ def random_batch(numbers, runs=RUNS):
         terminated=numbers.random(shape) < 0.25,
         weights=numbers.uniform(0.1, 1, size=shape).astype(np.float32),
         indices=np.zeros(shape, dtype=np.int64),
+        steps=numbers.integers(1, 4, size=shape),
     )
 
 
@@ -56,7 +60,8 @@ def assert_same_as_plain(
         step_size = config.learning_rate / (1 + step)
         update = stack.update(batch, step_size)
         for run, twin in enumerate(twins):
-            transitions = list(zip(*(field[run] for field in batch[:5]), strict=True))
+            fields = (*batch[:5], batch.steps)
+            transitions = list(zip(*(field[run] for field in fields), strict=True))
             td_errors, loss = twin.update(transitions, batch.weights[run], step_size)
             np.testing.assert_allclose(update.td_errors[run], td_errors, **tolerance)
             np.testing.assert_allclose(update.losses[run], loss, **tolerance)
@@ -72,6 +77,7 @@ SWITCHES = {
     "double": (False, True),
     "dueling": (False, True),
     "loss": ("huber", "squared"),
+    "td_error_clip": (None, 0.7),
     "max_grad_norm": (None, 0.5),
     "target": ({"tau": 1.0, "target_update_every": 7}, {"tau": 0.1, "target_update_every": 1}),
 }
@@ -88,6 +94,8 @@ def test_the_learner_is_the_plain_algorithm_under_every_combination_of_switches(
     [
         {"double": True},
         {"loss": "squared"},
+        {"td_error_clip": 0.7},
+        {"td_error_clip": 2.0},  # the Huber loss does not change, the priorities do
         {"max_grad_norm": 0.5},
         {"target_update_every": 8},
         {"tau": 0.9},
@@ -127,6 +135,11 @@ NEXT_Q = torch.tensor([[[1.0, 5.0, 3.0], [2.0, 4.0, 8.0]]])  # (1 run, 2 transit
 def test_the_target_is_the_reward_plus_the_discounted_best_next_value():
     targets = td_targets(tensor(1.0, -1.0), tensor(False, False), NEXT_Q, 0.5)
     assert targets.tolist() == [[1 + 0.5 * 5, -1 + 0.5 * 8]]
+
+
+def test_after_several_steps_the_next_value_is_discounted_as_often():
+    targets = td_targets(tensor(1.0, -1.0), tensor(False, False), NEXT_Q, tensor(0.5, 0.125))
+    assert targets.tolist() == [[1 + 0.5 * 5, -1 + 0.125 * 8]]
 
 
 def test_nothing_follows_a_terminated_transition():
@@ -172,6 +185,50 @@ def test_the_huber_loss_and_its_gradient_are_pytorchs():
     torch.testing.assert_close(mine.grad, theirs.grad)
 
 
+@pytest.mark.parametrize("clip", [0.3, 1.0, 1.7])
+@pytest.mark.parametrize(("loss", "steepest"), [("huber", 1.0), ("squared", np.inf)])
+def test_a_clipped_td_error_is_what_scales_the_gradient(loss, steepest, clip):
+    """∂loss/∂δ = w · clip(δ) / batch, and the loss is continuous: the sum of its small slopes."""
+    td_errors = torch.linspace(0, 3, 3001, dtype=torch.float64)[None].requires_grad_()
+    weights = torch.linspace(0.1, 1, 3001, dtype=torch.float64)[None]
+    weighted_losses(td_errors, weights, loss, clip).sum().backward()
+    slopes = np.clip(td_errors.detach().numpy(), 0, min(clip, steepest))
+    np.testing.assert_allclose(td_errors.grad, weights.numpy() * slopes / 3001, rtol=1e-12)
+
+    values = [
+        weighted_losses(torch.tensor([[sign * error]]), torch.ones(1, 1), loss, clip).item()
+        for error in (0.0, 0.2, 3.0)
+        for sign in (1, -1)
+    ]
+    integral = 0.001 * (slopes[0].cumsum() - slopes[0] / 2)
+    assert values[:4] == pytest.approx([0, 0, 0.02, 0.02])
+    assert values[4:] == pytest.approx([integral[-1]] * 2, rel=1e-4)
+
+
+def test_the_clipped_td_errors_are_handed_out_for_the_priorities():
+    numbers = np.random.default_rng(0)
+    for _ in range(10):
+        batch = random_batch(numbers)
+        usual, clipped = (
+            DQNLearner(CONFIG.replace(td_error_clip=clip), (INPUTS,), ACTIONS, [5, 6]).update(batch)
+            for clip in (None, 0.7)
+        )
+        assert (np.abs(usual.td_errors) > 0.7).any() and (np.abs(usual.td_errors) < 0.7).any()
+        np.testing.assert_array_equal(clipped.td_errors, np.clip(usual.td_errors, -0.7, 0.7))
+
+
+def test_a_batch_without_steps_is_of_single_steps():
+    batch = random_batch(np.random.default_rng(0))
+    ones = np.ones((RUNS, BATCH), dtype=np.int64)
+    without = Batch(*batch[:7])
+    one, other, another = (
+        DQNLearner(CONFIG, (INPUTS,), ACTIONS, [5, 6]).update(each).td_errors
+        for each in (without, batch._replace(steps=ones), batch)
+    )
+    np.testing.assert_array_equal(one, other)
+    assert (one != another).any()
+
+
 # Bugs 2 and 3: the weights are there, but cancel out
 
 
@@ -208,7 +265,7 @@ def test_each_error_keeps_its_own_weight():
 def test_weights_that_cancel_out_are_noticed(bugged, monkeypatch):
     with pytest.raises(AssertionError):
         assert_each_error_keeps_its_own_weight(bugged)
-    monkeypatch.setattr(learner_module, "weighted_losses", lambda td, w, loss: bugged(td, w))
+    monkeypatch.setattr(learner_module, "weighted_losses", lambda td, w, *_: bugged(td, w))
     with pytest.raises(AssertionError):
         assert_same_as_plain(CONFIG)
 

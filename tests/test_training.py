@@ -1,5 +1,7 @@
 """Whole trainings: the plain twin's, one run beside others, the bugs put in, and real learning."""
 
+import itertools
+
 import numpy as np
 import pytest
 import torch
@@ -13,7 +15,14 @@ from counting import (
     episode_return,
 )
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
-from plain_dqn import DoublePrecisionLearner, PlainLearner, PlainQNetwork, plain_train
+from plain_dqn import (
+    DictatedReplay,
+    DoublePrecisionLearner,
+    PlainLearner,
+    PlainQNetwork,
+    PlainReplay,
+    plain_train,
+)
 
 from per_tutorial import environments as environments_module
 from per_tutorial import samplers as samplers_module
@@ -22,7 +31,12 @@ from per_tutorial.config import DQNConfig
 from per_tutorial.environments import make_environments
 from per_tutorial.learner import DQNLearner
 from per_tutorial.random_streams import RandomStreams
-from per_tutorial.replay import PrioritizedReplayBuffer, ReplayBuffer
+from per_tutorial.replay import (
+    PrioritizedReplayBuffer,
+    RankBasedReplayBuffer,
+    ReplayBuffer,
+    make_replay,
+)
 from per_tutorial.training import epsilon_greedy, evaluate, train
 
 SHORT = DQNConfig(
@@ -55,15 +69,16 @@ class Recorded:
 
     def __init__(self, *arguments, **options):
         super().__init__(*arguments, **options)
-        self.actions, self.replayed, self.td_errors = [], [], []
+        self.actions, self.replayed, self.weights, self.td_errors = [], [], [], []
 
-    def add(self, observation, action, *others):
+    def add(self, observation, action, *others, **options):
         self.actions.append(int(action[0]))
-        super().add(observation, action, *others)
+        super().add(observation, action, *others, **options)
 
     def sample(self, batch_size, beta):
         batch = super().sample(batch_size, beta)
         self.replayed.append(batch.indices[0].tolist())
+        self.weights.append(batch.weights[0])
         return batch
 
     def update_priorities(self, indices, td_errors):
@@ -79,7 +94,40 @@ class RecordedPrioritized(Recorded, PrioritizedReplayBuffer):
     pass
 
 
+class RecordedRankBased(Recorded, RankBasedReplayBuffer):
+    pass
+
+
 RECORDED = {"uniform": RecordedUniform, "proportional": RecordedPrioritized}
+
+
+def assert_training_is_algorithm_1(config, memory_class, seed, dictated=False):
+    """With the same random numbers, every action, minibatch and TD error is the plain twin's.
+
+    ``dictated``: the twin does not draw itself, it is told what to replay and with which weights.
+    Returns the number of updates and what is in the memory.
+    """
+    options = {"n_step": config.n_step, "discount": config.discount}
+    replay = memory_class(config.capacity, (4,), runs=1, seed=seed, **options)
+    history = train(config, seed, replay=replay)
+
+    first = DQNLearner(config, (4,), 2, [seed])
+    streams = [RandomStreams([seed], purpose) for purpose in ("exploration", "replay")]
+    explore, draw = (lambda stream=stream: stream.uniform(1).item() for stream in streams)
+    batches = zip(replay.replayed, replay.weights, strict=True)
+    memory = DictatedReplay(config, batches) if dictated else PlainReplay(config, draw)
+    plain, actions, replayed, td_errors = plain_train(
+        config, seed, PlainQNetwork(first.online, run=0), explore, memory
+    )
+    assert replay.actions == actions
+    assert set(actions) == {0, 1}
+    assert replay.replayed == replayed
+    np.testing.assert_allclose(replay.td_errors, td_errors, rtol=1e-7, atol=1e-9)
+    probes = np.random.default_rng(0).normal(size=(1, 20, 4)).astype(np.float32)
+    np.testing.assert_allclose(
+        history.agent.q_values(probes)[0], plain.online(probes[0]).detach(), rtol=1e-7, atol=1e-9
+    )
+    return len(replayed), replay.storage.rows
 
 
 @pytest.mark.parametrize("sampler", RECORDED)
@@ -89,37 +137,66 @@ RECORDED = {"uniform": RecordedUniform, "proportional": RecordedPrioritized}
         {},
         {"double": True, "dueling": True, "tau": 0.05, "target_update_every": 1},
         {"max_episode_steps": 12, "max_grad_norm": 1.0, "update_every": 3},
+        {"max_episode_steps": 12, "n_step": 3, "td_error_clip": 0.5},
+        {"n_step": 100, "discount": 0.9},
     ],
     ids=str,
 )
 def test_training_is_algorithm_1(sampler, changes, monkeypatch):
-    """With the same random numbers, every action, minibatch and TD error is the plain twin's.
-
-    The memory is smaller than the training is long, so that transitions are overwritten.
-    """
+    """The memory is smaller than the training is long, so that transitions are overwritten."""
     monkeypatch.setattr(training, "DQNLearner", DoublePrecisionLearner)
     config = SHORT.replace(sampler=sampler, capacity=100, **changes)
-    seed = 11
-    replay = RECORDED[sampler](100, (4,), runs=1, seed=seed)
-    history = train(config, seed, replay=replay)
+    updates, _ = assert_training_is_algorithm_1(config, RECORDED[sampler], seed=11)
+    assert updates > 60
 
-    first = DQNLearner(config, (4,), 2, [seed])
-    streams = [RandomStreams([seed], purpose) for purpose in ("exploration", "replay")]
-    plain, actions, replayed, td_errors = plain_train(
-        config,
-        seed,
-        PlainQNetwork(first.online, run=0),
-        *(lambda stream=stream: stream.uniform(1).item() for stream in streams),
+
+SWITCHES = {
+    "double": (False, True),
+    "dueling": (False, True),
+    "n_step": (1, 3),
+    "loss": ("huber", "squared"),
+    "td_error_clip": (None, 0.5),
+    "target": ({"tau": 1.0, "target_update_every": 7}, {"tau": 0.1, "target_update_every": 1}),
+}
+
+
+@pytest.mark.parametrize("sampler", [*RECORDED, "rank"])
+@pytest.mark.parametrize("values", list(itertools.product(*SWITCHES.values())), ids=str)
+def test_training_is_algorithm_1_under_every_combination_of_switches(sampler, values, monkeypatch):
+    """Few steps, but with overwritten transitions, terminations and time limits among them."""
+    monkeypatch.setattr(training, "DQNLearner", DoublePrecisionLearner)
+    changes = dict(zip(SWITCHES, values, strict=True))
+    config = SHORT.replace(
+        sampler=sampler,
+        steps=60,
+        max_episode_steps=12,
+        batch_size=4,
+        learning_starts=40,
+        capacity=40,
+        **changes.pop("target"),
+        **changes,
     )
-    assert replay.actions == actions
-    assert set(actions) == {0, 1}
-    assert replay.replayed == replayed
-    assert len(replayed) > 60
-    np.testing.assert_allclose(replay.td_errors, td_errors, rtol=1e-7, atol=1e-9)
-    probes = np.random.default_rng(0).normal(size=(1, 20, 4)).astype(np.float32)
-    np.testing.assert_allclose(
-        history.agent.q_values(probes)[0], plain.online(probes[0]).detach(), rtol=1e-7, atol=1e-9
+    memory_class = RECORDED.get(sampler, RecordedRankBased)
+    updates, rows = assert_training_is_algorithm_1(
+        config, memory_class, seed=11, dictated=sampler == "rank"
     )
+    assert updates == 21
+    assert rows["terminated"].any() and rows["truncated"].any()
+
+
+@pytest.mark.parametrize("sampler", [*RECORDED, "rank"])
+def test_the_memory_sums_and_discounts_as_the_settings_say(sampler):
+    config = SHORT.replace(sampler=sampler, n_step=5, discount=0.9)
+    storage = make_replay(config, (4,), [0, 1]).storage
+    assert (storage.n_step, storage.discount) == (5, 0.9)
+
+
+def test_a_memory_that_discounts_otherwise_is_refused():
+    config = SHORT.replace(discount=0.9)
+    replay = ReplayBuffer(240, (4,), runs=1, n_step=2)
+    with pytest.raises(ValueError, match=r"replay: must discount .* config \(0.9\), got 0.99"):
+        train(config, 0, replay=replay)
+    train(config, 0, replay=ReplayBuffer(240, (4,), runs=1, seed=0))  # nothing is summed here
 
 
 # Runs beside one another
@@ -244,7 +321,7 @@ def test_false_transitions_in_the_memory_are_noticed(bugged, mode, monkeypatch):
         assert_true_transitions_are_stored()
 
 
-def assert_a_time_limit_does_not_end_the_value():
+def assert_a_time_limit_does_not_end_the_value(n_step):
     """Reward 1 for ever, γ = ½: the value is 1 + ½ + ¼ + … = 2, though episodes stop after 3."""
     config = SHORT.replace(
         env=ENDLESS,
@@ -252,6 +329,7 @@ def assert_a_time_limit_does_not_end_the_value():
         steps=600,
         hidden=(),
         discount=0.5,
+        n_step=n_step,
         learning_rate=0.05,
         target_update_every=1,
         epsilon_end=1.0,
@@ -260,14 +338,16 @@ def assert_a_time_limit_does_not_end_the_value():
     np.testing.assert_allclose(q_values, 2.0, atol=0.02)
 
 
-def test_a_time_limit_does_not_end_the_value():
-    assert_a_time_limit_does_not_end_the_value()
+@pytest.mark.parametrize("n_step", [1, 2, 5])
+def test_a_time_limit_does_not_end_the_value(n_step):
+    assert_a_time_limit_does_not_end_the_value(n_step)
 
 
-def test_a_value_that_ends_with_the_time_limit_is_noticed(monkeypatch):
+@pytest.mark.parametrize("n_step", [1, 2, 5])
+def test_a_value_that_ends_with_the_time_limit_is_noticed(n_step, monkeypatch):
     monkeypatch.setattr(environments_module, "Environments", TruncatedIsTerminated)
     with pytest.raises(AssertionError):
-        assert_a_time_limit_does_not_end_the_value()
+        assert_a_time_limit_does_not_end_the_value(n_step)
 
 
 # Bugs 4 and 5: something else than |δ| becomes the priority
@@ -283,7 +363,8 @@ def assert_priorities_come_from_the_td_errors():
     priorities = np.ones(40)
     (replayed,) = replay.replayed
     for number in replayed:
-        observation, action, reward, next_observation, terminated = replay.storage.rows[0, number]
+        row = replay.storage.rows[0, number]
+        observation, action, reward, next_observation, terminated, _ = row
         target = plain.target_of(reward, next_observation, terminated).item()
         td_error = target - plain.online(observation)[action].item()
         priorities[number] = abs(td_error) + config.priority_epsilon
