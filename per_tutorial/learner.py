@@ -188,13 +188,14 @@ class DQNLearner:
         self.optimizer.step()
         self.updates += 1
         if self.updates % self.config.target_update_every == 0:
-            self._update_target(self.config.tau)
+            self.update_target(self.config.tau)
         if clip is not None:
             td_errors = td_errors.clamp(-clip, clip)
         return Update(*(each.detach().cpu().numpy() for each in (td_errors, q_values, losses)))
 
     @torch.no_grad()
-    def _update_target(self, tau):
+    def update_target(self, tau):
+        """Move the target networks by the share ``tau`` of the way to the online ones (notebook 04)."""
         for target, online in zip(self.target.parameters(), self.online.parameters(), strict=True):
             target.lerp_(online, tau)
 
