@@ -170,11 +170,17 @@ def _long_cartpole():
             arms[f"{label}-{variant}"] = base.replace(sampler=sampler, **settings)
     arms["uniform-published"] = arms["uniform-published"].replace(capacity=2_000)
     arms["per-published"] = arms["per-published"].replace(beta_start=0.0, beta_end=0.0)
+    # The series' own settings, for the same steps: γ 0.99, a smaller network, no reward for falling.
+    ours = DQNConfig(max_episode_steps=4_000, steps=60_000, double=True, dueling=True)
+    arms["uniform-ours"] = ours
+    arms["per-ours"] = ours.replace(sampler="proportional")
     return Study(
         name="long-cartpole",
         question="Does PER help D3QN to balance the pole for up to 4,000 steps?",
         arms=arms,
-        comparisons=tuple((f"per-{variant}", f"uniform-{variant}") for variant in variants),
+        comparisons=tuple(
+            (f"per-{variant}", f"uniform-{variant}") for variant in (*variants, "ours")
+        ),
         metric="score over training",
         failed_below=1_000,
         seeds=range(10),
