@@ -538,3 +538,190 @@ def _rank_probabilities(rank_probabilities):
             "not which rank a transition has."
         )
     return "P(i) is rank(i)^(−α), divided by the sum over all transitions."
+
+
+# Notebook 04: double, dueling, soft targets, n steps, paired runs
+
+
+def _named(got, mistakes, otherwise):
+    """The sentence of the first (value, sentence) whose value ``got`` is, or else ``otherwise``."""
+    return next((sentence for value, sentence in mistakes if _same(got, value)), otherwise)
+
+
+@checks("04.1")
+def _double_targets(double_targets):
+    import torch
+
+    rewards = torch.tensor([1.0, 0.0, -1.0, 0.5])
+    terminated = torch.tensor([False, False, True, False])
+    online = torch.tensor([[1.0, 5, 2], [4, 0, 3], [0, 1, 6], [2, 3, 1]])
+    target = torch.tensor([[3.0, 4, 7], [6, 5, 2], [8, 1, 2], [1, 2, 9]])
+    discount, every = 0.9, torch.arange(4)
+    given = (each.clone() for each in (rewards, terminated, online, target))
+    got = double_targets(*given, discount)
+    if _shape(got) == (4, 4):
+        return (
+            "the result is (batch, batch): (batch,) and (batch, 1) have met. Drop the last axis of "
+            "what `gather` returns."
+        )
+    if _shape(got) != (4,):
+        return f"one target for each transition, the shape (4,) for four; yours is {_shape(got)}."
+
+    def targets(next_values, goes_on=~terminated):
+        return rewards + discount * goes_on * next_values
+
+    rated = target[every, online.argmax(dim=1)]
+    right = targets(rated)
+    if _same(got, right):
+        return None
+    other_values = [
+        (target.max(dim=1).values, "that is plain DQN, the largest Q of the target network: let the "
+                                   "online network choose the action."),
+        (online.max(dim=1).values, "the online network both chooses and rates; what it has chosen "
+                                   "is for the target network to rate."),
+        (online[every, target.argmax(dim=1)], "the roles are swapped: you choose by the target "
+                                              "network and rate by the online one."),
+    ]  # fmt: skip
+    mistakes = [
+        (targets(rated, True), "after termination nothing follows: there the target is the reward "
+                               "alone."),
+        (targets(rated, terminated), "upside down: the transitions that did *not* terminate have a "
+                                     "future."),
+        (right * ~terminated, "termination cuts off what follows, not the reward of the step itself."),
+        (rewards + ~terminated * rated, "the future is not discounted."),
+        *((targets(values, goes_on), sentence)
+          for values, sentence in other_values for goes_on in (~terminated, True)),
+    ]  # fmt: skip
+    return _named(got, mistakes, f"it is {right.numpy().round(3)}, yours is {np.asarray(got)}.")
+
+
+@checks("04.2")
+def _dueling_q(dueling_q):
+    import torch
+
+    # As many transitions as actions: a mean along the wrong axis broadcasts without an error.
+    V = torch.tensor([[1.0], [-2.0], [5.0]])
+    A = torch.tensor([[1.0, 2.0, 6.0], [0.0, -4.0, 1.0], [3.0, 3.0, 9.0]])
+    got = dueling_q(V.clone(), A.clone())
+    if _shape(got) != (3, 3):
+        return f"Q is (batch, actions), (3, 3) here; yours has the shape {_shape(got)}."
+    mean = A.mean(dim=1, keepdim=True)
+    right = V + A - mean
+    if _same(got, right):
+        return None
+    mistakes = [
+        (V + A, "nothing is subtracted: V could be anything, since A can make up for it."),
+        (V + A - A.max(dim=1, keepdim=True).values, "that is the other form, equation 8 of Wang et "
+                                                    "al.: it subtracts the largest advantage. Here "
+                                                    "it is the mean, equation 9."),
+        (V + A - A.mean(), "you subtract the mean of the whole minibatch, so Q of one state depends "
+                           "on which others were drawn: take the mean over the actions alone."),
+        (V + A - A.mean(dim=0), "you subtract the mean over the minibatch; take it over the actions, "
+                                "the last axis."),
+        (V + A - A.mean(dim=1), "the mean of each row is subtracted from a column: keep its axis "
+                                "(`keepdim=True`)."),
+        (V[:, 0] + A - mean, "each V is added to a column: leave it (batch, 1)."),
+        (V + A + mean, "the mean is subtracted, not added."),
+        (V + A - A.sum(dim=1, keepdim=True), "that is the sum of the advantages, not their mean."),
+        (A - mean, "where is V?"),
+    ]  # fmt: skip
+    return _named(got, mistakes, f"it is {right.tolist()}, yours is {np.asarray(got).tolist()}.")
+
+
+@checks("04.3")
+def _half_life(half_life):
+    taus = np.array([0.02, 0.2])
+    right = np.log(0.5) / np.log(1 - taus)
+    got = np.array([float(half_life(tau)) for tau in taus.tolist()])
+    if _same(got, right):
+        return None
+    mistakes = [
+        *((rounding(right), "right but for the rounding: leave the fraction.")
+          for rounding in (np.ceil, np.round, np.floor)),
+        (0.5 / taus, "each update takes the share τ of what is *left* of the difference, so it does "
+                     "not shrink by the same amount each time."),
+        (1 / taus, "after 1/τ updates about a third is left; one half comes earlier."),
+        (np.log(2) / taus, "nearly: that is the limit of small τ, where 1 − τ is as good as exp(−τ)."),
+        (-right, "both logarithms are negative, so their ratio is not."),
+        (1 / right, "upside down."),
+        (np.log(0.5) / np.log(taus), "one update leaves 1 − τ of the difference, not τ."),
+    ]  # fmt: skip
+    left = 100 * (1 - taus[1]) ** got[1]
+    return _named(got, mistakes, f"with τ = 0.2, {left:.3g} % is left after {got[1]:.3g} updates.")
+
+
+@checks("04.4")
+def _n_step_target(n_step_target):
+    discount, next_value = 0.9, 10.0
+    windows = [([1.0, 3.0, 2.0], False), ([1.0, 3.0, 2.0], True)]
+    windows += [([1.0, 3.0, 2.0, 0.0, 5.0], False), ([1.0, 3.0], True), ([4.0], False)]
+    for rewards, terminated in windows:
+        got = float(n_step_target(list(rewards), terminated, next_value, discount))
+        k = len(rewards)
+        powers = discount ** np.arange(k)
+        ahead = powers @ rewards
+        value = 0.0 if terminated else next_value
+        right = ahead + discount**k * value
+        if np.isclose(got, right):
+            continue
+        mistakes = [
+            (ahead + discount**k * next_value, "after termination nothing follows: the rewards are "
+                                               "all there is."),
+            (ahead, "the value of what comes after the window is missing."),
+            (ahead + value, "the value after the window lies k steps ahead: it is discounted by γᵏ."),
+            *((ahead + discount**power * value, "off by one: the first reward has γ⁰, the last of k "
+                                                "has γᵏ⁻¹, and the value after them γᵏ.")
+              for power in (k - 1, k + 1)),
+            (ahead + discount * value, "γ is the discount of one step; the value lies k steps ahead."),
+            (ahead + discount**3 * value, f"this window has {k} rewards, and you discount the value "
+                                          "by γ³: the exponent is the number of rewards."),
+            (sum(rewards) + discount**k * value, "the rewards are not discounted: each comes a step "
+                                                 "later than the one before."),
+            (sum(rewards) + value, "nothing is discounted."),
+            *((discount * ahead + discount**power * value, "the first reward is not discounted: it "
+                                                           "comes with the step itself.")
+              for power in (k, k + 1)),
+            (powers[::-1] @ rewards + discount**k * value, "back to front: the *first* reward counts "
+                                                           "in full."),
+            (0.0, "termination cuts off what follows, not the rewards."),
+        ]  # fmt: skip
+        return _named(
+            got,
+            mistakes,
+            f"for the rewards {rewards}, {terminated = }, {next_value = :g} and γ = {discount} it is "
+            f"{right:.4g}, yours is {got:.4g}.",
+        )
+    return None
+
+
+@checks("04.5")
+def _standard_error(standard_error):
+    a = np.array([182.0, 95.0, 140.0, 200.0, 61.0, 168.0, 120.0, 188.0])
+    b = np.array([160.0, 90.0, 131.0, 171.0, 66.0, 150.0, 104.0, 179.0])
+    n, differences = len(a), a - b
+    got = standard_error(a.copy(), b.copy())
+    if _shape(got) != ():
+        return f"one number for all pairs; yours has the shape {_shape(got)}."
+    spread = differences.std(ddof=1)
+    right = spread / n**0.5
+    if _same(got, right):
+        return None
+    mistakes = [
+        *((((a.var(ddof=ddof) + b.var(ddof=ddof)) / n) ** 0.5, "you add the variances of the arms, as "
+                                                               "if the runs were no pairs: take the "
+                                                               "differences first.")
+          for ddof in (0, 1)),
+        (differences.std() / n**0.5, "divided by n, the variance is too small on average, for the mean "
+                                     "was fitted to the same runs: divide by n − 1 (`ddof=1`)."),
+        *((differences.std(ddof=ddof), "so much does a single pair scatter; their mean scatters less, "
+                                       "by √n.")
+          for ddof in (0, 1)),
+        (spread / n, "the mean of n pairs scatters less by √n, not by n."),
+        (right**2, "that is the variance of the mean; take the square root."),
+        (differences.mean(), "that is the mean difference; how far off may it be?"),
+        (np.abs(differences).std(ddof=1) / n**0.5, "leave the differences their signs."),
+        (1.96 * right, "that is half the width of a 95 % interval; return the standard error alone."),
+        ((a.std(ddof=1) - b.std(ddof=1)) / n**0.5, "the error of a difference is not the difference "
+                                                   "of two errors."),
+    ]  # fmt: skip
+    return _named(got, mistakes, f"for eight pairs it is {right:.4g}, yours is {got:.4g}.")
