@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
+from per_tutorial.checks import whole_number
 from per_tutorial.config import DQNConfig
 from per_tutorial.files import atomic_write
 from per_tutorial.networks import QNetwork
@@ -55,6 +56,14 @@ def weighted_losses(td_errors, weights, loss="huber", clip=None):
     return (weights * elementwise).mean(dim=1)
 
 
+def _check_device(device):
+    """ValueError if PyTorch cannot use the device."""
+    try:
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError) as error:
+        raise ValueError(f"device: {device!r} cannot be used ({error})") from error
+
+
 class Update(NamedTuple):
     """What an update saw, before it changed the network; NumPy arrays."""
 
@@ -77,10 +86,7 @@ class DQNLearner:
         self.config = config
         self.seeds = list(seeds)
         inputs = int(np.prod(observation_shape))
-        try:
-            torch.empty(0, device=config.device)
-        except (RuntimeError, AssertionError) as error:
-            raise ValueError(f"device: {config.device!r} cannot be used ({error})") from error
+        _check_device(config.device)
         self.online, self.target = (
             QNetwork(inputs, actions, config.hidden, seeds, dueling=config.dueling).to(
                 config.device
@@ -115,10 +121,18 @@ class DQNLearner:
         Args:
             path: the file.
             run: only the network of this run; None for the whole stack.
+
+        Raises:
+            TypeError, ValueError: ``run`` is not one of the stack's.
         """
         from safetensors.torch import save
 
-        runs = slice(None) if run is None else slice(run, run + 1)
+        runs = slice(None)
+        if run is not None:
+            run = whole_number("run", run, minimum=0)
+            if run >= len(self.seeds):
+                raise ValueError(f"run: must be less than {len(self.seeds)}, got {run}")
+            runs = slice(run, run + 1)
         tensors = {
             name: parameter[runs].cpu().contiguous()
             for name, parameter in self.online.state_dict().items()
@@ -129,7 +143,13 @@ class DQNLearner:
 
     @classmethod
     def load(cls, path, device="cpu"):
-        """The learner that `save` wrote. Its target networks equal the online ones, Adam starts anew.
+        """The learner that `save` wrote; its target networks equal the online ones, Adam starts anew.
+
+        Nothing in the file is executed, so it need not be trusted.
+
+        Args:
+            path: the file.
+            device: PyTorch device, in place of the one that it was saved from.
 
         Raises:
             FileNotFoundError: there is no such file.
@@ -137,8 +157,11 @@ class DQNLearner:
         """
         from safetensors import SafetensorError, safe_open
 
+        _check_device(device)
         if not Path(path).is_file():
             raise FileNotFoundError(f"path: no file {os.fspath(path)!r}")
+        # What reading a file of any other content, and fitting networks to it, may end in
+        damage = (SafetensorError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
         try:
             with safe_open(path, framework="pt") as file:
                 facts = {name: json.loads(fact) for name, fact in file.metadata().items()}
@@ -146,11 +169,11 @@ class DQNLearner:
             config = DQNConfig(**facts["config"] | {"device": device})
             inputs = tensors["layers.0.weight"].shape[1]
             outputs = tensors[f"layers.{len(config.hidden)}.bias"].shape[2]
-        except (SafetensorError, ValueError, KeyError, TypeError, AttributeError) as error:
+            learner = cls(config, (inputs,), outputs - config.dueling, facts["seeds"])
+            for network in (learner.online, learner.target):
+                network.load_state_dict(tensors)
+        except damage as error:
             raise ValueError(f"path: {os.fspath(path)!r} holds no agent ({error})") from error
-        learner = cls(config, (inputs,), outputs - config.dueling, facts["seeds"])
-        for network in (learner.online, learner.target):
-            network.load_state_dict(tensors)
         return learner
 
     def update(self, batch, step_size=None):
