@@ -5,12 +5,14 @@ gallery this is a part of a larger figure), returns nothing, and neither makes n
 itself. So the sliders move exactly what the static picture shows.
 """
 
+import dataclasses
 import itertools
 
 import ipywidgets as widgets
 from IPython.display import display
 from matplotlib import pyplot as plt
 
+from per_tutorial.checks import one_of
 from per_tutorial.notebook import show
 
 # Of curves whose arms are the reader's choice: dark, and told apart by colour-blind readers.
@@ -70,16 +72,27 @@ class TrainPanel:
 
     Args:
         config: the `DQNConfig` whose settings the controls change.
-        seeds: of the runs side by side.
+        seeds: ints, of the runs side by side; at least two, for the interval around the curves.
         controls: setting=control, as in `explore`.
 
+    Raises:
+        ValueError: there are fewer seeds, or no such setting.
+        TypeError: that is no control.
+
     Attributes:
-        histories: {what was switched: `History`} of every training so far.
+        controls: the widgets, by setting.
+        histories: {what the switches said, such as "double, sampler rank": `History`}, of every
+            training so far; the last one of each.
     """
 
     def __init__(self, config, seeds, **controls):
+        settings = [field.name for field in dataclasses.fields(config)]
+        for name in controls:
+            one_of("controls", name, settings)
         self.config = config
-        self.seeds = seeds
+        self.seeds = list(seeds)
+        if len(self.seeds) < 2:  # now, not after the first training
+            raise ValueError(f"seeds: at least two are needed, got {self.seeds}")
         self.controls = {name: _control(name, control) for name, control in controls.items()}
         self.histories = {}
 
@@ -89,10 +102,12 @@ class TrainPanel:
 
         def clicked(_):
             button.disabled = True
-            output.clear_output()
-            with output:
-                self.train()
-            button.disabled = False
+            try:
+                output.clear_output()
+                with output:
+                    self.train()
+            finally:
+                button.disabled = False
 
         button.on_click(clicked)
         display(widgets.VBox([*self.controls.values(), button, output]))
@@ -104,21 +119,30 @@ class TrainPanel:
         from per_tutorial.watchers import ProgressBar
 
         values = {name: control.value for name, control in self.controls.items()}
-        label = ", ".join(
-            name if value is True else f"{name} {value}"
-            for name, value in values.items()
-            if value is not False
-        )
+        label = _in_words(values)
         history = train(self.config.replace(**values), self.seeds, watchers=[ProgressBar()])
         self.histories[label] = history
         greedy = evaluate(history.agent).mean(axis=1)
-        print(f"{label}: greedy score {greedy.mean():.0f} (runs: {greedy.min():.0f} to {greedy.max():.0f})")
+        lowest, highest = greedy.min(), greedy.max()
+        print(f"{label}: greedy score {greedy.mean():.0f} (runs: {lowest:.0f} to {highest:.0f})")
         colors = itertools.cycle(PANEL_COLORS)
         plot_learning_curves(
             self.histories,
             f"Learning curves of {'; '.join(self.histories)}",
             colors=dict(zip(self.histories, colors, strict=False)),
         )
+
+
+def _in_words(values):
+    """{"double": True, "dueling": False, "tau": 0.02} → "double, tau 0.02"."""
+    words = []
+    for name, value in values.items():
+        name = name.replace("_", " ")
+        if isinstance(value, bool):
+            words += [name] * value
+        else:
+            words.append(f"{name} {value:g}" if isinstance(value, float) else f"{name} {value}")
+    return ", ".join(words) or "all off"
 
 
 def _control(name, control):
@@ -136,7 +160,8 @@ def _control(name, control):
         middle = low + round((high - low) / (2 * step)) * step
         return widgets.FloatSlider(value=middle, min=low, max=high, step=step, **words)
     if isinstance(control, list):
-        return widgets.Dropdown(options=control, **words)
+        # Named, since a Dropdown takes a pair for a name and its value: (64, 64) would become 64.
+        return widgets.Dropdown(options=[(str(choice), choice) for choice in control], **words)
     if isinstance(control, bool):
         return widgets.Checkbox(value=control, **words)
     raise TypeError(
