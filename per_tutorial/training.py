@@ -90,13 +90,15 @@ def evaluate(agent, episodes=10, *, seed=10_000):
     Args:
         agent: a `DQNLearner`.
         episodes: per run.
-        seed: of the environments; the first episode of each counts.
+        seed: of the environments of a run whose own seed is 0, the next ``episodes`` numbers belong
+            to seed 1, and so on, so that a run is given the same episodes in any stack. The first
+            episode of each environment counts.
     """
     episodes = whole_number("episodes", episodes)
     runs = len(agent.seeds)
     environments = make_environments(
         agent.config.env,
-        range(seed, seed + runs * episodes),
+        [seed + own * episodes + k for own in agent.seeds for k in range(episodes)],
         max_episode_steps=agent.config.max_episode_steps,
     )
     returns = np.zeros(runs * episodes)

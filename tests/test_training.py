@@ -515,6 +515,14 @@ def test_evaluation_returns_the_first_episode_of_every_environment():
     ]
 
 
+def test_evaluation_gives_a_run_the_same_episodes_in_any_stack():
+    def returns(seeds):
+        return evaluate(DQNLearner(SHORT.replace(env=COUNTING), (3,), 5, seeds), 3, seed=50)
+
+    np.testing.assert_array_equal(returns([0, 1, 2, 7])[[1, 3]], returns([7, 1])[[1, 0]])
+    assert returns([1]).tolist() == [[episode_return(seed, 0) for seed in (53, 54, 55)]]
+
+
 def test_evaluation_is_greedy_repeatable_and_respects_the_time_limit():
     agent = DQNLearner(SHORT.replace(max_episode_steps=20), (4,), 2, [0])
     with torch.no_grad():  # push the cart to where the pole falls: that holds it for 20 steps
