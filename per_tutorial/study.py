@@ -104,20 +104,28 @@ def run_study(study, folder, *, processes=1, progress=lambda done, total: None):
             ``folder/NAME.csv.gz``. It is made if need be.
         processes: stacks trained at the same time, each in a process with one thread (on a CPU two
             such processes get more done than one with two threads). 1 trains in this process.
-        progress: called with the environment steps done and in all, whenever a stack is finished.
+        progress: called with the environment steps done and in all, at the start and whenever a
+            stack is finished.
 
     Raises:
-        ValueError: ``folder`` holds results of this study made with other settings.
+        ValueError: ``folder`` holds results of this study made with other settings, or a damaged
+            file. Nothing has been trained or written then.
     """
     processes = whole_number("processes", processes)
     parts = Path(folder) / study.name
     parts.mkdir(parents=True, exist_ok=True)
+    whole = Path(folder) / f"{study.name}.csv.gz"
+    if whole.exists():  # perhaps its parts do not
+        for heading in _read(whole)[0]["stacks"]:
+            if heading["arm"] in study.arms:
+                wanted = _identity(study, heading["arm"], heading["seeds"])
+                _refuse_other_settings(whole, heading, wanted)
     jobs = []
     for arm, seeds in study.stacks:
         path = parts / f"{arm}.seeds-{seeds[0]}-{seeds[-1]}.csv"
         heading = _identity(study, arm, seeds)
         if path.exists():
-            _refuse_other_settings(path, heading)
+            _refuse_other_settings(path, _read(path)[0], heading)
         else:
             jobs.append((path, heading, study.arms[arm], seeds, study.episodes))
     total = sum(config.steps * len(study.seeds) for config in study.arms.values())
@@ -126,7 +134,7 @@ def run_study(study, folder, *, processes=1, progress=lambda done, total: None):
     for config, seeds in _finished(jobs, processes):
         done += config.steps * len(seeds)
         progress(done, total)
-    _collect(study, parts, Path(folder) / f"{study.name}.csv.gz")
+    _collect(study, parts, whole)
     return load_study(study.name, folder)
 
 
@@ -199,19 +207,37 @@ def _measures(history, greedy, episodes):
 
 def _identity(study, arm, seeds):
     """What must agree for a finished stack to count as done."""
-    settings = dataclasses.asdict(study.arms[arm])
-    settings["hidden"] = list(settings["hidden"])  # as JSON gives it back
-    return {"study": study.name, "arm": arm, "seeds": seeds, "settings": settings}
+    return {
+        "study": study.name,
+        "arm": arm,
+        "seeds": seeds,
+        "episodes": study.episodes,
+        "settings": _settings(study.arms[arm]),
+    }
 
 
-def _refuse_other_settings(path, heading):
-    found, _ = _read(path)
-    for name, value in heading.items():
-        if found.get(name) != value:
-            raise ValueError(
-                f"folder: {os.fspath(path)!r} was made with {name} = {found.get(name)}, "
-                f"not {value}; choose another folder or remove it"
-            )
+def _settings(config):
+    """The fields of a `DQNConfig`, as JSON gives them back."""
+    return json.loads(json.dumps(dataclasses.asdict(config)))
+
+
+def _refuse_other_settings(path, heading, wanted):
+    def flat(heading):
+        others = {name: heading.get(name) for name in wanted if name != "settings"}
+        return others | heading["settings"]
+
+    # A setting that the file does not name is newer than the file; its default was used.
+    found, wanted = _settings(DQNConfig()) | flat(heading), flat(wanted)
+    differences = [
+        f"{name} = {found.get(name)!r}, not {wanted.get(name)!r}"
+        for name in found | wanted
+        if found.get(name) != wanted.get(name)
+    ]
+    if differences:
+        raise ValueError(
+            f"folder: {os.fspath(path)!r} was made with {'; '.join(differences)}; "
+            "choose another folder or remove the file"
+        )
 
 
 def _collect(study, parts, path):
