@@ -13,8 +13,12 @@ import json
 import os
 import platform
 import re
+import signal
+import threading
 import time
+import zlib
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib.metadata import version
 from multiprocessing import get_context
@@ -144,23 +148,33 @@ def _finished(jobs, processes):
         for job in jobs:
             yield _train_stack(*job)
         return
-    # Spawned, because a forked PyTorch may hang; one thread each, because threads of several
-    # processes that wait for one another on the same cores cost more than they bring.
-    context = get_context("spawn")
-    with ProcessPoolExecutor(processes, context, initializer=_use_one_thread) as pool:
+    context = get_context("spawn")  # because a forked PyTorch may hang
+    lifeline, end = context.Pipe(duplex=False)
+    with ProcessPoolExecutor(processes, context, _start_worker, (lifeline,)) as pool:
         futures = [pool.submit(_train_stack, *job) for job in jobs]
         try:
             for future in as_completed(futures):
                 yield future.result()
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
+        except BaseException:  # an error or Ctrl-C; the pool would finish what it has begun
+            end.close()
             raise
 
 
-def _use_one_thread():
+def _start_worker(lifeline):
     import torch
 
+    # Threads of several processes that wait for one another on the same cores cost more than they
+    # bring.
     torch.set_num_threads(1)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all; the parent acts on it
+    threading.Thread(target=_exit_with, args=(lifeline,), daemon=True).start()
+
+
+def _exit_with(lifeline):
+    """End this process as soon as the parent closes its end of the pipe, or is killed."""
+    with suppress(EOFError):
+        lifeline.recv()
+    os._exit(1)
 
 
 def _train_stack(path, heading, config, seeds, episodes):
