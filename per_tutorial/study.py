@@ -200,7 +200,8 @@ def _train_stack(path, heading, config, seeds, episodes):
 
 def _measures(history, greedy, episodes):
     """What is kept of a stack of runs: (seed, measure, at, value)."""
-    grid = np.linspace(0, history.config.steps, GRID_POINTS + 1)[1:].astype(int)
+    # Unique, for a training of fewer steps than there are points.
+    grid = np.unique(np.linspace(0, history.config.steps, GRID_POINTS + 1).astype(int))[1:]
     last_logged = np.searchsorted(history.log_steps, grid, side="right") - 1
     curves = {
         "score": history.learning_curve(grid),
@@ -290,12 +291,15 @@ def _read(path):
     try:
         if Path(path).suffix == ".gz":
             data = gzip.decompress(data)
-        lines = data.decode().splitlines()
+        text = data.decode()
+        if not text.endswith("\n"):  # a number cut short would still be a number
+            raise ValueError("the last line is not whole")
+        lines = text.splitlines()
         heading = json.loads(lines[0].removeprefix("# "))
         rows = list(csv.reader(lines[1:]))
         if tuple(rows[0]) != COLUMNS or len(rows) - 1 != heading["rows"]:
             raise ValueError(f"{len(rows) - 1} rows under {rows[0]}")
-    except (ValueError, KeyError, IndexError, EOFError, OSError) as error:
+    except (ValueError, KeyError, IndexError, TypeError, EOFError, OSError, zlib.error) as error:
         raise ValueError(f"path: {os.fspath(path)!r} holds no results ({error})") from error
     return heading, rows[1:]
 
@@ -359,7 +363,8 @@ def load_study(name, folder=SHIPPED):
     path = Path(folder) / f"{name}.csv.gz"
     if not path.is_file():
         known = sorted(found.name.removesuffix(".csv.gz") for found in Path(folder).glob("*.csv.gz"))
-        raise ValueError(f"name: no results of a study {name!r}, there are {', '.join(known)}")
+        there = f"there are {', '.join(known)}" if known else "there are none of any"
+        raise ValueError(f"name: no results of a study {name!r}, {there}")
     return StudyResults(*_read(path))
 
 
