@@ -26,19 +26,20 @@ from pathlib import Path
 
 import numpy as np
 
-from per_tutorial.checks import one_of, whole_number
+from per_tutorial.checks import one_of, real_number, whole_number
 from per_tutorial.config import DQNConfig
 from per_tutorial.files import atomic_write
 
 SHIPPED = Path(__file__).parent / "results"
 GRID_POINTS = 50  # steps at which a curve is kept
+SCORE_WINDOW = 20  # episodes
 EVALUATION_EPISODES = 20
 COLUMNS = ("arm", "seed", "measure", "at", "value")
 
 # What a study may declare as the one number of a run that decides.
 METRICS = {
-    "score over training": "mean of the score curve; the score is the mean return of the last 20 "
-    "episodes",
+    "score over training": "mean of the score curve; the score is the mean return of the last "
+    f"{SCORE_WINDOW} episodes",
     "greedy score": f"mean return of the final greedy policy over {EVALUATION_EPISODES} episodes",
 }
 
@@ -47,14 +48,16 @@ METRICS = {
 class Study:
     """What is compared with what, and how it will be judged; declared before anything runs.
 
+    What does not fit raises ValueError or TypeError.
+
     Args:
-        name: of the study and its files.
+        name: of the study and its files, of a–z, 0–9, "-" and ".", as are those of the arms.
         question: one sentence.
         arms: name → `DQNConfig`, all with the same number of steps.
         comparisons: pairs (arm, arm that it is compared with).
         metric: one of `METRICS`.
         failed_below: a run whose greedy score is lower counts as failed.
-        seeds: the same for every arm, which makes the runs pairs.
+        seeds: the same for every arm, which makes the runs pairs; at least two.
         stack: runs trained side by side in one process.
         episodes: if not None, the score after every 20 episodes is kept as well, up to this many.
     """
@@ -72,12 +75,20 @@ class Study:
     def __post_init__(self):
         one_of("metric", self.metric, METRICS)
         whole_number("stack", self.stack)
-        for arm in self.arms:
-            if not re.fullmatch(r"[a-z0-9.-]+", arm):  # it becomes the name of a file
-                raise ValueError(f"arms: names are of a–z, 0–9, '-' and '.', got {arm!r}")
-        for pair in self.comparisons:
-            for arm in pair:
-                one_of("comparisons", arm, self.arms)
+        real_number("failed_below", self.failed_below)
+        if self.episodes is not None:
+            whole_number("episodes", self.episodes, SCORE_WINDOW)
+        if len(self.seeds) < 2:
+            raise ValueError(f"seeds: an interval needs at least two, got {self.seeds}")
+        for name in (self.name, *self.arms):
+            if not re.fullmatch(r"[a-z0-9.-]+", name):  # it becomes the name of a file
+                raise ValueError(f"name, arms: must be of a–z, 0–9, '-' and '.', got {name!r}")
+        steps = {config.steps for config in self.arms.values()}
+        if len(steps) != 1:
+            raise ValueError(f"arms: must all have the same number of steps, got {sorted(steps)}")
+        for arm, other in self.comparisons:
+            one_of("comparisons", arm, self.arms)
+            one_of("comparisons", other, self.arms)
 
     def fast(self):
         """The same study at a size that runs in seconds, to try the whole path."""
@@ -204,7 +215,7 @@ def _measures(history, greedy, episodes):
     grid = np.unique(np.linspace(0, history.config.steps, GRID_POINTS + 1).astype(int))[1:]
     last_logged = np.searchsorted(history.log_steps, grid, side="right") - 1
     curves = {
-        "score": history.learning_curve(grid),
+        "score": history.learning_curve(grid, SCORE_WINDOW),
         "q_value": history.measure("q_value")[last_logged],
     }
     for run, seed in enumerate(history.seeds):
@@ -214,8 +225,8 @@ def _measures(history, greedy, episodes):
                     yield seed, measure, step, f"{value:.5g}"
         if episodes is not None:
             _, returns = history.returns(run)
-            for count in range(20, min(len(returns), episodes) + 1, 20):
-                score = returns[count - 20 : count].mean()
+            for count in range(SCORE_WINDOW, min(len(returns), episodes) + 1, SCORE_WINDOW):
+                score = returns[count - SCORE_WINDOW : count].mean()
                 yield seed, "score after episodes", count, f"{score:.5g}"
         yield seed, "greedy", history.config.steps, f"{greedy[run]:.5g}"
 
