@@ -18,7 +18,7 @@ from pathlib import Path
 import torch
 
 from per_tutorial import DQNConfig, train
-from per_tutorial.notebook import processor
+from per_tutorial.machine import processor
 
 REPORT = Path(__file__).resolve().parent.parent / "docs" / "training_speed.md"
 

@@ -13,6 +13,8 @@ from IPython.display import display
 from matplotlib import pyplot as plt
 from PIL import Image
 
+from per_tutorial.machine import processor
+
 FAST = os.environ.get("PER_TUTORIAL_FAST") == "1"
 
 _STARTED = time.perf_counter()  # notebooks import this module in their first cells
@@ -88,15 +90,6 @@ def _picture(figure, alt):
     data = {"image/png": base64.b64encode(png.getvalue()).decode(), "text/plain": f"[{alt}]"}
     width = round(figure.get_figwidth() * plt.rcParams["figure.dpi"])
     return data, {"image/png": {"alt": alt, "width": width}}
-
-
-def processor():
-    """The processor's model, as far as the system tells it."""
-    try:
-        with open("/proc/cpuinfo") as lines:
-            return next(line.partition(":")[2].strip() for line in lines if "model name" in line)
-    except (OSError, StopIteration):
-        return platform.processor() or platform.machine()
 
 
 def stamp():

@@ -29,6 +29,7 @@ import numpy as np
 from per_tutorial.checks import one_of, real_number, whole_number
 from per_tutorial.config import DQNConfig
 from per_tutorial.files import atomic_write
+from per_tutorial.machine import processor
 
 SHIPPED = Path(__file__).parent / "results"
 GRID_POINTS = 50  # steps at which a curve is kept
@@ -190,7 +191,6 @@ def _exit_with(lifeline):
 
 def _train_stack(path, heading, config, seeds, episodes):
     """Train one stack, write its rows, and return its (config, seeds)."""
-    from per_tutorial.notebook import processor
     from per_tutorial.training import evaluate, train
 
     start = time.perf_counter()
