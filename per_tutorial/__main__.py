@@ -95,16 +95,15 @@ def command_study(arguments):
 
     from per_tutorial.study import METRICS, report, run_study
 
-    study = STUDIES[arguments.study]
+    study = STUDIES[arguments.study].on(arguments.device)
     if arguments.fast:
         study = study.fast()
-    if arguments.device is not None:
-        study = study.on(arguments.device)
     processes = arguments.processes
     if processes is None:
-        processes = 1 if arguments.device else os.cpu_count()
+        processes = os.cpu_count() if arguments.device == "cpu" else 1
     print(f"{study.question}\nMetric: {study.metric}, {METRICS[study.metric]}.")
-    with tqdm(unit="step", unit_scale=True, disable=arguments.quiet) as bar:
+    # No smoothing: stacks finish rarely and several at once, so the time left follows the average.
+    with tqdm(unit="step", unit_scale=True, smoothing=0, disable=arguments.quiet) as bar:
 
         def progress(done, total):
             if bar.total is None:  # what was there already says nothing about the speed
@@ -178,9 +177,13 @@ def main(arguments=None):
         help="where results are written, and continued if there are some (default: %(default)s)",
     )
     studier.add_argument(
-        "--processes", type=int, help="stacks trained at once (default: one for each processor)"
+        "--processes",
+        type=int,
+        help="stacks trained at once (default: one for each processor, 1 on another device)",
     )
-    studier.add_argument("--device", help="PyTorch device, if not the CPU")
+    studier.add_argument(
+        "--device", default="cpu", help="PyTorch device of every arm (default: %(default)s)"
+    )
     studier.add_argument("--fast", action="store_true", help="a tiny form that takes seconds")
     studier.add_argument("--quiet", action="store_true", help="no progress bar")
 
