@@ -101,6 +101,7 @@ def _beta_schedules():
         tau=1.0,
         alpha=0.2,
         beta_start=0.6,
+        normalize="buffer",
         epsilon_end=0.1,
         epsilon_steps=2_000,
     )
