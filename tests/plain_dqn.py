@@ -220,6 +220,8 @@ def plain_train(config, seed, network, draw_exploration, memory):
         else:
             action = int(learner.online(observation).argmax())
         next_observation, reward, terminated, truncated, _ = env.step(action)
+        if terminated and config.terminal_reward is not None:
+            reward = config.terminal_reward
         memory.add(observation, action, reward, next_observation, terminated, truncated)
         observation = env.reset()[0] if terminated or truncated else next_observation
         actions.append(action)

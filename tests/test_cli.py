@@ -58,6 +58,7 @@ def test_help_names_the_commands():
 ANOTHER = {
     "env": "Acrobot-v1",
     "max_episode_steps": 50,
+    "terminal_reward": -7.5,
     "steps": 3001,
     "hidden": (33, 17),
     "td_error_clip": 1.25,

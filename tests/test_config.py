@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from per_tutorial import schedules
-from per_tutorial.config import EPSILON_SCHEDULES, SAMPLERS, DQNConfig
+from per_tutorial.config import BETA_SCHEDULES, EPSILON_SCHEDULES, SAMPLERS, DQNConfig
 
 FIELDS = [field.name for field in dataclasses.fields(DQNConfig)]
 
@@ -54,6 +54,7 @@ def none_of(*choices):
 BAD = {
     "env": [*NO_TEXT, NONE],
     "max_episode_steps": NO_COUNT,
+    "terminal_reward": NO_NUMBER,
     "steps": [*NO_COUNT, NONE],
     "vectorization": none_of("sync", "vector_entry_point"),
     "hidden": [
@@ -83,6 +84,7 @@ BAD = {
     "beta_start": NO_SHARE,
     "beta_end": NO_SHARE,
     "beta_steps": NO_COUNT,
+    "beta_schedule": none_of(*BETA_SCHEDULES),
     "priority_epsilon": [*NOT_POSITIVE, NONE],
     "normalize": none_of("batch", "buffer", "none"),
     "epsilon_schedule": none_of(*EPSILON_SCHEDULES),
@@ -154,6 +156,7 @@ def test_fields_that_do_not_fit_together(changes, message):
         {"max_episode_steps": 200, "beta_steps": 5},
         {"batch_size": 7, "learning_starts": 7, "capacity": 7},
         {"tau": 1},
+        {"terminal_reward": -100},
     ],
     ids=str,
 )
@@ -282,5 +285,25 @@ def test_compounding_beta_is_over_after_three_percent_of_the_training():
     def first_step_beyond(beta, limit=0.99):
         return next(step for step in range(10_000) if beta(step) > limit)
 
-    assert first_step_beyond(CompoundingBeta()) == pytest.approx(272, abs=2)
+    literal = first_step_beyond(CompoundingBeta())
+    assert literal == pytest.approx(272, abs=2)
+    assert first_step_beyond(ANNEALED.replace(beta_schedule="compounding").beta) == literal
     assert first_step_beyond(ANNEALED.beta) > 9700
+
+
+@pytest.mark.parametrize(
+    "start, end, steps", [(0.6, 1.0, 10_000), (0.4, 0.9, 500), (1.0, 0.0, 37), (0.5, 0.5, 9)]
+)
+def test_compounding_is_the_slip_as_a_function_of_the_step(start, end, steps):
+    """`beta += t / T * (1 - beta)`, to whatever end, also beyond T and asked in any order."""
+    config = DQNConfig(
+        beta_schedule="compounding", beta_start=start, beta_end=end, beta_steps=steps
+    )
+    value, literal = start, [start]
+    for t in range(1, steps + 5):
+        value += min(t / steps, 1) * (end - value)
+        literal.append(value)
+    found = [config.beta(step) for step in reversed(range(steps + 5))][::-1]
+    np.testing.assert_allclose(found, literal, rtol=0, atol=1e-10)
+    assert found[0] == start
+    assert found[steps:] == [end] * 5

@@ -12,7 +12,10 @@ from counting import (
     EveryStepCounts,
     TruncatedIsTerminated,
     assert_true_transitions,
+    ends_in_termination,
+    episode_length,
     episode_return,
+    reward_of,
 )
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from plain_dqn import (
@@ -137,8 +140,12 @@ def assert_training_is_algorithm_1(config, memory_class, seed, dictated=False):
         {},
         {"double": True, "dueling": True, "tau": 0.05, "target_update_every": 1},
         {"max_episode_steps": 12, "max_grad_norm": 1.0, "update_every": 3},
+<<<<<<< HEAD
         {"max_episode_steps": 12, "n_step": 3, "td_error_clip": 0.5},
         {"n_step": 100, "discount": 0.9},
+=======
+        {"max_episode_steps": 12, "terminal_reward": -10.0},
+>>>>>>> 2b538c7 (Tests of the compounding schedule and of the terminal reward)
     ],
     ids=str,
 )
@@ -321,7 +328,47 @@ def test_false_transitions_in_the_memory_are_noticed(bugged, mode, monkeypatch):
         assert_true_transitions_are_stored()
 
 
+<<<<<<< HEAD
 def assert_a_time_limit_does_not_end_the_value(n_step):
+=======
+def assert_a_terminal_reward_is_learned_from_where_episodes_terminate():
+    """Stored there and nowhere else; the returns stay those of the environment."""
+    config = SHORT.replace(env=COUNTING, steps=100, epsilon_end=1.0, terminal_reward=-7)
+    replay = ReplayBuffer(100, (3,), runs=2, seed=[0, 1])
+    history = train(config, [0, 1], replay=replay)
+    for seed in (0, 1):
+        expected = []
+        for episode, steps, _ in replay.storage.rows["next_observation"][seed].astype(int):
+            over = steps == episode_length(seed, episode)
+            terminated = over and ends_in_termination(episode)
+            expected.append(-7 if terminated else reward_of(episode, steps))
+        assert replay.storage.rows["reward"][seed].tolist() == expected
+        assert expected.count(-7) > 10
+        returns = history.returns(seed)[1].tolist()
+        assert returns == [episode_return(seed, number) for number in range(len(returns))]
+
+
+def test_a_terminal_reward_is_learned_from_where_episodes_terminate():
+    assert_a_terminal_reward_is_learned_from_where_episodes_terminate()
+
+
+class PaysAtTheEnd(environments_module.Environments):
+    """The reward is changed in the environment, and with it the returns."""
+
+    def step(self, actions):
+        step = super().step(actions)
+        return step._replace(reward=np.where(step.terminated, -7, step.reward))
+
+
+@pytest.mark.parametrize("bugged", [TruncatedIsTerminated, PaysAtTheEnd])
+def test_a_terminal_reward_elsewhere_is_noticed(bugged, monkeypatch):
+    monkeypatch.setattr(environments_module, "Environments", bugged)
+    with pytest.raises(AssertionError):
+        assert_a_terminal_reward_is_learned_from_where_episodes_terminate()
+
+
+def assert_a_time_limit_does_not_end_the_value():
+>>>>>>> 2b538c7 (Tests of the compounding schedule and of the terminal reward)
     """Reward 1 for ever, γ = ½: the value is 1 + ½ + ¼ + … = 2, though episodes stop after 3."""
     config = SHORT.replace(
         env=ENDLESS,
