@@ -329,9 +329,9 @@ class StudyResults:
         stacks = facts["stacks"]
         self.arms = {stack["arm"]: DQNConfig(**stack["settings"]) for stack in stacks}
         self.seeds = sorted({seed for stack in stacks for seed in stack["seeds"]})
-        self._values = {}
+        self._values = {}  # measure → {(arm, at, seed): value}
         for arm, seed, measure, at, value in rows:
-            self._values.setdefault((arm, measure), {})[int(at), int(seed)] = float(value)
+            self._values.setdefault(measure, {})[arm, int(at), int(seed)] = float(value)
 
     @property
     def comparisons(self):
@@ -339,30 +339,29 @@ class StudyResults:
         return [tuple(pair) for pair in self.facts["comparisons"]]
 
     def curve(self, arm, measure="score"):
-        """A measure over time: the grid (points,) and the values (points, runs).
+        """A measure over time: the grid (points,), the same for all arms, and the values (points, runs).
 
         Args:
             arm: its name.
             measure: "score" and "q_value" over environment steps; "score after episodes" over
                 episodes, where the study keeps it. NaN where a run has nothing to tell yet.
         """
-        values = self._of(arm, measure)
-        grid = sorted({at for at, _ in values})
+        one_of("arm", arm, self.arms)
+        values = self._values[one_of("measure", measure, self._values)]
+        grid = sorted({at for _, at, _ in values})
         missing = float("nan")
-        curve = [[values.get((at, seed), missing) for seed in self.seeds] for at in grid]
+        curve = [[values.get((arm, at, seed), missing) for seed in self.seeds] for at in grid]
         return np.array(grid), np.array(curve)
 
     def scores(self, arm, metric=None):
-        """The one number of each run, (runs,): ``metric`` of `METRICS`, by default the declared one."""
+        """The one number of each run, (runs,): ``metric`` of `METRICS`, by default the declared one.
+
+        A curve counts from the first episode that the run finished; NaN if it finished none.
+        """
         metric = one_of("metric", metric or self.facts["metric"], METRICS)
         if metric == "greedy score":
             return self.curve(arm, "greedy")[1][-1]
         return np.nanmean(self.curve(arm)[1], axis=0)
-
-    def _of(self, arm, measure):
-        one_of("arm", arm, self.arms)
-        measures = [name for known, name in self._values if known == arm]
-        return self._values[arm, one_of("measure", measure, measures)]
 
 
 def load_study(name, folder=SHIPPED):
