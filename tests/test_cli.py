@@ -1,17 +1,23 @@
 """The command line: made from `DQNConfig`, and plain about what is wrong."""
 
 import dataclasses
+import os
+import re
 import subprocess
 import sys
+import time
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
+from per_tutorial import study as study_module
 from per_tutorial import training
 from per_tutorial.__main__ import main
 from per_tutorial.config import DQNConfig
 from per_tutorial.history import History
+from per_tutorial.studies import STUDIES
+from per_tutorial.study import METRICS, Study, load_study, report
 
 TINY = (
     "train --runs 2 --first-seed 4 --steps 150 --hidden 8 --batch-size 4 --learning-starts 20 "
@@ -52,6 +58,7 @@ def test_help_names_the_commands():
     result = run("--help")
     assert result.returncode == 0
     assert "train a stack of runs" in result.stdout
+    assert "train the arms of a declared study" in result.stdout
 
 
 # Another good value for each field but flags and choices
@@ -190,6 +197,88 @@ def test_tensorboard_reads_what_was_written(tmp_path, capsys):
         )
 
 
+# Studies
+
+
+@pytest.fixture
+def small_study(monkeypatch):
+    """A declared study of two arms, among the others."""
+    arms = {"plain": TINY_CONFIG.replace(sampler="uniform"), "prioritised": TINY_CONFIG}
+    study = Study(
+        name="small",
+        question="Is it the one or the other?",
+        arms=arms,
+        comparisons=(("prioritised", "plain"),),
+        metric="greedy score",
+        failed_below=15,
+    )
+    monkeypatch.setitem(STUDIES, "small", study)
+    return study
+
+
+@pytest.fixture
+def studied_with(small_study, monkeypatch):
+    """What `run_study` was called with, instead of a study: (study, folder, processes)."""
+    calls = []
+
+    def run_study(study, folder, *, processes, progress):
+        calls.append((study, folder, processes))
+
+    monkeypatch.setattr(study_module, "run_study", run_study)
+    monkeypatch.setattr(study_module, "report", lambda results: "")
+    return calls
+
+
+def test_a_study_states_its_question_and_metric_and_reports_every_arm_and_comparison(
+    small_study, tmp_path, capsys
+):
+    main(["study", "small", "--fast", "--processes", "1", "--out", str(tmp_path)])
+    printed, progress = capsys.readouterr()
+    question, metric, *rest = printed.splitlines()
+    assert question == small_study.question
+    assert metric == f"Metric: greedy score, {METRICS['greedy score']}."
+    results = load_study("small-fast", tmp_path)
+    assert rest == report(results).splitlines()
+    text = "\n".join(rest)
+    assert "plain  " in text and "prioritised  " in text and "prioritised − plain  " in text
+    total = sum(config.steps * len(results.seeds) for config in results.arms.values())
+    assert f"100%|██████████| {total / 1000:.2f}k" in progress
+
+    main(["study", "small", "--fast", "--processes", "1", "--out", str(tmp_path), "--quiet"])
+    again, progress = capsys.readouterr()
+    assert (again, progress) == (printed, "")
+
+
+def test_a_study_runs_as_declared_on_every_processor(small_study, studied_with):
+    main(["study", "small", "--quiet"])
+    assert studied_with == [(small_study, "results", os.cpu_count())]
+
+
+def test_options_of_a_study(small_study, studied_with):
+    main("study small --quiet --device cuda --out elsewhere".split())
+    main("study small --quiet --device cuda --processes 3 --fast".split())
+    assert studied_with == [
+        (small_study.on("cuda"), "elsewhere", 1),
+        (small_study.fast().on("cuda"), "results", 3),
+    ]
+
+
+def test_the_time_left_of_a_continued_study_knows_only_its_own_speed(
+    small_study, studied_with, monkeypatch, capsys
+):
+    def run_study(study, folder, *, processes, progress):
+        progress(900_000, 1_000_000)
+        time.sleep(0.3)
+        progress(900_100, 1_000_000)
+
+    monkeypatch.setattr(study_module, "run_study", run_study)
+    main(["study", "small"])
+    progress = capsys.readouterr().err
+    assert "900k/1.00M" in progress
+    speeds = [float(speed) for speed in re.findall(r"([\d.]+)step/s", progress)]
+    assert 0 < max(speeds) <= 100 / 0.3 and not re.search(r"\d[kM]step/s", progress)
+
+
 # What is wrong
 
 
@@ -219,6 +308,29 @@ def test_a_wrong_value_ends_in_one_clear_line(arguments, message):
     assert "\n" not in line
 
 
+def test_other_settings_of_a_study_end_in_one_clear_line(small_study, tmp_path, monkeypatch):
+    command = ["study", "small", "--fast", "--quiet", "--processes", "1", "--out", str(tmp_path)]
+    main(command)
+    arms = small_study.arms | {"plain": TINY_CONFIG.replace(sampler="uniform", alpha=0.7)}
+    monkeypatch.setitem(STUDIES, "small", dataclasses.replace(small_study, arms=arms))
+    with pytest.raises(SystemExit) as caught:
+        main(command)
+    line = caught.value.code
+    assert line.startswith(f"python -m per_tutorial: folder: '{tmp_path}")
+    assert "made with alpha = 0.6, not 0.7; choose another folder" in line
+    assert "\n" not in line
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_an_unknown_study_is_told_which_there_are(name, capsys):
+    with pytest.raises(SystemExit):
+        main(["study", "ablation"])
+    assert name in capsys.readouterr().err.partition("choose from ")[2]
+    with pytest.raises(SystemExit):
+        main(["study", "--help"])
+    assert name in unwrapped(capsys.readouterr().out)
+
+
 def test_the_shell_sees_that_line_and_a_status():
     result = run("train", "--alpha", "2")
     assert result.returncode == 1
@@ -233,6 +345,8 @@ def test_the_shell_sees_that_line_and_a_status():
         (["train", "--alpha", "much"], "argument --alpha: invalid float value: 'much'"),
         (["train", "--alhpa", "0.5"], "unrecognized arguments: --alhpa 0.5"),
         (["trian"], "invalid choice: 'trian'"),
+        (["study", "ablation"], "argument STUDY: invalid choice: 'ablation' (choose from "),
+        (["study"], "the following arguments are required: STUDY"),
         ([], "the following arguments are required: COMMAND"),
     ],
 )
