@@ -140,12 +140,9 @@ def assert_training_is_algorithm_1(config, memory_class, seed, dictated=False):
         {},
         {"double": True, "dueling": True, "tau": 0.05, "target_update_every": 1},
         {"max_episode_steps": 12, "max_grad_norm": 1.0, "update_every": 3},
-<<<<<<< HEAD
         {"max_episode_steps": 12, "n_step": 3, "td_error_clip": 0.5},
         {"n_step": 100, "discount": 0.9},
-=======
         {"max_episode_steps": 12, "terminal_reward": -10.0},
->>>>>>> 2b538c7 (Tests of the compounding schedule and of the terminal reward)
     ],
     ids=str,
 )
@@ -328,9 +325,6 @@ def test_false_transitions_in_the_memory_are_noticed(bugged, mode, monkeypatch):
         assert_true_transitions_are_stored()
 
 
-<<<<<<< HEAD
-def assert_a_time_limit_does_not_end_the_value(n_step):
-=======
 def assert_a_terminal_reward_is_learned_from_where_episodes_terminate():
     """Stored there and nowhere else; the returns stay those of the environment."""
     config = SHORT.replace(env=COUNTING, steps=100, epsilon_end=1.0, terminal_reward=-7)
@@ -367,8 +361,7 @@ def test_a_terminal_reward_elsewhere_is_noticed(bugged, monkeypatch):
         assert_a_terminal_reward_is_learned_from_where_episodes_terminate()
 
 
-def assert_a_time_limit_does_not_end_the_value():
->>>>>>> 2b538c7 (Tests of the compounding schedule and of the terminal reward)
+def assert_a_time_limit_does_not_end_the_value(n_step):
     """Reward 1 for ever, γ = ½: the value is 1 + ½ + ¼ + … = 2, though episodes stop after 3."""
     config = SHORT.replace(
         env=ENDLESS,
