@@ -37,8 +37,8 @@ publish: $(INSTALLED)  ## run notebooks in full, tidy and stamp them: make publi
 addresses: $(INSTALLED)  ## carry the address in pyproject.toml to badges and set-up cells
 	$(BIN)/python tools/addresses.py --write
 
-bench: .venv/installed-bench  ## measure training's speed beside Stable-Baselines3's
-	$(BIN)/python benchmarks/training.py $(ARGS)
+bench: .bench/installed  ## measure speed beside every peer: make bench ARGS="replay --quick"
+	.bench/bin/python -m benchmarks $(ARGS)
 
 clean:  ## remove the environments and all that was built
 	rm -rf .venv .venv-colab .bench build *.egg-info .*_cache .hypothesis
@@ -58,8 +58,9 @@ $(INSTALLED): pyproject.toml $(CONSTRAINTS)
 	@rm -f .venv/installed-*
 	$(call install,.venv,$(CONSTRAINTS),--editable ".[test]")
 
-.venv/installed-bench: $(INSTALLED)
-	$(call install,.venv,$(CONSTRAINTS),--editable ".[bench]")
+# The peers have an environment of their own: what they ask for must not meet what the series uses.
+.bench/installed: pyproject.toml benchmarks/constraints.txt
+	$(call install,.bench,benchmarks/constraints.txt,--editable ".[bench]")
 
 .venv-colab/installed: pyproject.toml tests/colab/constraints.txt
 	$(call install,.venv-colab,tests/colab/constraints.txt,. nbval pytest)

@@ -1,47 +1,50 @@
-"""Training speed: frames per second, ours beside Stable-Baselines3's DQN, and PER beside uniform.
+"""Training speed: frames per second, ours beside Stable-Baselines3's and tianshou's DQN.
 
-    make bench                       # or: python benchmarks/training.py --rounds 5
+    make bench ARGS=training
 
 All contestants do the same work: CartPole-v1, a 128-128 network, minibatches of 32, an update at
-every frame. They take turns, round after round, so that a change of the machine's speed meets all
-of them; ratios are taken within a round, and their median and range are what counts. One *frame* is
-one environment step of one run. Writes docs/training_speed.md.
+every frame, ε = 0.05, one environment a run. They take turns, round after round; ratios are
+taken within a round (`benchmarks/harness.py`). One *frame* is one environment step of one run.
+
+The floor of R runs are the matrix products alone: acting, the targets, the Q-values and their
+gradients, and nothing else: no activations, losses, optimiser, environments or replay.
+
+Writes docs/training_speed.md and, with all numbers, docs/training_speed.json.
 """
 
-import argparse
-import platform
+import json
 import statistics
 import time
-from importlib.metadata import version
-from pathlib import Path
 
 import torch
 
+from benchmarks.harness import alternate, exponent, machine, ratios
 from per_tutorial import DQNConfig, train
-from per_tutorial.machine import processor
-
-REPORT = Path(__file__).resolve().parent.parent / "docs" / "training_speed.md"
-
-
-def ours(runs, sampler="uniform"):
-    def train_frames(steps):
-        train(DQNConfig(steps=steps, sampler=sampler, **SETTINGS), range(runs))
-        return runs * steps
-
-    return train_frames
-
 
 SETTINGS = {
     "env": "CartPole-v1",
     "hidden": (128, 128),
     "batch_size": 32,
-    "learning_starts": 100,
+    "learning_starts": 32,
     "update_every": 1,
     "target_update_every": 100,
     "tau": 1.0,
     "capacity": 10_000,
     "learning_rate": 1e-3,
+    "discount": 0.99,
+    "epsilon_start": 0.05,
+    "epsilon_end": 0.05,
 }
+PACKAGES = ("torch", "numpy", "numba", "gymnasium", "stable-baselines3", "tianshou")
+SB3, TIANSHOU = "Stable-Baselines3 DQN, 1 run", "tianshou DQN + PER, 1 run"
+FLOOR = "floor of 100 runs: the matrix products alone"
+
+
+def ours(runs, sampler):
+    def train_steps(steps):
+        train(DQNConfig(steps=steps, sampler=sampler, **SETTINGS), range(runs))
+
+    return train_steps
 
 
 def stable_baselines3(steps):
@@ -58,70 +61,190 @@ def stable_baselines3(steps):
         target_update_interval=SETTINGS["target_update_every"],
         buffer_size=SETTINGS["capacity"],
         learning_rate=SETTINGS["learning_rate"],
+        gamma=SETTINGS["discount"],
+        exploration_initial_eps=SETTINGS["epsilon_start"],
+        exploration_final_eps=SETTINGS["epsilon_end"],
         device="cpu",
         seed=0,
     )
     model.learn(steps)
-    return steps
 
 
+def tianshou(steps):
+    import gymnasium
+    from tianshou.algorithm import DQN
+    from tianshou.algorithm.modelfree.dqn import DiscreteQLearningPolicy
+    from tianshou.algorithm.optim import AdamOptimizerFactory
+    from tianshou.data import Collector, PrioritizedVectorReplayBuffer
+    from tianshou.env import DummyVectorEnv
+    from tianshou.trainer import OffPolicyTrainerParams
+    from tianshou.utils.net.common import Net
+
+    environments = DummyVectorEnv([lambda: gymnasium.make(SETTINGS["env"])])
+    spaces = gymnasium.make(SETTINGS["env"])
+    policy = DiscreteQLearningPolicy(
+        model=Net(
+            state_shape=spaces.observation_space.shape,
+            action_shape=spaces.action_space.n,
+            hidden_sizes=SETTINGS["hidden"],
+        ),
+        action_space=spaces.action_space,
+        observation_space=spaces.observation_space,
+        eps_training=SETTINGS["epsilon_end"],
+    )
+    algorithm = DQN(
+        policy=policy,
+        optim=AdamOptimizerFactory(lr=SETTINGS["learning_rate"]),
+        gamma=SETTINGS["discount"],
+        target_update_freq=SETTINGS["target_update_every"],
+        is_double=False,
+    )
+    buffer = PrioritizedVectorReplayBuffer(SETTINGS["capacity"], 1, alpha=0.6, beta=0.4)
+    collector = Collector(algorithm, environments, buffer, exploration_noise=True)
+    collector.reset()
+    collector.collect(n_step=SETTINGS["learning_starts"], random=True)
+    algorithm.run_training(
+        OffPolicyTrainerParams(
+            training_collector=collector,
+            max_epochs=1,
+            epoch_num_steps=steps - SETTINGS["learning_starts"],
+            collection_step_num_env_steps=1,
+            update_step_num_gradient_steps_per_sample=1.0,
+            batch_size=SETTINGS["batch_size"],
+            verbose=False,
+            show_progress=False,
+        )
+    )
+
+
+def floor(runs, inputs=4, actions=2):
+    """The matrix products of `ours(runs, …)`, with operands of the same shapes and layouts."""
+    sizes = (inputs, *SETTINGS["hidden"], actions)
+    layers = [
+        (torch.randn(runs, 1, outputs), torch.randn(runs, inputs, outputs))
+        for inputs, outputs in zip(sizes, sizes[1:], strict=False)
+    ]
+    one, batch = (torch.randn(runs, n, inputs) for n in (1, SETTINGS["batch_size"]))
+    gradient = torch.randn(runs, SETTINGS["batch_size"], actions)
+
+    def forward(observations):
+        features = [observations]
+        for bias, weight in layers:
+            features.append(torch.baddbmm(bias, features[-1], weight))
+        return features
+
+    def backward(features):
+        error = gradient
+        for number in reversed(range(len(layers))):
+            torch.bmm(features[number].transpose(1, 2), error)  # the gradient of the weights
+            if number:  # nobody wants that of the observations
+                error = torch.bmm(error, layers[number][1].transpose(1, 2))
+
+    @torch.no_grad()
+    def multiply(steps):
+        for step in range(steps):
+            forward(one)
+            if step >= SETTINGS["learning_starts"]:
+                forward(batch)
+                backward(forward(batch))
+
+    return multiply
+
+
+# {name: (function of the steps of each run, runs, how many times fewer steps are enough)}
 CONTESTANTS = {
-    "Stable-Baselines3 DQN, 1 run": (stable_baselines3, 1),
-    "1 run, uniform": (ours(1), 1),
-    "10 runs, uniform": (ours(10), 1),
-    "10 runs, proportional": (ours(10, "proportional"), 1),
-    "100 runs, proportional": (ours(100, "proportional"), 5),
+    SB3: (stable_baselines3, 1, 1),
+    TIANSHOU: (tianshou, 1, 2),
+    "1 run, uniform": (ours(1, "uniform"), 1, 1),
+    "1 run, proportional": (ours(1, "proportional"), 1, 1),
+    "10 runs, uniform": (ours(10, "uniform"), 10, 1),
+    "10 runs, proportional": (ours(10, "proportional"), 10, 1),
+    "30 runs, proportional": (ours(30, "proportional"), 30, 2),
+    "100 runs, uniform": (ours(100, "uniform"), 100, 6),
+    "100 runs, proportional": (ours(100, "proportional"), 100, 6),
+    FLOOR: (floor(100), 100, 6),
 }
 
 
 def measure(steps, rounds):
-    """{contestant: frames per second in each round}, after a round that does not count."""
-    speeds = {name: [] for name in CONTESTANTS}
-    for count in range(rounds + 1):
-        for name, (run, shorter) in CONTESTANTS.items():
+    """{contestant: seconds of a step, which is a frame of each of its runs, in each round}."""
+
+    def seconds(train_steps, steps):
+        def measured():
             start = time.perf_counter()
-            frames = run(steps // shorter)
-            if count:
-                speeds[name].append(frames / (time.perf_counter() - start))
-    return speeds
+            train_steps(steps)
+            return (time.perf_counter() - start) / steps
+
+        return measured
+
+    turns = {
+        name: seconds(train_steps, steps // fewer)
+        for name, (train_steps, _, fewer) in CONTESTANTS.items()
+    }
+    return alternate(turns, rounds)
 
 
-def ratio(speeds, name, other):
-    pairs = [a / b for a, b in zip(speeds[name], speeds[other], strict=True)]
-    return f"{statistics.median(pairs):.2f} ({min(pairs):.2f} to {max(pairs):.2f})"
-
-
-def report(speeds, steps, rounds):
-    packages = ("torch", "numpy", "numba", "gymnasium", "stable-baselines3")
-    versions = ", ".join(f"{name} {version(name)}" for name in packages)
-    first = next(iter(CONTESTANTS))
+def report(data):
+    """The text of training_speed.md."""
+    seconds = data["seconds"]
+    # Of a frame: the only unit in which stacks of different size can be compared.
+    frames = {name: [s / CONTESTANTS[name][1] for s in each] for name, each in seconds.items()}
     lines = [
         "# Training speed",
         "",
         "Written by `make bench` (`benchmarks/training.py`, which describes the work).",
-        f"{rounds} rounds of {steps} steps on {processor()}, {torch.get_num_threads()} threads; "
-        f"Python {platform.python_version()}, {versions}.",
+        f"{data['rounds']} rounds of {data['steps']} steps (fewer where a step takes long) on "
+        f"{data['machine']}.",
         "",
-        "| | frames per second (median) | of Stable-Baselines3, median (range) |",
-        "|---|---|---|",
+        "| | ms per step of all runs | frames per second | × Stable-Baselines3 | × tianshou |",
+        "|---|--:|--:|--:|--:|",
     ]
-    for name, values in speeds.items():
-        lines.append(f"| {name} | {statistics.median(values):,.0f} | {ratio(speeds, name, first)} |")
-    cost = ratio(speeds, "10 runs, uniform", "10 runs, proportional")
-    lines += ["", f"Time of a frame with PER, as a multiple of uniform replay's (10 runs): {cost}."]
+    for name, values in frames.items():
+        median = statistics.median(seconds[name])
+        entries = [name, f"{1000 * median:.2f}", f"{1 / statistics.median(values):,.0f}"]
+        entries += [_ratio(frames[peer], values) for peer in (SB3, TIANSHOU)]
+        lines.append(f"| {' | '.join(entries)} |")
+    growth = {
+        runs: statistics.median(seconds[f"{name}, proportional"])
+        for runs, name in ((10, "10 runs"), (30, "30 runs"), (100, "100 runs"))
+    }
+    lines += [
+        "",
+        "Medians over rounds; of ratios, median and range of those within a round.",
+        "",
+        "- A step with PER, as a multiple of uniform replay's: "
+        + ", ".join(
+            f"{runs} {_ratio(seconds[f'{runs}, proportional'], seconds[f'{runs}, uniform'])}"
+            for runs in ("1 run", "10 runs", "100 runs")
+        )
+        + ".",
+        "- 100 runs as a multiple of their floor: "
+        + ", ".join(
+            f"{sampler} {_ratio(seconds[f'100 runs, {sampler}'], seconds[FLOOR])}"
+            for sampler in ("uniform", "proportional")
+        )
+        + ".",
+        f"- From 10 to 100 runs with PER a step's time grows as runs^"
+        f"{exponent(list(growth), list(growth.values())):.2f}; "
+        f"1 run takes {_ratio(seconds['1 run, proportional'], seconds['10 runs, proportional'])} "
+        "of the time of 10.",
+    ]
     return "\n".join(lines) + "\n"
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--steps", type=int, default=5_000, help="steps of each run (5000)")
-    parser.add_argument("--rounds", type=int, default=5, help="counted rounds (5)")
-    options = parser.parse_args()
-    text = report(measure(options.steps, options.rounds), options.steps, options.rounds)
-    REPORT.parent.mkdir(exist_ok=True)
-    REPORT.write_text(text)
+def _ratio(values, others):
+    median, low, high = ratios(values, others)
+    return f"{median:.2f} ({low:.2f} to {high:.2f})"
+
+
+def run(folder, *, quick=False, redraw=False):
+    """Measure (or read what was measured) and write the report into `folder`."""
+    raw = folder / "training_speed.json"
+    if not redraw:
+        steps, rounds = (400, 1) if quick else (3_000, 5)
+        data = {"machine": machine(PACKAGES), "steps": steps, "rounds": rounds}
+        data["seconds"] = measure(steps, rounds)
+        raw.write_text(json.dumps(data, indent=1) + "\n")
+    text = report(json.loads(raw.read_text()))
+    (folder / "training_speed.md").write_text(text)
     print(text)
-
-
-if __name__ == "__main__":
-    main()

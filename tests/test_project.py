@@ -70,7 +70,9 @@ def test_requirements_have_floors_and_no_caps():
             assert [clause.operator for clause in requirement.specifier] == [">="], line
 
 
-@pytest.mark.parametrize("constraints", ["constraints.txt", "tests/colab/constraints.txt"])
+@pytest.mark.parametrize(
+    "constraints", ["constraints.txt", "tests/colab/constraints.txt", "benchmarks/constraints.txt"]
+)
 def test_pinned_versions_meet_the_floors(constraints):
     lines = (ROOT / constraints).read_text().splitlines()
     pinned = {}

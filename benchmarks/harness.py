@@ -1,0 +1,57 @@
+"""How all benchmarks here measure: in turns, round after round, with ratios within a round.
+
+Why not pyperf, asv or pytest-benchmark: they measure one contestant to the end, in processes of its
+own, and then the next one. On a machine whose clock and neighbours change within seconds their ratio
+is that of two moments, and filling a buffer of ten million transitions anew in each of pyperf's
+twenty processes would take far longer than measuring it. Taken over from them: a warm-up that does
+not count, blocks long enough for the clock, all raw numbers kept.
+"""
+
+import platform
+import statistics
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from per_tutorial.machine import processor
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def alternate(contestants, rounds):
+    """{name: results of the counted rounds} of functions that take turns, after a warm-up round."""
+    results = {name: [] for name in contestants}
+    for count in range(rounds + 1):
+        for name, run in contestants.items():
+            result = run()
+            if count:
+                results[name].append(result)
+    return results
+
+
+def ratios(values, others):
+    """Median, smallest and largest ratio of numbers taken in the same rounds."""
+    pairs = [a / b for a, b in zip(values, others, strict=True)]
+    return statistics.median(pairs), min(pairs), max(pairs)
+
+
+def exponent(sizes, times):
+    """The exponent k of time ∝ sizeᵏ: the slope of the line fitted through the logarithms."""
+    return float(np.polyfit(np.log(sizes), np.log(times), 1)[0])
+
+
+def machine(packages):
+    """Processor, threads and versions, in a line."""
+    versions = []
+    for name in packages:
+        try:
+            versions.append(f"{name} {version(name)}")
+        except PackageNotFoundError:
+            pass  # a contestant that is not installed does not take part
+    threads = torch.get_num_threads()
+    return (
+        f"{processor()}, {threads} thread{'s' if threads > 1 else ''}; "
+        f"Python {platform.python_version()}, {', '.join(versions)}"
+    )
