@@ -302,8 +302,8 @@ def report(results):
         "",
         "## Bytes touched",
         "",
-        "What one sample and its update move at most, each line of 64 bytes counted once: the rows,",
-        "scattered in memory, and a binary tree of sums, whose upper levels all draws share.",
+        "What one sample and its update move: the rows, in bytes, and of a binary tree of sums at most",
+        "so many lines of 64 bytes, each counted once, since all draws share the upper levels.",
         "",
         *bytes_touched(results),
     ]
