@@ -1,14 +1,13 @@
 """Checks of arguments: the error names the argument, what came and what is allowed."""
 
 import math
-import numbers
 
 import numpy as np
 
 
 def whole_number(name, value, minimum=1):
     """``value`` as an int of at least ``minimum``; TypeError or ValueError otherwise."""
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Integral):
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
         raise TypeError(f"{name}: must be an integer, got {value!r}")
     if value < minimum:
         raise ValueError(f"{name}: must be at least {minimum}, got {value}")
@@ -17,7 +16,7 @@ def whole_number(name, value, minimum=1):
 
 def real_number(name, value, low=-math.inf, high=math.inf, *, above=None):
     """``value`` as a finite float in [low, high], and > ``above`` if that is given."""
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Real):
+    if isinstance(value, bool) or not isinstance(value, (float, int, np.floating, np.integer)):
         raise TypeError(f"{name}: must be a number, got {value!r}")
     if above is not None and not value > above:
         raise ValueError(f"{name}: must be greater than {above:g}, got {value}")

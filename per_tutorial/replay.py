@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+from numba import njit
 
 from per_tutorial.checks import float_array, index_array, real_number, whole_number
 from per_tutorial.files import atomic_write
@@ -14,6 +15,16 @@ from per_tutorial.random_streams import seeds_for
 from per_tutorial.rank_based import RankBasedSampler
 from per_tutorial.samplers import ProportionalSampler, UniformSampler
 from per_tutorial.storage import TransitionStorage
+
+
+@njit(cache=True)
+def are_valid(indices, td_errors, added):
+    """Whether all transitions (runs, batch) were added, and all TD errors are within ±1e100."""
+    for run in range(indices.shape[0]):
+        for k in range(indices.shape[1]):
+            if not (0 <= indices[run, k] < added[run] and abs(td_errors[run, k]) <= 1e100):
+                return False
+    return True
 
 
 class Batch(NamedTuple):
@@ -97,24 +108,26 @@ class Replay:
         batch_size = whole_number("batch_size", batch_size)
         beta = real_number("beta", beta, 0, 1)
         sizes = self.storage.sizes
-        if batch_size > len(self):
+        if batch_size > min(sizes.tolist()):
             raise ValueError(
                 f"batch_size: must be at most the number of stored transitions, {len(self)}, "
                 f"got {batch_size}"
             )
         slots, weights = self.sampler.sample(batch_size, sizes, beta)
         rows, steps = self.storage.windows(slots)
-        batch = Batch(
+        ids = self.storage.ids(slots)
+        if self.runs is None:
+            rows, weights, ids, steps = rows[0], weights[0], ids[0], steps[0]
+        return Batch(
             rows["observation"],
             rows["action"],
             rows["reward"],
             rows["next_observation"],
             rows["terminated"],
             weights,
-            self.storage.ids(slots),
+            ids,
             steps,
         )
-        return Batch(*(field[0] for field in batch)) if self.runs is None else batch
 
     def update_priorities(self, indices, td_errors):
         """Tell the sampler the raw TD errors of replayed transitions; |δ|, ε and α are applied here.
@@ -138,17 +151,8 @@ class Replay:
             indices, td_errors = indices.reshape(1, -1), td_errors.reshape(1, -1)
         elif indices.ndim != 2 or len(indices) != self.runs:
             raise ValueError(f"indices: must have the shape ({self.runs}, batch), got {indices.shape}")
-        added = self.storage.added[:, None]
-        outside = (indices < 0) | (indices >= added)
-        if outside.any():
-            raise IndexError(
-                f"indices: must be in [0, {added[outside.any(axis=1)].min()}), "
-                f"got {indices[outside][0]}"
-            )
-        # The bound keeps every sum of priorities finite; NaN fails the comparison as well.
-        wrong = ~(np.abs(td_errors) <= 1e100)
-        if wrong.any():
-            raise ValueError(f"td_errors: must be finite (|δ| ≤ 1e100), got {td_errors[wrong][0]}")
+        if not are_valid(indices, td_errors, self.storage.added):
+            self._refuse(indices, td_errors)
         self.sampler.update(self.storage.current_slots(indices), td_errors)
 
     def save(self, path):
@@ -191,6 +195,20 @@ class Replay:
         self.storage.added[:] = added
         for name, array in self.sampler.state.items():
             array[:] = saved[f"sampler.{name}"]
+
+    def _refuse(self, indices, td_errors):
+        """Say which value `are_valid` stumbled over."""
+        added = self.storage.added[:, None]
+        outside = (indices < 0) | (indices >= added)
+        if outside.any():
+            raise IndexError(
+                f"indices: must be in [0, {added[outside.any(axis=1)].min()}), "
+                f"got {indices[outside][0]}"
+            )
+        # The bound keeps every sum of priorities finite; NaN fails the comparison as well.
+        wrong = ~(np.abs(td_errors) <= 1e100)
+        if wrong.any():
+            raise ValueError(f"td_errors: must be finite (|δ| ≤ 1e100), got {td_errors[wrong][0]}")
 
     def _settings(self):
         rows = self.storage.rows

@@ -11,7 +11,7 @@ from numba import njit
 
 from per_tutorial.checks import one_of, real_number
 from per_tutorial.random_streams import RandomStreams, next_uniform
-from per_tutorial.segment_tree import MinTree, SumTree, find_leaf, set_minima, set_sums
+from per_tutorial.segment_tree import MinTree, SumTree, find_leaves, set_minima, set_sums
 
 
 class UniformSampler:
@@ -48,14 +48,31 @@ def sample_stratified(nodes, first_root, states, slots, probabilities):
     """Cut [0, total) into `batch` equal ranges and draw once in each (appendix B.2.1)."""
     leaves = len(nodes) // (2 * first_root)
     runs, batch = slots.shape
+    prefixes = np.empty((runs, batch))
+    for run in range(runs):
+        for k in range(batch):
+            prefixes[run, k] = (k + next_uniform(states, run)) / batch * nodes[first_root + run]
+    find_leaves(nodes, first_root, prefixes, slots)
     for run in range(runs):
         root = first_root + run
-        total = nodes[root]
         for k in range(batch):
-            prefix = (k + next_uniform(states, run)) / batch * total
-            node = find_leaf(nodes, root, first_root * leaves, prefix)
-            slots[run, k] = node - root * leaves
-            probabilities[run, k] = nodes[node] / total
+            probabilities[run, k] = nodes[root * leaves + slots[run, k]] / nodes[root]
+
+
+@njit(cache=True)
+def divide_by_largest(weights):
+    """Divide each row of (runs, batch) by its largest entry, in place."""
+    for run in range(weights.shape[0]):
+        weights[run] /= weights[run].max()
+
+
+@njit(cache=True)
+def note_largest(largest, slots, priorities):
+    """Raise `largest` (runs,) to the largest of the priorities of slots that are not negative."""
+    for run in range(slots.shape[0]):
+        for k in range(slots.shape[1]):
+            if slots[run, k] >= 0:
+                largest[run] = max(largest[run], priorities[run, k])
 
 
 class ProportionalSampler:
@@ -109,7 +126,7 @@ class ProportionalSampler:
         )
         weights = (sizes[:, None] * probabilities) ** -beta
         if self.normalize == "batch":
-            weights /= weights.max(axis=1, keepdims=True)
+            divide_by_largest(weights)
         elif self.normalize == "buffer":
             weights /= ((sizes * self.minima.min / self.sums.total) ** -beta)[:, None]
         return slots, weights
@@ -118,8 +135,7 @@ class ProportionalSampler:
         """Set the priorities of replayed slots from their TD errors, both (runs, batch)."""
         priorities = np.abs(td_errors) + self.priority_epsilon
         self._set(slots, priorities)
-        seen = np.where(slots >= 0, priorities, 0.0).max(axis=1, initial=0.0)
-        np.maximum(self.largest_priority, seen, out=self.largest_priority)
+        note_largest(self.largest_priority, slots, priorities)
 
     def statistics(self, sizes):
         """Measurements per run for `History`: the largest p seen, and the mean of p^α now."""

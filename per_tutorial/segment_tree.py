@@ -17,70 +17,106 @@ from per_tutorial.checks import float_array, index_array, whole_number
 
 
 @njit(cache=True)
+def write_leaves(nodes, first_leaf, indices, values, written):
+    """Write the leaves of one run, and their nodes into `written`; return how many they are.
+
+    Of duplicate indices the last one wins, and a negative index is skipped.
+    """
+    count = 0
+    for k in range(len(indices)):
+        if indices[k] >= 0:
+            written[count] = first_leaf + indices[k]
+            nodes[written[count]] = values[k]
+            count += 1
+    return count
+
+
+@njit(cache=True)
 def set_sums(nodes, first_root, indices, values):
-    """Write leaves, then recompute each ancestor from its two children.
+    """Write leaves (runs, batch), then recompute all their ancestors, level by level.
 
     Adding the change of the leaf to each ancestor would be as fast, but every addition rounds, and
-    the rounding errors of a million updates stay in the sums (notebook 01 shows it). `indices` and
-    `values` are (runs, batch); of duplicates the last one wins, and a negative index is skipped.
+    the rounding errors of a million updates stay in the sums (notebook 01 shows it). Level by level
+    because the steps of one leaf wait for each other, those of different leaves do not: the
+    processor fetches the nodes of a whole level at the same time. It also makes each sum final
+    before the level above is computed, so that leaves with common ancestors need no special care.
     """
     leaves = len(nodes) // (2 * first_root)  # per run
-    for run in range(indices.shape[0]):
-        root = first_root + run
-        for k in range(indices.shape[1]):
-            if indices[run, k] < 0:
-                continue
-            node = root * leaves + indices[run, k]
-            nodes[node] = values[run, k]
-            while node > root:
-                node //= 2
+    runs, batch = indices.shape
+    changed = np.empty(batch, dtype=np.int64)
+    for run in range(runs):
+        first_leaf = (first_root + run) * leaves
+        count = write_leaves(nodes, first_leaf, indices[run], values[run], changed)
+        width = leaves  # nodes in the level of `changed`
+        while width > 1:
+            for k in range(count):
+                node = changed[k] // 2
                 nodes[node] = nodes[2 * node] + nodes[2 * node + 1]
+                changed[k] = node
+            width //= 2
 
 
 @njit(cache=True)
 def set_minima(nodes, first_root, indices, values):
     """`set_sums` with min in place of +."""
     leaves = len(nodes) // (2 * first_root)
-    for run in range(indices.shape[0]):
-        root = first_root + run
-        for k in range(indices.shape[1]):
-            if indices[run, k] < 0:
-                continue
-            node = root * leaves + indices[run, k]
-            nodes[node] = values[run, k]
-            while node > root:
-                node //= 2
+    runs, batch = indices.shape
+    changed = np.empty(batch, dtype=np.int64)
+    for run in range(runs):
+        first_leaf = (first_root + run) * leaves
+        count = write_leaves(nodes, first_leaf, indices[run], values[run], changed)
+        width = leaves
+        while width > 1:
+            for k in range(count):
+                node = changed[k] // 2
                 nodes[node] = min(nodes[2 * node], nodes[2 * node + 1])
+                changed[k] = node
+            width //= 2
+
+
+@njit(cache=True, inline="always")
+def step_down(nodes, node, prefix):
+    """Go to the child whose share of the sum below `node` holds `prefix`; return it and the rest.
+
+    Invariant: the node we stand on has a positive sum. `prefix < left` can only hold if left > 0,
+    and we go right only where right > 0, so an empty leaf is never reached, not even when rounding
+    leaves a prefix that is as large as the sum below the node. (`|` and not `or`: both sides are
+    read in any case, which leaves the processor no branch to guess wrong.)
+    """
+    left, right = 2 * node, 2 * node + 1
+    if (prefix < nodes[left]) | (nodes[right] == 0.0):
+        return left, prefix
+    return right, prefix - nodes[left]
 
 
 @njit(cache=True)
 def find_leaf(nodes, root, first_leaf, prefix):
-    """Walk down from `root` to the leaf whose share of [0, total) holds `prefix`; return its node.
-
-    Invariant: the node we stand on has a positive sum. `prefix < left` can only hold if left > 0,
-    and we go right only where right > 0, so an empty leaf is never reached, not even when rounding
-    leaves a prefix that is as large as the sum below the node.
-    """
+    """Walk down from `root` to the leaf whose share of [0, total) holds `prefix`; return its node."""
     node = root
     while node < first_leaf:
-        left, right = 2 * node, 2 * node + 1
-        if prefix < nodes[left] or nodes[right] == 0.0:
-            node = left
-        else:
-            prefix -= nodes[left]
-            node = right
+        node, prefix = step_down(nodes, node, prefix)
     return node
 
 
 @njit(cache=True)
 def find_leaves(nodes, first_root, prefixes, indices):
-    """Write into `indices` (runs, batch) the leaf that holds each prefix sum."""
+    """Write into `indices` (runs, batch) the leaf that holds each prefix sum.
+
+    `find_leaf` for all of them, but every walk takes a step before any takes the next, for the
+    reason given in `set_sums`.
+    """
     leaves = len(nodes) // (2 * first_root)
-    for run in range(prefixes.shape[0]):
+    runs, batch = prefixes.shape
+    rest = np.empty(batch)
+    for run in range(runs):
         root = first_root + run
-        for k in range(prefixes.shape[1]):
-            node = find_leaf(nodes, root, first_root * leaves, prefixes[run, k])
-            indices[run, k] = node - root * leaves
+        indices[run], rest[:] = root, prefixes[run]
+        width = 1
+        while width < leaves:
+            for k in range(batch):
+                indices[run, k], rest[k] = step_down(nodes, indices[run, k], rest[k])
+            width *= 2
+        indices[run] -= root * leaves
 
 
 def _power_of_two(number):

@@ -38,6 +38,24 @@ def sum_windows(
             returns[run, k], last_slots[run, k], steps[run, k] = total, slot, length
 
 
+@njit(cache=True)
+def fill_ids(ids, slots, added, capacity):
+    """Write into `ids` (runs, batch) the number of the transition that lies in each slot."""
+    for run in range(slots.shape[0]):
+        newest = added[run] - 1
+        for k in range(slots.shape[1]):
+            ids[run, k] = newest - (newest - slots[run, k]) % capacity
+
+
+@njit(cache=True)
+def fill_slots(slots, ids, added, capacity):
+    """Write into `slots` (runs, batch) where each transition lies, −1 for those overwritten."""
+    for run in range(ids.shape[0]):
+        for k in range(ids.shape[1]):
+            stored = ids[run, k] >= added[run] - capacity
+            slots[run, k] = ids[run, k] % capacity if stored else -1
+
+
 class TransitionStorage:
     """Ring buffers of transitions, one per run (notebook 02).
 
@@ -86,7 +104,8 @@ class TransitionStorage:
         ]
         self.rows = np.zeros((self.runs, self.capacity), dtype=np.dtype(row, align=True))
         self.added = np.zeros(self.runs, dtype=np.int64)
-        self._columns = [self.rows[name] for name in self.rows.dtype.names]
+        self._all_rows = self.rows.reshape(-1)  # the same memory, run after run
+        self._every_run = np.ones(self.runs, dtype=bool)
         self._first_rows = (np.arange(self.runs) * self.capacity)[:, None]
 
     @property
@@ -116,19 +135,22 @@ class TransitionStorage:
             truncated = np.zeros(self.runs, dtype=bool)
         fields = (observation, action, reward, next_observation, terminated, truncated)
         fields = [self._checked(*field) for field in zip(self.rows.dtype.names, fields, strict=True)]
-        slots = self.added % self.capacity
-        valid = np.ones(self.runs, dtype=bool) if valid is None else np.asarray(valid)
+        valid = self._every_run if valid is None else np.asarray(valid)
         if valid.shape != (self.runs,) or valid.dtype != np.bool_:
             raise ValueError(f"valid: must be True or False for each run, got {valid}")
-        runs = np.flatnonzero(valid)
-        for column, values in zip(self._columns, fields, strict=True):
-            column[runs, slots[runs]] = values[runs]
-        self.added[runs] += 1
-        return np.where(valid, slots, -1)[:, None]
+        new_rows = np.empty(self.runs, dtype=self.rows.dtype)
+        for name, values in zip(self.rows.dtype.names, fields, strict=True):
+            new_rows[name] = values
+        slots = (self.added % self.capacity)[:, None]
+        runs = valid.nonzero()[0]
+        self._all_rows.put((self._first_rows + slots).take(runs), new_rows.take(runs))
+        self.added += valid
+        slots[~valid] = -1
+        return slots
 
     def gather(self, slots):
         """The rows in ``slots`` (runs, batch), copied into a structured array of that shape."""
-        return self.rows.reshape(-1).take(self._first_rows + slots)
+        return self._all_rows.take(self._first_rows + slots)
 
     def windows(self, slots):
         """The n-step transitions that begin in ``slots`` (runs, batch): rows, and k for each.
@@ -155,12 +177,15 @@ class TransitionStorage:
 
     def ids(self, slots):
         """Which transition lies in each slot (runs, batch): its number, counted from 0 in its run."""
-        newest = self.added[:, None] - 1
-        return newest - (newest - slots) % self.capacity
+        ids = np.empty_like(slots)
+        fill_ids(ids, slots, self.added, self.capacity)
+        return ids
 
     def current_slots(self, ids):
         """Where transitions (runs, batch) lie; −1 for those that have been overwritten since."""
-        return np.where(ids >= self.added[:, None] - self.capacity, ids % self.capacity, -1)
+        slots = np.empty_like(ids)
+        fill_slots(slots, ids, self.added, self.capacity)
+        return slots
 
     def _checked(self, name, values):
         dtype, inner = self.rows.dtype[name].base, self.rows.dtype[name].shape
@@ -171,11 +196,11 @@ class TransitionStorage:
                 f"got {values.shape} with runs = {self.runs}"
             )
         if dtype == np.bool_:
-            if not ((values == 0) | (values == 1)).all():
+            if values.dtype != np.bool_ and not ((values == 0) | (values == 1)).all():
                 raise ValueError(f"{name}: must be True or False, got {values}")
         elif not np.can_cast(values.dtype, dtype, "same_kind"):
             raise TypeError(f"{name}: must be {dtype}, got {values.dtype}")
-        if name == "reward" and not (np.abs(values) <= np.finfo(dtype).max).all():
+        if name == "reward" and not np.abs(values).max() <= np.finfo(dtype).max:  # NaN as well
             raise ValueError(f"reward: must be finite (in {dtype}), got {values}")
         return values
 

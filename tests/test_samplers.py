@@ -14,7 +14,7 @@ from per_tutorial import samplers
 from per_tutorial.random_streams import seeds_for
 from per_tutorial.replay import Replay
 from per_tutorial.samplers import ProportionalSampler, UniformSampler, sample_stratified
-from per_tutorial.segment_tree import find_leaf, set_minima, set_sums
+from per_tutorial.segment_tree import find_leaves, set_minima, set_sums
 from per_tutorial.storage import TransitionStorage
 
 
@@ -230,15 +230,16 @@ def test_only_stored_transitions_are_drawn(sampler, capacity):
             buffer.update_priorities(indices, 10.0 ** rng.uniform(-12, 12, size=len(indices)))
 
 
-def unguarded_find_leaf(nodes, root, first_leaf, prefix):
+def unguarded_find_leaves(nodes, first_root, prefixes, indices):
     """Bug 14: trusts that the prefix is smaller than the sum below the node."""
-    node = root
-    while node < first_leaf:
-        node *= 2
-        if not prefix < nodes[node]:
-            prefix -= nodes[node]
-            node += 1
-    return node
+    for k, prefix in enumerate(prefixes[0]):
+        node = 1
+        while node < len(nodes) // 2:
+            node *= 2
+            if not prefix < nodes[node]:
+                prefix -= nodes[node]
+                node += 1
+        indices[0, k] = node - len(nodes) // 2
 
 
 def test_no_unfilled_slot_is_drawn_with_the_largest_random_number(monkeypatch):  # bug 14
@@ -252,7 +253,7 @@ def test_no_unfilled_slot_is_drawn_with_the_largest_random_number(monkeypatch): 
         assert batch.indices[-1] == 4
 
     holds_the_last_draw_is_stored(make_buffer)
-    monkeypatch.setattr(samplers, "find_leaf", unguarded_find_leaf)
+    monkeypatch.setattr(samplers, "find_leaves", unguarded_find_leaves)
     with pytest.raises(AssertionError), np.errstate(all="ignore"):
         holds_the_last_draw_is_stored(make_buffer)
 
@@ -260,7 +261,7 @@ def test_no_unfilled_slot_is_drawn_with_the_largest_random_number(monkeypatch): 
 def test_the_smallest_random_number_draws_the_first_slot_with_a_priority(monkeypatch):  # bug 16
     monkeypatch.setattr(samplers, "sample_stratified", sample_stratified.py_func)
     monkeypatch.setattr(samplers, "next_uniform", lambda states, run: 0.0)
-    monkeypatch.setattr(samplers, "find_leaf", find_leaf.py_func)
+    monkeypatch.setattr(samplers, "find_leaves", find_leaves.py_func)
     buffer = make_buffer(4)
     add(buffer, 4)
     assert buffer.sample(4).indices.tolist() == [0, 1, 2, 3]  # each range starts at a boundary

@@ -333,6 +333,8 @@ def test_the_minimum_ignores_empty_leaves():  # bug 19
 
 def test_the_kernels_do_the_same_uncompiled(monkeypatch):
     """Notebook 01 steps through the plain Python functions; the compiled ones are what runs."""
+    for name in ("write_leaves", "step_down"):
+        monkeypatch.setattr(segment_tree, name, getattr(segment_tree, name).py_func)
     rng = np.random.default_rng(2)
     indices, values = rng.integers(-1, 6, size=(3, 40)), rng.uniform(size=(3, 40))
     compiled, plain = SumTree(6, runs=3), SumTree(6, runs=3)
@@ -343,9 +345,14 @@ def test_the_kernels_do_the_same_uncompiled(monkeypatch):
     prefixes = rng.uniform(size=(3, 20)) * compiled.total[:, None]
     found, expected = np.empty((2, 3, 20), dtype=np.int64)
     find_leaves(compiled.nodes, compiled.first_root, prefixes, found)
-    monkeypatch.setattr(segment_tree, "find_leaf", find_leaf.py_func)
     find_leaves.py_func(plain.nodes, plain.first_root, prefixes, expected)
     np.testing.assert_array_equal(found, expected)
+    leaves = compiled.leaves
+    for run in range(3):
+        root, first_leaf = compiled.first_root + run, compiled.first_root * leaves
+        for walk in (find_leaf, find_leaf.py_func):  # one at a time: the same leaves
+            alone = [walk(plain.nodes, root, first_leaf, prefix) for prefix in prefixes[run]]
+            assert [node - root * leaves for node in alone] == found[run].tolist()
 
     compiled, plain = MinTree(6, runs=3), MinTree(6, runs=3)
     set_minima(compiled.nodes, compiled.first_root, indices, values)
