@@ -60,6 +60,14 @@ def sample_stratified(nodes, first_root, states, slots, probabilities):
 
 
 @njit(cache=True)
+def sample_relative(nodes, first_root, states, sizes, slots, relative):
+    """`sample_stratified` with N · P(i), which is 1 for what is as likely as under uniform replay."""
+    sample_stratified(nodes, first_root, states, slots, relative)
+    for run in range(len(sizes)):
+        relative[run] *= sizes[run]
+
+
+@njit(cache=True)
 def divide_by_largest(weights):
     """Divide each row of (runs, batch) by its largest entry, in place."""
     for run in range(weights.shape[0]):
@@ -67,10 +75,14 @@ def divide_by_largest(weights):
 
 
 @njit(cache=True)
-def note_largest(largest, slots, priorities):
-    """Raise `largest` (runs,) to the largest of the priorities of slots that are not negative."""
-    for run in range(slots.shape[0]):
-        for k in range(slots.shape[1]):
+def prioritize(td_errors, slots, epsilon, priorities, largest):
+    """Write p = |δ| + ε into `priorities` (runs, batch), and into `largest` (runs,) if it is a record.
+
+    Where the slot is negative the transition is gone: its priority is no record.
+    """
+    for run in range(td_errors.shape[0]):
+        for k in range(td_errors.shape[1]):
+            priorities[run, k] = abs(td_errors[run, k]) + epsilon
             if slots[run, k] >= 0:
                 largest[run] = max(largest[run], priorities[run, k])
 
@@ -115,16 +127,17 @@ class ProportionalSampler:
 
     def add(self, slots):
         """Give newly written slots (runs, n) the largest priority seen so far."""
-        self._set(slots, np.broadcast_to(self.largest_priority[:, None], slots.shape))
+        priorities = np.empty(slots.shape)
+        priorities[:] = self.largest_priority[:, None]
+        self._set(slots, priorities)
 
     def sample(self, batch_size, sizes, beta):
         """Slots and importance-sampling weights, both (runs, batch)."""
         shape = (len(sizes), batch_size)
-        slots, probabilities = np.empty(shape, dtype=np.int64), np.empty(shape)
-        sample_stratified(
-            self.sums.nodes, self.sums.first_root, self.streams.states, slots, probabilities
-        )
-        weights = (sizes[:, None] * probabilities) ** -beta
+        slots, relative = np.empty(shape, dtype=np.int64), np.empty(shape)
+        tree = self.sums
+        sample_relative(tree.nodes, tree.first_root, self.streams.states, sizes, slots, relative)
+        weights = relative**-beta
         if self.normalize == "batch":
             divide_by_largest(weights)
         elif self.normalize == "buffer":
@@ -133,9 +146,9 @@ class ProportionalSampler:
 
     def update(self, slots, td_errors):
         """Set the priorities of replayed slots from their TD errors, both (runs, batch)."""
-        priorities = np.abs(td_errors) + self.priority_epsilon
+        priorities = np.empty(td_errors.shape)
+        prioritize(td_errors, slots, self.priority_epsilon, priorities, self.largest_priority)
         self._set(slots, priorities)
-        note_largest(self.largest_priority, slots, priorities)
 
     def statistics(self, sizes):
         """Measurements per run for `History`: the largest p seen, and the mean of p^α now."""

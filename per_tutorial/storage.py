@@ -42,18 +42,21 @@ def sum_windows(
 def fill_ids(ids, slots, added, capacity):
     """Write into `ids` (runs, batch) the number of the transition that lies in each slot."""
     for run in range(slots.shape[0]):
-        newest = added[run] - 1
+        lap = added[run] // capacity * capacity  # what is in a slot since then has the number …
         for k in range(slots.shape[1]):
-            ids[run, k] = newest - (newest - slots[run, k]) % capacity
+            number = lap + slots[run, k]  # … and otherwise it is one lap older
+            ids[run, k] = number if number < added[run] else number - capacity
 
 
 @njit(cache=True)
 def fill_slots(slots, ids, added, capacity):
     """Write into `slots` (runs, batch) where each transition lies, −1 for those overwritten."""
     for run in range(ids.shape[0]):
+        lap = added[run] // capacity * capacity
         for k in range(ids.shape[1]):
+            slot = ids[run, k] - lap
             stored = ids[run, k] >= added[run] - capacity
-            slots[run, k] = ids[run, k] % capacity if stored else -1
+            slots[run, k] = -1 if not stored else slot if slot >= 0 else slot + capacity
 
 
 class TransitionStorage:
@@ -177,13 +180,13 @@ class TransitionStorage:
 
     def ids(self, slots):
         """Which transition lies in each slot (runs, batch): its number, counted from 0 in its run."""
-        ids = np.empty_like(slots)
+        ids = np.empty(slots.shape, dtype=np.int64)
         fill_ids(ids, slots, self.added, self.capacity)
         return ids
 
     def current_slots(self, ids):
         """Where transitions (runs, batch) lie; −1 for those that have been overwritten since."""
-        slots = np.empty_like(ids)
+        slots = np.empty(ids.shape, dtype=np.int64)
         fill_slots(slots, ids, self.added, self.capacity)
         return slots
 

@@ -13,7 +13,12 @@ from scipy import stats
 from per_tutorial import samplers
 from per_tutorial.random_streams import seeds_for
 from per_tutorial.replay import Replay
-from per_tutorial.samplers import ProportionalSampler, UniformSampler, sample_stratified
+from per_tutorial.samplers import (
+    ProportionalSampler,
+    UniformSampler,
+    sample_relative,
+    sample_stratified,
+)
 from per_tutorial.segment_tree import find_leaves, set_minima, set_sums
 from per_tutorial.storage import TransitionStorage
 
@@ -162,8 +167,8 @@ def test_of_duplicates_the_last_td_error_counts():
 class Float32Priorities(ProportionalSampler):
     """Bug 15: under NEP 50 a float32 TD error makes everything it touches float32."""
 
-    def update(self, slots, td_errors):
-        super().update(slots, td_errors.astype(np.float32))
+    def _set(self, slots, priorities):
+        super()._set(slots, priorities.astype(np.float32))
 
 
 def holds_float32_td_errors_give_float64_priorities(make):
@@ -244,7 +249,8 @@ def unguarded_find_leaves(nodes, first_root, prefixes, indices):
 
 def test_no_unfilled_slot_is_drawn_with_the_largest_random_number(monkeypatch):  # bug 14
     """Then (k + u) / batch · total rounds to the total itself, which is in no leaf's range."""
-    monkeypatch.setattr(samplers, "sample_stratified", sample_stratified.py_func)
+    for kernel in (sample_relative, sample_stratified):
+        monkeypatch.setattr(samplers, kernel.__name__, kernel.py_func)
     monkeypatch.setattr(samplers, "next_uniform", lambda states, run: np.nextafter(1.0, 0.0))
 
     def holds_the_last_draw_is_stored(make):
@@ -259,7 +265,8 @@ def test_no_unfilled_slot_is_drawn_with_the_largest_random_number(monkeypatch): 
 
 
 def test_the_smallest_random_number_draws_the_first_slot_with_a_priority(monkeypatch):  # bug 16
-    monkeypatch.setattr(samplers, "sample_stratified", sample_stratified.py_func)
+    for kernel in (sample_relative, sample_stratified):
+        monkeypatch.setattr(samplers, kernel.__name__, kernel.py_func)
     monkeypatch.setattr(samplers, "next_uniform", lambda states, run: 0.0)
     monkeypatch.setattr(samplers, "find_leaves", find_leaves.py_func)
     buffer = make_buffer(4)
