@@ -164,10 +164,11 @@ class TransitionStorage:
         its window grows with every step.
         """
         rows = self.gather(slots)
+        steps = np.empty(slots.shape, dtype=np.int64)
         if self.n_step == 1:
-            return rows, np.ones(slots.shape, dtype=np.int64)
-        returns = np.empty(slots.shape)
-        last_slots, steps = np.empty_like(slots), np.empty_like(slots)
+            steps.fill(1)
+            return rows, steps
+        returns, last_slots = np.empty(slots.shape), np.empty_like(slots)
         columns = [self.rows[name] for name in ("reward", "terminated", "truncated")]
         sum_windows(
             *columns, self.added, slots, self.n_step, self.discount, returns, last_slots, steps
