@@ -63,15 +63,20 @@ def sample_stratified(nodes, first_root, states, slots, probabilities):
 def sample_relative(nodes, first_root, states, sizes, slots, relative):
     """`sample_stratified` with N · P(i), which is 1 for what is as likely as under uniform replay."""
     sample_stratified(nodes, first_root, states, slots, relative)
-    for run in range(len(sizes)):
-        relative[run] *= sizes[run]
+    for run in range(relative.shape[0]):
+        for k in range(relative.shape[1]):
+            relative[run, k] *= sizes[run]
 
 
 @njit(cache=True)
 def divide_by_largest(weights):
     """Divide each row of (runs, batch) by its largest entry, in place."""
     for run in range(weights.shape[0]):
-        weights[run] /= weights[run].max()
+        largest = 0.0
+        for k in range(weights.shape[1]):
+            largest = max(largest, weights[run, k])
+        for k in range(weights.shape[1]):
+            weights[run, k] /= largest
 
 
 @njit(cache=True)

@@ -110,13 +110,15 @@ def find_leaves(nodes, first_root, prefixes, indices):
     rest = np.empty(batch)
     for run in range(runs):
         root = first_root + run
-        indices[run], rest[:] = root, prefixes[run]
+        for k in range(batch):
+            indices[run, k], rest[k] = root, prefixes[run, k]
         width = 1
         while width < leaves:
             for k in range(batch):
                 indices[run, k], rest[k] = step_down(nodes, indices[run, k], rest[k])
             width *= 2
-        indices[run] -= root * leaves
+        for k in range(batch):
+            indices[run, k] -= root * leaves
 
 
 def _power_of_two(number):
