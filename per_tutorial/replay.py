@@ -157,16 +157,8 @@ class Replay:
 
     def save(self, path):
         """Write everything to one file: transitions, priorities, generators. Atomic."""
-        arrays = {f"sampler.{name}": array for name, array in self.sampler.state.items()}
-        filled = self.storage.rows[:, : int(self.storage.sizes.max())]
         with atomic_write(path) as file:
-            np.savez(
-                file,
-                settings=np.array(json.dumps(self._settings())),
-                added=self.storage.added,
-                rows=filled,
-                **arrays,
-            )
+            np.savez(file, settings=np.array(json.dumps(self._settings())), **self._state())
 
     def load(self, path):
         """Restore what `save` wrote; the buffer continues as if it had never stopped.
@@ -179,7 +171,6 @@ class Replay:
         saved = _read_arrays(path)
         try:
             settings = json.loads(str(saved.pop("settings")))
-            rows, added = saved.pop("rows"), saved.pop("added")
         except (KeyError, ValueError):
             raise ValueError(f"path: {os.fspath(path)!r} is not a saved replay buffer") from None
         for name, value in self._settings().items():
@@ -188,11 +179,10 @@ class Replay:
                     f"path: {os.fspath(path)!r} was saved with {name} = {settings.get(name)!r}, "
                     f"this buffer has {value!r}"
                 )
-        missing = [name for name in self.sampler.state if f"sampler.{name}" not in saved]
+        missing = [name for name in self._state() if name not in saved]
         if missing:
             raise ValueError(f"path: {os.fspath(path)!r} is damaged: it lacks {', '.join(missing)}")
-        self.storage.rows[:, : rows.shape[1]] = rows
-        self.storage.added[:] = added
+        self.storage.restore({name: saved[f"storage.{name}"] for name in self.storage.state})
         for name, array in self.sampler.state.items():
             array[:] = saved[f"sampler.{name}"]
 
@@ -211,15 +201,11 @@ class Replay:
             raise ValueError(f"td_errors: must be finite (|δ| ≤ 1e100), got {td_errors[wrong][0]}")
 
     def _settings(self):
-        rows = self.storage.rows
-        return {
-            "runs": self.runs,
-            "capacity": self.capacity,
-            "row": str(rows.dtype.descr),
-            "n_step": self.storage.n_step,
-            "discount": self.storage.discount,
-            **self.sampler.settings,
-        }
+        return {"runs": self.runs, **self.storage.settings, **self.sampler.settings}
+
+    def _state(self):
+        parts = {"storage": self.storage.state, "sampler": self.sampler.state}
+        return {f"{part}.{name}": arrays[name] for part, arrays in parts.items() for name in arrays}
 
 
 def _read_arrays(path):

@@ -12,20 +12,31 @@ from per_tutorial.checks import real_number, whole_number
 
 @njit(cache=True)
 def sum_windows(
-    rewards, terminated, truncated, added, slots, n_step, discount, returns, last_slots, steps
+    rewards,
+    terminated,
+    truncated,
+    added,
+    stride,
+    slots,
+    n_step,
+    discount,
+    returns,
+    last_slots,
+    steps,
 ):
     """Walk forward from each of `slots` (runs, batch), through at most `n_step` transitions.
 
-    `rewards`, `terminated`, `truncated` are (runs, capacity), `added` is (runs,). Written, each
-    (runs, batch): the `returns` Σ_j γ^j r_{t+j}, the `last_slots` and the number of `steps`.
+    `rewards`, `terminated`, `truncated` are (runs, capacity), `added` is (runs,), and a successor
+    lies `stride` slots further on. Written, each (runs, batch): the `returns` Σ_j γ^j r_{t+j}, the
+    `last_slots` and the number of `steps`.
     """
     runs, batch = slots.shape
     capacity = rewards.shape[1]
     for run in range(runs):
         for k in range(batch):
             slot = slots[run, k]
-            # Behind the newest transition lies the oldest one, which is no successor of it.
-            newer = (added[run] - 1 - slot) % capacity
+            # Behind the newest transitions lie the oldest ones, which are no successors of them.
+            newer = (added[run] - 1 - slot) % capacity // stride
             total, factor, length = 0.0, 1.0, 0
             while True:
                 total += factor * rewards[run, slot]
@@ -34,7 +45,7 @@ def sum_windows(
                 over = terminated[run, slot] or truncated[run, slot]
                 if over or length == n_step or length > newer:
                     break
-                slot = (slot + 1) % capacity
+                slot = (slot + stride) % capacity
             returns[run, k], last_slots[run, k], steps[run, k] = total, slot, length
 
 
@@ -59,7 +70,95 @@ def fill_slots(slots, ids, added, capacity):
             slots[run, k] = -1 if not stored else slot if slot >= 0 else slot + capacity
 
 
-class TransitionStorage:
+class RingStorage:
+    """What storages share: numbered transitions in a ring of slots for each run.
+
+    The k-th transition of a run (counting from 0) lies in slot k % capacity until the
+    (k + capacity)-th one takes its place.
+
+    Args:
+        capacity: transitions kept for each run; the oldest is overwritten.
+        row: dtype of the rows, with fields reward, terminated and truncated.
+        runs: number of runs.
+        n_step: steps whose rewards are summed, at most `capacity`; see `windows`.
+        discount: γ of these sums.
+        environments: how many take turns in adding to each run; the numbers of a transition and of
+            its successor are that far apart.
+
+    Attributes:
+        rows: (runs, capacity) structured array.
+        added: (runs,) transitions ever added.
+        settings: what must agree to `restore` the `state` of another storage.
+    """
+
+    def __init__(self, capacity, row, runs, n_step, discount, environments=1):
+        self.capacity = whole_number("capacity", capacity)
+        self.runs = whole_number("runs", runs)
+        self.n_step = whole_number("n_step", n_step)
+        self.environments = whole_number("environments", environments)
+        for name in ("n_step", "environments"):
+            if getattr(self, name) > self.capacity:
+                raise ValueError(
+                    f"{name}: must be at most capacity ({self.capacity}), got {getattr(self, name)}"
+                )
+        self.discount = real_number("discount", discount, 0, 1)
+        self.rows = np.zeros((self.runs, self.capacity), dtype=np.dtype(row, align=True))
+        self.added = np.zeros(self.runs, dtype=np.int64)
+        self.settings = {
+            "capacity": self.capacity,
+            "row": str(self.rows.dtype.descr),
+            "n_step": self.n_step,
+            "discount": self.discount,
+            "environments": self.environments,
+        }
+        self._all_rows = self.rows.reshape(-1)  # the same memory, run after run
+        self._every_run = np.ones(self.runs, dtype=bool)
+        self._first_rows = (np.arange(self.runs) * self.capacity)[:, None]
+
+    @property
+    def sizes(self):
+        """(runs,) transitions stored now."""
+        return np.minimum(self.added, self.capacity)
+
+    def ids(self, slots):
+        """Which transition lies in each slot (runs, batch): its number, counted from 0 in its run."""
+        ids = np.empty(slots.shape, dtype=np.int64)
+        fill_ids(ids, slots, self.added, self.capacity)
+        return ids
+
+    def current_slots(self, ids):
+        """Where transitions (runs, batch) lie; −1 for those that have been overwritten since."""
+        slots = np.empty(ids.shape, dtype=np.int64)
+        fill_slots(slots, ids, self.added, self.capacity)
+        return slots
+
+    @property
+    def state(self):
+        """The arrays that a checkpoint holds."""
+        return {"added": self.added, "rows": self.rows[:, : int(self.sizes.max())]}
+
+    def restore(self, state):
+        """Continue from what `state` was."""
+        self.added[:] = state["added"]
+        self.rows[:, : state["rows"].shape[1]] = state["rows"]
+
+    def _take(self, slots):
+        """The rows in ``slots`` (runs, batch), copied."""
+        return self._all_rows.take(self._first_rows + slots)
+
+    def _walk(self, slots):
+        """Returns, last slots and steps of the n-step windows that begin in ``slots``."""
+        returns = np.empty(slots.shape)
+        last_slots, steps = np.empty_like(slots), np.empty_like(slots)
+        sum_windows(
+            *(self.rows[name] for name in ("reward", "terminated", "truncated")),
+            *(self.added, self.environments, slots, self.n_step, self.discount),
+            *(returns, last_slots, steps),
+        )
+        return returns, last_slots, steps
+
+
+class TransitionStorage(RingStorage):
     """Ring buffers of transitions, one per run (notebook 02).
 
     Args:
@@ -69,11 +168,6 @@ class TransitionStorage:
         n_step: steps whose rewards are summed, at most `capacity`; see `windows`.
         discount: γ of these sums.
         observation_dtype, action_shape, action_dtype: what else the rows hold.
-
-    Attributes:
-        rows: (runs, capacity) structured array.
-        added: (runs,) transitions ever added. The k-th transition of a run (counting from 0) lies in
-            slot k % capacity until the (k + capacity)-th one takes its place.
     """
 
     def __init__(
@@ -88,33 +182,16 @@ class TransitionStorage:
         action_shape=(),
         action_dtype=np.int64,
     ):
-        self.capacity = whole_number("capacity", capacity)
-        self.runs = whole_number("runs", runs)
-        self.n_step = whole_number("n_step", n_step)
-        if self.n_step > self.capacity:
-            raise ValueError(
-                f"n_step: must be at most capacity ({self.capacity}), got {self.n_step}"
-            )
-        self.discount = real_number("discount", discount, 0, 1)
-        observation = (observation_dtype, _shape("observation_shape", observation_shape))
+        observation = (observation_dtype, as_shape("observation_shape", observation_shape))
         row = [
             ("observation", *observation),
-            ("action", action_dtype, _shape("action_shape", action_shape)),
+            ("action", action_dtype, as_shape("action_shape", action_shape)),
             ("reward", np.float32),
             ("next_observation", *observation),
             ("terminated", np.bool_),
             ("truncated", np.bool_),
         ]
-        self.rows = np.zeros((self.runs, self.capacity), dtype=np.dtype(row, align=True))
-        self.added = np.zeros(self.runs, dtype=np.int64)
-        self._all_rows = self.rows.reshape(-1)  # the same memory, run after run
-        self._every_run = np.ones(self.runs, dtype=bool)
-        self._first_rows = (np.arange(self.runs) * self.capacity)[:, None]
-
-    @property
-    def sizes(self):
-        """(runs,) transitions stored now."""
-        return np.minimum(self.added, self.capacity)
+        super().__init__(capacity, row, runs, n_step, discount)
 
     def add(
         self,
@@ -137,12 +214,16 @@ class TransitionStorage:
         if truncated is False:
             truncated = np.zeros(self.runs, dtype=bool)
         fields = (observation, action, reward, next_observation, terminated, truncated)
-        fields = [self._checked(*field) for field in zip(self.rows.dtype.names, fields, strict=True)]
+        dtypes = self.rows.dtype
+        fields = [
+            as_field(name, values, dtypes[name], runs=self.runs)
+            for name, values in zip(dtypes.names, fields, strict=True)
+        ]
         valid = self._every_run if valid is None else np.asarray(valid)
         if valid.shape != (self.runs,) or valid.dtype != np.bool_:
             raise ValueError(f"valid: must be True or False for each run, got {valid}")
-        new_rows = np.empty(self.runs, dtype=self.rows.dtype)
-        for name, values in zip(self.rows.dtype.names, fields, strict=True):
+        new_rows = np.empty(self.runs, dtype=dtypes)
+        for name, values in zip(dtypes.names, fields, strict=True):
             new_rows[name] = values
         slots = (self.added % self.capacity)[:, None]
         runs = valid.nonzero()[0]
@@ -153,7 +234,7 @@ class TransitionStorage:
 
     def gather(self, slots):
         """The rows in ``slots`` (runs, batch), copied into a structured array of that shape."""
-        return self._all_rows.take(self._first_rows + slots)
+        return self._take(slots)
 
     def windows(self, slots):
         """The n-step transitions that begin in ``slots`` (runs, batch): rows, and k for each.
@@ -164,51 +245,41 @@ class TransitionStorage:
         its window grows with every step.
         """
         rows = self.gather(slots)
-        steps = np.empty(slots.shape, dtype=np.int64)
         if self.n_step == 1:
-            steps.fill(1)
-            return rows, steps
-        returns, last_slots = np.empty(slots.shape), np.empty_like(slots)
-        columns = [self.rows[name] for name in ("reward", "terminated", "truncated")]
-        sum_windows(
-            *columns, self.added, slots, self.n_step, self.discount, returns, last_slots, steps
-        )
+            return rows, np.ones(slots.shape, dtype=np.int64)
+        returns, last_slots, steps = self._walk(slots)
         last_rows = self.gather(last_slots)
         rows["reward"] = returns
         for name in ("next_observation", "terminated", "truncated"):
             rows[name] = last_rows[name]
         return rows, steps
 
-    def ids(self, slots):
-        """Which transition lies in each slot (runs, batch): its number, counted from 0 in its run."""
-        ids = np.empty(slots.shape, dtype=np.int64)
-        fill_ids(ids, slots, self.added, self.capacity)
-        return ids
 
-    def current_slots(self, ids):
-        """Where transitions (runs, batch) lie; −1 for those that have been overwritten since."""
-        slots = np.empty(ids.shape, dtype=np.int64)
-        fill_slots(slots, ids, self.added, self.capacity)
-        return slots
+def as_field(name, values, dtype, **counts):
+    """``values`` as an array of the axes ``counts`` and then those of ``dtype``, or an error.
 
-    def _checked(self, name, values):
-        dtype, inner = self.rows.dtype[name].base, self.rows.dtype[name].shape
-        values = np.asarray(values)
-        if values.shape != (self.runs, *inner):
-            raise ValueError(
-                f"{name}: must have the shape {inner} per run, "
-                f"got {values.shape} with runs = {self.runs}"
-            )
-        if dtype == np.bool_:
-            if values.dtype != np.bool_ and not ((values == 0) | (values == 1)).all():
-                raise ValueError(f"{name}: must be True or False, got {values}")
-        elif not np.can_cast(values.dtype, dtype, "same_kind"):
-            raise TypeError(f"{name}: must be {dtype}, got {values.dtype}")
-        if name == "reward" and not np.abs(values).max() <= np.finfo(dtype).max:  # NaN as well
-            raise ValueError(f"reward: must be finite (in {dtype}), got {values}")
-        return values
+    Args:
+        dtype: type and inner shape, such as `np.dtype((np.uint8, (4, 84, 84)))`.
+        counts: the lengths of the leading axes, such as `runs=1, environments=8`.
+    """
+    values = np.asarray(values)
+    if values.shape != (*counts.values(), *dtype.shape):
+        each, given = list(counts)[-1][:-1], (f"{axis} = {n}" for axis, n in counts.items())
+        raise ValueError(
+            f"{name}: must have the shape {dtype.shape} per {each}, "
+            f"got {values.shape} with {', '.join(given)}"
+        )
+    if dtype.base == np.bool_:
+        if values.dtype != np.bool_ and not ((values == 0) | (values == 1)).all():
+            raise ValueError(f"{name}: must be True or False, got {values}")
+    elif not np.can_cast(values.dtype, dtype.base, "same_kind"):
+        raise TypeError(f"{name}: must be {dtype.base}, got {values.dtype}")
+    if name == "reward" and not np.abs(values).max() <= np.finfo(dtype.base).max:  # NaN as well
+        raise ValueError(f"reward: must be finite (in {dtype.base}), got {values}")
+    return values
 
 
-def _shape(name, shape):
+def as_shape(name, shape):
+    """``shape`` as a tuple of ints of at least 1; a single int is the length of one axis."""
     dimensions = shape if isinstance(shape, (tuple, list)) else (shape,)
     return tuple(whole_number(name, dimension) for dimension in dimensions)
