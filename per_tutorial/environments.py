@@ -47,7 +47,10 @@ class Environments:
 
     def step(self, actions):
         """Act in every environment; returns a `Step` and moves on to `observation`."""
-        observation, reward, terminated, truncated, info = self.vector_env.step(actions)
+        return self._transitions(*self.vector_env.step(actions))
+
+    def _transitions(self, observation, reward, terminated, truncated, info):
+        """What `vector_env` returned for a step, as a `Step`."""
         done = terminated | truncated
         valid = ~self._resets_now
         next_observation = observation
