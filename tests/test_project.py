@@ -55,12 +55,12 @@ def test_conda_environment_asks_for_the_same_as_the_package():
 
 
 def test_conda_takes_from_pip_what_conda_forge_lacks():
-    # conda-forge's ale-py has no games, its gymnasium no extras.
+    # conda-forge's ale-py has no games, its gymnasium no extras, its OpenCV another name.
     environment = yaml.safe_load((ROOT / "environment.yml").read_text())
     names = set(
         requirements(line for line in environment["dependencies"][-1]["pip"] if line[0] != "-")
     )
-    assert names == {"ale-py", "gymnasium", "moviepy"}
+    assert names == {"ale-py", "gymnasium", "moviepy", "opencv-python-headless"}
 
 
 def test_requirements_have_floors_and_no_caps():
@@ -166,7 +166,7 @@ def test_the_package_alone_loads_neither_torch_nor_matplotlib():
 
 
 def test_the_replay_side_loads_without_torch():
-    loaded = loaded_by("segment_tree", "storage", "samplers", "replay")
+    loaded = loaded_by("segment_tree", "storage", "frames", "samplers", "replay")
     assert loaded.isdisjoint({"torch"} | SHOWING_SIDE)
 
 
