@@ -112,7 +112,6 @@ class RingStorage:
             "environments": self.environments,
         }
         self._all_rows = self.rows.reshape(-1)  # the same memory, run after run
-        self._every_run = np.ones(self.runs, dtype=bool)
         self._first_rows = (np.arange(self.runs) * self.capacity)[:, None]
 
     @property
@@ -192,6 +191,7 @@ class TransitionStorage(RingStorage):
             ("truncated", np.bool_),
         ]
         super().__init__(capacity, row, runs, n_step, discount)
+        self._every_run = np.ones(self.runs, dtype=bool)
 
     def add(
         self,

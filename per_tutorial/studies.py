@@ -15,21 +15,21 @@ NETWORKS = {
 QUARTER = 0.25
 
 
-def _ablation(name, question, failed_below, samplers, **settings):
-    """{uniform, PER} × {η, η/4} × the four networks."""
+def _ablation(name, question, failed_below, samplers, at_quarter=tuple(NETWORKS), **settings):
+    """{uniform, PER} × {η, η/4} × the four networks, or only some of them at η/4."""
     base = DQNConfig(**settings)
     slow = {"learning_rate": base.learning_rate * QUARTER}
     arms, comparisons = {}, []
     for rate, change in {"": {}, "-quarter": slow}.items():
-        for network, switches in NETWORKS.items():
+        for network in at_quarter if rate else NETWORKS:
             for sampler in samplers if network == "dqn" else samplers[:2]:
                 label = "per" if sampler == "proportional" else sampler
                 arms[f"{network}-{label}{rate}"] = base.replace(
-                    sampler=sampler, **switches, **change
+                    sampler=sampler, **NETWORKS[network], **change
                 )
                 if sampler != "uniform":
                     comparisons.append((f"{network}-{label}{rate}", f"{network}-uniform{rate}"))
-    comparisons += [(f"{network}-per-quarter", f"{network}-uniform") for network in NETWORKS]
+    comparisons += [(f"{network}-per-quarter", f"{network}-uniform") for network in at_quarter]
     return Study(
         name=name,
         question=question,
@@ -58,6 +58,7 @@ ABLATION_MOUNTAINCAR = _ablation(
     "Does PER help where the goal is hardly ever reached by chance (MountainCar)?",
     failed_below=-200,
     samplers=("uniform", "proportional"),
+    at_quarter=("dqn", "d3qn"),
     env="MountainCar-v0",
     # Within the usual 200 steps chance never reaches the goal, and there is nothing to replay.
     max_episode_steps=1000,
