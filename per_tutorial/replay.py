@@ -115,19 +115,17 @@ class Replay:
             )
         slots, weights = self.sampler.sample(batch_size, sizes, beta)
         rows, steps = self.storage.windows(slots)
-        ids = self.storage.ids(slots)
-        if self.runs is None:
-            rows, weights, ids, steps = rows[0], weights[0], ids[0], steps[0]
-        return Batch(
+        batch = Batch(
             rows["observation"],
             rows["action"],
             rows["reward"],
             rows["next_observation"],
             rows["terminated"],
             weights,
-            ids,
+            self.storage.ids(slots),
             steps,
         )
+        return Batch(*(field[0] for field in batch)) if self.runs is None else batch
 
     def update_priorities(self, indices, td_errors):
         """Tell the sampler the raw TD errors of replayed transitions; |δ|, ε and α are applied here.
