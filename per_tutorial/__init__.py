@@ -27,6 +27,7 @@ _HOME = {
     "train": "training",
     "evaluate": "training",
     "History": "history",
+    "Checkpoints": "checkpoints",
 }
 
 __all__ = ["__version__", *_HOME]

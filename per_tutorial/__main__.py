@@ -45,6 +45,7 @@ def _shown(default):
 def command_train(arguments):
     import numpy as np
 
+    from per_tutorial.checkpoints import Checkpoints
     from per_tutorial.training import evaluate, train
     from per_tutorial.watchers import ProgressBar, TensorBoard
 
@@ -60,7 +61,16 @@ def command_train(arguments):
         if path and not Path(path).absolute().parent.is_dir():
             raise FileNotFoundError(f"--{option}: there is no folder for {path!r}")
     episodes = whole_number("--episodes", arguments.episodes)
-    history = train(config, seeds, watchers=watchers)
+    checkpoints = None
+    if arguments.checkpoint_copy and not arguments.checkpoint:
+        raise ValueError("--checkpoint-copy: needs --checkpoint, the folder to copy from")
+    if arguments.checkpoint:
+        checkpoints = Checkpoints(
+            arguments.checkpoint,
+            every=arguments.checkpoint_every,
+            copy_to=arguments.checkpoint_copy,
+        )
+    history = train(config, seeds, watchers=watchers, checkpoints=checkpoints)
     if arguments.out:
         history.save(arguments.out)
     if arguments.save:
@@ -146,6 +156,23 @@ def main(arguments=None):
     trainer.add_argument("--first-seed", type=int, default=0, help="seed of the first (default: 0)")
     trainer.add_argument("--out", metavar="FILE", help="write the history, a tidy CSV file")
     trainer.add_argument("--save", metavar="FILE", help="write the trained networks (safetensors)")
+    trainer.add_argument(
+        "--checkpoint",
+        metavar="FOLDER",
+        help="write the whole training there at intervals, and continue the one that is there",
+    )
+    trainer.add_argument(
+        "--checkpoint-every",
+        type=int,
+        metavar="STEPS",
+        default=10_000,
+        help="environment steps between checkpoints (default: %(default)s)",
+    )
+    trainer.add_argument(
+        "--checkpoint-copy",
+        metavar="FOLDER",
+        help="copy each checkpoint there as well, such as to a mounted drive",
+    )
     trainer.add_argument("--tensorboard", metavar="FOLDER", help="write TensorBoard scalars")
     trainer.add_argument(
         "--episodes", type=int, default=20, help="episodes to evaluate each agent on (default: 20)"

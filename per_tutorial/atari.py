@@ -50,9 +50,12 @@ class AtariEnvironments(Environments):
 
     def __init__(self, vector_env, seeds, *, episodic_life, clip_rewards):
         super().__init__(vector_env, seeds)
-        count = vector_env.num_envs
         self.episodic_life = episodic_life
         self.clip_rewards = clip_rewards
+
+    def _begin(self, seeds):
+        super()._begin(np.asarray(seeds, dtype=np.int32))  # the emulators take no list
+        count = self.vector_env.num_envs
         self.finished = []
         self._scores, self._steps = np.zeros(count), np.zeros(count, dtype=np.int64)
         self._lives = np.zeros(count, dtype=np.int32)  # not known before the first step
@@ -157,7 +160,7 @@ def make_atari_environments(
     )
     return AtariEnvironments(
         vector_env,
-        seeds.astype(np.int32),
+        seeds,
         episodic_life=episodic_life,
         clip_rewards=clip_rewards,
     )

@@ -7,11 +7,27 @@ ignores its action and returns the reset observation, a step that no transition 
 """
 
 import difflib
+import json
 from typing import NamedTuple
 
 import gymnasium as gym
 import numpy as np
-from gymnasium.vector import AutoresetMode
+from gymnasium.envs.classic_control import AcrobotEnv, CartPoleEnv, MountainCarEnv
+from gymnasium.envs.classic_control.cartpole import CartPoleVectorEnv
+from gymnasium.vector import AutoresetMode, SyncVectorEnv
+from gymnasium.wrappers import OrderEnforcing, TimeLimit
+
+# What changes, beside generators, while these run. One with a part of any other type cannot be saved:
+# nothing tells which of its attributes matter, or whether attributes are all there is.
+CHANGING = {
+    SyncVectorEnv: ("_autoreset_envs",),
+    OrderEnforcing: (),
+    TimeLimit: ("_elapsed_steps",),
+    CartPoleEnv: ("state",),
+    AcrobotEnv: ("state",),
+    MountainCarEnv: ("state",),
+    CartPoleVectorEnv: ("state", "steps", "prev_done"),
+}
 
 
 class Step(NamedTuple):
@@ -42,8 +58,14 @@ class Environments:
             raise ValueError(f"vector_env: must reset by itself, got {self.autoreset}")
         self.observation_shape = vector_env.single_observation_space.shape
         self.actions = int(vector_env.single_action_space.n)
-        self.observation, _ = vector_env.reset(seed=seeds)
-        self._resets_now = np.zeros(vector_env.num_envs, dtype=bool)
+        self._seeds = seeds
+        self._steps_done = 0
+        self._begin(seeds)
+
+    def _begin(self, seeds):
+        """Begin an episode in every environment."""
+        self.observation, _ = self.vector_env.reset(seed=seeds)
+        self._resets_now = np.zeros(self.vector_env.num_envs, dtype=bool)
 
     def step(self, actions):
         """Act in every environment; returns a `Step` and moves on to `observation`."""
@@ -51,6 +73,7 @@ class Environments:
 
     def _transitions(self, observation, reward, terminated, truncated, info):
         """What `vector_env` returned for a step, as a `Step`."""
+        self._steps_done += 1
         done = terminated | truncated
         valid = ~self._resets_now
         next_observation = observation
@@ -63,8 +86,67 @@ class Environments:
         self.observation = observation
         return Step(next_observation, reward, terminated, truncated, valid)
 
+    @property
+    def state(self):
+        """What a checkpoint holds, a dict of arrays."""
+        state = {"steps_done": np.array(self._steps_done)}
+        parts = list(_parts(self.vector_env))
+        if all(type(part) in CHANGING for part in parts):
+            values = [getattr(part, name) for part in parts for name in CHANGING[type(part)]]
+            facts = {
+                "values": [np.asarray(value).tolist() for value in values],
+                "generators": [each.bit_generator.state for each in self._generators],
+            }
+            state["simulation"] = np.array(json.dumps(facts))
+            state |= {"observation": self.observation, "resets_now": self._resets_now}
+        return state
+
+    def restore(self, state):
+        """Go on from what `state` gave; returns whether the episodes that ran then go on as well.
+
+        Where they cannot be saved (all but CartPole, Acrobot and MountainCar, see `CHANGING`), new
+        ones begin, and other ones than those that this object began with.
+        """
+        self._steps_done = int(state["steps_done"])
+        if "simulation" not in state:
+            self._begin(_renewed(self._seeds, self._steps_done))
+            return False
+        self.observation = state["observation"]
+        self._resets_now = state["resets_now"]
+        facts = json.loads(str(state["simulation"]))
+        values = iter(facts["values"])
+        for part in _parts(self.vector_env):
+            for name in CHANGING[type(part)]:
+                setattr(part, name, np.array(next(values))[()])
+        for generator, saved in zip(self._generators, facts["generators"], strict=True):
+            generator.bit_generator.state = saved
+        return True
+
+    @property
+    def _generators(self):
+        """One for each environment, or a single one that they share."""
+        generators = self.vector_env.np_random
+        return generators if isinstance(generators, tuple) else (generators,)
+
     def close(self):
         self.vector_env.close()
+
+
+def _parts(vector_env):
+    """The vector environment, its environments, and what these wrap."""
+    yield vector_env
+    for env in getattr(vector_env, "envs", ()):
+        yield env
+        while isinstance(env, gym.Wrapper):
+            env = env.env
+            yield env
+
+
+def _renewed(seeds, step):
+    """Other seeds, made from these and a step; of 31 bits, since some emulators take no more."""
+    if np.ndim(seeds):
+        return [_renewed(seed, step) for seed in seeds]
+    return int(np.random.SeedSequence((seeds, step)).generate_state(1)[0] >> 1)
 
 
 def make_environments(env_id, seeds, *, max_episode_steps=None, vectorization="sync"):
@@ -88,7 +170,7 @@ def make_environments(env_id, seeds, *, max_episode_steps=None, vectorization="s
         close = difflib.get_close_matches(env_id, gym.registry, n=3)
         hint = f", did you mean {' or '.join(map(repr, close))}?" if close else ""
         raise ValueError(f"env: no environment {env_id!r}{hint}") from None
-    except gym.error.Error as error:
+    except (gym.error.Error, ModuleNotFoundError) as error:
         raise ValueError(f"env: {env_id!r} cannot be made: {error}") from error
     if not isinstance(vector_env.single_action_space, gym.spaces.Discrete):
         raise ValueError(

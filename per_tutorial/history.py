@@ -10,9 +10,10 @@ from pathlib import Path
 import numpy as np
 
 from per_tutorial.config import DQNConfig
-from per_tutorial.files import atomic_write
+from per_tutorial.files import atomic_write, part_of
 
 LOG_POINTS = 200
+BATCH_MEASURES = ("td_error", "q_value", "weight", "age", "effective_sample_size")
 
 
 class History:
@@ -45,6 +46,7 @@ class History:
         self._return = np.zeros(len(self.seeds))
         self._length = np.zeros(len(self.seeds), dtype=np.int64)
         self._losses = []
+        self._last = {}  # of the last minibatch: weights, indices, td_errors, q_values
         self._log_every = max(1, config.steps // LOG_POINTS)
 
     def record_step(self, step):
@@ -57,31 +59,67 @@ class History:
             self.episodes.append(episode)
             self._return[run] = self._length[run] = 0
 
-    def record_update(self, update):
-        """Note the losses of an `Update`."""
+    def record_update(self, batch, update):
+        """Note the losses of an `Update`, and for the next row of measurements what it was made of."""
         self._losses.append(update.losses)
+        self._last = {
+            "weights": batch.weights,
+            "indices": batch.indices,
+            "td_errors": update.td_errors,
+            "q_values": update.q_values,
+        }
 
     @property
     def log_is_due(self):
         return self.step % self._log_every == 0 or self.step == self.config.steps
 
-    def log(self, replay, batch=None, update=None):
-        """Write a row of measurements; ``batch`` and ``update`` are the last ones, if any."""
+    def log(self, replay):
+        """Write a row of measurements."""
         runs = len(self.seeds)
         nothing = np.full(runs, np.nan)
         row = {
             "epsilon": np.full(runs, self.config.epsilon(self.step - 1)),
             "beta": np.full(runs, self.config.beta(self.step - 1)),
             "loss": np.mean(self._losses, axis=0) if self._losses else nothing,
-            "td_error": nothing if update is None else np.abs(update.td_errors).mean(axis=1),
-            "q_value": nothing if update is None else update.q_values.mean(axis=1),
-            **_batch_statistics(replay, batch, nothing),
+            **dict.fromkeys(BATCH_MEASURES, nothing),
+            **(_batch_statistics(replay, **self._last) if self._last else {}),
             **replay.sampler.statistics(replay.storage.sizes),
         }
         self._losses = []
         self.log_steps.append(self.step)
         for name, values in row.items():
             self.measures.setdefault(name, []).append(np.asarray(values, dtype=np.float64))
+
+    @property
+    def state(self):
+        """What a checkpoint holds, a dict of arrays."""
+        return {
+            "step": np.array(self.step),
+            "episodes": np.array(self.episodes, dtype=np.float64).reshape(-1, 4),
+            "return": self._return,
+            "length": self._length,
+            "losses": np.array(self._losses),
+            "log_steps": np.array(self.log_steps, dtype=np.int64),
+            **{f"last.{name}": array for name, array in self._last.items()},
+            **{f"measure.{name}": self.measure(name) for name in self.measures},
+        }
+
+    def restore(self, state):
+        """Go on from what `state` gave, in a history of the same settings and seeds."""
+        self.step = int(state["step"])
+        self.episodes = [
+            (int(run), int(step), value, int(length))
+            for run, step, value, length in state["episodes"].tolist()
+        ]
+        self._return[:], self._length[:] = state["return"], state["length"]
+        self._losses = list(state["losses"])
+        self.log_steps = state["log_steps"].tolist()
+        self._last = part_of(state, "last")
+        self.measures = {name: list(rows) for name, rows in part_of(state, "measure").items()}
+
+    def cut(self):
+        """The running episodes do not go on: they are not counted."""
+        self._return[:] = self._length[:] = 0
 
     def measure(self, name):
         """One measurement over time, (log steps, runs)."""
@@ -178,13 +216,13 @@ class History:
             rows[-1][run] = float(value)
 
 
-def _batch_statistics(replay, batch, nothing):
-    if batch is None:
-        return dict.fromkeys(("weight", "age", "effective_sample_size"), nothing)
-    weights = batch.weights
+def _batch_statistics(replay, weights, indices, td_errors, q_values):
     share = weights.sum(axis=1) ** 2 / (weights**2).sum(axis=1) / weights.shape[1]
-    return {
-        "weight": weights.mean(axis=1),
-        "age": (replay.storage.added[:, None] - batch.indices).mean(axis=1),
-        "effective_sample_size": share,
-    }
+    values = (
+        np.abs(td_errors).mean(axis=1),
+        q_values.mean(axis=1),
+        weights.mean(axis=1),
+        (replay.storage.added[:, None] - indices).mean(axis=1),
+        share,
+    )
+    return dict(zip(BATCH_MEASURES, values, strict=True))

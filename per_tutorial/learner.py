@@ -15,7 +15,7 @@ import torch
 
 from per_tutorial.checks import whole_number
 from per_tutorial.config import DQNConfig
-from per_tutorial.files import atomic_write
+from per_tutorial.files import atomic_write, part_of
 from per_tutorial.networks import QNetwork
 
 STEEPEST = {"squared": math.inf, "huber": 1.0}  # the largest |∂L/∂δ| of a loss
@@ -175,6 +175,33 @@ class DQNLearner:
         except damage as error:
             raise ValueError(f"path: {os.fspath(path)!r} holds no agent ({error})") from error
         return learner
+
+    @property
+    def state(self):
+        """Both networks, the optimiser and the number of updates, a dict of arrays."""
+        tensors = {}
+        for network in ("online", "target"):
+            for name, tensor in getattr(self, network).state_dict().items():
+                tensors[f"{network}.{name}"] = tensor
+        for number, moments in self.optimizer.state_dict()["state"].items():
+            for name, tensor in moments.items():
+                tensors[f"adam.{number}.{name}"] = tensor
+        arrays = {name: tensor.cpu().numpy() for name, tensor in tensors.items()}
+        return {"updates": np.array(self.updates), **arrays}
+
+    def restore(self, state):
+        """Go on from what `state` gave, in a learner with the same settings."""
+
+        def tensors(part):
+            return {name: torch.from_numpy(array) for name, array in part_of(state, part).items()}
+
+        self.updates = int(state["updates"])
+        self.online.load_state_dict(tensors("online"))
+        self.target.load_state_dict(tensors("target"))
+        adam = self.optimizer.state_dict()
+        numbers = adam["param_groups"][0]["params"]
+        adam["state"] = {number: tensors(f"adam.{number}") for number in numbers}
+        self.optimizer.load_state_dict(adam)
 
     def update(self, batch, step_size=None):
         """One gradient step of every run on its minibatch (Algorithm 1, lines 11 to 16).

@@ -64,6 +64,15 @@ class RandomStreams:
         fill_uniform(self.states, out)
         return out
 
+    @property
+    def state(self):
+        """What a checkpoint holds, a dict of arrays."""
+        return {"states": self.states}
+
+    def restore(self, state):
+        """Go on from what `state` gave."""
+        self.states[:] = state["states"]
+
 
 def seeds_for(seed, runs):
     """One seed per run: ``seed`` may be None (from the system), an int (seed, seed+1, …) or a list."""

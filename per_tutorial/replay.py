@@ -2,15 +2,13 @@
 
 import json
 import os
-import zipfile
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 
 from per_tutorial.checks import float_array, index_array, real_number, whole_number
-from per_tutorial.files import atomic_write
+from per_tutorial.files import atomic_write, part_of, read_arrays
 from per_tutorial.random_streams import seeds_for
 from per_tutorial.rank_based import RankBasedSampler
 from per_tutorial.samplers import ProportionalSampler, UniformSampler
@@ -153,10 +151,28 @@ class Replay:
             self._refuse(indices, td_errors)
         self.sampler.update(self.storage.current_slots(indices), td_errors)
 
+    @property
+    def settings(self):
+        """What must agree to `restore` the `state` of another buffer."""
+        return {"runs": self.runs, **self.storage.settings, **self.sampler.settings}
+
+    @property
+    def state(self):
+        """Transitions, priorities and generators: the arrays that a checkpoint holds."""
+        parts = {"storage": self.storage.state, "sampler": self.sampler.state}
+        return {f"{part}.{name}": arrays[name] for part, arrays in parts.items() for name in arrays}
+
+    def restore(self, state):
+        """Continue from what `state` was."""
+        self.storage.restore(part_of(state, "storage"))
+        saved = part_of(state, "sampler")
+        for name, array in self.sampler.state.items():
+            array[:] = saved[name]
+
     def save(self, path):
         """Write everything to one file: transitions, priorities, generators. Atomic."""
         with atomic_write(path) as file:
-            np.savez(file, settings=np.array(json.dumps(self._settings())), **self._state())
+            np.savez(file, settings=np.array(json.dumps(self.settings)), **self.state)
 
     def load(self, path):
         """Restore what `save` wrote; the buffer continues as if it had never stopped.
@@ -166,23 +182,21 @@ class Replay:
             ValueError: the file is damaged, or was saved by a buffer with other settings. The
                 buffer is as it was then.
         """
-        saved = _read_arrays(path)
+        saved = read_arrays(path)
         try:
             settings = json.loads(str(saved.pop("settings")))
         except (KeyError, ValueError):
             raise ValueError(f"path: {os.fspath(path)!r} is not a saved replay buffer") from None
-        for name, value in self._settings().items():
+        for name, value in self.settings.items():
             if settings.get(name) != value:
                 raise ValueError(
                     f"path: {os.fspath(path)!r} was saved with {name} = {settings.get(name)!r}, "
                     f"this buffer has {value!r}"
                 )
-        missing = [name for name in self._state() if name not in saved]
+        missing = [name for name in self.state if name not in saved]
         if missing:
             raise ValueError(f"path: {os.fspath(path)!r} is damaged: it lacks {', '.join(missing)}")
-        self.storage.restore({name: saved[f"storage.{name}"] for name in self.storage.state})
-        for name, array in self.sampler.state.items():
-            array[:] = saved[f"sampler.{name}"]
+        self.restore(saved)
 
     def _refuse(self, indices, td_errors):
         """Say which value `are_valid` stumbled over."""
@@ -197,24 +211,6 @@ class Replay:
         wrong = ~(np.abs(td_errors) <= 1e100)
         if wrong.any():
             raise ValueError(f"td_errors: must be finite (|δ| ≤ 1e100), got {td_errors[wrong][0]}")
-
-    def _settings(self):
-        return {"runs": self.runs, **self.storage.settings, **self.sampler.settings}
-
-    def _state(self):
-        parts = {"storage": self.storage.state, "sampler": self.sampler.state}
-        return {f"{part}.{name}": arrays[name] for part, arrays in parts.items() for name in arrays}
-
-
-def _read_arrays(path):
-    if not Path(path).is_file():
-        raise FileNotFoundError(f"path: no file {os.fspath(path)!r}")
-    try:
-        with np.load(path, allow_pickle=False) as file:
-            return dict(file)  # reads every member, and zip checks each one's CRC
-    # A flipped bit can also claim an encryption or a compression that zipfile does not know.
-    except (ValueError, EOFError, OSError, TypeError, RuntimeError, zipfile.BadZipFile) as error:
-        raise ValueError(f"path: {os.fspath(path)!r} is damaged or incomplete ({error})") from error
 
 
 class ReplayBuffer(Replay):

@@ -232,6 +232,12 @@ class TransitionStorage(RingStorage):
         slots[~valid] = -1
         return slots
 
+    def cut(self):
+        """End the running episodes as a time limit does: the environments are about to start anew."""
+        runs = np.flatnonzero(self.added)
+        newest = runs, (self.added[runs] - 1) % self.capacity
+        self.rows["truncated"][newest] |= ~self.rows["terminated"][newest]
+
     def gather(self, slots):
         """The rows in ``slots`` (runs, batch), copied into a structured array of that shape."""
         return self._take(slots)

@@ -1,16 +1,44 @@
 """Deep Q-learning with replay (Algorithm 1 of Schaul et al.), for a stack of runs at once."""
 
+from typing import NamedTuple
+
 import numpy as np
 
 from per_tutorial.checks import whole_number
-from per_tutorial.environments import make_environments
+from per_tutorial.environments import Environments, make_environments
+from per_tutorial.files import part_of
 from per_tutorial.history import History
 from per_tutorial.learner import DQNLearner
-from per_tutorial.random_streams import RandomStreams, seeds_for
-from per_tutorial.replay import make_replay
+from per_tutorial.random_streams import RandomStreams
+from per_tutorial.replay import Replay, make_replay
 
 
-def train(config, seeds=range(10), *, replay=None, watchers=()):
+class Training(NamedTuple):
+    """What changes while a training runs. Every part has a `state`, a dict of arrays, to go on from."""
+
+    environments: Environments
+    exploration: RandomStreams
+    replay: Replay
+    agent: DQNLearner
+    history: History
+
+    @property
+    def state(self):
+        """A dict of arrays named PART.NAME."""
+        parts = self._asdict().items()
+        return {f"{one}.{name}": array for one, part in parts for name, array in part.state.items()}
+
+    def restore(self, state):
+        """Go on from what `state` gave. Episodes that cannot go on are cut: they count as truncated."""
+        episodes_go_on = self.environments.restore(part_of(state, "environments"))
+        for name in ("exploration", "replay", "agent", "history"):
+            getattr(self, name).restore(part_of(state, name))
+        if not episodes_go_on:
+            self.replay.storage.cut()
+            self.history.cut()
+
+
+def train(config, seeds=range(10), *, replay=None, watchers=(), checkpoints=None):
     """Train one agent per seed, side by side; each depends on no seed but its own.
 
     Args:
@@ -20,6 +48,7 @@ def train(config, seeds=range(10), *, replay=None, watchers=()):
             sums the rewards of several steps, then with the discount of ``config``.
         watchers: functions called with the `History` whenever measurements were written and at the
             end, such as a progress bar or a live plot.
+        checkpoints: `Checkpoints` to continue from and to write, for a training that takes long.
 
     Returns:
         A `History`; its `agent` is the trained `DQNLearner`.
@@ -42,9 +71,11 @@ def train(config, seeds=range(10), *, replay=None, watchers=()):
     exploration = RandomStreams(seeds, "exploration")
     history = History(config, seeds)
     history.agent = agent
-    batch = update = None
+    training = Training(environments, exploration, replay, agent, history)
+    if checkpoints is not None:
+        checkpoints.restore(training)
 
-    for t in range(config.steps):
+    for t in range(history.step, config.steps):
         observation = environments.observation
         action = epsilon_greedy(agent, observation, config.epsilon(t), exploration)
         step = environments.step(action)
@@ -66,12 +97,14 @@ def train(config, seeds=range(10), *, replay=None, watchers=()):
             batch = replay.sample(config.batch_size, config.beta(t))
             update = agent.update(batch, config.step_size(t))
             replay.update_priorities(batch.indices, update.td_errors)
-            history.record_update(update)
+            history.record_update(batch, update)
 
         if history.log_is_due:
-            history.log(replay, batch, update)
+            history.log(replay)
             for watcher in watchers:
                 watcher(history)
+        if checkpoints is not None:
+            checkpoints.save_if_due(training)
     environments.close()
     return history
 
@@ -84,7 +117,7 @@ def epsilon_greedy(agent, observations, epsilon, streams):
     return np.where(explore < epsilon, random_actions, q_values.argmax(axis=1))
 
 
-def evaluate(agent, episodes=10, *, seed=10_000):
+def evaluate(agent, episodes=10, *, seed=10_000, max_episode_steps=None):
     """Returns of the greedy policy, (runs, episodes), on new episodes of its environment.
 
     Args:
@@ -93,13 +126,18 @@ def evaluate(agent, episodes=10, *, seed=10_000):
         seed: of the environments of a run whose own seed is 0, the next ``episodes`` numbers belong
             to seed 1, and so on, so that a run is given the same episodes in any stack. The first
             episode of each environment counts.
+        max_episode_steps: time limit; None for the one that the agent was trained under.
     """
+    if max_episode_steps is None:
+        max_episode_steps = agent.config.max_episode_steps
+    else:
+        max_episode_steps = whole_number("max_episode_steps", max_episode_steps)
     episodes = whole_number("episodes", episodes)
     runs = len(agent.seeds)
     environments = make_environments(
         agent.config.env,
         [seed + own * episodes + k for own in agent.seeds for k in range(episodes)],
-        max_episode_steps=agent.config.max_episode_steps,
+        max_episode_steps=max_episode_steps,
     )
     returns = np.zeros(runs * episodes)
     running = np.ones(runs * episodes, dtype=bool)
@@ -117,7 +155,7 @@ def _seed_list(seeds):
     seeds = [seeds] if isinstance(seeds, (int, np.integer)) else list(seeds)
     if not seeds:
         raise ValueError("seeds: at least one is needed, got none")
-    seeds = seeds_for(seeds, len(seeds))
+    seeds = [whole_number("seeds", seed, minimum=0) for seed in seeds]
     if len(set(seeds)) < len(seeds):
         raise ValueError(f"seeds: must differ from one another, got {seeds}")
     return seeds

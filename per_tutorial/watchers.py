@@ -15,8 +15,9 @@ class ProgressBar:
 
     def __call__(self, history):
         if self._bar is None:
+            before = [0, *history.log_steps][-2]  # not 0 where a training was continued
             self._bar = tqdm(
-                total=history.config.steps, desc=self._label, unit="step", file=sys.stdout,
+                total=history.config.steps, initial=before, desc=self._label, unit="step", file=sys.stdout,
                 mininterval=0.5, bar_format="{desc} {percentage:3.0f}% {bar:20} {n}/{total} steps "
                 "[{elapsed}<{remaining}]{postfix}",
             )  # fmt: skip
@@ -32,7 +33,8 @@ class TensorBoard:
     """Write the measurements of every run as TensorBoard scalars (needs the extra `tensorboard`).
 
     Args:
-        folder: one sub-folder is made for each seed.
+        folder: one sub-folder is made for each seed. What an earlier training wrote there is no longer
+            shown; a training that was continued is written whole, from its first step.
     """
 
     def __init__(self, folder):
@@ -41,20 +43,23 @@ class TensorBoard:
         self._folder = folder
         self._writer_class = SummaryWriter
         self._writers = None
-        self._episodes = 0
+        self._episodes = self._rows = 0  # written so far
 
     def __call__(self, history):
         if self._writers is None:
             self._writers = [
-                self._writer_class(f"{self._folder}/seed-{seed}") for seed in history.seeds
+                self._writer_class(f"{self._folder}/seed-{seed}", purge_step=0)
+                for seed in history.seeds
             ]
         for run, step, episode_return, length in history.episodes[self._episodes :]:
             self._writers[run].add_scalar("charts/episodic_return", episode_return, step)
             self._writers[run].add_scalar("charts/episodic_length", length, step)
         self._episodes = len(history.episodes)
-        for name, rows in history.measures.items():
-            for writer, value in zip(self._writers, rows[-1], strict=True):
-                writer.add_scalar(f"losses/{name}", value, history.step)
+        for row in range(self._rows, len(history.log_steps)):
+            for name, rows in history.measures.items():
+                for writer, value in zip(self._writers, rows[row], strict=True):
+                    writer.add_scalar(f"losses/{name}", value, history.log_steps[row])
+        self._rows = len(history.log_steps)
         if history.step == history.config.steps:
             for writer in self._writers:
                 writer.close()

@@ -112,7 +112,8 @@ def trained_with(monkeypatch):
     """What `train` was called with, instead of a training: (config, seeds)."""
     calls = []
 
-    def train(config, seeds, watchers):
+    def train(config, seeds, watchers, checkpoints):
+        assert checkpoints is None
         calls.append((config, list(seeds)))
         return SimpleNamespace(seeds=seeds, agent=SimpleNamespace(seeds=seeds))
 
@@ -296,8 +297,10 @@ def test_the_time_left_of_a_continued_study_knows_only_its_own_speed(
         ("--env Cartpole-v1", "env: no environment 'Cartpole-v1', did you mean 'CartPole-v1'"),
         ("--device abacus", "device: 'abacus' cannot be used"),
         ("--runs 0", "seeds: at least one is needed, got none"),
-        ("--first-seed -1", "seed: must be at least 0, got -1"),
+        ("--first-seed -1", "seeds: must be at least 0, got -1"),
         ("--out nowhere/history.csv", "--out: there is no folder for 'nowhere/history.csv'"),
+        ("--env nowhere:Maze-v0", "env: 'nowhere:Maze-v0' cannot be made: No module named 'nowhere'"),
+        ("--checkpoint-copy copies", "--checkpoint-copy: needs --checkpoint"),
     ],
 )
 def test_a_wrong_value_ends_in_one_clear_line(arguments, message):

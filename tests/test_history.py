@@ -16,6 +16,7 @@ from per_tutorial import training
 from per_tutorial.config import DQNConfig
 from per_tutorial.environments import Environments
 from per_tutorial.history import History
+from per_tutorial.learner import Update
 from per_tutorial.replay import PrioritizedReplayBuffer
 from per_tutorial.training import train
 
@@ -148,13 +149,11 @@ def test_measurements_of_a_minibatch_by_hand():
     replay.update_priorities([[4, 5]], [[9.0 - 1e-6, 16.0 - 1e-6]])  # the other two keep p = 1
     history = History(CONFIG, [0])
     history.step = 1
-    for losses in (1.0, 2.0):
-        history.record_update(SimpleNamespace(losses=np.array([losses])))
     batch = SimpleNamespace(weights=np.array([[1.0, 0.5]]), indices=np.array([[5, 2]]))
-    update = SimpleNamespace(
-        td_errors=np.array([[-3.0, 1.0]]), q_values=np.array([[4.0, 5.0]]), losses=None
-    )
-    history.log(replay, batch, update)
+    td_errors, q_values = np.array([[-3.0, 1.0]]), np.array([[4.0, 5.0]])
+    for losses, sign in ((1.0, 0.0), (2.0, 1.0)):  # of all but the losses, the last one counts
+        history.record_update(batch, Update(sign * td_errors, sign * q_values, np.array([losses])))
+    history.log(replay)
     measured = {name: history.measure(name).item() for name in history.measures}
     assert measured == pytest.approx(
         {
@@ -170,8 +169,9 @@ def test_measurements_of_a_minibatch_by_hand():
             "priority": (1 + 1 + 3 + 4) / 4,
         }
     )
-    history.log(replay, batch, update)
+    history.log(replay)
     assert np.isnan(history.measure("loss")[1])  # no update since
+    assert history.measure("td_error").tolist() == [[2.0], [2.0]]  # still the last one's
 
 
 # The file

@@ -272,8 +272,8 @@ def test_both_arms_of_a_comparison_start_alike():
     [
         ([], ValueError, "seeds: at least one is needed, got none"),
         ([1, 1], ValueError, r"seeds: must differ from one another, got \[1, 1\]"),
-        (-1, ValueError, "seed: must be at least 0, got -1"),
-        ([0, 1.5], TypeError, "seed: must be an integer, got 1.5"),
+        (-1, ValueError, "seeds: must be at least 0, got -1"),
+        ([0, 1.5], TypeError, "seeds: must be an integer, got 1.5"),
     ],
 )
 def test_wrong_seeds_are_refused(seeds, exception, message):
@@ -575,6 +575,14 @@ def test_evaluation_is_greedy_repeatable_and_respects_the_time_limit():
     returns = evaluate(agent, episodes=5)
     assert returns.tolist() == [[20.0] * 5]
     assert (evaluate(agent, episodes=5, seed=1) == evaluate(agent, episodes=5, seed=1)).all()
+
+
+def test_evaluation_under_another_time_limit():
+    agent = DQNLearner(SHORT.replace(env=ENDLESS, max_episode_steps=3), (1,), 2, [0])
+    assert evaluate(agent, episodes=2).tolist() == [[3.0, 3.0]]
+    assert evaluate(agent, episodes=2, max_episode_steps=7).tolist() == [[7.0, 7.0]]
+    with pytest.raises(ValueError, match="max_episode_steps: must be at least 1, got 0"):
+        evaluate(agent, max_episode_steps=0)
 
 
 @pytest.mark.parametrize("episodes, exception", [(0, ValueError), (1.5, TypeError)])
