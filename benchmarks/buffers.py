@@ -111,14 +111,7 @@ class Ours(Contestant):
             options |= {"alpha": ALPHA, "priority_epsilon": EPSILON}
         kind = PrioritizedReplayBuffer if prioritized else ReplayBuffer
         self.buffer = kind(capacity, shape, **options)
-        self.add = self.buffer.add
-
-    def extend(self, *columns):
-        if hasattr(self.buffer, "extend"):
-            self.buffer.extend(*columns)
-        else:
-            for fields in zip(*columns, strict=True):
-                self.buffer.add(*fields)
+        self.add, self.extend = self.buffer.add, self.buffer.extend
 
     def sample(self, batch_size):
         return self.buffer.sample(batch_size, BETA)

@@ -118,6 +118,10 @@ class FrameStorage(RingStorage):
         self.added += self.environments
         return slots
 
+    def extend(self, *fields):
+        """Not for frames: raises TypeError."""
+        raise TypeError("extend: frames are added one step of the environments at a time, by add")
+
     def windows(self, slots):
         """The n-step transitions that begin in ``slots`` (runs, batch), a dict of arrays, and k.
 

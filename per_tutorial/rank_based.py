@@ -141,8 +141,16 @@ class RankBasedSampler:
         }
 
     def add(self, slots):
-        """Give newly written slots (runs, n) the largest priority seen so far."""
-        self._set(slots, np.broadcast_to(self.largest_priority[:, None], slots.shape))
+        """Give newly written slots (runs, n) the largest priority seen so far.
+
+        Heaps are sorted where they would be if the slots came one by one.
+        """
+        start = 0
+        while start < slots.shape[1]:
+            stop = start + self.sort_every - max(self.written.tolist())
+            part = slots[:, start:stop]
+            self._set(part, np.broadcast_to(self.largest_priority[:, None], part.shape))
+            start = stop
 
     def sample(self, batch_size, sizes, beta):
         """Slots and importance-sampling weights, both (runs, batch)."""

@@ -91,10 +91,22 @@ class Replay:
             ValueError: a field has the wrong shape, or the reward is not finite.
             TypeError: a field has the wrong type.
         """
-        fields = [observation, action, reward, next_observation, terminated, truncated]
-        if self.runs is None:
-            fields = [np.asarray(field)[None] for field in fields]
-        self.sampler.add(self.storage.add(*fields, valid=valid))
+        fields = (observation, action, reward, next_observation, terminated, truncated)
+        self.sampler.add(self.storage.add(*self._stacked(fields), valid=valid))
+
+    def extend(
+        self, observations, actions, rewards, next_observations, terminated, truncated=None
+    ):
+        """Store n transitions that follow one another: the same as `add` for each, but faster.
+
+        Fields are shaped (n, ...), in a stack (runs, n, ...); ``truncated`` None: nowhere. Of more
+        transitions than `capacity` the last ones stay. Raises what `add` raises; nothing has been
+        stored then.
+        """
+        if truncated is None:
+            truncated = np.zeros(np.shape(terminated), dtype=bool)
+        fields = (observations, actions, rewards, next_observations, terminated, truncated)
+        self.sampler.add(self.storage.extend(*self._stacked(fields)))
 
     def sample(self, batch_size, beta=0.4):
         """Draw a minibatch (for every run): a `Batch`.
@@ -197,6 +209,10 @@ class Replay:
         if missing:
             raise ValueError(f"path: {os.fspath(path)!r} is damaged: it lacks {', '.join(missing)}")
         self.restore(saved)
+
+    def _stacked(self, fields):
+        """The fields with an axis for runs."""
+        return [np.asarray(field)[None] for field in fields] if self.runs is None else fields
 
     def _refuse(self, indices, td_errors):
         """Say which value `are_valid` stumbled over."""

@@ -70,6 +70,19 @@ def fill_slots(slots, ids, added, capacity):
             slots[run, k] = -1 if not stored else slot if slot >= 0 else slot + capacity
 
 
+@njit(cache=True)
+def claim_slots(slots, added, valid, capacity):
+    """Write into `slots` (runs, n) where the next n transitions of each run go, and count them.
+
+    Runs that are not `valid` have nothing to add: −1.
+    """
+    runs, n = slots.shape
+    for run in range(runs):
+        for k in range(n):
+            slots[run, k] = (added[run] + k) % capacity if valid[run] else -1
+        added[run] += n if valid[run] else 0
+
+
 class RingStorage:
     """What storages share: numbered transitions in a ring of slots for each run.
 
@@ -214,22 +227,36 @@ class TransitionStorage(RingStorage):
         if truncated is False:
             truncated = np.zeros(self.runs, dtype=bool)
         fields = (observation, action, reward, next_observation, terminated, truncated)
+        return self._write(fields, valid, runs=self.runs)
+
+    def extend(self, observations, actions, rewards, next_observations, terminated, truncated):
+        """Write n transitions for every run, fields shaped (runs, n, ...): the same as n times `add`.
+
+        Returns the slots, (runs, n); of more than `capacity` transitions the last ones stay.
+        """
+        fields = (observations, actions, rewards, next_observations, terminated, truncated)
+        n = np.atleast_2d(observations).shape[1]
+        return self._write(fields, None, runs=self.runs, transitions=n)
+
+    def _write(self, fields, valid, **counts):
+        """Write fields with the leading axes ``counts``, all of them or, after an error, none."""
         dtypes = self.rows.dtype
         fields = [
-            as_field(name, values, dtypes[name], runs=self.runs)
+            as_field(name, values, dtypes[name], **counts)
             for name, values in zip(dtypes.names, fields, strict=True)
         ]
         valid = self._every_run if valid is None else np.asarray(valid)
         if valid.shape != (self.runs,) or valid.dtype != np.bool_:
             raise ValueError(f"valid: must be True or False for each run, got {valid}")
-        new_rows = np.empty(self.runs, dtype=dtypes)
+        rows = np.empty(tuple(counts.values()), dtype=dtypes)
         for name, values in zip(dtypes.names, fields, strict=True):
-            new_rows[name] = values
-        slots = (self.added % self.capacity)[:, None]
+            rows[name] = values
+        slots = np.empty((self.runs, counts.get("transitions", 1)), dtype=np.int64)
+        claim_slots(slots, self.added, valid, self.capacity)
+        # More rows than the capacity come to the same slots again: what is put last stays.
         runs = valid.nonzero()[0]
-        self._all_rows.put((self._first_rows + slots).take(runs), new_rows.take(runs))
-        self.added += valid
-        slots[~valid] = -1
+        places = (self._first_rows + slots).take(runs, axis=0)
+        self._all_rows.put(places, rows.take(runs, axis=0))
         return slots
 
     def cut(self):
@@ -280,7 +307,8 @@ def as_field(name, values, dtype, **counts):
             raise ValueError(f"{name}: must be True or False, got {values}")
     elif not np.can_cast(values.dtype, dtype.base, "same_kind"):
         raise TypeError(f"{name}: must be {dtype.base}, got {values.dtype}")
-    if name == "reward" and not np.abs(values).max() <= np.finfo(dtype.base).max:  # NaN as well
+    # NaN fails the comparison as well.
+    if name == "reward" and not np.abs(values).max(initial=0) <= np.finfo(dtype.base).max:
         raise ValueError(f"reward: must be finite (in {dtype.base}), got {values}")
     return values
 

@@ -352,6 +352,12 @@ def test_what_does_not_fit_is_refused_and_nothing_changes(field, value, error, m
     assert_equals_twin(storage, twin)
 
 
+def test_many_steps_at_once_are_refused():
+    storage, _, films = new(environments=2)
+    with pytest.raises(TypeError, match="extend: frames are added one step"):
+        storage.extend(*films.step(np.full((1, 2), TRUNCATED)))
+
+
 @pytest.mark.parametrize(
     "options, error, message",
     [

@@ -23,6 +23,9 @@ from per_tutorial.storage import TransitionStorage
 KINDS = [ReplayBuffer, PrioritizedReplayBuffer, RankBasedReplayBuffer]
 every_kind = pytest.mark.parametrize("kind", KINDS)
 
+RUNS = 3
+sizes = st.integers(1, 12).flatmap(lambda most: st.tuples(st.just(most), st.integers(1, most)))
+
 
 def add(buffer, count=1):
     """Add transitions whose fields all tell their number, k: (k, −k), k, k/2, (k+1, −k), k even."""
@@ -210,12 +213,73 @@ def test_td_errors_may_come_from_torch():
     assert state(buffer) == state(other)
 
 
+# ---------------------------------------------------------------- many at once
+
+
+def holds_extending_is_adding_one_by_one(make, lengths, capacity=5, runs=None, **options):
+    """Chunks of random transitions, training in between; the buffers stay the same to the bit."""
+    together, single = (make(capacity, 2, runs=runs, seed=4, **options) for _ in range(2))
+    rng = np.random.default_rng(0)
+    for length in lengths:
+        shape = (runs or 1, length)
+        columns = [rng.normal(size=(*shape, 2)), rng.integers(9, size=shape), rng.normal(size=shape)]
+        columns += [columns[0] + 1, rng.random(shape) < 0.1, rng.random(shape) < 0.1]
+        together.extend(*(columns if runs else [column[0] for column in columns]))
+        for k in range(length):
+            fields = [column[:, k] for column in columns]
+            single.add(*(fields if runs else [field[0] for field in fields]))
+        if len(single):
+            assert_same_batches(learn(together, 2, len(single)), learn(single, 2, len(single)))
+        np.testing.assert_array_equal(together.storage.rows, single.storage.rows)
+        np.testing.assert_array_equal(together.storage.added, single.storage.added)
+        for name, array in single.sampler.state.items():
+            np.testing.assert_array_equal(together.sampler.state[name], array)
+
+
+@every_kind
+@settings(deadline=None, derandomize=True, max_examples=100)
+@given(st.lists(st.integers(0, 30), max_size=8), sizes, st.sampled_from([None, RUNS]))
+def test_extending_is_adding_one_by_one(kind, lengths, size, runs):
+    capacity, n_step = size
+    holds_extending_is_adding_one_by_one(kind, lengths, capacity, runs, n_step=n_step)
+
+
+class SortsAtTheEnd(RankBasedReplayBuffer):
+    """All newcomers enter the heap before it is sorted."""
+
+    def __init__(self, *arguments, **options):
+        super().__init__(*arguments, **options)
+        self.sampler.add = lambda slots: self.sampler._set(slots, np.ones(slots.shape))
+
+
+class KeepsTheFirst(ReplayBuffer):
+    """Of more transitions than there is room for, the first ones stay."""
+
+    def extend(self, *columns):
+        kept = [np.concatenate([column[self.capacity :], column]) for column in columns]
+        super().extend(*(column[: len(columns[0])] for column in kept))
+
+
+@pytest.mark.parametrize("bugged", [SortsAtTheEnd, KeepsTheFirst])
+def test_extending_differently_is_noticed(bugged):
+    lengths = [3, 4, 0, 13, 2]
+    holds_extending_is_adding_one_by_one(bugged.__base__, lengths)
+    with pytest.raises(AssertionError):
+        holds_extending_is_adding_one_by_one(bugged, lengths)
+
+
+@every_kind
+def test_extending_needs_no_word_on_truncation_and_takes_lists(kind):
+    together, single = kind(3, 2, seed=0), kind(3, 2, seed=0)
+    together.extend([[0, 0], [1, -1]], [0, 1], [0, 0.5], [[1, 0], [2, -1]], [True, False])
+    assert_same_batches([together.sample(2)], [add(single, 2).sample(2)])
+    assert not together.storage.rows["truncated"].any()
+
+
 # ---------------------------------------------------------------- n-step returns
 
-RUNS = 3
 happenings = st.sampled_from(["on", "on", "on", "terminated", "truncated", "both", "nothing"])
 lives = st.lists(st.tuples(*[happenings] * RUNS), min_size=8, max_size=40)
-sizes = st.integers(1, 12).flatmap(lambda most: st.tuples(st.just(most), st.integers(1, most)))
 varied = settings(deadline=None, derandomize=True, max_examples=150)
 
 
@@ -694,6 +758,12 @@ def adding_with(**wrong):
     return lambda buffer: buffer.add(**row | wrong)
 
 
+def extending_with(**wrong):
+    columns = {"observations": np.zeros((9, 2)), "actions": [0] * 9, "rewards": [0.0] * 9}
+    columns |= {"next_observations": np.zeros((9, 2)), "terminated": [False] * 9}
+    return lambda buffer: buffer.extend(**columns | wrong)
+
+
 BAD_CALLS = {
     "more than stored": (sample(6), ValueError, ["batch_size", "at most", "5", "got 6"]),
     "no batch": (sample(0), ValueError, ["batch_size", "at least 1", "got 0"]),
@@ -745,6 +815,33 @@ BAD_CALLS = {
         ["terminated", "True or False", "None"],
     ),
     "truncated 2": (adding_with(truncated=2), ValueError, ["truncated", "True or False", "2"]),
+    "one observation": (
+        extending_with(observations=[0.0, 0.0]),
+        ValueError,
+        ["observation", "(2,) per transition", "got (1, 2)", "runs = 1, transitions = 2"],
+    ),
+    "no observations": (extending_with(observations=0), ValueError, ["observation", "got (1,)"]),
+    "an action too few": (
+        extending_with(actions=[0] * 8),
+        ValueError,
+        ["action", "()", "got (1, 8)", "transitions = 9"],
+    ),
+    "one reward NaN": (
+        extending_with(rewards=[0.0] * 8 + [NAN]),
+        ValueError,
+        ["reward", "finite", "nan"],
+    ),
+    "one terminated 2": (
+        extending_with(terminated=[0] * 8 + [2]),
+        ValueError,
+        ["terminated", "True or False", "2"],
+    ),
+    "one for all": (extending_with(truncated=False), ValueError, ["truncated", "()", "got (1,)"]),
+    "actions text": (
+        extending_with(actions=["a"] * 9),
+        TypeError,
+        ["action", "int64", "got <U1"],
+    ),
     "valid": (adding_with(valid=[True, True]), ValueError, ["valid", "each run", "True  True"]),
 }
 
