@@ -145,7 +145,7 @@ def _long_cartpole():
     base = DQNConfig(
         max_episode_steps=4_000,
         terminal_reward=-100.0,
-        steps=60_000,
+        steps=40_000,
         hidden=(512, 256, 64),
         double=True,
         dueling=True,
@@ -161,7 +161,7 @@ def _long_cartpole():
     soft = {"epsilon_schedule": "exponential", "tau": 0.1, "target_update_every": 50}
     variants = {
         # The series' own settings, for the same steps: a smaller network, no reward for falling.
-        "ours": DQNConfig(max_episode_steps=4_000, steps=60_000, double=True, dueling=True),
+        "ours": DQNConfig(max_episode_steps=4_000, steps=40_000, double=True, dueling=True),
         "hard": base.replace(**hard),
         "soft": base.replace(**soft),
         "published": base.replace(**hard),
