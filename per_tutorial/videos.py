@@ -68,19 +68,22 @@ def save_video(frames, path, fps):
         os.replace(file, path)
 
 
-def record_episode(policy, env_id, path, *, seed, max_episode_steps=None, max_frames=500):
+def record_episode(policy, env, path, *, seed, max_episode_steps=None, max_frames=500):
     """Play one episode and record it; returns the episode return.
 
     Args:
         policy: function from an observation to an action (int).
-        env_id: name of a Gymnasium environment that renders `rgb_array` frames of even size.
+        env: name of a Gymnasium environment that renders `rgb_array` frames of even size, or one that
+            was made to do so (such as by `make_atari_reference`); it is closed.
         path: the MP4 file; its folder is made if need be.
         seed: of the environment's first reset.
-        max_episode_steps: time limit in environment steps; None for the environment's own.
+        max_episode_steps: time limit in environment steps, for an environment that is named; None
+            for its own.
         max_frames: the video shows no more than this; the episode is played to its end.
     """
     with _scratch_folder(path) as folder:
-        env = gym.make(env_id, render_mode="rgb_array", max_episode_steps=max_episode_steps)
+        if isinstance(env, str):
+            env = gym.make(env, render_mode="rgb_array", max_episode_steps=max_episode_steps)
         env = RecordVideo(
             env,
             str(folder / "video"),
