@@ -30,12 +30,13 @@ import re
 
 import gymnasium as gym
 import numpy as np
-from gymnasium.vector import AutoresetMode
+from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
 from per_tutorial.checks import real_number, whole_number
 from per_tutorial.environments import Environments
 from per_tutorial.random_streams import seeds_for
 
+FRAME_SKIP = 4  # frames in a step
 MAX_FRAMES = 108_000  # half an hour of play
 
 
@@ -44,8 +45,8 @@ class AtariEnvironments(Environments):
 
     Attributes:
         observation: what the agents see now, (environments, stack, size, size) uint8.
-        finished: the games that ended with the last step, a list of (environment, score, steps),
-            their scores in the game's own points.
+        finished: the games, not the lives, that ended with the last step, as (environment, score in
+            the game's own points, steps).
     """
 
     def __init__(self, vector_env, seeds, *, episodic_life, clip_rewards):
@@ -54,10 +55,9 @@ class AtariEnvironments(Environments):
         self.clip_rewards = clip_rewards
 
     def _begin(self, seeds):
-        super()._begin(np.asarray(seeds, dtype=np.int32))  # the emulators take no list
+        # The emulators take 31 bits, and no list.
+        super()._begin((np.asarray(seeds, dtype=np.uint32) >> 1).astype(np.int32))
         count = self.vector_env.num_envs
-        self.finished = []
-        self._scores, self._steps = np.zeros(count), np.zeros(count, dtype=np.int64)
         self._lives = np.zeros(count, dtype=np.int32)  # not known before the first step
         self._depths = np.ones(count, dtype=np.int64)  # frames of each stack that are not padding
 
@@ -72,7 +72,6 @@ class AtariEnvironments(Environments):
     def _transitions(self, observation, reward, terminated, truncated, info):
         step = super()._transitions(observation, reward, terminated, truncated, info)
         over = terminated | truncated
-        self._count(reward, over)
         # Some games show 0 lives for a moment before they are over: that is one end, not two.
         lost = (info["lives"] < self._lives) & (info["lives"] > 0) & ~over & self.episodic_life
         self._lives = info["lives"]
@@ -92,13 +91,6 @@ class AtariEnvironments(Environments):
         return step._replace(
             reward=reward.clip(-1, 1) if self.clip_rewards else reward, terminated=terminated | lost
         )
-
-    def _count(self, reward, over):
-        self._scores += reward
-        self._steps += 1
-        rows = np.flatnonzero(over)
-        self.finished = [(int(i), float(self._scores[i]), int(self._steps[i])) for i in rows]
-        self._scores[rows] = self._steps[rows] = 0
 
 
 def make_atari_environments(
@@ -144,7 +136,7 @@ def make_atari_environments(
     states = [
         np.random.SeedSequence(seed).generate_state(count) for seed in seeds_for(seeds, len(seeds))
     ]
-    seeds = np.concatenate(states) >> 1  # the emulators take 31 bits
+    seeds = np.concatenate(states)
     vector_env = AtariVectorEnv(
         rom,
         len(seeds),
@@ -208,6 +200,12 @@ def make_atari_reference(
     return gym.wrappers.FrameStackObservation(
         env, whole_number("stack", stack), padding_type="zero"
     )
+
+
+def make_atari_references(game, seeds, **options):
+    """`make_atari_reference`, one for each seed, side by side: `Environments`."""
+    makers = [lambda: make_atari_reference(game, **options)] * len(seeds)
+    return Environments(SyncVectorEnv(makers, autoreset_mode=AutoresetMode.SAME_STEP), seeds)
 
 
 def _game(name):

@@ -48,10 +48,10 @@ class DQNConfig:
     train --help` prints them all); a value of the wrong kind raises TypeError or ValueError.
 
     The defaults learn CartPole (notebooks 02 and 03). A *step* is one environment step of a run, an
-    *update* one minibatch.
+    *update* one minibatch. Several environments that feed a run make as many steps at once.
     """
 
-    env: str = _setting("CartPole-v1", _text, "Gymnasium environment")
+    env: str = _setting("CartPole-v1", _text, "Gymnasium environment; ALE/… from pixels")
     max_episode_steps: int | None = _setting(
         None, _optional(whole_number), "time limit of an episode in place of the environment's own"
     )
@@ -60,12 +60,26 @@ class DQNConfig:
         _optional(real_number),
         "learn from this reward where an episode terminates, in place of the environment's",
     )
-    steps: int = _setting(20_000, whole_number, "environment steps of each run")
+    steps: int = _setting(
+        20_000, whole_number, "environment steps of each run, of all its environments together"
+    )
+    environments: int = _setting(
+        1, whole_number, "environments that feed each run, side by side (Atari games only)"
+    )
     vectorization: str = _setting(
         "sync",
         partial(one_of, allowed=("sync", "vector_entry_point")),
         "sync: every run has an environment and a generator of its own; vector_entry_point: "
         "Gymnasium's vectorised version, faster for many runs, its generator shared by all",
+    )
+
+    frame_size: int = _setting(
+        84,
+        partial(whole_number, minimum=17),
+        "height and width of an Atari frame in pixels; less than 64 takes smaller convolutions",
+    )
+    sticky_actions: float = _setting(
+        0.0, _unit, "probability that an Atari emulator repeats the action before, in each frame"
     )
 
     hidden: tuple[int, ...] = _setting((128, 128), _sizes, "units of each hidden layer")
@@ -127,6 +141,11 @@ class DQNConfig:
     epsilon_steps: int = _setting(5_000, whole_number, "steps of the linear schedule")
     epsilon_decay: float = _setting(5e-4, _unit, "rate of the other two schedules, per step")
 
+    precision: str = _setting(
+        "float32",
+        partial(one_of, allowed=("float32", "bfloat16")),
+        "of the arithmetic in the network; bfloat16 is faster from pixels on processors made for it",
+    )
     device: str = _setting("cpu", _text, "PyTorch device")
 
     def __post_init__(self):
@@ -147,6 +166,26 @@ class DQNConfig:
             raise ValueError(
                 f"n_step: must be at most capacity ({self.capacity}), got {self.n_step}"
             )
+
+        if self.environments > 1 and not self.from_pixels:
+            raise ValueError(
+                f"environments: must be 1 unless env is an Atari game (ALE/…), "
+                f"got {self.environments} with {self.env!r}"
+            )
+        if self.steps % self.environments:
+            raise ValueError(
+                f"steps: must be a multiple of environments ({self.environments}), got {self.steps}"
+            )
+        if self.capacity < self.environments:
+            raise ValueError(
+                f"environments: must be at most capacity ({self.capacity}), "
+                f"got {self.environments}"
+            )
+
+    @property
+    def from_pixels(self):
+        """Whether the agent sees the frames of an Atari game (notebook 05)."""
+        return self.env.startswith("ALE/")
 
     def replace(self, **changes):
         """A copy with some fields changed."""

@@ -49,6 +49,8 @@ class Environments:
 
     Attributes:
         observation: what the agents see now, (environments, *shape).
+        finished: the episodes that ended with the last step, a list of (environment, return, length
+            in steps).
     """
 
     def __init__(self, vector_env, seeds):
@@ -64,8 +66,11 @@ class Environments:
 
     def _begin(self, seeds):
         """Begin an episode in every environment."""
+        count = self.vector_env.num_envs
         self.observation, _ = self.vector_env.reset(seed=seeds)
-        self._resets_now = np.zeros(self.vector_env.num_envs, dtype=bool)
+        self.finished = []
+        self._returns, self._lengths = np.zeros(count), np.zeros(count, dtype=np.int64)
+        self._resets_now = np.zeros(count, dtype=bool)
 
     def step(self, actions):
         """Act in every environment; returns a `Step` and moves on to `observation`."""
@@ -84,7 +89,16 @@ class Environments:
             for row in np.flatnonzero(done):
                 next_observation[row] = info["final_obs"][row]
         self.observation = observation
+        self._count(reward, valid, done)
         return Step(next_observation, reward, terminated, truncated, valid)
+
+    def _count(self, reward, valid, done):
+        """Add a step to the running episodes; note those that it ended."""
+        self._returns += reward
+        self._lengths += valid
+        rows = np.flatnonzero(done)
+        self.finished = [(int(i), float(self._returns[i]), int(self._lengths[i])) for i in rows]
+        self._returns[rows] = self._lengths[rows] = 0
 
     @property
     def state(self):
@@ -99,6 +113,7 @@ class Environments:
             }
             state["simulation"] = np.array(json.dumps(facts))
             state |= {"observation": self.observation, "resets_now": self._resets_now}
+            state |= {"returns": self._returns, "lengths": self._lengths}
         return state
 
     def restore(self, state):
@@ -113,6 +128,7 @@ class Environments:
             return False
         self.observation = state["observation"]
         self._resets_now = state["resets_now"]
+        self._returns, self._lengths = state["returns"], state["lengths"]
         facts = json.loads(str(state["simulation"]))
         values = iter(facts["values"])
         for part in _parts(self.vector_env):

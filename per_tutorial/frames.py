@@ -79,6 +79,9 @@ class FrameStorage(RingStorage):
         self.frames = np.zeros((self.runs * self.ring + 1, *frame_shape), dtype=np.uint8)
         self.final_frames = {}
 
+    def by_run(self, rows):
+        return rows.reshape(self.runs, self.environments, *rows.shape[1:])
+
     def add(
         self, observation, action, reward, next_observation, terminated, truncated, *, valid=None
     ):

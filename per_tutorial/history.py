@@ -43,21 +43,23 @@ class History:
         self.log_steps = []
         self.measures = {}
         self.agent = None
-        self._return = np.zeros(len(self.seeds))
-        self._length = np.zeros(len(self.seeds), dtype=np.int64)
         self._losses = []
         self._last = {}  # of the last minibatch: weights, indices, td_errors, q_values
-        self._log_every = max(1, config.steps // LOG_POINTS)
+        # A multiple of what `step` moves on by, so that no log point is skipped
+        together = config.environments
+        self._log_every = max(1, config.steps // LOG_POINTS // together) * together
 
-    def record_step(self, step):
-        """Count one environment step, a `Step`; note the episodes that it ended."""
-        self.step += 1
-        self._return += step.reward
-        self._length += step.valid
-        for run in np.flatnonzero(step.terminated | step.truncated):
-            episode = (int(run), self.step, float(self._return[run]), int(self._length[run]))
-            self.episodes.append(episode)
-            self._return[run] = self._length[run] = 0
+    def record_step(self, finished):
+        """Count a step of every environment; note the episodes that it ended.
+
+        Args:
+            finished: list of (environment, return, length), see `Environments`; those that feed the
+                first run come first.
+        """
+        self.step += self.config.environments
+        for environment, value, length in finished:
+            run = environment // self.config.environments
+            self.episodes.append((run, self.step, value, length))
 
     def record_update(self, batch, update):
         """Note the losses of an `Update`, and for the next row of measurements what it was made of."""
@@ -78,7 +80,7 @@ class History:
         runs = len(self.seeds)
         nothing = np.full(runs, np.nan)
         row = {
-            "epsilon": np.full(runs, self.config.epsilon(self.step - 1)),
+            "epsilon": np.full(runs, self.config.epsilon(self.step - self.config.environments)),
             "beta": np.full(runs, self.config.beta(self.step - 1)),
             "loss": np.mean(self._losses, axis=0) if self._losses else nothing,
             **dict.fromkeys(BATCH_MEASURES, nothing),
@@ -96,8 +98,6 @@ class History:
         return {
             "step": np.array(self.step),
             "episodes": np.array(self.episodes, dtype=np.float64).reshape(-1, 4),
-            "return": self._return,
-            "length": self._length,
             "losses": np.array(self._losses),
             "log_steps": np.array(self.log_steps, dtype=np.int64),
             **{f"last.{name}": array for name, array in self._last.items()},
@@ -111,15 +111,10 @@ class History:
             (int(run), int(step), value, int(length))
             for run, step, value, length in state["episodes"].tolist()
         ]
-        self._return[:], self._length[:] = state["return"], state["length"]
         self._losses = list(state["losses"])
         self.log_steps = state["log_steps"].tolist()
         self._last = part_of(state, "last")
         self.measures = {name: list(rows) for name, rows in part_of(state, "measure").items()}
-
-    def cut(self):
-        """The running episodes do not go on: they are not counted."""
-        self._return[:] = self._length[:] = 0
 
     def measure(self, name):
         """One measurement over time, (log steps, runs)."""

@@ -77,7 +77,8 @@ class DQNLearner:
 
     Args:
         config: a `DQNConfig`.
-        observation_shape: shape of one observation; it is flattened.
+        observation_shape: shape of one observation. It is flattened, unless it is a stack of frames:
+            then it is (stack, size, size).
         actions: number of actions.
         seeds: one int per run, for the initial networks.
     """
@@ -85,12 +86,18 @@ class DQNLearner:
     def __init__(self, config, observation_shape, actions, seeds):
         self.config = config
         self.seeds = list(seeds)
-        inputs = int(np.prod(observation_shape))
+        pixels = config.from_pixels
+        inputs = tuple(observation_shape) if pixels else int(np.prod(observation_shape))
         _check_device(config.device)
         self.online, self.target = (
-            QNetwork(inputs, actions, config.hidden, seeds, dueling=config.dueling).to(
-                config.device
-            )
+            QNetwork(
+                inputs,
+                actions,
+                config.hidden,
+                seeds,
+                dueling=config.dueling,
+                bfloat16=config.precision == "bfloat16",
+            ).to(config.device)
             for _ in range(2)
         )  # made from the same seeds, so equal at the start
         self.target.requires_grad_(False)
@@ -167,9 +174,12 @@ class DQNLearner:
                 facts = {name: json.loads(fact) for name, fact in file.metadata().items()}
                 tensors = {name: file.get_tensor(name) for name in file.keys()}
             config = DQNConfig(**facts["config"] | {"device": device})
-            inputs = tensors["layers.0.weight"].shape[1]
+            shape = (tensors["layers.0.weight"].shape[1],)
+            if config.from_pixels:
+                stack = tensors["convolutions.0.weight"].shape[2]
+                shape = (stack, config.frame_size, config.frame_size)
             outputs = tensors[f"layers.{len(config.hidden)}.bias"].shape[2]
-            learner = cls(config, (inputs,), outputs - config.dueling, facts["seeds"])
+            learner = cls(config, shape, outputs - config.dueling, facts["seeds"])
             for network in (learner.online, learner.target):
                 network.load_state_dict(tensors)
         except damage as error:
@@ -252,14 +262,15 @@ class DQNLearner:
     def _clip_gradients(self, largest):
         """Scale the gradient of each run, over all its parameters, down to the norm ``largest``."""
         gradients = [parameter.grad for parameter in self.online.parameters()]
-        norms = sum(gradient.square().sum(dim=(1, 2)) for gradient in gradients).sqrt()
-        scales = (largest / (norms + 1e-6)).clamp(max=1.0)[:, None, None]
+        norms = sum(gradient.square().flatten(1).sum(dim=1) for gradient in gradients).sqrt()
+        scales = (largest / (norms + 1e-6)).clamp(max=1.0)
         for gradient in gradients:
-            gradient.mul_(scales)
+            gradient.mul_(scales.view(-1, *[1] * (gradient.dim() - 1)))
 
     def _tensor(self, array):
         return torch.from_numpy(np.asarray(array)).to(self.config.device)
 
     def _observations(self, observations):
-        """(runs, n, *shape) → float32 (runs, n, inputs)."""
-        return self._tensor(observations).to(torch.float32).flatten(start_dim=2)
+        """(runs, n, *shape) → float32 (runs, n, inputs); frames stay bytes, for the network to scale."""
+        tensor = self._tensor(observations)
+        return tensor if self.config.from_pixels else tensor.to(torch.float32).flatten(start_dim=2)

@@ -9,6 +9,7 @@ from numba import njit
 
 from per_tutorial.checks import float_array, index_array, real_number, whole_number
 from per_tutorial.files import atomic_write, part_of, read_arrays
+from per_tutorial.frames import FrameStorage
 from per_tutorial.random_streams import seeds_for
 from per_tutorial.rank_based import RankBasedSampler
 from per_tutorial.samplers import ProportionalSampler, UniformSampler
@@ -136,6 +137,13 @@ class Replay:
             steps,
         )
         return Batch(*(field[0] for field in batch)) if self.runs is None else batch
+
+    @property
+    def probabilities(self):
+        """P(i) of every slot under prioritised replay: (capacity,) or (runs, capacity)."""
+        slots = np.broadcast_to(np.arange(self.capacity), (self.storage.runs, self.capacity))
+        probabilities = self.sampler.probabilities(slots)
+        return probabilities[0] if self.runs is None else probabilities
 
     def update_priorities(self, indices, td_errors):
         """Tell the sampler the raw TD errors of replayed transitions; |δ|, ε and α are applied here.
@@ -282,13 +290,6 @@ class PrioritizedReplayBuffer(Replay):
         )
         super().__init__(storage, sampler, runs)
 
-    @property
-    def probabilities(self):
-        """P(i) of every stored transition, oldest slot first: (capacity,) or (runs, capacity)."""
-        slots = np.broadcast_to(np.arange(self.capacity), (self.storage.runs, self.capacity))
-        probabilities = self.sampler.probabilities(slots)
-        return probabilities[0] if self.runs is None else probabilities
-
 
 class RankBasedReplayBuffer(Replay):
     """Rank-based prioritised replay (Schaul et al. 2016, section 3.3; notebook 00).
@@ -325,21 +326,24 @@ class RankBasedReplayBuffer(Replay):
         )
         super().__init__(storage, sampler, runs)
 
-    probabilities = PrioritizedReplayBuffer.probabilities
-
 
 def make_replay(config, observation_shape, seeds):
     """The replay buffer that a `DQNConfig` asks for, for one run per seed."""
-    options = {"runs": len(seeds), "seed": seeds}
-    options |= {"n_step": config.n_step, "discount": config.discount}
+    size = (config.capacity, observation_shape, len(seeds))
+    windows = {"n_step": config.n_step, "discount": config.discount}
+    if config.from_pixels:
+        storage = FrameStorage(*size, environments=config.environments, **windows)
+    else:
+        storage = TransitionStorage(*size, **windows)
+    priorities = {"alpha": config.alpha, "normalize": config.normalize}
     if config.sampler == "uniform":
-        return ReplayBuffer(config.capacity, observation_shape, **options)
-    options |= {"alpha": config.alpha, "normalize": config.normalize}
-    if config.sampler == "rank":
-        return RankBasedReplayBuffer(config.capacity, observation_shape, **options)
-    return PrioritizedReplayBuffer(
-        config.capacity, observation_shape, priority_epsilon=config.priority_epsilon, **options
-    )
+        sampler = UniformSampler(config.capacity, seeds)
+    elif config.sampler == "rank":
+        sampler = RankBasedSampler(config.capacity, seeds, **priorities)
+    else:
+        priorities["priority_epsilon"] = config.priority_epsilon
+        sampler = ProportionalSampler(config.capacity, seeds, **priorities)
+    return Replay(storage, sampler, runs=len(seeds))
 
 
 def _count(runs):

@@ -132,6 +132,10 @@ class RingStorage:
         """(runs,) transitions stored now."""
         return np.minimum(self.added, self.capacity)
 
+    def by_run(self, rows):
+        """A step's rows, one for each environment, with the leading axes that `add` takes."""
+        return rows
+
     def ids(self, slots):
         """Which transition lies in each slot (runs, batch): its number, counted from 0 in its run."""
         ids = np.empty(slots.shape, dtype=np.int64)

@@ -4,7 +4,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from per_tutorial.checks import whole_number
+from per_tutorial.atari import FRAME_SKIP, make_atari_environments, make_atari_references
+from per_tutorial.checks import real_number, whole_number
 from per_tutorial.environments import Environments, make_environments
 from per_tutorial.files import part_of
 from per_tutorial.history import History
@@ -35,7 +36,6 @@ class Training(NamedTuple):
             getattr(self, name).restore(part_of(state, name))
         if not episodes_go_on:
             self.replay.storage.cut()
-            self.history.cut()
 
 
 def train(config, seeds=range(10), *, replay=None, watchers=(), checkpoints=None):
@@ -54,12 +54,7 @@ def train(config, seeds=range(10), *, replay=None, watchers=(), checkpoints=None
         A `History`; its `agent` is the trained `DQNLearner`.
     """
     seeds = _seed_list(seeds)
-    environments = make_environments(
-        config.env,
-        seeds,
-        max_episode_steps=config.max_episode_steps,
-        vectorization=config.vectorization,
-    )
+    environments = _environments(config, seeds)
     agent = DQNLearner(config, environments.observation_shape, environments.actions, seeds)
     if replay is None:
         replay = make_replay(config, environments.observation_shape, seeds)
@@ -68,6 +63,11 @@ def train(config, seeds=range(10), *, replay=None, watchers=(), checkpoints=None
         raise ValueError(
             f"replay: must discount rewards like config ({config.discount}), got {storage.discount}"
         )
+    if storage.environments != config.environments:
+        raise ValueError(
+            f"replay: must be fed by as many environments as config says ({config.environments}), "
+            f"got {storage.environments}"
+        )
     exploration = RandomStreams(seeds, "exploration")
     history = History(config, seeds)
     history.agent = agent
@@ -75,29 +75,24 @@ def train(config, seeds=range(10), *, replay=None, watchers=(), checkpoints=None
     if checkpoints is not None:
         checkpoints.restore(training)
 
-    for t in range(history.step, config.steps):
+    for t in range(history.step, config.steps, config.environments):
         observation = environments.observation
         action = epsilon_greedy(agent, observation, config.epsilon(t), exploration)
         step = environments.step(action)
         reward = step.reward
         if config.terminal_reward is not None:
             reward = np.where(step.terminated, config.terminal_reward, reward)
-        replay.add(
-            observation,
-            action,
-            reward,
-            step.next_observation,
-            step.terminated,
-            step.truncated,
-            valid=step.valid,
-        )
-        history.record_step(step)
+        ends = (step.terminated, step.truncated)
+        transition = (observation, action, reward, step.next_observation, *ends)
+        replay.add(*map(storage.by_run, transition), valid=step.valid)
+        history.record_step(environments.finished)
 
-        if len(replay) >= config.learning_starts and t % config.update_every == 0:
-            batch = replay.sample(config.batch_size, config.beta(t))
-            update = agent.update(batch, config.step_size(t))
-            replay.update_priorities(batch.indices, update.td_errors)
-            history.record_update(batch, update)
+        for k in range(t, t + config.environments):  # each environment has made one step
+            if len(replay) >= config.learning_starts and k % config.update_every == 0:
+                batch = replay.sample(config.batch_size, config.beta(k))
+                update = agent.update(batch, config.step_size(k))
+                replay.update_priorities(batch.indices, update.td_errors)
+                history.record_update(batch, update)
 
         if history.log_is_due:
             history.log(replay)
@@ -110,15 +105,22 @@ def train(config, seeds=range(10), *, replay=None, watchers=(), checkpoints=None
 
 
 def epsilon_greedy(agent, observations, epsilon, streams):
-    """One action per run, (runs,): random with probability ε, else that of the largest Q."""
-    q_values = agent.q_values(observations[:, None])[:, 0]
-    explore, choice = streams.uniform(2).T
-    random_actions = (choice * q_values.shape[1]).astype(np.int64)
-    return np.where(explore < epsilon, random_actions, q_values.argmax(axis=1))
+    """Actions, (environments,): random with probability ε, else that of the largest Q.
+
+    Of the observations (environments, *shape) every run has as many, those of the first run first.
+    """
+    runs = len(streams.states)
+    q_values = agent.q_values(observations.reshape(runs, -1, *observations.shape[1:]))
+    _, each, actions = q_values.shape
+    explore, choice = np.moveaxis(streams.uniform(2 * each).reshape(runs, each, 2), -1, 0)
+    random_actions = (choice * actions).astype(np.int64)
+    return np.where(explore < epsilon, random_actions, q_values.argmax(axis=-1)).reshape(-1)
 
 
-def evaluate(agent, episodes=10, *, seed=10_000, max_episode_steps=None):
-    """Returns of the greedy policy, (runs, episodes), on new episodes of its environment.
+def evaluate(agent, episodes=10, *, seed=10_000, max_episode_steps=None, epsilon=None):
+    """Returns of the (nearly) greedy policy, (runs, episodes), on new episodes of its environment.
+
+    Atari games are played to their end, their scores left as they are, in Gymnasium's own pipeline.
 
     Args:
         agent: a `DQNLearner`.
@@ -127,28 +129,54 @@ def evaluate(agent, episodes=10, *, seed=10_000, max_episode_steps=None):
             to seed 1, and so on, so that a run is given the same episodes in any stack. The first
             episode of each environment counts.
         max_episode_steps: time limit; None for the one that the agent was trained under.
+        epsilon: share of random actions. None: 0.01 in Atari games, where a policy may otherwise
+            repeat itself without end, and 0 elsewhere.
     """
-    if max_episode_steps is None:
-        max_episode_steps = agent.config.max_episode_steps
-    else:
-        max_episode_steps = whole_number("max_episode_steps", max_episode_steps)
     episodes = whole_number("episodes", episodes)
-    runs = len(agent.seeds)
-    environments = make_environments(
-        agent.config.env,
-        [seed + own * episodes + k for own in agent.seeds for k in range(episodes)],
-        max_episode_steps=max_episode_steps,
-    )
-    returns = np.zeros(runs * episodes)
-    running = np.ones(runs * episodes, dtype=bool)
+    config = agent.config
+    if max_episode_steps is not None:
+        config = config.replace(max_episode_steps=max_episode_steps)
+    if epsilon is None:
+        epsilon = 0.01 if config.from_pixels else 0.0
+    epsilon = real_number("epsilon", epsilon, 0, 1)
+    first_seeds = [seed + own * episodes for own in agent.seeds]
+    seeds = [first + k for first in first_seeds for k in range(episodes)]
+    if config.from_pixels:
+        environments = make_atari_references(config.env, seeds, **_atari_options(config))
+    else:
+        environments = make_environments(
+            config.env, seeds, max_episode_steps=config.max_episode_steps
+        )
+    exploration = RandomStreams(first_seeds, "evaluation")
+    returns = np.zeros(len(seeds))
+    running = np.ones(len(seeds), dtype=bool)
     while running.any():
-        observations = environments.observation
-        q_values = agent.q_values(observations.reshape(runs, episodes, *observations.shape[1:]))
-        step = environments.step(q_values.argmax(axis=-1).reshape(-1))
+        action = epsilon_greedy(agent, environments.observation, epsilon, exploration)
+        step = environments.step(action)
         returns += step.reward * running
         running &= ~(step.terminated | step.truncated)
     environments.close()
-    return returns.reshape(runs, episodes)
+    return returns.reshape(len(agent.seeds), episodes)
+
+
+def _environments(config, seeds):
+    """The environments to train in, ``config.environments`` for each seed."""
+    if config.from_pixels:
+        options = _atari_options(config)
+        return make_atari_environments(config.env, config.environments, seeds, **options)
+    return make_environments(
+        config.env,
+        seeds,
+        max_episode_steps=config.max_episode_steps,
+        vectorization=config.vectorization,
+    )
+
+
+def _atari_options(config):
+    options = {"size": config.frame_size, "sticky_actions": config.sticky_actions}
+    if config.max_episode_steps is not None:
+        options["max_frames"] = FRAME_SKIP * config.max_episode_steps
+    return options
 
 
 def _seed_list(seeds):

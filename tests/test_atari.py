@@ -128,8 +128,8 @@ class NextLifeIsNext(AtariEnvironments):
 
 
 class ClippedScores(AtariEnvironments):
-    def _count(self, reward, over):
-        super()._count(reward.clip(-1, 1), over)
+    def _count(self, reward, *others):
+        super()._count(reward.clip(-1, 1), *others)
 
 
 @pytest.mark.parametrize("bugged", [StackAcrossLives, LivesIgnored, NextLifeIsNext])

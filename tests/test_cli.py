@@ -80,6 +80,9 @@ ANOTHER = {
     "target_update_every": 17,
     "tau": 0.015,
     "capacity": 7777,
+    "environments": 4,
+    "frame_size": 42,
+    "sticky_actions": 0.25,
     "alpha": 0.55,
     "beta_start": 0.45,
     "beta_end": 0.95,
@@ -128,8 +131,10 @@ def trained_with(monkeypatch):
 @pytest.mark.parametrize("field", dataclasses.fields(DQNConfig), ids=lambda field: field.name)
 def test_every_setting_reaches_the_training(field, trained_with):
     value, words = another_value(field)
-    main(["train", *words])
-    assert trained_with == [(DQNConfig(**{field.name: value}), list(range(10)))]
+    game = "ALE/Pong-v5"  # which several environments may feed
+    main(["train", "--env", game, *words])
+    expected = DQNConfig(**{"env": game, field.name: value})
+    assert trained_with == [(expected, list(range(10)))]
 
 
 def test_without_options_the_defaults_are_trained(trained_with):

@@ -56,7 +56,10 @@ BAD = {
     "max_episode_steps": NO_COUNT,
     "terminal_reward": NO_NUMBER,
     "steps": [*NO_COUNT, NONE],
+    "environments": [*NO_COUNT, NONE],
     "vectorization": none_of("sync", "vector_entry_point"),
+    "frame_size": [(16, ValueError, "at least 17"), *NO_COUNT[2:], NONE],
+    "sticky_actions": NO_SHARE,
     "hidden": [
         (64, TypeError, "a tuple of integers"),
         ("64", TypeError, "a tuple of integers"),
@@ -92,6 +95,7 @@ BAD = {
     "epsilon_end": NO_SHARE,
     "epsilon_steps": [*NO_COUNT, NONE],
     "epsilon_decay": NO_SHARE,
+    "precision": none_of("float32", "bfloat16"),
     "device": [*NO_TEXT, NONE],
 }
 

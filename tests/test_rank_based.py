@@ -354,7 +354,7 @@ def test_a_batch_larger_than_the_memory_cannot_be_drawn():
 def test_a_configuration_asks_for_it():
     config = DQNConfig(sampler="rank", alpha=0.8, normalize="none", capacity=200)
     replay = make_replay(config, (4,), seeds=[3, 4])
-    assert isinstance(replay, RankBasedReplayBuffer)
+    assert isinstance(replay.sampler, RankBasedSampler)
     assert (replay.runs, replay.capacity) == (2, 200)
     assert (
         replay.sampler.settings
