@@ -294,7 +294,7 @@ def test_where_environments_cannot_be_saved_new_episodes_begin_and_all_else_cont
     with pytest.raises(Killed):
         train(config, SEEDS, checkpoints=before)
     old = everything(before.training)
-    running = before.training.history.state["length"] > 0
+    running = before.training.environments._lengths > 0
     assert sorted(running) == [False, True]
     with pytest.raises(Killed):
         train(config, SEEDS, checkpoints=after)
