@@ -106,8 +106,10 @@ class QNetwork(nn.Module):
     def _look_at(self, frames):
         """Frames (runs, batch, stack, size, size) uint8 → features (runs, batch, inputs)."""
         runs, batch = frames.shape[:2]
-        images = frames.transpose(0, 1).flatten(1, 2).to(self.layers[0].weight.dtype) / 255
-        images = images.contiguous(memory_format=torch.channels_last)  # a tenth to a fifth faster
+        images = frames.transpose(0, 1).flatten(1, 2)
+        # Channels last in memory: measured to save a tenth of an update of 42×42 frames on a CPU.
+        dtype = self.layers[0].weight.dtype
+        images = images.to(dtype=dtype, memory_format=torch.channels_last) / 255
         for convolution in self.convolutions:
             images = torch.relu(convolution(images))
         return images.reshape(batch, runs, -1).transpose(0, 1)
