@@ -201,3 +201,19 @@ def test_a_reader_runs_all_moves_a_slider_and_sees_the_video(open_notebook, name
     while pictures(page) == before:
         assert time.monotonic() < deadline, "the slider moved, the picture stayed"
         page.wait_for_timeout(100)
+
+
+def test_a_reader_trains_what_the_switches_say(open_notebook):
+    page = open_notebook("fresh/04_d3qn_per.ipynb")
+    run_all(page)
+    assert errors(page) == []
+    before = settled_pictures(page)
+    button = page.get_by_role("button", name="Train", exact=True)
+    button.scroll_into_view_if_needed()
+    page.locator(".widget-checkbox input").first.check()  # double
+    button.click()
+    expect(page.locator(".jp-OutputArea").get_by_text("double, ").first).to_be_attached()
+    deadline = time.monotonic() + 120
+    while len(pictures(page)) == len(before):
+        assert time.monotonic() < deadline, "trained, but no picture came"
+        page.wait_for_timeout(100)
