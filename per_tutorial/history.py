@@ -14,6 +14,7 @@ from per_tutorial.files import atomic_write, part_of
 
 LOG_POINTS = 200
 BATCH_MEASURES = ("td_error", "q_value", "weight", "age", "effective_sample_size")
+HELD_OUT = 128  # states
 
 
 class History:
@@ -31,7 +32,9 @@ class History:
             to measure yet): `epsilon`, `beta`, `loss` (mean since the last log step), and, of the
             last minibatch, the means of `td_error` (|δ|), `q_value`, `weight`, `age` (steps since
             the transition was stored) and `effective_sample_size` ((Σw)² / Σw², as a share of the
-            batch), with what the sampler tells of its priorities.
+            batch), with what the sampler tells of its priorities; `held_out_q` is the mean of the
+            largest Q of states that were stored when learning began, always the same ones (Mnih et
+            al. 2015, figure 2).
         agent: the trained `DQNLearner` (None when read from a file).
     """
 
@@ -45,6 +48,7 @@ class History:
         self.agent = None
         self._losses = []
         self._last = {}  # of the last minibatch: weights, indices, td_errors, q_values
+        self._held_out = np.empty((len(self.seeds), 0))  # states: (runs, HELD_OUT, *shape)
         # A multiple of what `step` moves on by, so that no log point is skipped
         together = config.environments
         self._log_every = max(1, config.steps // LOG_POINTS // together) * together
@@ -86,6 +90,7 @@ class History:
             **dict.fromkeys(BATCH_MEASURES, nothing),
             **(_batch_statistics(replay, **self._last) if self._last else {}),
             **replay.sampler.statistics(replay.storage.sizes),
+            "held_out_q": self._held_out_q(replay, nothing),
         }
         self._losses = []
         self.log_steps.append(self.step)
@@ -99,6 +104,7 @@ class History:
             "step": np.array(self.step),
             "episodes": np.array(self.episodes, dtype=np.float64).reshape(-1, 4),
             "losses": np.array(self._losses),
+            "held_out": self._held_out,
             "log_steps": np.array(self.log_steps, dtype=np.int64),
             **{f"last.{name}": array for name, array in self._last.items()},
             **{f"measure.{name}": self.measure(name) for name in self.measures},
@@ -112,9 +118,19 @@ class History:
             for run, step, value, length in state["episodes"].tolist()
         ]
         self._losses = list(state["losses"])
+        self._held_out = state["held_out"]
         self.log_steps = state["log_steps"].tolist()
         self._last = part_of(state, "last")
         self.measures = {name: list(rows) for name, rows in part_of(state, "measure").items()}
+
+    def _held_out_q(self, replay, nothing):
+        if self._held_out.size == 0:
+            if len(replay) < self.config.learning_starts:
+                return nothing
+            slots = np.linspace(0, len(replay) - 1, HELD_OUT).astype(np.int64)
+            rows, _ = replay.storage.windows(np.tile(slots, (len(self.seeds), 1)))
+            self._held_out = rows["observation"]
+        return self.agent.q_values(self._held_out).max(axis=-1).mean(axis=1)
 
     def measure(self, name):
         """One measurement over time, (log steps, runs)."""

@@ -34,6 +34,7 @@ CONFIG = DQNConfig(
     epsilon_start=1.0,
 )
 BATCH_MEASURES = {"loss", "td_error", "q_value", "weight", "age", "effective_sample_size"}
+LEARNING_MEASURES = {*BATCH_MEASURES, "held_out_q"}
 
 
 @pytest.fixture(scope="module")
@@ -118,20 +119,20 @@ def test_measurements_are_written_about_200_times_and_at_the_end(history):
 
 
 def test_every_measurement_has_a_row_for_each_log_step_and_a_column_for_each_run(history):
-    expected = {"epsilon", "beta", "largest_priority", "priority", *BATCH_MEASURES}
+    expected = {"epsilon", "beta", "largest_priority", "priority", *LEARNING_MEASURES}
     assert set(history.measures) == expected
     for name in expected:
         assert history.measure(name).shape == (300, len(SEEDS))
     uniform = train(CONFIG.replace(sampler="uniform", steps=60), SEEDS)
-    assert set(uniform.measures) == {"epsilon", "beta", *BATCH_MEASURES}
+    assert set(uniform.measures) == {"epsilon", "beta", *LEARNING_MEASURES}
 
 
 def test_there_is_nothing_to_measure_before_the_first_update(history):
     """The first update is that of step 50, when 50 transitions are stored."""
-    for name in BATCH_MEASURES:
+    for name in LEARNING_MEASURES:
         assert np.isnan(history.measure(name)[:49]).all()
         assert np.isfinite(history.measure(name)[49:]).all()
-    for name in set(history.measures) - BATCH_MEASURES:
+    for name in set(history.measures) - LEARNING_MEASURES:
         assert np.isfinite(history.measure(name)).all()
 
 
@@ -167,11 +168,29 @@ def test_measurements_of_a_minibatch_by_hand():
             "effective_sample_size": 0.9,
             "largest_priority": 16.0,
             "priority": (1 + 1 + 3 + 4) / 4,
-        }
+            "held_out_q": np.nan,  # learning has not begun
+        },
+        nan_ok=True,
     )
     history.log(replay)
     assert np.isnan(history.measure("loss")[1])  # no update since
     assert history.measure("td_error").tolist() == [[2.0], [2.0]]  # still the last one's
+
+
+def test_states_are_held_out_when_learning_begins():
+    """Q(s, a) = s · a in the n-th log: of 50 stored states, the same 128 whatever comes later."""
+    replay = PrioritizedReplayBuffer(200, 1, runs=2, seed=0)
+    history = History(CONFIG, [0, 1])
+    history.agent = SimpleNamespace(q_values=lambda s: len(history.log_steps) * s * [0.0, 1.0])
+    for k in range(1, 301):
+        replay.add([[k], [k + 1000]], [0, 0], [0.0, 0.0], [[0], [0]], [False, False])
+        history.step = k
+        history.log(replay)
+    found = history.measure("held_out_q")
+    assert np.isnan(found[:49]).all()
+    states = 1 + np.linspace(0, 49, 128).astype(int)
+    for n in range(49, 300):
+        np.testing.assert_allclose(found[n], n * np.array([states.mean(), 1000 + states.mean()]))
 
 
 # The file
