@@ -85,7 +85,9 @@ class Checkpoints:
     def save_if_due(self, training):
         """Write a checkpoint if it is time to. Warns if it cannot be copied, and goes on."""
         step = training.history.step
-        if step % self.every and step != training.history.config.steps:
+        config = training.history.config
+        # Environments side by side make several steps at once, and may step over a multiple.
+        if step % self.every >= config.environments and step != config.steps:
             return
         name = f"step-{step:012d}.npz"
         with atomic_write(self.folder / name) as file:

@@ -22,6 +22,7 @@ from per_tutorial.atari import (  # noqa: E402
     make_atari_environments,
     make_atari_reference,
 )
+from per_tutorial.checkpoints import Checkpoints  # noqa: E402
 from per_tutorial.config import DQNConfig  # noqa: E402
 from per_tutorial.learner import DQNLearner  # noqa: E402
 from per_tutorial.networks import QNetwork  # noqa: E402
@@ -456,6 +457,40 @@ def test_a_memory_for_other_environments_is_refused():
     replay = make_replay(CONFIG.replace(environments=2), (4, 20, 20), [0])
     with pytest.raises(ValueError, match=r"replay: must be fed by .* \(4\), got 2"):
         train(CONFIG, 0, replay=replay)
+
+
+@pytest.mark.parametrize("every", [100, 98])  # a multiple of 4 environments, and none
+def test_a_training_that_was_stopped_goes_on_in_new_games(every, tmp_path):
+    """All is as it was; the games that ran are cut, as by a time limit, and counted nowhere."""
+
+    config = SHORT.replace(max_episode_steps=40)
+
+    class Stop(Exception):
+        pass
+
+    def stop(history):
+        if history.step == 160:
+            raise Stop
+
+    def training(replay, **options):
+        return train(
+            config, 1, replay=replay, checkpoints=Checkpoints(tmp_path, every=every), **options
+        )
+
+    stopped, resumed = Recorded(config, [1]), Recorded(config, [1])
+    with pytest.raises(Stop):
+        training(stopped, watchers=[stop])
+    history = training(resumed)
+    assert history.step == resumed.storage.added[0] == 320
+    assert len(resumed.actions) == (320 - 100) / 4
+    assert history.log_steps == [*range(4, 321, 4)]
+    assert history.agent.updates == len([k for k in range(96, 320) if k % 3 == 0])
+    ids = resumed.storage.ids(np.arange(300)[None])[0]
+    rows = {number: resumed.storage.rows[0, slot] for slot, number in enumerate(ids)}
+    assert all(rows[number]["truncated"] for number in range(96, 100))
+    assert all(rows[number]["depth"] == 1 for number in range(100, 104))
+    assert [length for *_, length in history.episodes] == [40] * 4
+    assert np.isfinite(history.measure("held_out_q")[24:]).all()
 
 
 # Evaluation
