@@ -116,8 +116,9 @@ def tidy_outputs(outputs):
         elif WIDGET_VIEW in output.get("data", {}):
             continue
         tidy.append(output)
-    for stream in streams.values():
-        stream.text = last_state(stream.text)
+    for output in tidy:
+        if output.output_type == "stream":
+            output.text = last_state(output.text)
     return [output for output in tidy if output.get("text", "shown").strip()]
 
 
