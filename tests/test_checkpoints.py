@@ -394,11 +394,11 @@ def outputs(folder):
 def test_killed_at_random_moments(tmp_path):
     whole, torn, folder = tmp_path / "whole", tmp_path / "torn", tmp_path / "checkpoints"
     whole.mkdir(), torn.mkdir()
-    steps = "--steps", 3000
+    steps = "--steps", 1500
     finish(*steps, *outputs(whole))
     kills, moments = 0, random.Random(time.time_ns())
     newest = []
-    while kills < 3:
+    while kills < 2:
         process = start(*steps, *outputs(torn), "--checkpoint", folder, "--checkpoint-every", 10)
         while process.poll() is None and newest == sorted(folder.glob("step-*"))[-1:]:
             time.sleep(0.01)
