@@ -69,6 +69,8 @@ class Checkpoints:
             try:
                 state = read_arrays(path)
                 made_with = json.loads(str(state.pop("made_with")))
+                if sorted(state) != made_with["arrays"]:  # a flipped bit in zip's directory hides some
+                    raise ValueError("arrays are missing")
             except (ValueError, KeyError) as error:
                 text = f"checkpoint {str(path)!r} is damaged; the one before it is tried ({error})"
                 warnings.warn(text, stacklevel=3)
@@ -90,9 +92,10 @@ class Checkpoints:
         if step % self.every >= config.environments and step != config.steps:
             return
         name = f"step-{step:012d}.npz"
+        state = training.state
+        made_with = _made_with(training) | {"arrays": sorted(state)}
         with atomic_write(self.folder / name) as file:
-            made_with = np.array(json.dumps(_made_with(training)))
-            np.savez(file, made_with=made_with, **training.state)
+            np.savez(file, made_with=np.array(json.dumps(made_with)), **state)
         last_two = {*self._whole, name}
         self._whole = {name}
         _keep_only(last_two, self.folder)

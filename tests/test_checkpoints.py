@@ -687,3 +687,14 @@ def test_tensorboard_shows_every_step_once(tmp_path):
         np.testing.assert_allclose(
             [event.value for event in losses], history.measure("loss")[:, run], rtol=1e-6
         )
+
+
+def test_a_checkpoint_that_lacks_an_array_is_damaged(tmp_path):
+    train(CONFIG, SEEDS, checkpoints=Checkpoints(tmp_path, every=CONFIG.steps))
+    (path,) = tmp_path.glob("*.npz")
+    with np.load(path) as file:
+        arrays = dict(file)
+    del arrays["history.measure.loss"]
+    np.savez(path, **arrays)
+    with pytest.warns(UserWarning, match="arrays are missing"), pytest.raises(ValueError):
+        train(CONFIG, SEEDS, checkpoints=Checkpoints(tmp_path))
