@@ -1,6 +1,7 @@
 """Watch a training from outside: functions to pass to `train(..., watchers=[...])`."""
 
 import sys
+from collections import deque
 
 import numpy as np
 from tqdm import tqdm
@@ -32,6 +33,9 @@ class ProgressBar:
 class TensorBoard:
     """Write the measurements of every run as TensorBoard scalars (needs the extra `tensorboard`).
 
+    Episodes are in CleanRL's `charts/episodic_return` and `charts/episodic_length`, with the mean return
+    of the last 100 in `charts/mean_return_100`; measurements in `losses/…`.
+
     Args:
         folder: one sub-folder is made for each seed. What an earlier training wrote there is no longer
             shown; a training that was continued is written whole, from its first step.
@@ -51,8 +55,12 @@ class TensorBoard:
                 self._writer_class(f"{self._folder}/seed-{seed}", purge_step=0)
                 for seed in history.seeds
             ]
+            self._recent = [deque(maxlen=100) for _ in history.seeds]
         for run, step, episode_return, length in history.episodes[self._episodes :]:
+            self._recent[run].append(episode_return)
+            mean_return = np.mean(self._recent[run])
             self._writers[run].add_scalar("charts/episodic_return", episode_return, step)
+            self._writers[run].add_scalar("charts/mean_return_100", mean_return, step)
             self._writers[run].add_scalar("charts/episodic_length", length, step)
         self._episodes = len(history.episodes)
         for row in range(self._rows, len(history.log_steps)):

@@ -18,6 +18,7 @@ from per_tutorial.config import DQNConfig
 from per_tutorial.history import History
 from per_tutorial.studies import STUDIES
 from per_tutorial.study import METRICS, Study, load_study, report
+from per_tutorial.watchers import TensorBoard
 
 TINY = (
     "train --runs 2 --first-seed 4 --steps 150 --hidden 8 --batch-size 4 --learning-starts 20 "
@@ -201,6 +202,23 @@ def test_tensorboard_reads_what_was_written(tmp_path, capsys):
         np.testing.assert_allclose(
             [event.value for event in losses], history.measure("loss")[:, number], rtol=1e-6
         )
+
+
+def test_tensorboard_shows_the_mean_return_of_the_last_hundred_episodes(tmp_path):
+    pytest.importorskip("tensorboard")
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    history = History(TINY_CONFIG, [4, 5])
+    history.step = TINY_CONFIG.steps
+    history.episodes = [(k % 2, k, float(k), 1) for k in range(300)]
+    TensorBoard(tmp_path)(history)
+    for run in range(2):
+        events = EventAccumulator(str(tmp_path / f"seed-{history.seeds[run]}"))
+        events.Reload()
+        _, values = history.returns(run)
+        expected = [values[max(0, k - 99) : k + 1].mean() for k in range(150)]
+        shown = [event.value for event in events.Scalars("charts/mean_return_100")]
+        np.testing.assert_allclose(shown, expected, rtol=1e-6)
 
 
 # Studies
