@@ -725,3 +725,213 @@ def _standard_error(standard_error):
                                                    "of two errors."),
     ]  # fmt: skip
     return _named(got, mistakes, f"for eight pairs it is {right:.4g}, yours is {got:.4g}.")
+
+
+# Notebook 05: Atari
+
+
+@checks("05.1")
+def _max_and_skip(max_and_skip):
+    # No two pixels are the same, and most sums of two exceed 255.
+    frames = (np.arange(24) * 73 % 256).astype(np.uint8).reshape(4, 3, 2)
+    rewards = np.array([4.0, 0.0, 5.0, 2.0])
+    given = frames.copy()
+    seen, reward = max_and_skip(given, rewards.copy())
+    if not np.array_equal(given, frames):
+        return "it changes the frames; work on a copy."
+    if _shape(seen) != (3, 2):
+        return f"the agent sees one screen, (3, 2) here; yours has the shape {_shape(seen)}."
+    seen, last_two = np.asarray(seen), frames[-2:]
+    right = last_two.max(axis=0)
+    mistakes = [
+        (frames[-1], "that is the last frame alone: it may lack what flickers, drawn only in every "
+                     "other frame."),
+        (frames[-2], "that is the frame before the last alone."),
+        (frames[:2].max(axis=0), "those are the first two frames; take the last two, the newest."),
+        (frames.max(axis=0), "you take the maximum of all four frames: whatever moves leaves a "
+                             "trail. Two are enough against flicker."),
+        *((values.mean(axis=0), "that is the mean: what is not in every frame would be seen dimly. "
+                                "Take the maximum of the last two.")
+          for values in (frames, last_two)),
+        *((total, "you add the two frames: what is in both would be twice as bright, and uint8 "
+                  "begins anew after 255.")
+          for total in (frames[-2] + frames[-1], last_two.sum(axis=0))),
+        (last_two.min(axis=0), "that is the minimum: what flickers would never be seen."),
+    ]  # fmt: skip
+    if not _same(seen, right):
+        return _named(seen, mistakes, f"the screen is {right.tolist()}, yours is {seen.tolist()}.")
+    if seen.dtype != np.uint8:
+        return f"the right screen, but as {seen.dtype}: leave it uint8, one byte a pixel."
+    if _same(reward, rewards.sum()):
+        return None
+    clipped = "they are clipped later, where one learns from them."
+    mistakes = [
+        (rewards[-1], "the last frame's alone is too little, points may be scored in any frame."),
+        (rewards.mean(), "they are added up; the mean would divide every score by 4."),
+        (rewards.max(), "the maximum is for the pixels; rewards are added up."),
+        (rewards[-2:].sum(), "all four count, only the screen is made of the last two."),
+        (rewards.clip(-1, 1).sum(), clipped),
+        (1.0, clipped),
+    ]
+    otherwise = f"of {rewards.tolist()} the step's is {rewards.sum():g}, yours is {reward}."
+    return "the screen is right. But the rewards: " + _named(reward, mistakes, otherwise)
+
+
+@checks("05.2")
+def _stack_numbers(stack_numbers):
+    cases = ((10, 4, 3, 4), (10, 2, 3, 4), (3, 2, 3, 4), (9, 1, 1, 4), (40, 5, 6, 6))
+    for newest, depth, environments, stack in cases:
+
+        def numbers(newest=newest, depth=depth, stride=environments, stack=stack):
+            backs = range(stack - 1, -1, -1)
+            return [newest - back * stride if back < depth else -1 for back in backs]
+
+        got, right = list(stack_numbers(newest, depth, environments, stack)), numbers()
+        if _same(got, right):
+            continue
+        padding, own = right[:-depth], right[-depth:]
+        newest_first = "the newest comes first in yours: the stack begins with the oldest."
+        off_by_one = (
+            "off by one: the stack ends with the newest frame, and `depth` counts it, so the first "
+            "one of the episode is depth − 1 steps back."
+        )
+        mistakes = [
+            (own, "right, but without the black frames: a stack always has `stack` numbers."),
+            (numbers(stack=4), f"asked for a stack of {stack}, you return one of 4."),
+            (numbers(stride=1), "you step back by 1, to frames of other environments: as "
+                                f"{environments} take turns, one's own are {environments} apart."),
+            (numbers(depth=stack), "you look back beyond the beginning, at frames of the episode "
+                                   f"before: this one has seen {depth} so far."),
+            (own + padding, "the black frames are at the wrong end: they come before the others."),
+            *((each[::-1], newest_first) for each in (right, own + padding)),
+            (own[:1] * len(padding) + own, "you repeat the episode's first frame, as Gymnasium "
+                                           "does by default: here the missing ones are black, −1."),
+            ([0] * len(padding) + own, "0 is the number of a frame; a black one is −1."),
+            ([number or -1 for number in right], "0 is the number of a frame, too."),
+            *((numbers(newest + shift, depth + more), off_by_one)
+              for shift in (-environments, 0, environments) for more in (-1, 0, 1)),
+        ]  # fmt: skip
+        return _named(
+            got,
+            mistakes,
+            f"for {newest = }, {depth = }, {environments = } and {stack = } it is {right}, "
+            f"yours is {got}.",
+        )
+    return None
+
+
+@checks("05.3")
+def _gigabytes(gigabytes):
+    for transitions, frame, stack in ((1_000_000, 84 * 84, 4), (50_000, 80 * 60, 3)):
+        for single_frames, right in ((False, 2 * stack), (True, 1)):
+            got = float(gigabytes(transitions, single_frames, frame, stack))
+            frames = got / (transitions * frame / 1e9)  # for each transition
+            if _same(frames, right):
+                continue
+            if single_frames:
+                mistakes = [
+                    (2, "counted twice: the newest frame of a next observation is that of the "
+                        "following observation, and each is held once."),
+                    *((count, "a frame that is held once serves every stack that it is in: no "
+                              "factor for stacks is left.")
+                      for count in (stack, stack + 1, 2 * stack)),
+                ]  # fmt: skip
+            else:
+                mistakes = [
+                    (stack, "the next observation is missing: each transition holds two stacks."),
+                    (2, f"an observation is a stack of {stack} frames."),
+                    (1, f"that is one frame for each transition; it holds two stacks of {stack}."),
+                    (stack + 1, "the two stacks share frames, but each has its own copy of them."),
+                    (2 * 4, f"here a stack has {stack} frames, not 4: use the argument."),
+                ]
+            mistakes += [
+                (right * 4, "four bytes a pixel is float32; uint8 is one."),
+                (right * 84 * 84 / frame, f"here a frame has {frame} pixels: use the argument."),
+                (right * 1e9 / 2**30, "that is in GiB, 2**30 bytes; the question is in 10**9."),
+                (right * 1e9, "those are bytes; divide by 10**9."),
+                (right * 1e3, "those are millions of bytes; divide by 10**9."),
+            ]
+            return _named(
+                frames,
+                mistakes,
+                f"for {transitions = }, {single_frames = }, {frame = } and {stack = } it is "
+                f"{right * transitions * frame / 1e9:.4g}, yours is {got:.4g}.",
+            )
+    return None
+
+
+@checks("05.4")
+def _learning_view(learning_view):
+    always = "when the game is over, so is the episode, whatever the lives say."
+    ends = [
+        (3, 3, False, False, "no life is lost and the game is not over: the episode goes on."),
+        (3, 2, False, True, "a lost life ends an episode."),
+        (2, 3, False, False, "a life is gained there: episodes end with fewer lives than before."),
+        (1, 0, False, False, "the game is about to be over, and with it the episode: if 0 lives "
+                             "end it, too, one end becomes two."),
+        (0, 0, False, False, "a game without lives, such as Pong, shows 0 all the time: no end."),
+        (1, 0, True, True, always),
+        (0, 0, True, True, always),
+        (3, 3, True, True, always),
+    ]  # fmt: skip
+    for lives_before, lives, over, ended, sentence in ends:
+        for reward in (4.0, -7.0, 0.5, -0.25, 0.0):
+            clipped, terminated = learning_view(reward, lives_before, lives, over)
+            right = min(max(reward, -1.0), 1.0)
+            mistakes = [
+                (reward, "nothing is clipped there: the limits are −1 and 1, and both count."),
+                (np.sign(reward), "that is the sign. For whole points it is the same, but clipping "
+                                  "leaves what lies between −1 and 1 as it is."),
+                (max(right, 0.0), "points can be lost, too: the lower limit is −1, not 0."),
+                (0.0, "the end of an episode does not take its last reward away."),
+            ]  # fmt: skip
+            if not _same(clipped, right):
+                otherwise = f"a reward of {reward:g} is learned from as {right:g}, not {clipped}."
+                return _named(clipped, mistakes[: 3 + ended], otherwise)
+            if bool(terminated) != ended:
+                return f"{lives_before = }, {lives = }, {over = }: {sentence}"
+    return None
+
+
+@checks("05.5")
+def _output_size(output_size):
+    def fit(size, kernel, stride):
+        return (size - kernel) // stride + 1
+
+    cases = (84, [(8, 4), (4, 2), (3, 1)]), (42, [(5, 2), (3, 2), (3, 2)]), (50, [(6, 3)])
+    for size, layers in cases:
+
+        def after(step, size=size, layers=layers):
+            return functools.reduce(lambda size, layer: step(size, *layer), layers, size)
+
+        given = list(layers)
+        got, right = output_size(size, given), after(fit)
+        if given != layers:
+            return "it changes the list of layers; it should only read it."
+        if _same(got, right) and isinstance(got, int | np.integer):
+            continue
+        not_whole = "a size is a whole number: divide by `//`, which leaves out what does not fit."
+        no_kernel = (
+            "where is the kernel? Without padding it stays inside of the picture, and its corner "
+            "can move by size − kernel pixels."
+        )
+        mistakes = [
+            (right, not_whole),
+            (after(lambda size, kernel, stride: (size - kernel) / stride + 1), not_whole),
+            (after(lambda size, kernel, stride: (size - kernel) // stride),
+             "the + 1 is missing: the kernel has a place before it takes its first step."),
+            (after(lambda size, kernel, stride: (size - kernel + 1) // stride),
+             "the + 1 belongs after the division: it counts the kernel's first place."),
+            (after(lambda size, kernel, stride: -(-(size - kernel) // stride) + 1),
+             "you round up: a step that would carry the kernel over the edge is not taken."),
+            (after(lambda size, kernel, stride: size // stride), no_kernel),
+            (after(lambda size, kernel, stride: -(-size // stride)), no_kernel),
+            (after(lambda size, kernel, stride: fit(size, stride, kernel)),
+             "kernel and stride are swapped: a layer is (kernel, stride)."),
+            (after(fit, layers=layers[:1]), "that is the size after the first layer; go on."),
+            (after(fit, layers=layers[-1:]), "each layer gets the size that the one before has "
+                                             "left, not that of the picture."),
+            (after(fit, layers=layers[::-1]), "the layers are applied in the wrong order."),
+        ]  # fmt: skip
+        return _named(got, mistakes, f"{size} pixels through {layers} leave {right}, not {got}.")
+    return None
