@@ -63,4 +63,4 @@ $(INSTALLED): pyproject.toml $(CONSTRAINTS)
 	$(call install,.bench,benchmarks/constraints.txt,--editable ".[bench]")
 
 .venv-colab/installed: pyproject.toml tests/colab/constraints.txt
-	$(call install,.venv-colab,tests/colab/constraints.txt,. nbval pytest)
+	$(call install,.venv-colab,tests/colab/constraints.txt,".[atari]" nbval pytest)

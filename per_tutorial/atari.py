@@ -215,6 +215,7 @@ def _game(name):
     except ImportError as error:
         raise ImportError('Atari games need ale-py: pip install "per_tutorial[atari]"') from error
     gym.register_envs(ale_py)
+    ale_py.ALEInterface.setLoggerMode(ale_py.LoggerMode.Warning)  # no greeting with every game
     if not isinstance(name, str):
         raise TypeError(f"game: must be a name, got {name!r}")
     specs = {spec.name.lower(): spec for spec in gym.registry.values() if spec.namespace == "ALE"}
