@@ -14,6 +14,8 @@ from per_tutorial.files import atomic_write, part_of
 
 LOG_POINTS = 200
 BATCH_MEASURES = ("td_error", "q_value", "weight", "age", "effective_sample_size")
+# What every training measures; samplers add measures of their own priorities.
+MEASURES = ("epsilon", "beta", "loss", *BATCH_MEASURES, "held_out_q")
 HELD_OUT = 128  # states
 
 

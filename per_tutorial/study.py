@@ -13,6 +13,7 @@ import json
 import os
 import platform
 import re
+import shutil
 import signal
 import threading
 import time
@@ -26,9 +27,11 @@ from pathlib import Path
 
 import numpy as np
 
+from per_tutorial.checkpoints import Checkpoints
 from per_tutorial.checks import one_of, real_number, whole_number
 from per_tutorial.config import DQNConfig
 from per_tutorial.files import atomic_write
+from per_tutorial.history import MEASURES
 from per_tutorial.machine import processor
 
 SHIPPED = Path(__file__).parent / "results"
@@ -61,6 +64,9 @@ class Study:
         seeds: the same for every arm, which makes the runs pairs; at least two.
         stack: runs trained side by side in one process.
         episodes: if not None, the score after every 20 episodes is kept as well, up to this many.
+        curves: measures of `History` that are kept over time beside the score, of its `MEASURES`.
+        checkpoint_every: if not None, environment steps between `Checkpoints` of a stack in training:
+            a study that was killed then continues inside its stacks too, and keeps their agents.
     """
 
     name: str
@@ -72,6 +78,8 @@ class Study:
     seeds: range = range(30)
     stack: int = 30
     episodes: int | None = None
+    curves: tuple[str, ...] = ("q_value",)
+    checkpoint_every: int | None = None
 
     def __post_init__(self):
         one_of("metric", self.metric, METRICS)
@@ -79,6 +87,10 @@ class Study:
         real_number("failed_below", self.failed_below)
         if self.episodes is not None:
             whole_number("episodes", self.episodes, SCORE_WINDOW)
+        for curve in self.curves:
+            one_of("curves", curve, MEASURES)
+        if self.checkpoint_every is not None:
+            whole_number("checkpoint_every", self.checkpoint_every)
         if len(self.seeds) < 2:
             raise ValueError(f"seeds: an interval needs at least two, got {self.seeds}")
         for name in (self.name, *self.arms):
@@ -117,7 +129,10 @@ def run_study(study, folder, *, processes=1, progress=lambda done, total: None):
     Args:
         study: a `Study`.
         folder: where the results go: ``folder/NAME/*.csv``, a file a stack, and in the end
-            ``folder/NAME.csv.gz``. It is made if need be.
+            ``folder/NAME.csv.gz``. It is made if need be. With ``study.checkpoint_every``, the agents
+            of a stack go to a ``*.safetensors`` file beside it (`DQNLearner.load`), and its
+            checkpoints are there until it is done. The stack's heading then says whether it was
+            "continued" from one; if so, its "seconds" are those of the last sitting alone.
         processes: stacks trained at the same time, each in a process with one thread (on a CPU two
             such processes get more done than one with two threads). 1 trains in this process.
         progress: called with the environment steps done and in all, at the start and whenever a
@@ -125,7 +140,8 @@ def run_study(study, folder, *, processes=1, progress=lambda done, total: None):
 
     Raises:
         ValueError: ``folder`` holds results of this study made with other settings, or a damaged
-            file. Nothing has been trained or written then.
+            file. Nothing has been trained or written then. Or the checkpoints of a stack were made
+            with other settings, or all are damaged; that shows when its turn comes.
     """
     processes = whole_number("processes", processes)
     parts = Path(folder) / study.name
@@ -138,24 +154,23 @@ def run_study(study, folder, *, processes=1, progress=lambda done, total: None):
                 _refuse_other_settings(whole, heading, wanted)
     jobs = []
     for arm, seeds in study.stacks:
-        path = parts / f"{arm}.seeds-{seeds[0]}-{seeds[-1]}.csv"
-        heading = _identity(study, arm, seeds)
+        path = _stack_path(parts, arm, seeds)
         if path.exists():
-            _refuse_other_settings(path, _read(path)[0], heading)
+            _refuse_other_settings(path, _read(path)[0], _identity(study, arm, seeds))
         else:
-            jobs.append((path, heading, study.arms[arm], seeds, study.episodes))
+            jobs.append((study, arm, seeds, path))
     total = sum(config.steps * len(study.seeds) for config in study.arms.values())
-    done = total - sum(config.steps * len(seeds) for _, _, config, seeds, _ in jobs)
+    done = total - sum(study.arms[arm].steps * len(seeds) for _, arm, seeds, _ in jobs)
     progress(done, total)
-    for config, seeds in _finished(jobs, processes):
-        done += config.steps * len(seeds)
+    for arm, seeds in _finished(jobs, processes):
+        done += study.arms[arm].steps * len(seeds)
         progress(done, total)
     _collect(study, parts, whole)
     return load_study(study.name, folder)
 
 
 def _finished(jobs, processes):
-    """Do the jobs and yield the (config, seeds) of each as it finishes."""
+    """Do the jobs and yield the (arm, seeds) of each as it finishes."""
     if processes == 1:
         for job in jobs:
             yield _train_stack(*job)
@@ -189,43 +204,54 @@ def _exit_with(lifeline):
     os._exit(1)
 
 
-def _train_stack(path, heading, config, seeds, episodes):
-    """Train one stack, write its rows, and return its (config, seeds)."""
+def _train_stack(study, arm, seeds, path):
+    """Train one stack, write its rows, and return its (arm, seeds)."""
     from per_tutorial.training import evaluate, train
 
+    heading, checkpoints = _identity(study, arm, seeds), None
+    if study.checkpoint_every is not None:
+        folder = path.with_suffix("")
+        heading["continued"] = any(folder.glob("*.npz"))
+        checkpoints = Checkpoints(folder, every=study.checkpoint_every)
     start = time.perf_counter()
-    history = train(config, seeds)
+    history = train(study.arms[arm], seeds, checkpoints=checkpoints)
     greedy = evaluate(history.agent, EVALUATION_EPISODES).mean(axis=1)
-    rows = [(heading["arm"], *row) for row in _measures(history, greedy, episodes)]
+    rows = [(arm, *row) for row in _measures(study, history, greedy)]
     packages = ("torch", "numpy", "numba", "gymnasium")
-    heading = heading | {
+    heading |= {
         "seconds": round(time.perf_counter() - start, 1),
         "processor": processor(),
         "python": platform.python_version(),
         **{name: version(name) for name in packages},
     }
-    with atomic_write(path) as file:
+    if checkpoints is not None:
+        history.agent.save(path.with_suffix(".safetensors"))
+    with atomic_write(path) as file:  # last, since with this file the stack counts as done
         file.write(_text(heading, rows).encode())
-    return config, seeds
+    if checkpoints is not None:
+        shutil.rmtree(folder)
+    return arm, seeds
 
 
-def _measures(history, greedy, episodes):
+def _stack_path(parts, arm, seeds):
+    return parts / f"{arm}.seeds-{seeds[0]}-{seeds[-1]}.csv"
+
+
+def _measures(study, history, greedy):
     """What is kept of a stack of runs: (seed, measure, at, value)."""
     # Unique, for a training of fewer steps than there are points.
     grid = np.unique(np.linspace(0, history.config.steps, GRID_POINTS + 1).astype(int))[1:]
     last_logged = np.searchsorted(history.log_steps, grid, side="right") - 1
-    curves = {
-        "score": history.learning_curve(grid, SCORE_WINDOW),
-        "q_value": history.measure("q_value")[last_logged],
-    }
+    curves = {"score": history.learning_curve(grid, SCORE_WINDOW)}
+    curves |= {name: history.measure(name)[last_logged] for name in study.curves}
     for run, seed in enumerate(history.seeds):
         for measure, curve in curves.items():
             for step, value in zip(grid.tolist(), curve[:, run].tolist(), strict=True):
                 if value == value:
                     yield seed, measure, step, f"{value:.5g}"
-        if episodes is not None:
+        if study.episodes is not None:
             _, returns = history.returns(run)
-            for count in range(SCORE_WINDOW, min(len(returns), episodes) + 1, SCORE_WINDOW):
+            for count in range(SCORE_WINDOW, min(len(returns), study.episodes) + 1, SCORE_WINDOW):
                 score = returns[count - SCORE_WINDOW : count].mean()
                 yield seed, "score after episodes", count, f"{score:.5g}"
         yield seed, "greedy", history.config.steps, f"{greedy[run]:.5g}"
@@ -238,6 +264,7 @@ def _identity(study, arm, seeds):
         "arm": arm,
         "seeds": seeds,
         "episodes": study.episodes,
+        "curves": list(study.curves),
         "settings": _settings(study.arms[arm]),
     }
 
@@ -249,11 +276,12 @@ def _settings(config):
 
 def _refuse_other_settings(path, heading, wanted):
     def flat(heading):
-        others = {name: heading.get(name) for name in wanted if name != "settings"}
+        others = {name: heading[name] for name in heading if name in wanted and name != "settings"}
         return others | heading["settings"]
 
-    # A setting that the file does not name is newer than the file; its default was used.
-    found, wanted = _settings(DQNConfig()) | flat(heading), flat(wanted)
+    # What the file does not name is newer than the file; its default was used.
+    defaults = {"curves": list(Study.curves)} | _settings(DQNConfig())
+    found, wanted = defaults | flat(heading), flat(wanted)
     differences = [
         f"{name} = {found.get(name)!r}, not {wanted.get(name)!r}"
         for name in found | wanted
@@ -270,7 +298,10 @@ def _collect(study, parts, path):
     """Make one file of all stacks."""
     headings, rows = [], []
     for arm, seeds in study.stacks:
-        heading, stack = _read(parts / f"{arm}.seeds-{seeds[0]}-{seeds[-1]}.csv")
+        part = _stack_path(parts, arm, seeds)
+        heading, stack = _read(part)
+        # Checkpoints are left if the process was killed just before it removed them.
+        shutil.rmtree(part.with_suffix(""), ignore_errors=True)
         headings.append(heading)
         rows += stack
     facts = {
@@ -343,8 +374,8 @@ class StudyResults:
 
         Args:
             arm: its name.
-            measure: "score" and "q_value" over environment steps; "score after episodes" over
-                episodes, where the study keeps it. NaN where a run has nothing to tell yet.
+            measure: "score" and the study's curves over environment steps; "score after episodes"
+                over episodes, where the study keeps it. NaN where a run has nothing to tell yet.
         """
         one_of("arm", arm, self.arms)
         values = self._values[one_of("measure", measure, self._values)]

@@ -15,7 +15,7 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from per_tutorial import training
 from per_tutorial.config import DQNConfig
 from per_tutorial.environments import Environments
-from per_tutorial.history import History
+from per_tutorial.history import MEASURES, History
 from per_tutorial.learner import Update
 from per_tutorial.replay import PrioritizedReplayBuffer
 from per_tutorial.training import train
@@ -124,7 +124,7 @@ def test_every_measurement_has_a_row_for_each_log_step_and_a_column_for_each_run
     for name in expected:
         assert history.measure(name).shape == (300, len(SEEDS))
     uniform = train(CONFIG.replace(sampler="uniform", steps=60), SEEDS)
-    assert set(uniform.measures) == {"epsilon", "beta", *LEARNING_MEASURES}
+    assert set(uniform.measures) == set(MEASURES) == {"epsilon", "beta", *LEARNING_MEASURES}
 
 
 def test_there_is_nothing_to_measure_before_the_first_update(history):

@@ -7,6 +7,7 @@ import json
 import multiprocessing
 import os
 import platform
+import shutil
 import signal
 import subprocess
 import sys
@@ -21,8 +22,11 @@ import pytest
 from plain_dqn import DoublePrecisionLearner
 
 from per_tutorial import statistics, training
+from per_tutorial import study as study_module
 from per_tutorial.__main__ import main
+from per_tutorial.checkpoints import Checkpoints
 from per_tutorial.config import DQNConfig
+from per_tutorial.learner import DQNLearner
 from per_tutorial.studies import NETWORKS, STUDIES
 from per_tutorial.study import (
     EVALUATION_EPISODES,
@@ -75,9 +79,9 @@ def trained(monkeypatch):
     """The (sampler, seeds) of every training, as they happen."""
     calls, train = [], training.train
 
-    def noted(config, seeds):
+    def noted(config, seeds, **options):
         calls.append((config.sampler, list(seeds)))
-        return train(config, seeds)
+        return train(config, seeds, **options)
 
     monkeypatch.setattr(training, "train", noted)
     return calls
@@ -163,6 +167,21 @@ def test_a_training_shorter_than_the_grid_has_a_value_at_every_step(tmp_path):
     assert grid.tolist() == list(range(20, 31))
     assert np.isfinite(q_value).all()
     assert results.curve("one")[0].max() == 30
+
+
+def test_the_declared_curves_are_kept_and_no_others(tmp_path):
+    arms = {"per": STUDY.arms["per"]}
+    curves = {"curves": ("loss", "held_out_q"), "episodes": None}
+    study = dataclasses.replace(STUDY, arms=arms, comparisons=(), seeds=range(2), **curves)
+    results = run_study(study, tmp_path)
+    history = training.train(arms["per"], [0, 1])
+    for name in ("loss", "held_out_q"):
+        grid, values = results.curve("per", name)
+        assert grid.tolist() == list(range(24, 301, 6))
+        rows = [history.log_steps.index(step) for step in grid]
+        np.testing.assert_allclose(values, history.measure(name)[rows], rtol=1e-4)
+    with pytest.raises(ValueError, match="one of 'score', 'loss', 'held_out_q', 'greedy', got"):
+        results.curve("per", "q_value")
 
 
 # A run depends on its own seed alone
@@ -256,6 +275,80 @@ def test_a_killed_study_continues_to_the_same_results(uninterrupted, tmp_path, t
     assert rows_of(tmp_path / collected) == rows_of(uninterrupted / collected)
 
 
+# Killed inside a stack
+
+LONG = dataclasses.replace(STUDY, name="long", seeds=range(2), checkpoint_every=70)
+
+
+class Killed(BaseException):
+    """The process ends here."""
+
+
+def killed(study, folder, owner, name, call):
+    """Run a study that is killed at a call of a function, the first one counted as 1."""
+    calls, function = [], getattr(owner, name)
+
+    def dying(*args, **options):
+        calls.append(None)
+        if len(calls) == call:
+            raise Killed
+        return function(*args, **options)
+
+    with pytest.MonkeyPatch.context() as patched, pytest.raises(Killed):
+        patched.setattr(owner, name, dying)
+        run_study(study, folder)
+
+
+MOMENTS = {
+    "before the first checkpoint": (Checkpoints, "save_if_due", 60),
+    "in the middle of a stack": (Checkpoints, "save_if_due", 200),
+    "with all steps done": (DQNLearner, "save", 1),
+    "with the agents saved": (study_module, "atomic_write", 1),
+    "with only the checkpoints to remove": (shutil, "rmtree", 1),
+}
+CONTINUED = list(MOMENTS)[1:4]
+
+
+@pytest.fixture(scope="module")
+def unkilled(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("unkilled")
+    run_study(LONG, folder)
+    return folder
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
+def test_a_killed_stack_continues_to_the_same_results_and_agents(moment, unkilled, tmp_path):
+    killed(LONG, tmp_path, *MOMENTS[moment])
+    left = [path.name for path in tmp_path.rglob("step-*.npz")]
+    assert bool(left) == (moment != "before the first checkpoint")
+    facts = run_study(LONG, tmp_path).facts
+    assert rows_of(tmp_path / "long.csv.gz") == rows_of(unkilled / "long.csv.gz")
+    assert [stack["continued"] for stack in facts["stacks"]] == [moment in CONTINUED, False]
+    files = ("per.csv", "per.safetensors", "uniform.csv", "uniform.safetensors")
+    files = [name.replace(".", ".seeds-0-1.") for name in files]
+    assert sorted(path.name for path in (tmp_path / "long").iterdir()) == files
+    for arm, config in LONG.arms.items():
+        agent = DQNLearner.load(tmp_path / "long" / f"{arm}.seeds-0-1.safetensors")
+        assert (agent.config, agent.seeds) == (config, [0, 1])
+        expected = training.train(config, [0, 1]).agent.online.state_dict()
+        for name, tensor in agent.online.state_dict().items():
+            np.testing.assert_array_equal(tensor, expected[name])
+
+
+def test_checkpoints_do_not_change_the_results(finished, tmp_path):
+    run_study(dataclasses.replace(LONG, name="small", seeds=STUDY.seeds), tmp_path)
+    assert rows_of(tmp_path / "small.csv.gz") == rows_of(finished[0] / "small.csv.gz")
+
+
+def test_a_checkpoint_made_with_other_settings_is_refused(tmp_path):
+    killed(LONG, tmp_path, *MOMENTS["in the middle of a stack"])
+    arms = {name: config.replace(double=True) for name, config in LONG.arms.items()}
+    before = contents(tmp_path)
+    with pytest.raises(ValueError, match="folder: .* was made with double = False, not True"):
+        run_study(dataclasses.replace(LONG, arms=arms), tmp_path)
+    assert contents(tmp_path) == before
+
+
 def test_an_error_in_a_process_surfaces_and_stops_the_others(tmp_path):
     """At once: the other arm would need minutes."""
     slow = CONFIG.replace(steps=300_000)
@@ -320,6 +413,8 @@ def test_other_settings_are_refused_and_nothing_is_touched(
 def test_other_measurements_are_refused(copied):
     with pytest.raises(ValueError, match="made with episodes = 40, not None; choose"):
         run_study(dataclasses.replace(STUDY, episodes=None), copied)
+    with pytest.raises(ValueError, match=r"made with curves = \['q_value'\], not \['loss'\]; choose"):
+        run_study(dataclasses.replace(STUDY, curves=("loss",)), copied)
 
 
 def test_a_stack_under_another_name_is_refused(copied):
@@ -332,11 +427,14 @@ def test_a_setting_newer_than_a_file_had_its_default(copied, trained):
     (copied / "small.csv.gz").unlink()
     for path in (copied / "small").iterdir():
         with_heading(path, lambda heading: heading["settings"].pop("beta_schedule"))
+        with_heading(path, lambda heading: heading.pop("curves"))
     assert run_study(STUDY, copied).arms == STUDY.arms
     assert trained == []
     assert load_study("small", copied).arms == STUDY.arms
     with pytest.raises(ValueError, match="beta_schedule = 'linear', not 'compounding'"):
         run_study(other(beta_schedule="compounding"), copied)
+    with pytest.raises(ValueError, match=r"curves = \['q_value'\], not \['q_value', 'loss'\]"):
+        run_study(dataclasses.replace(STUDY, curves=("q_value", "loss")), copied)
 
 
 def test_a_setting_that_is_no_longer_there_is_refused(copied):
@@ -406,6 +504,8 @@ def test_a_wrong_number_of_processes_is_refused(processes, exception, tmp_path):
         ({"stack": 0}, ValueError, "stack: must be at least 1, got 0"),
         ({"failed_below": "475"}, TypeError, "failed_below: must be a number, got '475'"),
         ({"episodes": 19}, ValueError, "episodes: must be at least 20, got 19"),
+        ({"curves": ("q_values",)}, ValueError, "curves: must be one of 'eps.*, got 'q_values'"),
+        ({"checkpoint_every": 0}, ValueError, "checkpoint_every: must be at least 1, got 0"),
         ({"seeds": range(1)}, ValueError, r"seeds: .* at least two, got range\(0, 1\)"),
         ({"name": "a study"}, ValueError, "name, arms: must be of a–z.*, got 'a study'"),
         ({"name": "../up"}, ValueError, "name, arms: must be of a–z.*, got '../up'"),
@@ -536,7 +636,7 @@ def test_a_declared_study_is_whole(name):
 def test_its_fast_form_is_the_same_study_but_small(name):
     study, fast = STUDIES[name], STUDIES[name].fast()
     assert fast.name not in STUDIES  # so that its files never mix with those of the study
-    for field in ("question", "comparisons", "metric", "failed_below", "episodes"):
+    for field in ("question", "comparisons", "metric", "failed_below", "episodes", "curves"):
         assert getattr(fast, field) == getattr(study, field)
     assert list(fast.arms) == list(study.arms)
     assert len(fast.seeds) > fast.stack > 1
@@ -639,6 +739,14 @@ def test_shipped_results_are_whole_and_those_of_the_declared_study(path):
             assert np.isfinite(results.scores(arm, metric)).all()
     assert path.stat().st_size < 1_000_000
     assert report(results)
+
+
+@pytest.mark.parametrize("path", sorted(SHIPPED.glob("*.csv.gz")), ids=lambda path: path.name)
+def test_shipped_results_are_not_refused_as_those_of_other_settings(path, tmp_path):
+    results = load_study(path.name.removesuffix(".csv.gz"))
+    shutil.copy(path, tmp_path)
+    study = STUDIES[results.facts["study"]].on(next(iter(results.arms.values())).device)
+    killed(study, tmp_path, training, "train", 1)  # it got as far as that
 
 
 def test_results_are_part_of_the_installed_package():
