@@ -105,8 +105,17 @@ class Study:
 
     def fast(self):
         """The same study at a size that runs in seconds, to try the whole path."""
-        small = {"steps": 300, "max_episode_steps": 50, "hidden": (16,)}
-        arms = {name: config.replace(**small) for name, config in self.arms.items()}
+
+        def small(config):
+            return config.replace(
+                # A multiple of any number of environments, and each of them ends an episode.
+                steps=max(300, 60 * config.environments),
+                max_episode_steps=50,
+                hidden=(16,),
+                learning_starts=min(config.learning_starts, 100),
+            )
+
+        arms = {name: small(config) for name, config in self.arms.items()}
         return dataclasses.replace(
             self, name=f"{self.name}-fast", arms=arms, seeds=self.seeds[:3], stack=2
         )

@@ -627,7 +627,7 @@ def test_a_declared_study_is_whole(name):
     assert len(set(study.comparisons)) == len(study.comparisons)
     for pair in study.comparisons:
         assert differences(study, pair), pair
-    assert len(study.seeds) >= (10 if name == "long-cartpole" else 30)
+    assert len(study.seeds) >= {"long-cartpole": 10, "pong": 3}.get(name, 30)
     assert {seed for _, seeds in study.stacks for seed in seeds} == set(study.seeds)
     assert len(study.stacks) == len(set(map(str, study.stacks)))
 
@@ -648,7 +648,24 @@ def test_its_fast_form_is_the_same_study_but_small(name):
         assert differences(fast, pair) == differences(study, pair)
 
 
-SIZES = ("steps", "max_episode_steps", "hidden")
+SIZES = ("steps", "max_episode_steps", "hidden", "learning_starts")
+
+
+def test_the_fast_form_of_pong_runs(tmp_path, monkeypatch):
+    """One arm of it, with few updates, and few games: every emulator takes a while to start."""
+    pytest.importorskip("ale_py")
+    pytest.importorskip("cv2")
+    monkeypatch.setattr(study_module, "EVALUATION_EPISODES", 2)
+    fast = STUDIES["pong"].fast()
+    arms = {"per": fast.arms["per"].replace(learning_starts=400)}
+    study = dataclasses.replace(fast, arms=arms, comparisons=(), seeds=range(2))
+    results = run_study(study, tmp_path)
+    for measure in ("score", *study.curves, "greedy"):
+        grid, values = results.curve("per", measure)
+        assert grid[-1] == study.arms["per"].steps
+        assert np.isfinite(values).all()
+    assert np.isfinite(results.scores("per")).all()
+    assert DQNLearner.load(tmp_path / study.name / "per.seeds-0-1.safetensors").seeds == [0, 1]
 
 
 def test_a_study_moves_to_another_device_with_nothing_else_changed():
@@ -691,6 +708,7 @@ SUBJECTS = {
     "beta-schedules": {"sampler", "beta_schedule"},
     "hundred-runs": {"sampler"},
     "long-cartpole": {"sampler"},
+    "pong": {"sampler"},
 }
 
 
