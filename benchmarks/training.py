@@ -9,17 +9,25 @@ taken within a round (`benchmarks/harness.py`). One *frame* is one environment s
 The floor of R runs are the matrix products alone: acting, the targets, the Q-values and their
 gradients, and nothing else: no activations, losses, optimiser, environments or replay.
 
+Where a step's time goes is measured by clocks around the functions that `train` calls; a clock stands
+still while another one inside of it runs.
+
 Writes docs/training_speed.md and, with all numbers, docs/training_speed.json.
 """
 
+import functools
 import json
 import statistics
 import time
+from contextlib import ExitStack
+from unittest.mock import patch
 
 import torch
 
 from benchmarks.harness import alternate, exponent, machine, ratios
-from per_tutorial import DQNConfig, train
+from per_tutorial import DQNConfig, DQNLearner, History, train, training
+from per_tutorial.environments import Environments
+from per_tutorial.replay import Replay
 
 SETTINGS = {
     "env": "CartPole-v1",
@@ -165,6 +173,54 @@ CONTESTANTS = {
     FLOOR: (floor(100), 100, 6),
 }
 
+# What takes time in a step: {part: functions, each by who holds it and its name}
+PARTS = {
+    "acting": [(training, "epsilon_greedy")],
+    "environments": [(Environments, "step")],
+    "replay: add, sample": [(Replay, "add"), (Replay, "sample")],
+    "replay: update priorities": [(Replay, "update_priorities")],
+    "forward passes, losses": [(DQNLearner, "update")],
+    "gradients": [(torch.Tensor, "backward")],
+    "Adam": [(torch.optim.Adam, "step")],
+    "target networks": [(DQNLearner, "update_target")],
+    "records": [(History, "record_step"), (History, "record_update"), (History, "log")],
+}
+
+
+def profile(train_steps, steps):
+    """{part: seconds of a step} of a training."""
+    seconds, running = dict.fromkeys([*PARTS, "all else"], 0.0), ["all else"]
+    since = time.perf_counter()
+
+    def switch():
+        """Give the time that has passed to the part that runs."""
+        nonlocal since
+        now = time.perf_counter()
+        seconds[running[-1]] += now - since
+        since = now
+
+    def clocked(part, function):
+        @functools.wraps(function)
+        def call(*arguments, **keywords):
+            switch()
+            running.append(part)
+            try:
+                return function(*arguments, **keywords)
+            finally:
+                switch()
+                running.pop()
+
+        return call
+
+    with ExitStack() as stack:
+        for part, functions in PARTS.items():
+            for holder, name in functions:
+                function = clocked(part, getattr(holder, name))
+                stack.enter_context(patch.object(holder, name, function))
+        train_steps(steps)
+        switch()
+    return {part: each / steps for part, each in seconds.items()}
+
 
 def measure(steps, rounds):
     """{contestant: seconds of a step, which is a frame of each of its runs, in each round}."""
@@ -228,7 +284,20 @@ def report(data):
         f"{exponent(list(growth), list(growth.values())):.2f}; "
         f"1 run takes {_ratio(seconds['1 run, proportional'], seconds['10 runs, proportional'])} "
         "of the time of 10.",
+        "",
+        "## Where the time goes",
+        "",
+        "With PER, in ms of a step of all runs:",
+        "",
+        f"| | {' | '.join(data['profiles'])} |",
+        f"|---|{'--:|' * len(data['profiles'])}",
     ]
+    for part in [*PARTS, "all else"]:
+        entries = []
+        for profiled in data["profiles"].values():
+            share = profiled[part] / sum(profiled.values())
+            entries.append(f"{1000 * profiled[part]:.3f} ({share:.0%})")
+        lines.append(f"| {part} | {' | '.join(entries)} |")
     return "\n".join(lines) + "\n"
 
 
@@ -244,6 +313,10 @@ def run(folder, *, quick=False, redraw=False):
         steps, rounds = (400, 1) if quick else (3_000, 5)
         data = {"machine": machine(PACKAGES), "steps": steps, "rounds": rounds}
         data["seconds"] = measure(steps, rounds)
+        data["profiles"] = {
+            name: profile(CONTESTANTS[f"{name}, proportional"][0], steps // fewer)
+            for name, fewer in (("1 run", 1), ("10 runs", 1), ("100 runs", 6))
+        }
         raw.write_text(json.dumps(data, indent=1) + "\n")
     text = report(json.loads(raw.read_text()))
     (folder / "training_speed.md").write_text(text)

@@ -2,6 +2,7 @@
 
 import json
 import re
+import time
 
 import numpy as np
 import pytest
@@ -136,3 +137,16 @@ def test_the_floor_multiplies_as_much_as_training_does():
     with FlopCounterMode(display=False) as floor:
         training.floor(runs)(starts + 1)
     assert ours.get_total_flops() == floor.get_total_flops() > 0
+
+
+def test_the_profile_accounts_for_all_of_the_time():
+    def functions():
+        return [getattr(each, name) for part in training.PARTS.values() for each, name in part]
+
+    before = functions()
+    start = time.perf_counter()
+    seconds = training.profile(training.ours(2, "proportional"), 200)
+    whole = time.perf_counter() - start
+    assert functions() == before
+    assert sum(seconds.values()) == pytest.approx(whole / 200, rel=0.1)
+    assert min(seconds.values()) > 0
