@@ -13,6 +13,7 @@ from test_cli import TINY, TINY_CONFIG
 from test_learner import ACTIONS, CONFIG, INPUTS, random_batch
 
 from per_tutorial.__main__ import main
+from per_tutorial.agents import FOLDER, agent_names, load_agent
 from per_tutorial.learner import DQNLearner
 from per_tutorial.training import evaluate, train
 
@@ -274,3 +275,17 @@ def test_a_missing_folder_is_named_before_the_training():
     with pytest.raises(SystemExit) as caught:
         main([*TINY, "--steps", "1000000000", "--save", "nowhere/agent.safetensors"])
     assert "--save: there is no folder for 'nowhere/agent.safetensors'" in caught.value.code
+
+
+# Agents that come with the package
+
+
+@pytest.mark.parametrize("name", agent_names())
+def test_a_shipped_agent_has_a_model_card_and_plays_well(name):
+    if name == "pong":
+        pytest.importorskip("ale_py")
+        pytest.importorskip("cv2")
+    assert (FOLDER / f"{name}.md").read_text().startswith(f"# {name}\n")
+    agent = load_agent(name)
+    assert len(agent.seeds) == 1
+    assert evaluate(agent, 2).mean() > {"long-cartpole": 2_000, "pong": 10}[name]
