@@ -126,7 +126,7 @@ class Replay:
             )
         slots, weights = self.sampler.sample(batch_size, sizes, beta)
         rows, steps = self.storage.windows(slots)
-        batch = Batch(
+        fields = (
             rows["observation"],
             rows["action"],
             rows["reward"],
@@ -136,7 +136,9 @@ class Replay:
             self.storage.ids(slots),
             steps,
         )
-        return Batch(*(field[0] for field in batch)) if self.runs is None else batch
+        if self.runs is None:
+            fields = [field[0] for field in fields]
+        return Batch(*fields)
 
     @property
     def probabilities(self):
