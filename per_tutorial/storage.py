@@ -283,7 +283,9 @@ class TransitionStorage(RingStorage):
         """
         rows = self.gather(slots)
         if self.n_step == 1:
-            return rows, np.ones(slots.shape, dtype=np.int64)
+            steps = np.empty_like(slots)
+            steps.fill(1)  # takes half the time of np.ones
+            return rows, steps
         returns, last_slots, steps = self._walk(slots)
         last_rows = self.gather(last_slots)
         rows["reward"] = returns
