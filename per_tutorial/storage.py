@@ -125,7 +125,9 @@ class RingStorage:
             "environments": self.environments,
         }
         self._all_rows = self.rows.reshape(-1)  # the same memory, run after run
-        self._first_rows = (np.arange(self.runs) * self.capacity)[:, None]
+        first_rows = (np.arange(self.runs) * self.capacity)[:, None]
+        # NumPy adds a single number faster than an array that has axes to broadcast.
+        self._first_rows = first_rows.squeeze() if self.runs == 1 else first_rows
 
     @property
     def sizes(self):
