@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 # Filters, kernel size and stride of each convolution. Those of Mnih et al. (2015) turn 84×84 pixels
-# into 7×7; frames half as high and wide, with 4×4 in the end, take a third of the computing.
+# into 7×7; frames half as high and wide, with 4×4 in the end, take less than half of the computing.
 CONVOLUTIONS = ((32, 8, 4), (64, 4, 2), (64, 3, 1))
 SMALL_CONVOLUTIONS = ((32, 5, 2), (64, 3, 2), (64, 3, 2))
 
