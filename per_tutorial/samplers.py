@@ -86,10 +86,12 @@ def prioritize(td_errors, slots, epsilon, priorities, largest):
     Where the slot is negative the transition is gone: its priority is no record.
     """
     for run in range(td_errors.shape[0]):
+        record = largest[run]
         for k in range(td_errors.shape[1]):
             priorities[run, k] = abs(td_errors[run, k]) + epsilon
             if slots[run, k] >= 0:
-                largest[run] = max(largest[run], priorities[run, k])
+                record = max(record, priorities[run, k])
+        largest[run] = record
 
 
 class ProportionalSampler:

@@ -14,6 +14,10 @@ import numpy as np
 from numba import njit
 
 from per_tutorial.checks import float_array, index_array, whole_number
+from per_tutorial.memory import prefetch
+
+# Levels of so many nodes lie in the processor's caches anyway (8 bytes each).
+CACHED = 2**12
 
 
 @njit(cache=True)
@@ -49,11 +53,16 @@ def set_sums(nodes, first_root, indices, values):
         count = write_leaves(nodes, first_leaf, indices[run], values[run], changed)
         width = leaves  # nodes in the level of `changed`
         while width > 1:
+            width //= 2
+            if width <= count:  # no more nodes than were changed: compute them all, once each
+                first = (first_root + run) * width
+                for node in range(first, first + width):
+                    nodes[node] = nodes[2 * node] + nodes[2 * node + 1]
+                continue
             for k in range(count):
                 node = changed[k] // 2
                 nodes[node] = nodes[2 * node] + nodes[2 * node + 1]
                 changed[k] = node
-            width //= 2
 
 
 @njit(cache=True)
@@ -67,11 +76,16 @@ def set_minima(nodes, first_root, indices, values):
         count = write_leaves(nodes, first_leaf, indices[run], values[run], changed)
         width = leaves
         while width > 1:
+            width //= 2
+            if width <= count:  # no more nodes than were changed: compute them all, once each
+                first = (first_root + run) * width
+                for node in range(first, first + width):
+                    nodes[node] = min(nodes[2 * node], nodes[2 * node + 1])
+                continue
             for k in range(count):
                 node = changed[k] // 2
                 nodes[node] = min(nodes[2 * node], nodes[2 * node + 1])
                 changed[k] = node
-            width //= 2
 
 
 @njit(cache=True, inline="always")
@@ -117,6 +131,9 @@ def find_leaves(nodes, first_root, prefixes, indices):
             for k in range(batch):
                 indices[run, k], rest[k] = step_down(nodes, indices[run, k], rest[k])
             width *= 2
+            if width > CACHED:
+                for k in range(batch):
+                    prefetch(nodes, 2 * indices[run, k])  # both children: the next step's reads
         for k in range(batch):
             indices[run, k] -= root * leaves
 

@@ -8,6 +8,7 @@ import numpy as np
 from numba import njit
 
 from per_tutorial.checks import real_number, whole_number
+from per_tutorial.memory import prefetch
 
 
 @njit(cache=True)
@@ -71,6 +72,20 @@ def fill_slots(slots, ids, added, capacity):
 
 
 @njit(cache=True)
+def place_rows(places, slots, capacity, memory, row_size):
+    """Write into `places` (runs, batch) where in the rows of all runs each slot lies.
+
+    Rows lie anywhere in `memory`, their bytes, so all of them are asked for before the first is read.
+    """
+    for run in range(slots.shape[0]):
+        for k in range(slots.shape[1]):
+            place = run * capacity + slots[run, k]
+            places[run, k] = place
+            prefetch(memory, place * row_size)
+            prefetch(memory, (place + 1) * row_size - 1)
+
+
+@njit(cache=True)
 def claim_slots(slots, added, valid, capacity):
     """Write into `slots` (runs, n) where the next n transitions of each run go, and count them.
 
@@ -124,7 +139,8 @@ class RingStorage:
             "discount": self.discount,
             "environments": self.environments,
         }
-        self._all_rows = self.rows.reshape(-1)  # the same memory, run after run
+        self._all_rows = self.rows.reshape(-1)  # the same memory, run after run …
+        self._memory = self._all_rows.view(np.uint8)  # … and its bytes
         first_rows = (np.arange(self.runs) * self.capacity)[:, None]
         # NumPy adds a single number faster than an array that has axes to broadcast.
         self._first_rows = first_rows.squeeze() if self.runs == 1 else first_rows
@@ -162,7 +178,9 @@ class RingStorage:
 
     def _take(self, slots):
         """The rows in ``slots`` (runs, batch), copied."""
-        return self._all_rows.take(self._first_rows + slots)
+        places = np.empty_like(slots)
+        place_rows(places, slots, self.capacity, self._memory, self.rows.itemsize)
+        return self._all_rows.take(places)
 
     def _walk(self, slots):
         """Returns, last slots and steps of the n-step windows that begin in ``slots``."""
