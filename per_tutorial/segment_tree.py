@@ -131,7 +131,7 @@ def find_leaves(nodes, first_root, prefixes, indices):
             for k in range(batch):
                 indices[run, k], rest[k] = step_down(nodes, indices[run, k], rest[k])
             width *= 2
-            if width > CACHED:
+            if first_root * width > CACHED:
                 for k in range(batch):
                     prefetch(nodes, 2 * indices[run, k])  # both children: the next step's reads
         for k in range(batch):

@@ -10,6 +10,8 @@ from numba import njit
 from per_tutorial.checks import real_number, whole_number
 from per_tutorial.memory import prefetch
 
+LARGEST_REWARD = np.finfo(np.float32).max  # rewards are stored as float32
+
 
 @njit(cache=True)
 def sum_windows(
@@ -272,15 +274,16 @@ class TransitionStorage(RingStorage):
         valid = self._every_run if valid is None else np.asarray(valid)
         if valid.shape != (self.runs,) or valid.dtype != np.bool_:
             raise ValueError(f"valid: must be True or False for each run, got {valid}")
-        rows = np.empty(tuple(counts.values()), dtype=dtypes)
+        rows = np.zeros(tuple(counts.values()), dtype=dtypes)  # the bytes between fields as well
         for name, values in zip(dtypes.names, fields, strict=True):
             rows[name] = values
         slots = np.empty((self.runs, counts.get("transitions", 1)), dtype=np.int64)
         claim_slots(slots, self.added, valid, self.capacity)
+        places = self._first_rows + slots
+        if not valid.all():
+            places, rows = (each.compress(valid, axis=0) for each in (places, rows))
         # More rows than the capacity come to the same slots again: what is put last stays.
-        runs = valid.nonzero()[0]
-        places = (self._first_rows + slots).take(runs, axis=0)
-        self._all_rows.put(places, rows.take(runs, axis=0))
+        self._all_rows.put(places, rows)
         return slots
 
     def cut(self):
@@ -331,10 +334,10 @@ def as_field(name, values, dtype, **counts):
     if dtype.base == np.bool_:
         if values.dtype != np.bool_ and not ((values == 0) | (values == 1)).all():
             raise ValueError(f"{name}: must be True or False, got {values}")
-    elif not np.can_cast(values.dtype, dtype.base, "same_kind"):
+    elif values.dtype != dtype.base and not np.can_cast(values.dtype, dtype.base, "same_kind"):
         raise TypeError(f"{name}: must be {dtype.base}, got {values.dtype}")
     # NaN fails the comparison as well.
-    if name == "reward" and not np.abs(values).max(initial=0) <= np.finfo(dtype.base).max:
+    if name == "reward" and not np.abs(values).max(initial=0) <= LARGEST_REWARD:
         raise ValueError(f"reward: must be finite (in {dtype.base}), got {values}")
     return values
 

@@ -6,6 +6,7 @@ bug put in must fail it, or the property would be no test.
 
 import math
 import time
+from types import FunctionType
 
 import numpy as np
 import pytest
@@ -14,8 +15,17 @@ from hypothesis import strategies as st
 from naive import NaiveTree
 from numba import njit
 
-from per_tutorial import MinTree, SumTree, segment_tree
-from per_tutorial.segment_tree import find_leaf, find_leaves, set_minima, set_sums
+from per_tutorial import MinTree, SumTree
+from per_tutorial.memory import prefetch
+from per_tutorial.segment_tree import (
+    CACHED,
+    find_leaf,
+    find_leaves,
+    set_minima,
+    set_sums,
+    step_down,
+    write_leaves,
+)
 
 thorough = settings(deadline=None, derandomize=True, max_examples=150)
 
@@ -331,33 +341,64 @@ def test_the_minimum_ignores_empty_leaves():  # bug 19
 # ---------------------------------------------------------------- the kernels
 
 
-def test_the_kernels_do_the_same_uncompiled(monkeypatch):
+def uncompiled(kernel):
+    """The kernel as plain Python, and all that it calls as well."""
+    called = {each.__name__: each.py_func for each in (write_leaves, step_down)}
+    return FunctionType(kernel.py_func.__code__, kernel.py_func.__globals__ | called)
+
+
+def test_the_kernels_do_the_same_uncompiled():
     """Notebook 01 steps through the plain Python functions; the compiled ones are what runs."""
-    for name in ("write_leaves", "step_down"):
-        monkeypatch.setattr(segment_tree, name, getattr(segment_tree, name).py_func)
     rng = np.random.default_rng(2)
     indices, values = rng.integers(-1, 6, size=(3, 40)), rng.uniform(size=(3, 40))
     compiled, plain = SumTree(6, runs=3), SumTree(6, runs=3)
     set_sums(compiled.nodes, compiled.first_root, indices, values)
-    set_sums.py_func(plain.nodes, plain.first_root, indices, values)
+    uncompiled(set_sums)(plain.nodes, plain.first_root, indices, values)
     np.testing.assert_array_equal(compiled.nodes, plain.nodes)
 
     prefixes = rng.uniform(size=(3, 20)) * compiled.total[:, None]
     found, expected = np.empty((2, 3, 20), dtype=np.int64)
     find_leaves(compiled.nodes, compiled.first_root, prefixes, found)
-    find_leaves.py_func(plain.nodes, plain.first_root, prefixes, expected)
+    uncompiled(find_leaves)(plain.nodes, plain.first_root, prefixes, expected)
     np.testing.assert_array_equal(found, expected)
     leaves = compiled.leaves
     for run in range(3):
         root, first_leaf = compiled.first_root + run, compiled.first_root * leaves
-        for walk in (find_leaf, find_leaf.py_func):  # one at a time: the same leaves
+        for walk in (find_leaf, uncompiled(find_leaf)):  # one at a time: the same leaves
             alone = [walk(plain.nodes, root, first_leaf, prefix) for prefix in prefixes[run]]
             assert [node - root * leaves for node in alone] == found[run].tolist()
 
     compiled, plain = MinTree(6, runs=3), MinTree(6, runs=3)
     set_minima(compiled.nodes, compiled.first_root, indices, values)
-    set_minima.py_func(plain.nodes, plain.first_root, indices, values)
+    uncompiled(set_minima)(plain.nodes, plain.first_root, indices, values)
     np.testing.assert_array_equal(compiled.nodes, plain.nodes)
+
+
+def test_a_tree_larger_than_the_caches_finds_the_same():
+    """There, what the next step reads is prefetched; `find_leaf` does nothing of the kind."""
+    rng = np.random.default_rng(3)
+    tree = SumTree(4 * CACHED, runs=2)
+    tree.set(np.tile(np.arange(4 * CACHED), (2, 1)), rng.uniform(size=(2, 4 * CACHED)))
+    prefixes = rng.uniform(size=(2, 300)) * tree.total[:, None]
+    for run, found in enumerate(tree.find(prefixes)):
+        root = tree.first_root + run
+        first_leaf = tree.first_root * tree.leaves
+        alone = [find_leaf(tree.nodes, root, first_leaf, prefix) for prefix in prefixes[run]]
+        assert [node - root * tree.leaves for node in alone] == found.tolist()
+
+
+def test_a_prefetch_changes_nothing_and_may_be_anywhere():
+    @njit
+    def prefetch_all(array, indices):
+        for index in indices:
+            prefetch(array, index)
+
+    array, indices = np.arange(10.0), np.array([0, 9, 10, -1, 2**50])
+    for function in (prefetch_all, prefetch_all.py_func):
+        function(array, indices)
+        np.testing.assert_array_equal(array, np.arange(10.0))
+    (code,) = prefetch_all.inspect_llvm().values()
+    assert code.count("call void @llvm.prefetch") >= 1  # the compiler has not dropped it
 
 
 def test_a_million_leaves_cost_little_more_than_a_thousand():
