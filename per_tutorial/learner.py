@@ -34,10 +34,23 @@ def td_targets(rewards, terminated, next_q, discount, next_q_online=None):
         next_q_online: the online network's values of them; if given, it chooses the action that
             the target network rates (double Q-learning).
     """
-    chosen = (next_q if next_q_online is None else next_q_online).argmax(dim=-1, keepdim=True)
-    next_values = next_q.gather(-1, chosen).squeeze(-1)
+    if next_q_online is None:
+        next_values = next_q.amax(dim=-1)
+    else:
+        next_values = of_actions(next_q, next_q_online.argmax(dim=-1))
     assert next_values.shape == rewards.shape == terminated.shape
-    return rewards + discount * torch.where(terminated, 0.0, next_values)
+    return rewards + discount * next_values.masked_fill(terminated, 0.0)
+
+
+def of_actions(q_values, actions):
+    """Q(s, a) of one action in each state: (..., actions), (...) → (...)."""
+    return q_values.gather(-1, actions.unsqueeze(-1)).squeeze(-1)
+
+
+def loss_slopes(td_errors, loss="huber", clip=None):
+    """∂L/∂δ, where L is Huber or ½δ²: δ, clipped as `weighted_losses` says."""
+    limit = STEEPEST[loss] if clip is None else min(STEEPEST[loss], clip)
+    return td_errors.clamp(-limit, limit)
 
 
 def weighted_losses(td_errors, weights, loss="huber", clip=None):
@@ -50,8 +63,7 @@ def weighted_losses(td_errors, weights, loss="huber", clip=None):
     broadcast to (batch, batch) without a word and cancel the correction, hence the assertion.
     """
     assert td_errors.shape == weights.shape, (td_errors.shape, weights.shape)
-    limit = STEEPEST[loss] if clip is None else min(STEEPEST[loss], clip)
-    slopes = td_errors.detach().clamp(-limit, limit)  # ∂L/∂δ: δ, or ±limit where it is beyond
+    slopes = loss_slopes(td_errors.detach(), loss, clip)
     elementwise = slopes * (td_errors - 0.5 * slopes)  # ½δ², or limit · (|δ| − ½ limit)
     return (weights * elementwise).mean(dim=1)
 
@@ -218,14 +230,15 @@ class DQNLearner:
 
         ``step_size`` is the learning rate from here on; None leaves it as it is. Returns an `Update`.
         """
-        rewards, terminated, actions = map(
-            self._tensor, (batch.rewards, batch.terminated, batch.actions)
+        rewards, terminated, actions, weights = map(
+            self._tensor, (batch.rewards, batch.terminated, batch.actions, batch.weights)
         )
-        weights = self._tensor(batch.weights).to(rewards.dtype)
+        discounts = self._tensor(self.config.discount ** np.asarray(batch.steps))
         next_observations = self._observations(batch.next_observations)
+        q_values = of_actions(self.online(self._observations(batch.observations)), actions)
+        loss, clip = self.config.loss, self.config.td_error_clip
         with torch.no_grad():
             next_q = self.target(next_observations)
-            discounts = self._tensor(self.config.discount ** np.asarray(batch.steps))
             targets = td_targets(
                 rewards,
                 terminated,
@@ -233,14 +246,14 @@ class DQNLearner:
                 discounts.to(next_q.dtype),
                 self.online(next_observations) if self.config.double else None,
             )
-        q_values = self.online(self._observations(batch.observations))
-        q_values = q_values.gather(-1, actions.unsqueeze(-1)).squeeze(-1)
-        td_errors = targets - q_values
-        clip = self.config.td_error_clip
-        losses = weighted_losses(td_errors, weights, self.config.loss, clip)
+            td_errors = targets - q_values
+            weights = weights.to(td_errors.dtype)
+            losses = weighted_losses(td_errors, weights, loss, clip)
+            # ∂loss/∂Q(s, a) of each run, the factor w_j δ_j of line 13; ∇Q is left to PyTorch.
+            gradients = weights * loss_slopes(td_errors, loss, clip) / -weights.shape[1]
 
         self.optimizer.zero_grad()
-        losses.sum().backward()  # a sum: the gradient of one run does not depend on the others
+        q_values.backward(gradients)
         if self.config.max_grad_norm is not None:
             self._clip_gradients(self.config.max_grad_norm)
         if step_size is not None:

@@ -95,7 +95,7 @@ class QNetwork(nn.Module):
         with torch.autocast(observations.device.type, torch.bfloat16, enabled=self.bfloat16):
             features = self._look_at(observations) if self.convolutions else observations
             for layer in hidden:
-                features = torch.relu(layer(features))
+                features = torch.relu_(layer(features))
         # What tells actions apart is small beside Q itself, so the last layer rounds nothing.
         outputs = last(features.to(last.weight.dtype))
         if not self.dueling:
