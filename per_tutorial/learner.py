@@ -47,12 +47,6 @@ def of_actions(q_values, actions):
     return q_values.gather(-1, actions.unsqueeze(-1)).squeeze(-1)
 
 
-def loss_slopes(td_errors, loss="huber", clip=None):
-    """∂L/∂δ, where L is Huber or ½δ²: δ, clipped as `weighted_losses` says."""
-    limit = STEEPEST[loss] if clip is None else min(STEEPEST[loss], clip)
-    return td_errors.clamp(-limit, limit)
-
-
 def weighted_losses(td_errors, weights, loss="huber", clip=None):
     """The loss of each run, (runs,): mean over the batch of w_i · L(δ_i), L Huber or ½δ².
 
@@ -63,9 +57,25 @@ def weighted_losses(td_errors, weights, loss="huber", clip=None):
     broadcast to (batch, batch) without a word and cancel the correction, hence the assertion.
     """
     assert td_errors.shape == weights.shape, (td_errors.shape, weights.shape)
-    slopes = loss_slopes(td_errors.detach(), loss, clip)
+    slopes = _slopes(td_errors.detach(), loss, clip)
     elementwise = slopes * (td_errors - 0.5 * slopes)  # ½δ², or limit · (|δ| − ½ limit)
     return (weights * elementwise).mean(dim=1)
+
+
+def loss_gradients(td_errors, weights, loss="huber", clip=None):
+    """The gradient of `weighted_losses` with respect to the Q(s, a) in δ = target − Q(s, a).
+
+    Shaped like both, (runs, batch). Line 13 of Algorithm 1 with the opposite sign: it adds
+    w_j · δ_j · ∇Q to what the parameters are moved by, an optimiser subtracts a gradient.
+    """
+    assert td_errors.shape == weights.shape, (td_errors.shape, weights.shape)
+    return weights * _slopes(td_errors, loss, clip) / -td_errors.shape[1]
+
+
+def _slopes(td_errors, loss, clip):
+    """∂L/∂δ: δ, or ±limit where it is beyond."""
+    limit = STEEPEST[loss] if clip is None else min(STEEPEST[loss], clip)
+    return td_errors.clamp(-limit, limit)
 
 
 def _check_device(device):
@@ -230,15 +240,16 @@ class DQNLearner:
 
         ``step_size`` is the learning rate from here on; None leaves it as it is. Returns an `Update`.
         """
-        rewards, terminated, actions, weights = map(
-            self._tensor, (batch.rewards, batch.terminated, batch.actions, batch.weights)
+        rewards, terminated, actions = map(
+            self._tensor, (batch.rewards, batch.terminated, batch.actions)
         )
-        discounts = self._tensor(self.config.discount ** np.asarray(batch.steps))
+        weights = self._tensor(batch.weights).to(rewards.dtype)
         next_observations = self._observations(batch.next_observations)
         q_values = of_actions(self.online(self._observations(batch.observations)), actions)
         loss, clip = self.config.loss, self.config.td_error_clip
         with torch.no_grad():
             next_q = self.target(next_observations)
+            discounts = self._tensor(self.config.discount ** np.asarray(batch.steps))
             targets = td_targets(
                 rewards,
                 terminated,
@@ -247,13 +258,11 @@ class DQNLearner:
                 self.online(next_observations) if self.config.double else None,
             )
             td_errors = targets - q_values
-            weights = weights.to(td_errors.dtype)
             losses = weighted_losses(td_errors, weights, loss, clip)
-            # ∂loss/∂Q(s, a) of each run, the factor w_j δ_j of line 13; ∇Q is left to PyTorch.
-            gradients = weights * loss_slopes(td_errors, loss, clip) / -weights.shape[1]
+            gradients = loss_gradients(td_errors, weights, loss, clip)
 
         self.optimizer.zero_grad()
-        q_values.backward(gradients)
+        q_values.backward(gradients)  # of Q: the rest of the way to the parameters
         if self.config.max_grad_norm is not None:
             self._clip_gradients(self.config.max_grad_norm)
         if step_size is not None:

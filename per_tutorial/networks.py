@@ -5,6 +5,7 @@ no run touches the numbers of another. A single network is a stack of one.
 """
 
 import math
+from contextlib import nullcontext
 
 import torch
 from torch import nn
@@ -92,7 +93,8 @@ class QNetwork(nn.Module):
 
     def forward(self, observations):
         *hidden, last = self.layers
-        with torch.autocast(observations.device.type, torch.bfloat16, enabled=self.bfloat16):
+        device = observations.device.type
+        with torch.autocast(device, torch.bfloat16) if self.bfloat16 else nullcontext():
             features = self._look_at(observations) if self.convolutions else observations
             for layer in hidden:
                 features = torch.relu_(layer(features))

@@ -112,9 +112,9 @@ def epsilon_greedy(agent, observations, epsilon, streams):
     runs = len(streams.states)
     q_values = agent.q_values(observations.reshape(runs, -1, *observations.shape[1:]))
     _, each, actions = q_values.shape
-    explore, choice = np.moveaxis(streams.uniform(2 * each).reshape(runs, each, 2), -1, 0)
-    random_actions = (choice * actions).astype(np.int64)
-    return np.where(explore < epsilon, random_actions, q_values.argmax(axis=-1)).reshape(-1)
+    draws = streams.uniform(2 * each).reshape(runs, each, 2)
+    random_actions = (draws[..., 1] * actions).astype(np.int64)
+    return np.where(draws[..., 0] < epsilon, random_actions, q_values.argmax(axis=-1)).reshape(-1)
 
 
 def evaluate(agent, episodes=10, *, seed=10_000, max_episode_steps=None, epsilon=None):

@@ -9,7 +9,7 @@ from plain_dqn import DoublePrecisionLearner, PlainLearner, PlainQNetwork
 
 from per_tutorial import learner as learner_module
 from per_tutorial.config import DQNConfig
-from per_tutorial.learner import DQNLearner, td_targets, weighted_losses
+from per_tutorial.learner import DQNLearner, loss_gradients, td_targets, weighted_losses
 from per_tutorial.replay import Batch
 
 RUNS, BATCH, INPUTS, ACTIONS = 2, 6, 3, 4
@@ -205,6 +205,27 @@ def test_a_clipped_td_error_is_what_scales_the_gradient(loss, steepest, clip):
     assert values[4:] == pytest.approx([integral[-1]] * 2, rel=1e-4)
 
 
+@pytest.mark.parametrize("clip", [None, 0.3, 1.7])
+@pytest.mark.parametrize("loss", ["huber", "squared"])
+def test_the_gradients_are_those_of_the_losses(loss, clip):
+    td_errors, weights = torch.linspace(-3, 3, 62).view(2, 31), torch.linspace(0.1, 1, 62).view(2, 31)
+    gradients = loss_gradients(td_errors, weights, loss, clip)
+    derived = gradients_of(lambda td, w: weighted_losses(td, w, loss, clip))(td_errors, weights)
+    torch.testing.assert_close(gradients, derived)
+
+
+def gradients_of(losses):
+    """What autograd makes of losses in the place of `loss_gradients`, where δ = target − Q(s, a)."""
+
+    def gradients(td_errors, weights, *_):
+        td_errors = td_errors.detach().requires_grad_()
+        with torch.enable_grad():
+            losses(td_errors, weights).sum().backward()
+        return -td_errors.grad
+
+    return gradients
+
+
 def test_the_clipped_td_errors_are_handed_out_for_the_priorities():
     numbers = np.random.default_rng(0)
     for _ in range(10):
@@ -265,7 +286,9 @@ def test_each_error_keeps_its_own_weight():
 def test_weights_that_cancel_out_are_noticed(bugged, monkeypatch):
     with pytest.raises(AssertionError):
         assert_each_error_keeps_its_own_weight(bugged)
-    monkeypatch.setattr(learner_module, "weighted_losses", lambda td, w, *_: bugged(td, w))
+    monkeypatch.setattr(learner_module, "loss_gradients", gradients_of(weighted_losses))
+    assert_same_as_plain(CONFIG)
+    monkeypatch.setattr(learner_module, "loss_gradients", gradients_of(bugged))
     with pytest.raises(AssertionError):
         assert_same_as_plain(CONFIG)
 
@@ -274,6 +297,8 @@ def test_weights_that_cancel_out_are_noticed(bugged, monkeypatch):
 def test_weights_of_another_shape_are_refused_rather_than_broadcast(shape):
     with pytest.raises(AssertionError, match=r"torch.Size\(\[1, 3\]\)"):
         weighted_losses(torch.zeros(1, 3), torch.ones(shape))
+    with pytest.raises(AssertionError, match=r"torch.Size\(\[1, 3\]\)"):
+        loss_gradients(torch.zeros(1, 3), torch.ones(shape))
 
 
 # Runs that train side by side
