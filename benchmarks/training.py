@@ -3,8 +3,9 @@
     make bench ARGS=training
 
 All contestants do the same work: CartPole-v1, a 128-128 network, minibatches of 32, an update at
-every frame, ε = 0.05, one environment a run. They take turns, round after round; ratios are
-taken within a round (`benchmarks/harness.py`). One *frame* is one environment step of one run.
+every frame, ε = 0.05, one environment a run; in one line of the table, Gymnasium's CartPole that
+steps all environments at once. They take turns, round after round; ratios are taken within a round
+(`benchmarks/harness.py`). One *frame* is one environment step of one run.
 
 The floor of R runs are the matrix products alone: acting, the targets, the Q-values and their
 gradients, and nothing else: no activations, losses, optimiser, environments or replay.
@@ -45,14 +46,15 @@ SETTINGS = {
 }
 PACKAGES = ("torch", "numpy", "numba", "gymnasium", "stable-baselines3", "tianshou")
 SB3, TIANSHOU = "Stable-Baselines3 DQN, 1 run", "tianshou DQN + PER, 1 run"
+NUMPY_ENVIRONMENTS = "100 runs, proportional, all environments in one (NumPy)"
 FLOOR = "floor of 100 runs: the matrix products alone"
 
 
-def ours(runs, sampler):
+def ours(runs, sampler, **settings):
     def train_steps(steps):
         # As often as in a training of 20,000 steps: a short one would measure itself all the time.
         with patch.object(history, "LOG_POINTS", max(1, steps // 100)):
-            train(DQNConfig(steps=steps, sampler=sampler, **SETTINGS), range(runs))
+            train(DQNConfig(steps=steps, sampler=sampler, **SETTINGS, **settings), range(runs))
 
     return train_steps
 
@@ -172,6 +174,7 @@ CONTESTANTS = {
     "30 runs, proportional": (ours(30, "proportional"), 30, 2),
     "100 runs, uniform": (ours(100, "uniform"), 100, 6),
     "100 runs, proportional": (ours(100, "proportional"), 100, 6),
+    NUMPY_ENVIRONMENTS: (ours(100, "proportional", vectorization="vector_entry_point"), 100, 6),
     FLOOR: (floor(100), 100, 6),
 }
 
@@ -278,8 +281,8 @@ def report(data):
         + ".",
         "- 100 runs as a multiple of their floor: "
         + ", ".join(
-            f"{sampler} {_ratio(seconds[f'100 runs, {sampler}'], seconds[FLOOR])}"
-            for sampler in ("uniform", "proportional")
+            f"{name.removeprefix('100 runs, ')} {_ratio(seconds[name], seconds[FLOOR])}"
+            for name in ("100 runs, uniform", "100 runs, proportional", NUMPY_ENVIRONMENTS)
         )
         + ".",
         f"- From 10 to 100 runs with PER a step's time grows as runs^"

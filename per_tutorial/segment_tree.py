@@ -14,7 +14,7 @@ import numpy as np
 from numba import njit
 
 from per_tutorial.checks import float_array, index_array, whole_number
-from per_tutorial.memory import prefetch
+from per_tutorial.prefetching import prefetch
 
 # Levels of so many nodes lie in the processor's caches anyway (8 bytes each).
 CACHED = 2**12

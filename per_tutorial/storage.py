@@ -8,7 +8,7 @@ import numpy as np
 from numba import njit
 
 from per_tutorial.checks import real_number, whole_number
-from per_tutorial.memory import prefetch
+from per_tutorial.prefetching import prefetch
 
 LARGEST_REWARD = np.finfo(np.float32).max  # rewards are stored as float32
 

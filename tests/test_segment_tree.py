@@ -16,7 +16,7 @@ from naive import NaiveTree
 from numba import njit
 
 from per_tutorial import MinTree, SumTree
-from per_tutorial.memory import prefetch
+from per_tutorial.prefetching import prefetch
 from per_tutorial.segment_tree import (
     CACHED,
     find_leaf,
