@@ -212,7 +212,7 @@ def draw_figures(figure, rows):
 
     colors = {
         "uniform": COLORS["uniform"],
-        "greedy": COLORS["td_error"],
+        "greedy": COLORS["weight"],
         "oracle": COLORS["return"],
         "proportional": COLORS["per"],
         "rank": COLORS["rank"],
@@ -231,4 +231,6 @@ def draw_figures(figure, rows):
             axes.plot(list(paper), list(paper.values()), "x", color=color, markersize=6)
         axes.set(xscale="log", yscale="log", title=panel)
         axes.set(xlabel="transitions in the memory", ylabel="updates until converged")
+        axes.plot([], [], "x", color=COLORS["quiet"], label="the paper's")
+        axes.plot([], [], ":", color=COLORS["quiet"], linewidth=1, label="over 2ⁿ − 2")
         axes.legend(loc="upper left")

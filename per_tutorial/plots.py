@@ -198,7 +198,7 @@ def draw_curves(axes, curves, *, colors, statistic=np.mean, threshold=None, line
         axes.fill_between(steps, low, high, color=color, alpha=0.25 * faint, linewidth=0)
         axes.plot(steps, statistic(values, axis=-1), color=color, linestyle=style, label=label)
     if threshold is not None:
-        axes.axhline(threshold, **THRESHOLD_STYLE)
+        axes.axhline(threshold, **THRESHOLD_STYLE, label=f"threshold {threshold:g}")
     axes.set_xlim(0, max(grid[-1] for grid, _ in curves.values()))
     _start_at_zero(axes)
     label_steps(axes)
@@ -464,7 +464,7 @@ def draw_shares(axes, values, prefixes=(), picked=()):
             linewidth=1.8 if chosen else 1.2,
             zorder=3 if chosen else 2,
         )
-        if value > 0.03 * total:  # no room in smaller ones
+        if value > 0.045 * total:  # no room in smaller ones
             axes.text(start + value / 2, 0, f"[{leaf}]", ha="center", va="center", size=8, zorder=4)
         start += value
     for prefix in prefixes:
