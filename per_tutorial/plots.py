@@ -224,7 +224,8 @@ def draw_estimates(axes, estimates, *, colors=None, reference=0.0, number="+.1f"
     for row, (label, (value, low, high)) in enumerate(estimates.items()):
         color = colors[label] if colors else COLORS["per"]
         settled = reference is None or not low <= reference <= high
-        axes.plot([low, high], [row, row], color=color, linewidth=3.5 if settled else 1.2)
+        line = {"color": color, "linewidth": 3.5 if settled else 1.2, "solid_capstyle": "butt"}
+        axes.plot([low, high], [row, row], **line)
         face = color if settled else "white"
         axes.plot(value, row, "o", color=color, markerfacecolor=face, markersize=7, clip_on=False)
         text = f"{value:{number}} [{low:{number}}, {high:{number}}]".replace("-", "−")
