@@ -10,6 +10,9 @@ steps all environments at once. They take turns, round after round; ratios are t
 The floor of R runs are the matrix products alone: acting, the targets, the Q-values and their
 gradients, and nothing else: no activations, losses, optimiser, environments or replay.
 
+*Compiled* are trainings with `DQNConfig(compiled=True)`; compiling itself, some seconds, is not counted.
+An update from pixels is one of the study `pong`, on random frames.
+
 Where a step's time goes is measured by clocks around the functions that `train` calls; a clock stands
 still while another one inside of it runs.
 
@@ -23,12 +26,14 @@ import time
 from contextlib import ExitStack
 from unittest.mock import patch
 
+import numpy as np
 import torch
 
 from benchmarks.harness import alternate, exponent, machine, ratios
-from per_tutorial import DQNConfig, DQNLearner, History, history, train, training
+from per_tutorial import Batch, DQNConfig, DQNLearner, History, history, train, training
 from per_tutorial.environments import Environments
 from per_tutorial.replay import Replay
+from per_tutorial.studies import STUDIES
 
 SETTINGS = {
     "env": "CartPole-v1",
@@ -47,6 +52,8 @@ SETTINGS = {
 PACKAGES = ("torch", "numpy", "numba", "gymnasium", "stable-baselines3", "tianshou")
 SB3, TIANSHOU = "Stable-Baselines3 DQN, 1 run", "tianshou DQN + PER, 1 run"
 NUMPY_ENVIRONMENTS = "100 runs, proportional, all environments in one (NumPy)"
+COMPILED = "{}, proportional, compiled"
+COMPILED_NUMPY = f"{NUMPY_ENVIRONMENTS}, compiled"
 FLOOR = "floor of 100 runs: the matrix products alone"
 
 
@@ -175,8 +182,46 @@ CONTESTANTS = {
     "100 runs, uniform": (ours(100, "uniform"), 100, 6),
     "100 runs, proportional": (ours(100, "proportional"), 100, 6),
     NUMPY_ENVIRONMENTS: (ours(100, "proportional", vectorization="vector_entry_point"), 100, 6),
+    COMPILED.format("1 run"): (ours(1, "proportional", compiled=True), 1, 1),
+    COMPILED.format("10 runs"): (ours(10, "proportional", compiled=True), 10, 1),
+    COMPILED.format("100 runs"): (ours(100, "proportional", compiled=True), 100, 6),
+    COMPILED_NUMPY: (
+        ours(100, "proportional", vectorization="vector_entry_point", compiled=True),
+        100,
+        6,
+    ),
     FLOOR: (floor(100), 100, 6),
 }
+
+
+
+def pixel_updates(frame_size, compiled, updates=20):
+    """A function that makes updates from random frames and returns the seconds of each."""
+    (config, *_) = STUDIES["pong"].arms.values()
+    config = config.replace(frame_size=frame_size, compiled=compiled)
+    random = np.random.default_rng(0)
+    shape = (1, config.batch_size)
+    frames = (*shape, 4, frame_size, frame_size)
+    batch = Batch(
+        observations=random.integers(256, size=frames, dtype=np.uint8),
+        actions=random.integers(6, size=shape),
+        rewards=np.zeros(shape, dtype=np.float32),
+        next_observations=random.integers(256, size=frames, dtype=np.uint8),
+        terminated=np.zeros(shape, dtype=bool),
+        weights=np.ones(shape),
+        indices=np.zeros(shape, dtype=np.int64),
+        steps=np.full(shape, config.n_step),
+    )
+    learner = DQNLearner(config, frames[2:], 6, seeds=[0])
+
+    def measured():
+        start = time.perf_counter()
+        for _ in range(updates):
+            learner.update(batch)
+        return (time.perf_counter() - start) / updates
+
+    return measured
+
 
 # What takes time in a step: {part: functions, each by who holds it and its name}
 PARTS = {
@@ -282,13 +327,33 @@ def report(data):
         "- 100 runs as a multiple of their floor: "
         + ", ".join(
             f"{name.removeprefix('100 runs, ')} {_ratio(seconds[name], seconds[FLOOR])}"
-            for name in ("100 runs, uniform", "100 runs, proportional", NUMPY_ENVIRONMENTS)
+            for name in (
+                "100 runs, uniform",
+                "100 runs, proportional",
+                NUMPY_ENVIRONMENTS,
+                COMPILED.format("100 runs"),
+                COMPILED_NUMPY,
+            )
         )
         + ".",
         f"- From 10 to 100 runs with PER a step's time grows as runs^"
         f"{exponent(list(growth), list(growth.values())):.2f}; "
         f"1 run takes {_ratio(seconds['1 run, proportional'], seconds['10 runs, proportional'])} "
         "of the time of 10.",
+        "- Compiled, a step with PER takes "
+        + ", ".join(
+            f"{runs} {_ratio(seconds[COMPILED.format(runs)], seconds[f'{runs}, proportional'])}"
+            for runs in ("1 run", "10 runs", "100 runs")
+        )
+        + " of the time.",
+        "- An update from pixels (Pong, one run), in ms as it is and compiled: "
+        + ", ".join(
+            f"{size}×{size} {1000 * statistics.median(pixels['as it is']):.1f} and "
+            f"{1000 * statistics.median(pixels['compiled']):.1f}, "
+            f"×{_ratio(pixels['compiled'], pixels['as it is'])}"
+            for size, pixels in data["pixels"].items()
+        )
+        + ".",
         "",
         "## Where the time goes",
         "",
@@ -318,6 +383,16 @@ def run(folder, *, quick=False, redraw=False):
         steps, rounds = (400, 1) if quick else (3_000, 5)
         data = {"machine": machine(PACKAGES), "steps": steps, "rounds": rounds}
         data["seconds"] = measure(steps, rounds)
+        data["pixels"] = {
+            size: alternate(
+                {
+                    "as it is": pixel_updates(size, compiled=False),
+                    "compiled": pixel_updates(size, compiled=True),
+                },
+                rounds,
+            )
+            for size in (42, 84)
+        }
         data["profiles"] = {
             name: profile(CONTESTANTS[f"{name}, proportional"][0], steps // fewer)
             for name, fewer in (("1 run", 1), ("10 runs", 1), ("100 runs", 6))

@@ -146,6 +146,12 @@ class DQNConfig:
         partial(one_of, allowed=("float32", "bfloat16")),
         "of the arithmetic in the network; bfloat16 is faster from pixels on processors made for it",
     )
+    compiled: bool = _setting(
+        False,
+        _flag,
+        "make an update one compiled function (torch.compile): faster after some seconds at the start; "
+        "a CPU needs a C++ compiler and Python's headers",
+    )
     device: str = _setting("cpu", _text, "PyTorch device")
 
     def __post_init__(self):

@@ -78,12 +78,32 @@ def _slopes(td_errors, loss, clip):
     return td_errors.clamp(-limit, limit)
 
 
+def clip_by_run(gradients, largest):
+    """Scale the gradient of each run, over all its parameters, down to the norm ``largest``, in place."""
+    norms = sum(gradient.square().flatten(1).sum(dim=1) for gradient in gradients).sqrt()
+    scales = (largest / (norms + 1e-6)).clamp(max=1.0)
+    for gradient in gradients:
+        gradient.mul_(scales.view(-1, *[1] * (gradient.dim() - 1)))
+
+
 def _check_device(device):
     """ValueError if PyTorch cannot use the device."""
     try:
         torch.empty(0, device=device)
     except (RuntimeError, AssertionError) as error:
         raise ValueError(f"device: {device!r} cannot be used ({error})") from error
+
+
+class Tensors(NamedTuple):
+    """A minibatch on the learner's device: observations as the networks take them, else (runs, batch)."""
+
+    observations: torch.Tensor
+    actions: torch.Tensor
+    rewards: torch.Tensor
+    next_observations: torch.Tensor
+    terminated: torch.Tensor
+    weights: torch.Tensor
+    discounts: torch.Tensor  # γ^k
 
 
 class Update(NamedTuple):
@@ -128,6 +148,11 @@ class DQNLearner:
             self.online.parameters(), lr=config.learning_rate, fused=True
         )
         self.updates = 0
+        self._step = self.descend
+        if config.compiled:
+            from per_tutorial.compiled import CompiledStep
+
+            self._step = CompiledStep(self)
 
     @torch.no_grad()
     def q_values(self, observations):
@@ -240,54 +265,61 @@ class DQNLearner:
 
         ``step_size`` is the learning rate from here on; None leaves it as it is. Returns an `Update`.
         """
+        if step_size is not None:
+            self.optimizer.param_groups[0]["lr"] = step_size
         rewards, terminated, actions = map(
             self._tensor, (batch.rewards, batch.terminated, batch.actions)
         )
-        weights = self._tensor(batch.weights).to(rewards.dtype)
-        next_observations = self._observations(batch.next_observations)
-        q_values = of_actions(self.online(self._observations(batch.observations)), actions)
-        loss, clip = self.config.loss, self.config.td_error_clip
-        with torch.no_grad():
-            next_q = self.target(next_observations)
-            discounts = self._tensor(self.config.discount ** np.asarray(batch.steps))
-            targets = td_targets(
-                rewards,
-                terminated,
-                next_q,
-                discounts.to(next_q.dtype),
-                self.online(next_observations) if self.config.double else None,
-            )
-            td_errors = targets - q_values
-            losses = weighted_losses(td_errors, weights, loss, clip)
-            gradients = loss_gradients(td_errors, weights, loss, clip)
-
-        self.optimizer.zero_grad()
-        q_values.backward(gradients)  # of Q: the rest of the way to the parameters
-        if self.config.max_grad_norm is not None:
-            self._clip_gradients(self.config.max_grad_norm)
-        if step_size is not None:
-            self.optimizer.param_groups[0]["lr"] = step_size
-        self.optimizer.step()
+        tensors = Tensors(
+            self._observations(batch.observations),
+            actions,
+            rewards,
+            self._observations(batch.next_observations),
+            terminated,
+            self._tensor(batch.weights).to(rewards.dtype),
+            self._tensor(self.config.discount ** np.asarray(batch.steps)),
+        )
+        td_errors, q_values, losses = self._step(tensors)
         self.updates += 1
         if self.updates % self.config.target_update_every == 0:
             self.update_target(self.config.tau)
+        clip = self.config.td_error_clip
         if clip is not None:
             td_errors = td_errors.clamp(-clip, clip)
         return Update(*(each.detach().cpu().numpy() for each in (td_errors, q_values, losses)))
+
+    def descend(self, tensors):
+        """Move the online networks down the gradient; returns δ, Q(s, a) and the losses."""
+        q_values = of_actions(self.online(tensors.observations), tensors.actions)
+        with torch.no_grad():
+            td_errors, losses, gradients = self.judge(q_values, tensors)
+        self.optimizer.zero_grad()
+        q_values.backward(gradients)  # of Q: the rest of the way to the parameters
+        if self.config.max_grad_norm is not None:
+            clip_by_run([each.grad for each in self.online.parameters()], self.config.max_grad_norm)
+        self.optimizer.step()
+        return td_errors, q_values, losses
+
+    def judge(self, q_values, tensors):
+        """δ of Q(s, a), the losses, and their gradients with respect to Q(s, a)."""
+        next_q = self.target(tensors.next_observations)
+        targets = td_targets(
+            tensors.rewards,
+            tensors.terminated,
+            next_q,
+            tensors.discounts.to(next_q.dtype),
+            self.online(tensors.next_observations) if self.config.double else None,
+        )
+        td_errors = targets - q_values
+        how = self.config.loss, self.config.td_error_clip
+        losses = weighted_losses(td_errors, tensors.weights, *how)
+        return td_errors, losses, loss_gradients(td_errors, tensors.weights, *how)
 
     @torch.no_grad()
     def update_target(self, tau):
         """Move the target networks by the share ``tau`` of the way to the online ones (notebook 04)."""
         for target, online in zip(self.target.parameters(), self.online.parameters(), strict=True):
             target.lerp_(online, tau)
-
-    def _clip_gradients(self, largest):
-        """Scale the gradient of each run, over all its parameters, down to the norm ``largest``."""
-        gradients = [parameter.grad for parameter in self.online.parameters()]
-        norms = sum(gradient.square().flatten(1).sum(dim=1) for gradient in gradients).sqrt()
-        scales = (largest / (norms + 1e-6)).clamp(max=1.0)
-        for gradient in gradients:
-            gradient.mul_(scales.view(-1, *[1] * (gradient.dim() - 1)))
 
     def _tensor(self, array):
         return torch.from_numpy(np.asarray(array)).to(self.config.device)

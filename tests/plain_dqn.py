@@ -8,15 +8,26 @@ widened to the twin's precision for the comparison.
 
 import copy
 import math
+import os
+import shutil
+import sysconfig
 from collections import deque
+from pathlib import Path
 
 import gymnasium as gym
 import numpy as np
+import pytest
 import torch
 from torch import nn
 from torch.nn.functional import huber_loss, smooth_l1_loss
 
 from per_tutorial.learner import DQNLearner
+
+needs_compiler = pytest.mark.skipif(
+    shutil.which(os.environ.get("CXX", "g++")) is None
+    or not Path(sysconfig.get_path("include"), "Python.h").is_file(),
+    reason="there is no C++ compiler, or no Python.h for it",
+)
 
 
 class DoublePrecisionLearner(DQNLearner):
@@ -26,6 +37,8 @@ class DoublePrecisionLearner(DQNLearner):
         super().__init__(*arguments, **options)
         self.online.double()
         self.target.double()
+        for moments in self.optimizer.state.values():
+            moments.update({name: tensor.double() for name, tensor in moments.items()})
 
     def _observations(self, observations):
         return super()._observations(observations).double()

@@ -96,6 +96,7 @@ BAD = {
     "epsilon_steps": [*NO_COUNT, NONE],
     "epsilon_decay": NO_SHARE,
     "precision": none_of("float32", "bfloat16"),
+    "compiled": [*NO_FLAG, NONE],
     "device": [*NO_TEXT, NONE],
 }
 

@@ -5,11 +5,17 @@ import itertools
 import numpy as np
 import pytest
 import torch
-from plain_dqn import DoublePrecisionLearner, PlainLearner, PlainQNetwork
+from plain_dqn import DoublePrecisionLearner, PlainLearner, PlainQNetwork, needs_compiler
 
 from per_tutorial import learner as learner_module
 from per_tutorial.config import DQNConfig
-from per_tutorial.learner import DQNLearner, loss_gradients, td_targets, weighted_losses
+from per_tutorial.learner import (
+    DQNLearner,
+    clip_by_run,
+    loss_gradients,
+    td_targets,
+    weighted_losses,
+)
 from per_tutorial.replay import Batch
 
 RUNS, BATCH, INPUTS, ACTIONS = 2, 6, 3, 4
@@ -120,6 +126,43 @@ def test_any_number_of_layers(hidden):
 
 def test_in_single_precision_as_it_is_used():
     assert_same_as_plain(CONFIG, learner_class=DQNLearner, updates=15, rtol=1e-3)
+
+
+# Compiled updates
+
+
+@needs_compiler
+@pytest.mark.parametrize(
+    "changes",
+    [{}, {"double": True, "dueling": True, "td_error_clip": 0.7, "max_grad_norm": 0.5}],
+    ids=str,
+)
+def test_compiled_the_learner_is_the_plain_algorithm_as_well(changes):
+    config = CONFIG.replace(**changes)
+    assert_same_as_plain(config.replace(compiled=True), config)
+    with pytest.raises(AssertionError):
+        assert_same_as_plain(config.replace(compiled=True), config.replace(discount=0.8))
+
+
+@needs_compiler
+def test_a_compiled_learner_goes_on_from_its_state_to_the_bit_and_others_from_it_too():
+    numbers = np.random.default_rng(0)
+    batches = [random_batch(numbers) for _ in range(12)]
+    first, second, uncompiled = (
+        DQNLearner(CONFIG.replace(compiled=compiled), (INPUTS,), ACTIONS, seeds=[1, 2])
+        for compiled in (True, True, False)
+    )
+    for batch in batches[:6]:
+        first.update(batch)
+    for other in (second, uncompiled):
+        other.restore({name: array.copy() for name, array in first.state.items()})
+    for batch in batches[6:]:
+        updates = [learner.update(batch) for learner in (first, second, uncompiled)]
+        for ours, same, close in zip(*updates, strict=True):
+            np.testing.assert_array_equal(ours, same)
+            np.testing.assert_allclose(ours, close, rtol=1e-4, atol=1e-5)
+    for name, array in first.state.items():
+        np.testing.assert_allclose(array, uncompiled.state[name], rtol=1e-3, atol=1e-5)
 
 
 # Targets and losses by hand
@@ -329,7 +372,7 @@ def test_only_the_run_whose_gradient_is_too_long_is_clipped():
         parameter.grad = torch.ones_like(parameter)
         parameter.grad[1] *= 0.001
     before = [parameter.grad[1].clone() for parameter in parameters]
-    stack._clip_gradients(0.5)
+    clip_by_run([parameter.grad for parameter in parameters], 0.5)
     norm = torch.cat([parameter.grad[0].flatten() for parameter in parameters]).norm()
     assert norm == pytest.approx(0.5, rel=1e-5)
     assert all(torch.equal(p.grad[1], old) for p, old in zip(parameters, before, strict=True))

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 import torch
-from plain_dqn import DoublePrecisionLearner, PlainLearner, PlainQNetwork
+from plain_dqn import DoublePrecisionLearner, PlainLearner, PlainQNetwork, needs_compiler
 from torch import nn
 
 pytest.importorskip("ale_py")
@@ -205,6 +205,11 @@ def test_each_switch_matters_and_the_comparison_sees_it(changes):
 
 def test_in_single_precision_as_it_is_used():
     assert_same_as_plain(LEARNER, LEARNER, DQNLearner, rtol=2e-3)
+
+
+@needs_compiler
+def test_compiled_the_learner_is_the_plain_algorithm_as_well():
+    assert_same_as_plain(LEARNER.replace(compiled=True), LEARNER)
 
 
 def test_an_agent_is_saved_and_loaded(tmp_path):
