@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from per_tutorial.machine import processor
+from per_tutorial.common.provenance import processor
 
 ROOT = Path(__file__).resolve().parent.parent
 

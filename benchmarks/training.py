@@ -30,10 +30,11 @@ import numpy as np
 import torch
 
 from benchmarks.harness import alternate, exponent, machine, ratios
-from per_tutorial import Batch, DQNConfig, DQNLearner, History, history, train, training
-from per_tutorial.environments import Environments
-from per_tutorial.replay import Replay
-from per_tutorial.studies import STUDIES
+from per_tutorial import Batch, DQNConfig, DQNLearner, History, train
+from per_tutorial.dqn import history, training
+from per_tutorial.dqn.worlds.environments import Environments
+from per_tutorial.experiments.studies import STUDIES
+from per_tutorial.replay.buffers import Replay
 
 SETTINGS = {
     "env": "CartPole-v1",

@@ -6,38 +6,50 @@ or shows what came of it. Names are imported when they are first used, so that
 ``import per_tutorial`` loads neither PyTorch nor matplotlib.
 """
 
-from importlib import import_module
+from typing import TYPE_CHECKING
 
-__version__ = "0.1.0"
+from per_tutorial.common.lazy import lazy_names
 
-_HOME = {
-    "SumTree": "segment_tree",
-    "MinTree": "segment_tree",
-    "Batch": "replay",
-    "Replay": "replay",
-    "ReplayBuffer": "replay",
-    "PrioritizedReplayBuffer": "replay",
-    "RankBasedReplayBuffer": "replay",
-    "FrameStorage": "frames",
-    "make_atari_environments": "atari",
-    "make_atari_reference": "atari",
-    "DQNConfig": "config",
-    "QNetwork": "networks",
-    "DQNLearner": "learner",
-    "train": "training",
-    "evaluate": "training",
-    "History": "history",
-    "Checkpoints": "checkpoints",
+if TYPE_CHECKING:
+    from per_tutorial.dqn.checkpoints import Checkpoints as Checkpoints
+    from per_tutorial.dqn.config import DQNConfig as DQNConfig
+    from per_tutorial.dqn.history import History as History
+    from per_tutorial.dqn.learner import DQNLearner as DQNLearner
+    from per_tutorial.dqn.networks import QNetwork as QNetwork
+    from per_tutorial.dqn.training import evaluate as evaluate
+    from per_tutorial.dqn.training import train as train
+    from per_tutorial.dqn.worlds.atari import make_atari_environments as make_atari_environments
+    from per_tutorial.dqn.worlds.atari import make_atari_reference as make_atari_reference
+    from per_tutorial.replay import Batch as Batch
+    from per_tutorial.replay import FrameStorage as FrameStorage
+    from per_tutorial.replay import MinTree as MinTree
+    from per_tutorial.replay import PrioritizedReplayBuffer as PrioritizedReplayBuffer
+    from per_tutorial.replay import RankBasedReplayBuffer as RankBasedReplayBuffer
+    from per_tutorial.replay import Replay as Replay
+    from per_tutorial.replay import ReplayBuffer as ReplayBuffer
+    from per_tutorial.replay import SumTree as SumTree
+
+__version__ = "0.2.0.dev0"
+
+_HOMES = {
+    "replay": (
+        "SumTree",
+        "MinTree",
+        "Batch",
+        "Replay",
+        "ReplayBuffer",
+        "PrioritizedReplayBuffer",
+        "RankBasedReplayBuffer",
+        "FrameStorage",
+    ),
+    "dqn.worlds.atari": ("make_atari_environments", "make_atari_reference"),
+    "dqn.config": ("DQNConfig",),
+    "dqn.networks": ("QNetwork",),
+    "dqn.learner": ("DQNLearner",),
+    "dqn.training": ("train", "evaluate"),
+    "dqn.history": ("History",),
+    "dqn.checkpoints": ("Checkpoints",),
 }
 
-__all__ = ["__version__", *_HOME]
-
-
-def __getattr__(name):
-    if name not in _HOME:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
-
-
-def __dir__():
-    return sorted(__all__)
+__all__, __getattr__, __dir__ = lazy_names(__name__, _HOMES)
+__all__ += ["__version__"]

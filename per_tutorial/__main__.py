@@ -8,10 +8,10 @@ import types
 import typing
 from pathlib import Path
 
-from per_tutorial.agents import agent_names
-from per_tutorial.checks import whole_number
-from per_tutorial.config import DQNConfig
-from per_tutorial.studies import STUDIES
+from per_tutorial.common.arguments import whole_number
+from per_tutorial.dqn.config import DQNConfig
+from per_tutorial.dqn.pretrained import agent_names
+from per_tutorial.experiments.studies import STUDIES
 
 
 def add_settings(parser):
@@ -45,9 +45,9 @@ def _shown(default):
 def command_train(arguments):
     import numpy as np
 
-    from per_tutorial.checkpoints import Checkpoints
-    from per_tutorial.training import evaluate, train
-    from per_tutorial.watchers import ProgressBar, TensorBoard
+    from per_tutorial.dqn.checkpoints import Checkpoints
+    from per_tutorial.dqn.training import evaluate, train
+    from per_tutorial.dqn.watchers import ProgressBar, TensorBoard
 
     settings = {field.name: getattr(arguments, field.name) for field in dataclasses.fields(DQNConfig)}
     settings["hidden"] = tuple(settings["hidden"])
@@ -86,9 +86,9 @@ def command_train(arguments):
 
 
 def command_evaluate(arguments):
-    from per_tutorial.agents import load_agent
-    from per_tutorial.statistics import estimate
-    from per_tutorial.training import evaluate
+    from per_tutorial.dqn.pretrained import load_agent
+    from per_tutorial.dqn.training import evaluate
+    from per_tutorial.experiments.estimates import estimate
 
     agent = load_agent(arguments.agent, arguments.device)
     returns = evaluate(agent, arguments.episodes)[0]
@@ -103,7 +103,7 @@ def command_evaluate(arguments):
 def command_study(arguments):
     from tqdm import tqdm
 
-    from per_tutorial.study import METRICS, report, run_study
+    from per_tutorial.experiments.study import METRICS, report, run_study
 
     study = STUDIES[arguments.study].on(arguments.device)
     if arguments.fast:
@@ -128,8 +128,8 @@ def command_study(arguments):
 def command_cliffwalk(arguments):
     from matplotlib.figure import Figure
 
-    from per_tutorial.cliffwalk_study import draw_figures, ratio_table, run_study
-    from per_tutorial.files import atomic_write
+    from per_tutorial.common.files import atomic_write
+    from per_tutorial.experiments.cliffwalk_figures import draw_figures, ratio_table, run_study
 
     def progress(point):
         if not arguments.quiet:

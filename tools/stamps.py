@@ -27,7 +27,7 @@ def make(notebook, seconds):
     """The stamp of a run that has just ended, after `seconds`, in this environment."""
     import torch  # here, as a check of stamps needs neither
 
-    from per_tutorial.machine import processor
+    from per_tutorial.common.provenance import processor
 
     return {
         "source": source_hash(notebook),

@@ -1,0 +1,1 @@
+"""Three small rooms that all others use: arguments, files and tables, provenance."""

@@ -1,0 +1,64 @@
+"""An update as one compiled function: what the learner does operation by operation, in fewer passes.
+
+Calling an operation costs PyTorch microseconds, which is most of an update of one small network, and
+each reads and writes memory by itself. `torch.compile` turns the whole update into a few loops. It
+takes some seconds when the first update is made; the results differ by rounding. After eight kinds of
+networks in a process it warns, and further ones are updated operation by operation.
+"""
+
+import torch
+from torch.func import functional_call, vjp
+
+from per_tutorial.dqn.learner import clip_by_run, of_actions
+
+
+class CompiledStep:
+    """`DQNLearner.descend` as one function, Adam (Kingma & Ba 2015, algorithm 1) included.
+
+    Args:
+        learner: a `DQNLearner`; its optimiser holds Adam's moments, as if it had made the steps.
+    """
+
+    def __init__(self, learner):
+        self.learner = learner
+        (group,) = learner.optimizer.param_groups
+        (self.first_decay, self.second_decay), self.epsilon = group["betas"], group["eps"]
+        for parameter in group["params"]:
+            learner.optimizer.state[parameter] = {
+                "step": torch.zeros((), device=parameter.device),
+                "exp_avg": torch.zeros_like(parameter),
+                "exp_avg_sq": torch.zeros_like(parameter),
+            }
+        self._compiled = torch.compile(self._descend, dynamic=False)
+
+    @torch.no_grad()
+    def __call__(self, tensors):
+        """What `DQNLearner.descend` does and returns."""
+        (group,) = self.learner.optimizer.param_groups
+        states = [self.learner.optimizer.state[parameter] for parameter in group["params"]]
+        k = self.learner.updates + 1
+        # In tensors, since a new number would be compiled anew; without axes they keep the dtype.
+        scale = torch.tensor(1 / (1 - self.second_decay**k), dtype=torch.float64)
+        step_size = torch.tensor(group["lr"] / (1 - self.first_decay**k), dtype=torch.float64)
+        return self._compiled(tensors, states, step_size, scale)
+
+    def _descend(self, tensors, states, step_size, scale):
+        learner = self.learner
+        names, parameters = zip(*learner.online.named_parameters(), strict=True)
+
+        def q_of(*parameters):
+            named = dict(zip(names, parameters, strict=True))
+            q_values = functional_call(learner.online, named, (tensors.observations,))
+            return of_actions(q_values, tensors.actions)
+
+        q_values, pull_back = vjp(q_of, *parameters)
+        td_errors, losses, gradients = learner.judge(q_values, tensors)
+        gradients = pull_back(gradients)
+        if learner.config.max_grad_norm is not None:
+            clip_by_run(gradients, learner.config.max_grad_norm)
+        for parameter, gradient, state in zip(parameters, gradients, states, strict=True):
+            state["step"] += 1
+            mean = state["exp_avg"].lerp_(gradient, 1 - self.first_decay)
+            square = state["exp_avg_sq"].lerp_(gradient.square(), 1 - self.second_decay)
+            parameter.sub_(step_size * mean / ((scale * square).sqrt() + self.epsilon))
+        return td_errors, q_values, losses

@@ -1,0 +1,214 @@
+"""All settings of a training run, in one frozen dataclass; the command line is made from it."""
+
+import dataclasses
+from dataclasses import dataclass, field, fields
+from functools import partial
+
+from per_tutorial.common.arguments import one_of, real_number, whole_number
+from per_tutorial.dqn import schedules
+
+SAMPLERS = ("uniform", "proportional", "rank")
+BETA_SCHEDULES = ("linear", "compounding")
+EPSILON_SCHEDULES = ("linear", "exponential", "geometric")
+
+
+def _setting(default, check, text):
+    return field(default=default, metadata={"check": check, "help": text})
+
+
+def _optional(check):
+    return lambda name, value: None if value is None else check(name, value)
+
+
+def _text(name, value):
+    if not isinstance(value, str) or not value:
+        raise TypeError(f"{name}: must be a non-empty string, got {value!r}")
+    return value
+
+
+def _flag(name, value):
+    if not isinstance(value, bool):
+        raise TypeError(f"{name}: must be True or False, got {value!r}")
+    return value
+
+
+def _sizes(name, value):
+    if not isinstance(value, (tuple, list)):
+        raise TypeError(f"{name}: must be a tuple of integers, got {value!r}")
+    return tuple(whole_number(name, size) for size in value)
+
+
+_unit = partial(real_number, low=0, high=1)
+_positive = partial(real_number, above=0)
+
+
+@dataclass(frozen=True)
+class DQNConfig:
+    """Settings of a training run. Every field has a default and a help text (`python -m per_tutorial
+    train --help` prints them all); a value of the wrong kind raises TypeError or ValueError.
+
+    The defaults learn CartPole (notebooks 02 and 03). A *step* is one environment step of a run, an
+    *update* one minibatch. Several environments that feed a run make as many steps at once.
+    """
+
+    env: str = _setting("CartPole-v1", _text, "Gymnasium environment; ALE/… from pixels")
+    max_episode_steps: int | None = _setting(
+        None, _optional(whole_number), "time limit of an episode in place of the environment's own"
+    )
+    terminal_reward: float | None = _setting(
+        None,
+        _optional(real_number),
+        "learn from this reward where an episode terminates, in place of the environment's",
+    )
+    steps: int = _setting(
+        20_000, whole_number, "environment steps of each run, of all its environments together"
+    )
+    environments: int = _setting(
+        1, whole_number, "environments that feed each run, side by side (Atari games only)"
+    )
+    vectorization: str = _setting(
+        "sync",
+        partial(one_of, allowed=("sync", "vector_entry_point")),
+        "sync: every run has an environment and a generator of its own; vector_entry_point: "
+        "Gymnasium's vectorised version, faster for many runs, its generator shared by all",
+    )
+
+    frame_size: int = _setting(
+        84,
+        partial(whole_number, minimum=17),
+        "height and width of an Atari frame in pixels; less than 64 takes smaller convolutions",
+    )
+    sticky_actions: float = _setting(
+        0.0, _unit, "probability that an Atari emulator repeats the action before, in each frame"
+    )
+
+    hidden: tuple[int, ...] = _setting((128, 128), _sizes, "units of each hidden layer")
+    dueling: bool = _setting(False, _flag, "Q = V + A − mean(A) (Wang et al. 2016)")
+    double: bool = _setting(
+        False,
+        _flag,
+        "the online network chooses the next action, the target network rates it "
+        "(van Hasselt et al. 2016)",
+    )
+    loss: str = _setting("squared", partial(one_of, allowed=("huber", "squared")), "loss of δ")
+    td_error_clip: float | None = _setting(
+        None, _optional(_positive), "|δ| is clipped to this, in the priority and in the gradient"
+    )
+    discount: float = _setting(0.99, _unit, "γ")
+    n_step: int = _setting(1, whole_number, "steps whose rewards are summed before bootstrapping")
+    learning_rate: float = _setting(1e-3, _positive, "η of Adam, at step 0")
+    learning_rate_end: float = _setting(
+        0.0, partial(real_number, low=0), "η at the end, reached linearly"
+    )
+    max_grad_norm: float | None = _setting(
+        None, _optional(_positive), "clip the gradient of each run to this norm"
+    )
+    batch_size: int = _setting(32, whole_number, "transitions of each run in an update")
+    learning_starts: int = _setting(100, whole_number, "steps before the first update")
+    update_every: int = _setting(1, whole_number, "steps between updates")
+    target_update_every: int = _setting(1, whole_number, "updates between target updates")
+    tau: float = _setting(
+        0.02,
+        partial(real_number, low=0, high=1, above=0),
+        "share of the online network in a target update: 1 copies it, less is a soft update",
+    )
+
+    capacity: int = _setting(20_000, whole_number, "transitions in the replay memory of each run")
+    sampler: str = _setting("uniform", partial(one_of, allowed=SAMPLERS), "which are replayed")
+    alpha: float = _setting(0.6, _unit, "α, how strongly priorities count")
+    beta_start: float = _setting(0.4, _unit, "β, the exponent of the weights, at step 0")
+    beta_end: float = _setting(1.0, _unit, "β at the end")
+    beta_steps: int | None = _setting(
+        None, _optional(whole_number), "steps over which β changes; None: all"
+    )
+    beta_schedule: str = _setting(
+        "linear",
+        partial(one_of, allowed=BETA_SCHEDULES),
+        "how β changes; compounding is a common slip, to be compared with",
+    )
+    priority_epsilon: float = _setting(1e-6, _positive, "ε in p = |δ| + ε")
+    normalize: str = _setting(
+        "batch",
+        partial(one_of, allowed=("batch", "buffer", "none")),
+        "what the largest weight is taken over",
+    )
+
+    epsilon_schedule: str = _setting(
+        "linear", partial(one_of, allowed=EPSILON_SCHEDULES), "how exploration decays"
+    )
+    epsilon_start: float = _setting(1.0, _unit, "share of random actions at step 0")
+    epsilon_end: float = _setting(0.05, _unit, "share of random actions at the end")
+    epsilon_steps: int = _setting(5_000, whole_number, "steps of the linear schedule")
+    epsilon_decay: float = _setting(5e-4, _unit, "rate of the other two schedules, per step")
+
+    precision: str = _setting(
+        "float32",
+        partial(one_of, allowed=("float32", "bfloat16")),
+        "of the arithmetic in the network; bfloat16 is faster from pixels on processors made for it",
+    )
+    compiled: bool = _setting(
+        False,
+        _flag,
+        "make an update one compiled function (torch.compile): faster after some seconds at the start; "
+        "a CPU needs a C++ compiler and Python's headers",
+    )
+    device: str = _setting("cpu", _text, "PyTorch device")
+
+    def __post_init__(self):
+        for one in fields(self):
+            value = one.metadata["check"](one.name, getattr(self, one.name))
+            object.__setattr__(self, one.name, value)
+        if self.learning_starts < self.batch_size:
+            raise ValueError(
+                f"learning_starts: must be at least batch_size ({self.batch_size}), "
+                f"got {self.learning_starts}"
+            )
+        if self.capacity < self.learning_starts:  # learning would never start
+            raise ValueError(
+                f"capacity: must be at least learning_starts ({self.learning_starts}), "
+                f"got {self.capacity}"
+            )
+        if self.capacity < self.n_step:
+            raise ValueError(
+                f"n_step: must be at most capacity ({self.capacity}), got {self.n_step}"
+            )
+
+        if self.environments > 1 and not self.from_pixels:
+            raise ValueError(
+                f"environments: must be 1 unless env is an Atari game (ALE/…), "
+                f"got {self.environments} with {self.env!r}"
+            )
+        if self.steps % self.environments:
+            raise ValueError(
+                f"steps: must be a multiple of environments ({self.environments}), got {self.steps}"
+            )
+        if self.capacity < self.environments:
+            raise ValueError(
+                f"environments: must be at most capacity ({self.capacity}), "
+                f"got {self.environments}"
+            )
+
+    @property
+    def from_pixels(self):
+        """Whether the agent sees the frames of an Atari game (notebook 05)."""
+        return self.env.startswith("ALE/")
+
+    def replace(self, **changes):
+        """A copy with some fields changed."""
+        return dataclasses.replace(self, **changes)
+
+    def epsilon(self, step):
+        """ε of the policy at an environment step."""
+        if self.epsilon_schedule == "linear":
+            return schedules.linear(step, self.epsilon_start, self.epsilon_end, self.epsilon_steps)
+        decay = getattr(schedules, self.epsilon_schedule)
+        return decay(step, self.epsilon_start, self.epsilon_end, self.epsilon_decay)
+
+    def step_size(self, step):
+        """The learning rate η at an environment step."""
+        return schedules.linear(step, self.learning_rate, self.learning_rate_end, self.steps)
+
+    def beta(self, step):
+        """β of the importance-sampling weights at an environment step."""
+        change = getattr(schedules, self.beta_schedule)
+        return change(step, self.beta_start, self.beta_end, self.beta_steps or self.steps)

@@ -1,0 +1,241 @@
+"""What happened during training: one record of a stack of runs, written to and read from a file."""
+
+import csv
+import dataclasses
+import io
+import json
+import os
+from pathlib import Path
+
+import numpy as np
+
+from per_tutorial.common.files import atomic_write, part_of
+from per_tutorial.dqn.config import DQNConfig
+
+LOG_POINTS = 200
+BATCH_MEASURES = ("td_error", "q_value", "weight", "age", "effective_sample_size")
+# What every training measures; samplers add measures of their own priorities.
+MEASURES = ("epsilon", "beta", "loss", *BATCH_MEASURES, "held_out_q")
+HELD_OUT = 128  # states
+
+
+class History:
+    """Episodes and measurements of every run of a `train` call.
+
+    Args:
+        config: the `DQNConfig` of the runs.
+        seeds: one int per run.
+
+    Attributes:
+        step: environment steps done so far by each run.
+        episodes: list of (run, step at its end, return, length in steps).
+        log_steps: steps at which measurements were written, about 200 over a training.
+        measures: name → list of (runs,) arrays, one for each log step (NaN where there is nothing
+            to measure yet): `epsilon`, `beta`, `loss` (mean since the last log step), and, of the
+            last minibatch, the means of `td_error` (|δ|), `q_value`, `weight`, `age` (steps since
+            the transition was stored) and `effective_sample_size` ((Σw)² / Σw², as a share of the
+            batch), with what the sampler tells of its priorities; `held_out_q` is the mean of the
+            largest Q of states that were stored when learning began, always the same ones (Mnih et
+            al. 2015, figure 2).
+        agent: the trained `DQNLearner` (None when read from a file).
+    """
+
+    def __init__(self, config, seeds):
+        self.config = config
+        self.seeds = list(seeds)
+        self.step = 0
+        self.episodes = []
+        self.log_steps = []
+        self.measures = {}
+        self.agent = None
+        self._losses = []
+        self._last = {}  # of the last minibatch: weights, indices, td_errors, q_values
+        self._held_out = np.empty((len(self.seeds), 0))  # states: (runs, HELD_OUT, *shape)
+        # A multiple of what `step` moves on by, so that no log point is skipped
+        together = config.environments
+        self._log_every = max(1, config.steps // LOG_POINTS // together) * together
+
+    def record_step(self, finished):
+        """Count a step of every environment; note the episodes that it ended.
+
+        Args:
+            finished: list of (environment, return, length), see `Environments`; those that feed the
+                first run come first.
+        """
+        self.step += self.config.environments
+        for environment, value, length in finished:
+            run = environment // self.config.environments
+            self.episodes.append((run, self.step, value, length))
+
+    def record_update(self, batch, update):
+        """Note the losses of an `Update`, and for the next row of measurements what it was made of."""
+        self._losses.append(update.losses)
+        self._last = {
+            "weights": batch.weights,
+            "indices": batch.indices,
+            "td_errors": update.td_errors,
+            "q_values": update.q_values,
+        }
+
+    @property
+    def log_is_due(self):
+        return self.step % self._log_every == 0 or self.step == self.config.steps
+
+    def log(self, replay):
+        """Write a row of measurements."""
+        runs = len(self.seeds)
+        nothing = np.full(runs, np.nan)
+        row = {
+            "epsilon": np.full(runs, self.config.epsilon(self.step - self.config.environments)),
+            "beta": np.full(runs, self.config.beta(self.step - 1)),
+            "loss": np.mean(self._losses, axis=0) if self._losses else nothing,
+            **dict.fromkeys(BATCH_MEASURES, nothing),
+            **(_batch_statistics(replay, **self._last) if self._last else {}),
+            **replay.sampler.statistics(replay.storage.sizes),
+            "held_out_q": self._held_out_q(replay, nothing),
+        }
+        self._losses = []
+        self.log_steps.append(self.step)
+        for name, values in row.items():
+            self.measures.setdefault(name, []).append(np.asarray(values, dtype=np.float64))
+
+    @property
+    def state(self):
+        """What a checkpoint holds, a dict of arrays."""
+        return {
+            "step": np.array(self.step),
+            "episodes": np.array(self.episodes, dtype=np.float64).reshape(-1, 4),
+            "losses": np.array(self._losses),
+            "held_out": self._held_out,
+            "log_steps": np.array(self.log_steps, dtype=np.int64),
+            **{f"last.{name}": array for name, array in self._last.items()},
+            **{f"measure.{name}": self.measure(name) for name in self.measures},
+        }
+
+    def restore(self, state):
+        """Go on from what `state` gave, in a history of the same settings and seeds."""
+        self.step = int(state["step"])
+        self.episodes = [
+            (int(run), int(step), value, int(length))
+            for run, step, value, length in state["episodes"].tolist()
+        ]
+        self._losses = list(state["losses"])
+        self._held_out = state["held_out"]
+        self.log_steps = state["log_steps"].tolist()
+        self._last = part_of(state, "last")
+        self.measures = {name: list(rows) for name, rows in part_of(state, "measure").items()}
+
+    def _held_out_q(self, replay, nothing):
+        if self._held_out.size == 0:
+            if len(replay) < self.config.learning_starts:
+                return nothing
+            slots = np.linspace(0, len(replay) - 1, HELD_OUT).astype(np.int64)
+            rows, _ = replay.storage.windows(np.tile(slots, (len(self.seeds), 1)))
+            self._held_out = rows["observation"]
+        return self.agent.q_values(self._held_out).max(axis=-1).mean(axis=1)
+
+    def measure(self, name):
+        """One measurement over time, (log steps, runs)."""
+        return np.array(self.measures[name])
+
+    def returns(self, run):
+        """The steps at which episodes of a run ended, and their returns, in order."""
+        mine = [(step, value) for one, step, value, _ in self.episodes if one == run]
+        return np.array([s for s, _ in mine], dtype=np.int64), np.array([v for _, v in mine])
+
+    def learning_curve(self, grid, window=20):
+        """Mean return of the last ``window`` finished episodes, (len(grid), runs).
+
+        Args:
+            grid: environment steps. NaN where a run has finished no episode yet.
+        """
+        curve = np.full((len(grid), len(self.seeds)), np.nan)
+        for run in range(len(self.seeds)):
+            steps, values = self.returns(run)
+            for row, done in enumerate(np.searchsorted(steps, grid, side="right")):
+                if done:
+                    curve[row, run] = values[max(0, done - window) : done].mean()
+        return curve
+
+    def save(self, path):
+        """Write a tidy CSV file, one value a line: seed, step, measure, value.
+
+        The first line, a comment, holds the settings; `pandas.read_csv(path, comment="#")` reads
+        the rest. Atomic.
+        """
+        rows = list(self._rows())
+        heading = {
+            "config": dataclasses.asdict(self.config),
+            "seeds": self.seeds,
+            "step": self.step,
+            "rows": len(rows),
+        }
+        text = io.StringIO()
+        text.write(f"# {json.dumps(heading)}\n")
+        table = csv.writer(text, lineterminator="\n")
+        table.writerow(("seed", "step", "measure", "value"))
+        table.writerows(rows)
+        with atomic_write(path) as file:
+            file.write(text.getvalue().encode())
+
+    def _rows(self):
+        for run, step, episode_return, length in self.episodes:
+            yield self.seeds[run], step, "episode_return", repr(episode_return)
+            yield self.seeds[run], step, "episode_length", length
+        for name, rows in self.measures.items():
+            for step, values in zip(self.log_steps, rows, strict=True):
+                for seed, value in zip(self.seeds, values.tolist(), strict=True):
+                    yield seed, step, name, repr(value)
+
+    @classmethod
+    def load(cls, path):
+        """Read what `save` wrote.
+
+        Raises:
+            FileNotFoundError: there is no such file.
+            ValueError: the file is damaged or something else.
+        """
+        if not Path(path).is_file():
+            raise FileNotFoundError(f"path: no file {os.fspath(path)!r}")
+        try:
+            text = Path(path).read_text()
+            if not text.endswith("\n"):  # a number cut short would still be a number
+                raise ValueError("the last line is not whole")
+            lines = text.splitlines()
+            heading = json.loads(lines[0].removeprefix("# "))
+            history = cls(DQNConfig(**heading["config"]), heading["seeds"])
+            history.step = heading["step"]
+            rows = list(csv.DictReader(lines[1:]))
+            if len(rows) != heading["rows"]:
+                raise ValueError(f"{len(rows)} of {heading['rows']} rows")
+            for row in rows:
+                history._read_row(**row)
+        except (ValueError, KeyError, TypeError, IndexError) as error:
+            raise ValueError(f"path: {os.fspath(path)!r} is no whole history ({error})") from error
+        return history
+
+    def _read_row(self, seed, step, measure, value):
+        run, step = self.seeds.index(int(seed)), int(step)
+        if measure == "episode_return":
+            self.episodes.append((run, step, float(value), None))
+        elif measure == "episode_length":
+            self.episodes[-1] = (*self.episodes[-1][:3], int(value))
+        else:
+            if not self.log_steps or self.log_steps[-1] < step:
+                self.log_steps.append(step)
+            rows = self.measures.setdefault(measure, [])
+            if run == 0:
+                rows.append(np.empty(len(self.seeds)))
+            rows[-1][run] = float(value)
+
+
+def _batch_statistics(replay, weights, indices, td_errors, q_values):
+    share = weights.sum(axis=1) ** 2 / (weights**2).sum(axis=1) / weights.shape[1]
+    values = (
+        np.abs(td_errors).mean(axis=1),
+        q_values.mean(axis=1),
+        weights.mean(axis=1),
+        (replay.storage.added[:, None] - indices).mean(axis=1),
+        share,
+    )
+    return dict(zip(BATCH_MEASURES, values, strict=True))

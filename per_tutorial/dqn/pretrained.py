@@ -1,0 +1,23 @@
+"""Trained agents that come with the package, each a safetensors file with a model card beside it."""
+
+from pathlib import Path
+
+from per_tutorial.common.arguments import one_of
+
+FOLDER = Path(__file__).parents[1] / "results"
+
+
+def agent_names():
+    """The names of the agents that come with the package."""
+    return sorted(path.stem for path in FOLDER.glob("*.safetensors"))
+
+
+def load_agent(name, device="cpu"):
+    """The trained `DQNLearner` of this name; a stack of one run.
+
+    Raises:
+        ValueError: there is no agent of this name.
+    """
+    from per_tutorial.dqn.learner import DQNLearner
+
+    return DQNLearner.load(FOLDER / f"{one_of('name', name, agent_names())}.safetensors", device)

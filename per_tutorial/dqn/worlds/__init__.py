@@ -1,0 +1,1 @@
+"""Where the agents act: Gymnasium's environments, many at once, as transitions."""

@@ -1,0 +1,1 @@
+"""What replay is worth: studies, their runner, estimates, and the Blind Cliffwalk."""

@@ -1,0 +1,169 @@
+"""Explorers: one drawing function, once as a static gallery and once with sliders.
+
+The drawing function is `draw(figure, **values)`. It draws into the figure that it is given (in a
+gallery this is a part of a larger figure), returns nothing, and neither makes nor shows figures
+itself. So the sliders move exactly what the static picture shows.
+"""
+
+import dataclasses
+import itertools
+
+import ipywidgets as widgets
+from IPython.display import display
+from matplotlib import pyplot as plt
+
+from per_tutorial.common.arguments import one_of
+from per_tutorial.notebook.page import show
+
+# Of curves whose arms are the reader's choice: dark, and told apart by colour-blind readers.
+PANEL_COLORS = ("#0072B2", "#D55E00", "#00857A", "#661A66", "#A66F00", "#333333")
+
+
+def gallery(draw, settings, alt, *, columns=2, size=(4.5, 3.2)):
+    """Show what `draw` makes of each setting, side by side, as one picture.
+
+    Args:
+        draw: function `draw(figure, **values)`.
+        settings: list of dicts of values.
+        alt: alternative text of the whole picture.
+        columns: pictures in a row.
+        size: width and height of each, in inches.
+    """
+    columns = min(columns, len(settings))
+    rows = -(-len(settings) // columns)
+    # Subfigures lay out their own axes; the outer figure only divides its area.
+    whole = plt.figure(figsize=(columns * size[0], rows * size[1]), layout="constrained")
+    parts = whole.subfigures(rows, columns, squeeze=False).flat
+    for part, values in zip(parts, settings, strict=False):
+        draw(part, **values)
+    show(whole, alt)
+
+
+def explore(draw, alt, *, size=(7.0, 3.6), **controls):
+    """Show sliders, and below them what `draw` makes of their values, anew at every change.
+
+    Args:
+        draw: function `draw(figure, **values)`.
+        alt: alternative text; may name values as in "a tree of {leaves} leaves".
+        size: width and height of the picture, in inches.
+        controls: name=control for every value: an ipywidget, a `range` of integers or a tuple
+            (low, high, step) of numbers (sliders that start in the middle), a list of choices, or
+            a bool.
+
+    Returns the controls by name; setting a `.value` moves the slider. Where there are no widgets
+    (on GitHub, on paper), nothing is seen: show a `gallery` first.
+    """
+    controls = {name: _control(name, control) for name, control in controls.items()}
+
+    def redraw(**values):
+        figure = plt.figure(figsize=size, layout="constrained")
+        draw(figure, **values)
+        show(figure, alt.format(**values))
+
+    output = widgets.interactive_output(redraw, controls)
+    display(widgets.VBox([*controls.values(), output]))
+    return controls
+
+
+class TrainPanel:
+    """Switches, a button that trains what they say, and the curves of all that was trained with it.
+
+    Show it by naming it at the end of a cell; `train` is what the button does.
+
+    Args:
+        config: the `DQNConfig` whose settings the controls change.
+        seeds: ints, of the runs side by side; at least two, for the interval around the curves.
+        controls: setting=control, as in `explore`.
+
+    Raises:
+        ValueError: there are fewer seeds, or no such setting.
+        TypeError: that is no control.
+
+    Attributes:
+        controls: the widgets, by setting.
+        histories: {what the switches said, such as "double, sampler rank": `History`}, of every
+            training so far; the last one of each.
+    """
+
+    def __init__(self, config, seeds, **controls):
+        settings = [field.name for field in dataclasses.fields(config)]
+        for name in controls:
+            one_of("controls", name, settings)
+        self.config = config
+        self.seeds = list(seeds)
+        if len(self.seeds) < 2:  # now, not after the first training
+            raise ValueError(f"seeds: at least two are needed, got {self.seeds}")
+        self.controls = {name: _control(name, control) for name, control in controls.items()}
+        self.histories = {}
+
+    def _ipython_display_(self):
+        button = widgets.Button(description="Train", button_style="primary")
+        output = widgets.Output()
+
+        def clicked(_):
+            button.disabled = True
+            try:
+                output.clear_output()
+                with output:
+                    self.train()
+            finally:
+                button.disabled = False
+
+        button.on_click(clicked)
+        display(widgets.VBox([*self.controls.values(), button, output]))
+
+    def train(self):
+        """Train what the controls say now; print what it reached and draw the curves of all so far."""
+        from per_tutorial.dqn.training import evaluate, train
+        from per_tutorial.dqn.watchers import ProgressBar
+        from per_tutorial.notebook.plots import plot_learning_curves
+
+        values = {name: control.value for name, control in self.controls.items()}
+        label = _in_words(values)
+        history = train(self.config.replace(**values), self.seeds, watchers=[ProgressBar()])
+        self.histories[label] = history
+        greedy = evaluate(history.agent).mean(axis=1)
+        lowest, highest = greedy.min(), greedy.max()
+        print(f"{label}: greedy score {greedy.mean():.0f} (runs: {lowest:.0f} to {highest:.0f})")
+        colors = itertools.cycle(PANEL_COLORS)
+        plot_learning_curves(
+            self.histories,
+            f"Learning curves of {'; '.join(self.histories)}",
+            colors=dict(zip(self.histories, colors, strict=False)),
+        )
+
+
+def _in_words(values):
+    """{"double": True, "dueling": False, "tau": 0.02} → "double, tau 0.02"."""
+    words = []
+    for name, value in values.items():
+        name = name.replace("_", " ")
+        if isinstance(value, bool):
+            words += [name] * value
+        else:
+            words.append(f"{name} {value:g}" if isinstance(value, float) else f"{name} {value}")
+    return ", ".join(words) or "all off"
+
+
+def _control(name, control):
+    if isinstance(control, widgets.Widget):
+        return control
+    style = {"description_width": "9em"}
+    layout = widgets.Layout(width="30em")
+    words = {"description": name.replace("_", " "), "style": style, "layout": layout}
+    if isinstance(control, range):
+        middle = control[len(control) // 2]
+        bounds = {"min": control[0], "max": control[-1], "step": control.step}
+        return widgets.IntSlider(value=middle, **bounds, **words)
+    if isinstance(control, tuple) and len(control) == 3:
+        low, high, step = control
+        middle = low + round((high - low) / (2 * step)) * step
+        return widgets.FloatSlider(value=middle, min=low, max=high, step=step, **words)
+    if isinstance(control, list):
+        # Named, since a Dropdown takes a pair for a name and its value: (64, 64) would become 64.
+        return widgets.Dropdown(options=[(str(choice), choice) for choice in control], **words)
+    if isinstance(control, bool):
+        return widgets.Checkbox(value=control, **words)
+    raise TypeError(
+        f"{name}: must be a widget, a range, (low, high, step), a list or a bool, got {control!r}"
+    )

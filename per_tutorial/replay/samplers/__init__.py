@@ -1,0 +1,1 @@
+"""Which experiences are replayed: one file a sampler."""

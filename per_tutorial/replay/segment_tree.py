@@ -1,0 +1,270 @@
+"""Sum and min trees: draw in proportion to priority in O(log N) (Schaul et al., appendix B.2.1).
+
+A tree is one array `nodes`. Node i has the children 2i and 2i + 1, so its parent is i // 2, and the
+leaves, padded to a power of two, fill the second half of the array. A *forest* is such a tree whose
+top is cut off: with the leaves of R runs side by side, run r's own tree is the subtree rooted at node
+R + r (R padded to a power of two as well). A single tree is the forest of one run, rooted at node 1.
+
+Notebook 01 explains every kernel, and runs it uncompiled as well: `kernel.py_func`.
+"""
+
+import math
+
+import numpy as np
+from numba import njit
+
+from per_tutorial.common.arguments import float_array, index_array, whole_number
+from per_tutorial.replay.prefetching import prefetch
+
+# Levels of so many nodes lie in the processor's caches anyway (8 bytes each).
+CACHED = 2**12
+
+
+@njit(cache=True)
+def write_leaves(nodes, first_leaf, indices, values, written):
+    """Write the leaves of one run, and their nodes into `written`; return how many they are.
+
+    Of duplicate indices the last one wins, and a negative index is skipped.
+    """
+    count = 0
+    for k in range(len(indices)):
+        if indices[k] >= 0:
+            written[count] = first_leaf + indices[k]
+            nodes[written[count]] = values[k]
+            count += 1
+    return count
+
+
+@njit(cache=True)
+def set_sums(nodes, first_root, indices, values):
+    """Write leaves (runs, batch), then recompute all their ancestors, level by level.
+
+    Adding the change of the leaf to each ancestor would be as fast, but every addition rounds, and
+    the rounding errors of a million updates stay in the sums (notebook 01 shows it). Level by level
+    because the steps of one leaf wait for each other, those of different leaves do not: the
+    processor fetches the nodes of a whole level at the same time. It also makes each sum final
+    before the level above is computed, so that leaves with common ancestors need no special care.
+    """
+    leaves = len(nodes) // (2 * first_root)  # per run
+    runs, batch = indices.shape
+    changed = np.empty(batch, dtype=np.int64)
+    for run in range(runs):
+        first_leaf = (first_root + run) * leaves
+        count = write_leaves(nodes, first_leaf, indices[run], values[run], changed)
+        width = leaves  # nodes in the level of `changed`
+        while width > 1:
+            width //= 2
+            if width <= count:  # no more nodes than were changed: compute them all, once each
+                first = (first_root + run) * width
+                for node in range(first, first + width):
+                    nodes[node] = nodes[2 * node] + nodes[2 * node + 1]
+                continue
+            for k in range(count):
+                node = changed[k] // 2
+                nodes[node] = nodes[2 * node] + nodes[2 * node + 1]
+                changed[k] = node
+
+
+@njit(cache=True)
+def set_minima(nodes, first_root, indices, values):
+    """`set_sums` with min in place of +."""
+    leaves = len(nodes) // (2 * first_root)
+    runs, batch = indices.shape
+    changed = np.empty(batch, dtype=np.int64)
+    for run in range(runs):
+        first_leaf = (first_root + run) * leaves
+        count = write_leaves(nodes, first_leaf, indices[run], values[run], changed)
+        width = leaves
+        while width > 1:
+            width //= 2
+            if width <= count:  # no more nodes than were changed: compute them all, once each
+                first = (first_root + run) * width
+                for node in range(first, first + width):
+                    nodes[node] = min(nodes[2 * node], nodes[2 * node + 1])
+                continue
+            for k in range(count):
+                node = changed[k] // 2
+                nodes[node] = min(nodes[2 * node], nodes[2 * node + 1])
+                changed[k] = node
+
+
+@njit(cache=True, inline="always")
+def step_down(nodes, node, prefix):
+    """Go to the child whose share of the sum below `node` holds `prefix`; return it and the rest.
+
+    Invariant: the node we stand on has a positive sum. `prefix < left` can only hold if left > 0,
+    and we go right only where right > 0, so an empty leaf is never reached, not even when rounding
+    leaves a prefix that is as large as the sum below the node. (`|` and not `or`: both sides are
+    read in any case, which leaves the processor no branch to guess wrong.)
+    """
+    left, right = 2 * node, 2 * node + 1
+    if (prefix < nodes[left]) | (nodes[right] == 0.0):
+        return left, prefix
+    return right, prefix - nodes[left]
+
+
+@njit(cache=True)
+def find_leaf(nodes, root, first_leaf, prefix):
+    """Walk down from `root` to the leaf whose share of [0, total) holds `prefix`; return its node."""
+    node = root
+    while node < first_leaf:
+        node, prefix = step_down(nodes, node, prefix)
+    return node
+
+
+@njit(cache=True)
+def find_leaves(nodes, first_root, prefixes, indices):
+    """Write into `indices` (runs, batch) the leaf that holds each prefix sum.
+
+    `find_leaf` for all of them, but every walk takes a step before any takes the next, for the
+    reason given in `set_sums`.
+    """
+    leaves = len(nodes) // (2 * first_root)
+    runs, batch = prefixes.shape
+    rest = np.empty(batch)
+    for run in range(runs):
+        root = first_root + run
+        for k in range(batch):
+            indices[run, k], rest[k] = root, prefixes[run, k]
+        width = 1
+        while width < leaves:
+            for k in range(batch):
+                indices[run, k], rest[k] = step_down(nodes, indices[run, k], rest[k])
+            width *= 2
+            if first_root * width > CACHED:
+                for k in range(batch):
+                    prefetch(nodes, 2 * indices[run, k])  # both children: the next step's reads
+        for k in range(batch):
+            indices[run, k] -= root * leaves
+
+
+def _power_of_two(number):
+    return 1 << (number - 1).bit_length()
+
+
+class _SegmentTree:
+    """What the two trees share: the array, the shapes, the checks."""
+
+    def __init__(self, capacity, runs, empty):
+        self.capacity = whole_number("capacity", capacity)
+        self.runs = None if runs is None else whole_number("runs", runs)
+        self.first_root = _power_of_two(self.runs or 1)
+        self.leaves = _power_of_two(self.capacity)  # per run
+        self.nodes = np.full(2 * self.first_root * self.leaves, empty, dtype=np.float64)
+
+    def get(self, indices):
+        """The values of leaves, in the shape of ``indices``. Raises IndexError if out of range."""
+        indices, shape = self._rows("indices", self._indices(indices))
+        roots = self.first_root + np.arange(len(indices))[:, None]
+        values = self.nodes[roots * self.leaves + indices].reshape(shape)
+        return float(values) if shape == () else values
+
+    def _root_values(self):
+        if self.runs is None:
+            return float(self.nodes[1])
+        return self.nodes[self.first_root : self.first_root + self.runs].copy()
+
+    def _rows(self, name, array):
+        """``array`` as (runs, batch), and the shape it came in."""
+        shape = array.shape
+        if self.runs is None:
+            return array.reshape(1, -1), shape
+        if array.ndim != 2 or len(array) != self.runs:
+            raise ValueError(f"{name}: must have the shape ({self.runs}, batch), got {shape}")
+        return array, shape
+
+    def _indices(self, indices):
+        indices = index_array("indices", indices)
+        outside = (indices < 0) | (indices >= self.capacity)
+        if outside.any():
+            raise IndexError(
+                f"indices: must be in [0, {self.capacity}), got {indices[outside].flat[0]}"
+            )
+        return indices
+
+    def _assignments(self, indices, values):
+        """Check all before anything is written."""
+        indices = self._indices(indices)
+        values = float_array("values", values)
+        # No sum of all leaves may overflow.
+        limit = np.finfo(np.float64).max / self.leaves
+        wrong = ~((values >= 0) & (values <= limit))
+        if wrong.any():
+            raise ValueError(
+                f"values: must be finite, at least 0 and at most {limit:.3g}, "
+                f"got {values[wrong].flat[0]}"
+            )
+        try:
+            values = np.broadcast_to(values, indices.shape)
+        except ValueError:
+            raise ValueError(
+                f"values: must have the shape of indices {indices.shape}, got {values.shape}"
+            ) from None
+        return self._rows("indices", indices)[0], self._rows("values", values)[0]
+
+
+class SumTree(_SegmentTree):
+    """Leaves with values >= 0; finds the leaf at a given prefix sum in O(log N) (notebook 01).
+
+    Args:
+        capacity: number of leaves, any integer >= 1.
+        runs: None for a single tree, whose methods take arrays of any shape; R for a forest of R
+            trees, whose methods take arrays of shape (R, batch), row r for tree r.
+    """
+
+    def __init__(self, capacity, runs=None):
+        super().__init__(capacity, runs, empty=0.0)
+
+    def set(self, indices, values):
+        """Set leaves; of duplicate indices the last one wins.
+
+        Raises:
+            IndexError: an index is outside [0, capacity).
+            ValueError: a value is negative, NaN, infinite or so large that sums could overflow, or
+                the shapes do not match. Nothing has been written then.
+        """
+        set_sums(self.nodes, self.first_root, *self._assignments(indices, values))
+
+    @property
+    def total(self):
+        """The sum of all leaves: a float, or (runs,) for a forest."""
+        return self._root_values()
+
+    def find(self, prefix_sums):
+        """The smallest i with prefix_sum < leaf[0] + … + leaf[i], in the shape of ``prefix_sums``.
+
+        A leaf of value zero is never returned. Raises ValueError for a prefix sum outside
+        [0, total), so also for every prefix sum of a tree whose leaves are all zero.
+        """
+        prefixes, shape = self._rows("prefix_sums", float_array("prefix_sums", prefix_sums))
+        totals = np.atleast_1d(self.total)[:, None]
+        outside = ~((prefixes >= 0) & (prefixes < totals))
+        if outside.any():
+            run = np.nonzero(outside)[0][0]
+            raise ValueError(
+                f"prefix_sums: must be in [0, {totals[run, 0]}), got {prefixes[outside][0]}"
+            )
+        indices = np.empty(prefixes.shape, dtype=np.int64)
+        find_leaves(self.nodes, self.first_root, prefixes, indices)
+        return int(indices[0, 0]) if shape == () else indices.reshape(shape)
+
+
+class MinTree(_SegmentTree):
+    """Leaves with values >= 0; their minimum in O(1). Leaves that were never set count as +inf.
+
+    Args:
+        capacity: number of leaves, any integer >= 1.
+        runs: as in `SumTree`.
+    """
+
+    def __init__(self, capacity, runs=None):
+        super().__init__(capacity, runs, empty=math.inf)
+
+    def set(self, indices, values):
+        """Set leaves; the same rules and errors as `SumTree.set`."""
+        set_minima(self.nodes, self.first_root, *self._assignments(indices, values))
+
+    @property
+    def min(self):
+        """The smallest leaf: a float, or (runs,) for a forest."""
+        return self._root_values()

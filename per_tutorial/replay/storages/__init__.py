@@ -1,0 +1,1 @@
+"""Which experiences are kept: one file a storage."""

@@ -1,0 +1,303 @@
+"""Both Atari pipelines show the same frames, and steps are true transitions, life by life.
+
+As in the other tests, a function named `holds_…` states a property that environments with a bug put
+in must fail.
+"""
+
+import sys
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+ale_py = pytest.importorskip("ale_py")
+pytest.importorskip("cv2")
+
+from per_tutorial.dqn.worlds import atari  # noqa: E402
+from per_tutorial.dqn.worlds.atari import (  # noqa: E402
+    AtariEnvironments,
+    make_atari_environments,
+    make_atari_reference,
+)
+from per_tutorial.replay.storages.frames import FrameStorage  # noqa: E402
+
+gym.register_envs(ale_py)
+GAMES = sorted(spec.name for spec in gym.registry.values() if spec.namespace == "ALE")
+PLAIN = {"noop_max": 0}  # so that both pipelines begin with the same frame
+
+
+def play_both(game, steps, **options):
+    """Act at random in both pipelines: yields the `Step`, both observations and the reference's step.
+
+    Where an episode ends, the reference's is the first observation of the next one.
+    """
+    options = PLAIN | {"episodic_life": False, "clip_rewards": False} | options
+    environments = make_atari_environments(game, 1, 0, **options)
+    for name in ("episodic_life", "clip_rewards"):
+        options.pop(name)
+    reference = make_atari_reference(game, **options)
+    observation, _ = reference.reset(seed=0)
+    np.testing.assert_array_equal(environments.observation[0], observation)
+    numbers = np.random.default_rng(0)
+    for _ in range(steps):
+        action = numbers.integers(environments.actions)
+        step = environments.step(np.array([action]))
+        observation, *expected = reference.step(action)
+        lives = reference.unwrapped.ale.lives()
+        last = observation
+        if expected[1] or expected[2]:
+            observation, _ = reference.reset()
+        yield step, environments, observation, (last, *expected[:3], lives)
+    environments.close()
+    reference.close()
+
+
+@pytest.mark.parametrize("size", [84, 42])
+@pytest.mark.parametrize("game", ["Pong", "Breakout", "MsPacman", "Seaquest"])
+def test_both_pipelines_are_the_same_to_the_bit(game, size):
+    ends = points = 0
+    for step, environments, observation, expected in play_both(game, 1000, size=size):
+        last, reward, terminated, truncated, _ = expected
+        np.testing.assert_array_equal(step.next_observation[0], last)
+        np.testing.assert_array_equal(environments.observation[0], observation)
+        assert step.reward[0] == reward
+        assert (step.terminated[0], step.truncated[0]) == (terminated, truncated)
+        assert step.valid.all()
+        ends, points = ends + terminated, points + abs(reward)
+    assert ends and points > 2
+    assert observation.shape == (4, size, size)
+
+
+@pytest.mark.parametrize("game", GAMES[::10])
+def test_other_games_look_the_same_in_both_pipelines(game):
+    for step, _, _, (last, reward, *_) in play_both(game, 8):
+        np.testing.assert_array_equal(step.next_observation[0], last)
+        assert step.reward[0] == reward
+
+
+# Lives
+
+
+def holds_each_life_is_an_episode(make=AtariEnvironments, monkeypatch=None):
+    """What an agent sees of Breakout, from the frames that the reference shows."""
+    if monkeypatch:
+        monkeypatch.setattr(atari, "AtariEnvironments", make)
+    seen, lives_before, lost, scores, score = [], 0, 0, [], 0.0
+    finished = []
+    options = {"episodic_life": True, "clip_rewards": True}
+    for step, environments, observation, expected in play_both("Breakout", 700, **options):
+        last, reward, over, _, lives = expected
+        score += reward
+        life_lost = lives < lives_before and not over
+        seen = [*seen, last[-1]][-4:] if seen else [*last[-2:]]
+        stack = [np.zeros_like(last[0])] * (4 - len(seen)) + seen
+        np.testing.assert_array_equal(step.next_observation[0], stack)
+        assert step.terminated[0] == (over or life_lost)
+        assert step.reward[0] == np.sign(reward)
+        if over or life_lost:
+            seen = [observation[-1]]
+            stack = [np.zeros_like(last[0])] * 3 + seen
+        np.testing.assert_array_equal(environments.observation[0], stack)
+        lost, lives_before = lost + life_lost, 5 if over else lives
+        finished += environments.finished
+        if over:
+            scores, score = [*scores, score], 0.0
+    assert lost > 8 and len(scores) > 2 and max(scores) > 1
+    assert [points for _, points, _ in finished] == scores
+
+
+def test_each_life_is_an_episode():
+    holds_each_life_is_an_episode()
+
+
+class StackAcrossLives(AtariEnvironments):
+    def _transitions(self, *arguments):
+        self._depths[:] = 4
+        return super()._transitions(*arguments)
+
+
+class LivesIgnored(AtariEnvironments):
+    def _transitions(self, *arguments):
+        self._lives = self._lives * 0
+        return super()._transitions(*arguments)
+
+
+class NextLifeIsNext(AtariEnvironments):
+    def _transitions(self, *arguments):
+        return super()._transitions(*arguments)._replace(next_observation=self.observation)
+
+
+class ClippedScores(AtariEnvironments):
+    def _count(self, reward, *others):
+        super()._count(reward.clip(-1, 1), *others)
+
+
+@pytest.mark.parametrize("bugged", [StackAcrossLives, LivesIgnored, NextLifeIsNext])
+def test_a_false_life_is_noticed(bugged, monkeypatch):
+    with pytest.raises(AssertionError):
+        holds_each_life_is_an_episode(bugged, monkeypatch)
+
+
+def holds_scores_are_not_clipped():
+    scores, score = [], 0.0
+    for _, environments, _, (_, reward, over, _, _) in play_both(
+        "MsPacman", 900, clip_rewards=True
+    ):
+        score += reward
+        if over:
+            scores, score = [*scores, score], 0.0
+            assert environments.finished[0][:2] == (0, scores[-1])
+        else:
+            assert environments.finished == []
+    assert max(scores) > 100
+
+
+def test_scores_are_those_of_the_game():
+    holds_scores_are_not_clipped()
+
+
+def test_clipped_scores_are_noticed(monkeypatch):
+    monkeypatch.setattr(atari, "AtariEnvironments", ClippedScores)
+    with pytest.raises(AssertionError):
+        holds_scores_are_not_clipped()
+
+
+# The storage rebuilds what was seen
+
+
+@pytest.mark.parametrize("game", ["Breakout", "Pong"])
+def test_the_storage_rebuilds_what_was_seen(game):
+    environments = make_atari_environments(game, 3, 0, size=42, max_frames=400)
+    storage = FrameStorage(600, environments.observation_shape, environments=3)
+    numbers = np.random.default_rng(0)
+    seen, ends = [], 0
+    for _ in range(250):
+        observation = environments.observation
+        actions = numbers.integers(environments.actions, size=3)
+        step = environments.step(actions)
+        fields = (observation, actions, step.reward, step.next_observation)
+        storage.add(*(field[None] for field in (*fields, step.terminated, step.truncated)))
+        seen += zip(observation, step.next_observation, strict=True)
+        ends += (step.terminated | step.truncated).sum()
+    environments.close()
+    assert ends > 5
+    slots = np.arange(600)[None]
+    rows, _ = storage.windows(slots)
+    for k, number in enumerate(storage.ids(slots)[0]):
+        np.testing.assert_array_equal(rows["observation"][0, k], seen[number][0])
+        np.testing.assert_array_equal(rows["next_observation"][0, k], seen[number][1])
+
+
+# How games start and end
+
+
+@pytest.mark.parametrize("game, fire", [("Pong", 1), ("MsPacman", 0)])
+def test_games_start_after_a_random_number_of_frames(game, fire):
+    environments = make_atari_environments(game, 2, 0)
+    reference = make_atari_reference(game)
+    first, expected = [], []
+    for t in range(60):
+        seeds = {"seed": np.array([1, 2])} if t == 0 else {}
+        first.extend(environments.vector_env.reset(**seeds)[1]["episode_frame_number"])
+        reference.reset(seed=0 if t == 0 else None)
+        expected.append(reference.unwrapped.ale.getEpisodeFrameNumber())
+    assert (min(first), max(first)) == (fire, 29)
+    assert (min(expected), max(expected)) == (fire + 1, fire + 30)
+    assert len(set(first)) > 20 and len(set(expected)) > 20
+
+
+def test_a_time_limit_truncates():
+    environments = make_atari_environments("Pong", 2, 0, max_frames=40)
+    for t in range(1, 21):
+        step = environments.step(np.zeros(2, dtype=np.int64))
+        assert not step.terminated.any()
+        assert step.truncated.all() == step.truncated.any() == (t in (10, 20))
+        assert environments.observation[:, 0].any() == (t not in (1, 2, 10, 11, 12, 20))
+        assert step.next_observation[:, 0].any() == (t not in (1, 2, 11, 12))
+        assert len(environments.finished) == (2 if t in (10, 20) else 0)
+
+
+def film(seeds, count=2, steps=40, **options):
+    """What each environment shows when the same things are done in all of them."""
+    environments = make_atari_environments("Breakout", count, seeds, size=21, **options)
+    frames = [environments.observation]
+    for t in range(steps):
+        environments.step(np.full(len(frames[0]), t % environments.actions))
+        frames.append(environments.observation)
+    environments.close()
+    return [shown.tobytes() for shown in np.stack(frames, axis=1)]
+
+
+def test_environments_depend_on_their_runs_seed_alone():
+    shown = film([3, 4])  # by chance, no two of them begin after as many frames
+    assert len(set(shown)) == 4
+    assert film([3, 4]) == shown
+    others = film([1, 4])
+    assert others[2:] == shown[2:]
+    assert not set(others[:2]) & set(shown[:2])
+    assert film(3) == shown[:2]
+
+
+def test_actions_stick_if_asked_to():
+    assert len(set(film(0, **PLAIN))) == 1
+    assert len(set(film(0, sticky_actions=0.25, **PLAIN))) == 2
+
+
+def test_a_step_in_two_halves_is_a_step():
+    whole, halves = (make_atari_environments("Breakout", 3, 5, size=21) for _ in range(2))
+    for t in range(60):
+        actions = np.full(3, t % 4)
+        halves.send(actions)
+        for mine, other in zip(whole.step(actions), halves.receive(), strict=True):
+            np.testing.assert_array_equal(mine, other)
+        np.testing.assert_array_equal(whole.observation, halves.observation)
+
+
+# Names and numbers
+
+
+@pytest.mark.parametrize(
+    "name", ["MsPacman", "mspacman", "ms_pacman", "ALE/MsPacman-v5", "MsPacmanNoFrameskip-v4"]
+)
+def test_a_game_has_several_names(name):
+    assert make_atari_environments(name, 1, 0).actions == 9
+    assert make_atari_reference(name).action_space.n == 9
+
+
+@pytest.mark.parametrize(
+    "name, message",
+    [
+        ("Pongg", r"game: no game 'Pongg', did you mean 'Pong'"),
+        ("ALE/Brakout-v5", r"game: no game 'ALE/Brakout-v5', did you mean 'Breakout'"),
+        ("xyzzy", r"game: no game 'xyzzy'$"),
+    ],
+)
+@pytest.mark.parametrize(
+    "make", [lambda game: make_atari_environments(game, 1, 0), make_atari_reference]
+)
+def test_a_wrong_name_gets_the_closest_ones(make, name, message):
+    with pytest.raises(ValueError, match=message):
+        make(name)
+
+
+@pytest.mark.parametrize(
+    "name, value, error",
+    [
+        ("count", 0, ValueError),
+        ("size", 8.5, TypeError),
+        ("stack", 0, ValueError),
+        ("noop_max", -1, ValueError),
+        ("sticky_actions", 1.5, ValueError),
+        ("game", 3, TypeError),
+    ],
+)
+def test_a_wrong_argument_is_named(name, value, error):
+    with pytest.raises(error, match=f"^{name}: must be"):
+        make_atari_environments(**{"game": "Pong", "count": 1, "seeds": 0, name: value})
+
+
+def test_without_the_emulator_it_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "ale_py", None)
+    for make in (make_atari_reference, lambda game: make_atari_environments(game, 1, 0)):
+        with pytest.raises(ImportError, match=r'pip install "per_tutorial\[atari\]"'):
+            make("Pong")

@@ -1,0 +1,245 @@
+"""Whatever way a vector environment resets itself, its steps become true transitions."""
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from counting import (
+    CountingEnv,
+    EveryStepCounts,
+    ResetObservationIsNext,
+    TruncatedIsTerminated,
+    assert_true_transitions,
+)
+from gymnasium.vector import AutoresetMode, SyncVectorEnv
+
+from per_tutorial.dqn.worlds.environments import Environments, make_environments
+
+SEEDS = [0, 1, 2]  # the episodes of each run have other lengths, so they end at different times
+
+
+def next_step():
+    """The step after an episode's end only resets; its action is ignored."""
+    return SyncVectorEnv([CountingEnv] * len(SEEDS), autoreset_mode=AutoresetMode.NEXT_STEP)
+
+
+def same_step():
+    """The step that ends an episode already returns the next first observation."""
+    return SyncVectorEnv([CountingEnv] * len(SEEDS), autoreset_mode=AutoresetMode.SAME_STEP)
+
+
+class DenseFinalObservations(gym.vector.VectorEnv):
+    """SAME_STEP as ALE's vector environment does it: `final_obs` is one array, without a mask."""
+
+    metadata = {"autoreset_mode": AutoresetMode.SAME_STEP}
+    num_envs = len(SEEDS)
+    single_observation_space = CountingEnv.observation_space
+    single_action_space = CountingEnv.action_space
+
+    def reset(self, *, seed=None, options=None):
+        self.envs = [CountingEnv() for _ in seed]
+        return np.stack([env.reset(seed=s)[0] for env, s in zip(self.envs, seed, strict=True)]), {}
+
+    def step(self, actions):
+        steps = [env.step(action) for env, action in zip(self.envs, actions, strict=True)]
+        last, rewards, terminated, truncated, _ = map(np.array, zip(*steps, strict=True))
+        observations = last.copy()
+        for row in np.flatnonzero(terminated | truncated):
+            observations[row], _ = self.envs[row].reset()
+        return observations, rewards, terminated, truncated, {"final_obs": last}
+
+
+vector_envs = pytest.mark.parametrize(
+    "make_vector_env", [next_step, same_step, DenseFinalObservations], ids=lambda f: f.__name__
+)
+
+
+def assert_steps_are_true_transitions(environments, steps=60):
+    """Act at random; the valid rows are exactly what happened in the environments."""
+    transitions = [[] for _ in SEEDS]
+    numbers = np.random.default_rng(0)
+    for _ in range(steps):
+        observations = environments.observation.copy()
+        actions = numbers.integers(5, size=len(SEEDS))
+        step = environments.step(actions)
+        rows = zip(
+            observations,
+            actions,
+            step.reward,
+            step.next_observation,
+            step.terminated,
+            step.truncated,
+            strict=True,
+        )
+        for run, row in enumerate(rows):
+            if step.valid[run]:
+                transitions[run].append(row)
+    for seed, mine in zip(SEEDS, transitions, strict=True):
+        assert_true_transitions(mine, seed)
+
+
+@vector_envs
+def test_valid_steps_are_true_transitions_and_every_one_is_there(make_vector_env):
+    assert_steps_are_true_transitions(Environments(make_vector_env(), SEEDS))
+
+
+@vector_envs
+def test_a_time_limit_ends_an_episode_without_terminating_it(make_vector_env):
+    environments = Environments(make_vector_env(), SEEDS)
+    terminated = truncated = 0
+    for _ in range(60):
+        step = environments.step(np.zeros(3, dtype=np.int64))
+        assert not (step.terminated & step.truncated).any()
+        terminated, truncated = terminated + step.terminated, truncated + step.truncated
+    assert (terminated >= 3).all() and (truncated >= 3).all()
+
+
+@pytest.mark.parametrize("make_vector_env", [same_step, DenseFinalObservations])
+def test_nothing_is_lost_to_resets_under_same_step(make_vector_env):
+    environments = Environments(make_vector_env(), SEEDS)
+    assert all(environments.step(np.zeros(3, dtype=np.int64)).valid.all() for _ in range(60))
+
+
+# The bugs put in: `tests/counting.py` has them
+
+
+@pytest.mark.parametrize(
+    "bugged, make_vector_env",
+    [
+        (EveryStepCounts, next_step),
+        (ResetObservationIsNext, same_step),
+        (ResetObservationIsNext, DenseFinalObservations),
+        (TruncatedIsTerminated, next_step),
+        (TruncatedIsTerminated, same_step),
+    ],
+)
+def test_a_false_transition_is_noticed(bugged, make_vector_env):
+    with pytest.raises(AssertionError):
+        assert_steps_are_true_transitions(bugged(make_vector_env(), SEEDS))
+
+
+# CartPole itself
+
+
+def assert_cartpole_moves_as_recorded(environments, steps=300):
+    """Put Gymnasium's single CartPole into each observed state: it ends up where the step says."""
+    single = gym.make("CartPole-v1").unwrapped
+    single.reset()
+    numbers = np.random.default_rng(0)
+    ends = np.zeros(len(SEEDS), dtype=int)
+    for _ in range(steps):
+        observations = environments.observation
+        actions = numbers.integers(2, size=len(SEEDS))
+        step = environments.step(actions)
+        ends += step.terminated
+        for run in np.flatnonzero(step.valid):
+            single.state = observations[run].astype(np.float64)
+            single.steps_beyond_terminated = None
+            expected, _, terminated, _, _ = single.step(actions[run])
+            np.testing.assert_allclose(step.next_observation[run], expected, rtol=1e-5, atol=1e-6)
+            assert step.terminated[run] == terminated
+            assert step.reward[run] == 1
+    assert (ends > 5).all()
+
+
+@pytest.mark.parametrize("vectorization", ["sync", "vector_entry_point"])
+def test_cartpole_moves_as_recorded(vectorization):
+    environments = make_environments("CartPole-v1", SEEDS, vectorization=vectorization)
+    assert_cartpole_moves_as_recorded(environments)
+
+
+def test_the_step_that_resets_cartpoles_vector_environment_would_be_noticed():
+    with pytest.raises(AssertionError):
+        assert_cartpole_moves_as_recorded(
+            EveryStepCounts(gym.make_vec("CartPole-v1", len(SEEDS)), seeds=0)
+        )
+
+
+@pytest.mark.parametrize("vectorization", ["sync", "vector_entry_point"])
+def test_the_time_limit_is_the_one_asked_for(vectorization):
+    environments = make_environments(
+        "CartPole-v1", SEEDS, max_episode_steps=5, vectorization=vectorization
+    )
+    alternate = [np.full(3, t % 2) for t in range(5)]  # left, right, …: no pole falls in 5 steps
+    steps = [environments.step(actions) for actions in alternate]
+    assert [step.truncated.tolist() for step in steps] == [[False] * 3] * 4 + [[True] * 3]
+    assert not any(step.terminated.any() for step in steps)
+
+
+# Bug 25: seeds
+
+
+def start_observations(environments, steps=200):
+    """The first observation of every episode, a list per run."""
+    starts = [[tuple(first)] for first in environments.observation]
+    for t in range(steps):
+        step = environments.step(np.full(len(SEEDS), t // 10 % 2))
+        for run in np.flatnonzero(step.terminated | step.truncated):
+            starts[run].append(tuple(environments.observation[run]))
+    return starts
+
+
+def assert_seeded_well(make):
+    """Every episode starts in another way; all of it depends on the run's own seed alone."""
+    starts = start_observations(make([7, 8, 9]))
+    assert min(map(len, starts)) > 5
+    everything = [start for mine in starts for start in mine]
+    assert len(set(everything)) == len(everything)
+    assert start_observations(make([7, 8, 9])) == starts
+    others = start_observations(make([1, 8, 9]))
+    assert others[1:] == starts[1:]
+    assert not set(others[0]) & set(starts[0])
+
+
+class SameSeedAtEveryReset(gym.Wrapper):
+    def reset(self, *, seed=None, options=None):
+        self.first_seed = getattr(self, "first_seed", seed)
+        return self.env.reset(seed=self.first_seed, options=options)
+
+
+class SeedIgnored(gym.Wrapper):
+    def reset(self, *, seed=None, options=None):
+        return self.env.reset(options=options)
+
+
+def test_every_episode_starts_in_another_way_and_depends_on_its_runs_seed_alone():
+    assert_seeded_well(lambda seeds: make_environments("CartPole-v1", seeds))
+
+
+@pytest.mark.parametrize("bugged", [SameSeedAtEveryReset, SeedIgnored])
+def test_a_misused_seed_is_noticed(bugged):
+    def make(seeds):
+        envs = [lambda: bugged(gym.make("CartPole-v1"))] * len(seeds)
+        return Environments(SyncVectorEnv(envs, autoreset_mode=AutoresetMode.SAME_STEP), seeds)
+
+    with pytest.raises(AssertionError):
+        assert_seeded_well(make)
+
+
+# Environments that cannot be used
+
+
+@pytest.mark.parametrize(
+    "env_id, message",
+    [
+        ("Cartpole-v1", r"env: no environment 'Cartpole-v1', did you mean 'CartPole-v1'"),
+        ("CartPole-v9", r"env: no environment 'CartPole-v9', did you mean 'CartPole-v1'"),
+        ("Xyzzy", r"env: no environment 'Xyzzy'$"),
+        ("a name!", r"env: 'a name!' cannot be made: Malformed environment ID"),
+        ("Pendulum-v1", r"env: the actions must be discrete, those of 'Pendulum-v1' are Box"),
+        ("FrozenLake-v1", r"env: the observations must be arrays \(a Box\), .* are Discrete\(16\)"),
+    ],
+)
+def test_what_is_wrong_with_an_environment_is_said(env_id, message):
+    with pytest.raises(ValueError, match=message):
+        make_environments(env_id, SEEDS)
+
+
+def test_an_environment_without_a_vectorised_version_says_so():
+    with pytest.raises(ValueError, match="env: 'Acrobot-v1' cannot be made: .* vector entry point"):
+        make_environments("Acrobot-v1", SEEDS, vectorization="vector_entry_point")
+
+
+def test_a_vector_environment_that_does_not_reset_itself_is_refused():
+    vector_env = SyncVectorEnv([CountingEnv], autoreset_mode=AutoresetMode.DISABLED)
+    with pytest.raises(ValueError, match="vector_env: must reset by itself, got .*DISABLED"):
+        Environments(vector_env, [0])

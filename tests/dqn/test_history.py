@@ -1,0 +1,317 @@
+"""What a training leaves behind: episodes, measurements, and the file that holds them."""
+
+import csv
+import itertools
+import json
+import math
+import os
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from counting import COUNTING, CountingEnv, episode_length, episode_return
+from gymnasium.vector import AutoresetMode, SyncVectorEnv
+
+from per_tutorial.dqn import training
+from per_tutorial.dqn.config import DQNConfig
+from per_tutorial.dqn.history import MEASURES, History
+from per_tutorial.dqn.learner import Update
+from per_tutorial.dqn.training import train
+from per_tutorial.dqn.worlds.environments import Environments
+from per_tutorial.replay.buffers import PrioritizedReplayBuffer
+
+SEEDS = [3, 8, 5]
+CONFIG = DQNConfig(
+    steps=300,
+    hidden=(8,),
+    batch_size=8,
+    learning_starts=50,
+    update_every=1,
+    sampler="proportional",
+    capacity=200,
+    alpha=0.6,
+    beta_start=0.4,
+    epsilon_start=1.0,
+)
+BATCH_MEASURES = {"loss", "td_error", "q_value", "weight", "age", "effective_sample_size"}
+LEARNING_MEASURES = {*BATCH_MEASURES, "held_out_q"}
+
+
+@pytest.fixture(scope="module")
+def history():
+    return train(CONFIG, SEEDS)
+
+
+# Episodes
+
+
+@pytest.mark.parametrize("mode", [AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP])
+def test_returns_and_lengths_are_right_however_the_environment_resets(mode, monkeypatch):
+    """Under NEXT_STEP each episode is followed by one step that belongs to none."""
+
+    def make(env_id, seeds, **_):
+        return Environments(SyncVectorEnv([CountingEnv] * len(seeds), autoreset_mode=mode), seeds)
+
+    monkeypatch.setattr(training, "make_environments", make)
+    history = train(CONFIG.replace(env=COUNTING, steps=60), SEEDS)
+    pause = 1 if mode == AutoresetMode.NEXT_STEP else 0
+    for run, seed in enumerate(SEEDS):
+        mine = [episode[1:] for episode in history.episodes if episode[0] == run]
+        ends = itertools.accumulate(
+            episode_length(seed, k) + (pause if k else 0) for k in range(len(mine))
+        )
+        assert mine == [
+            (end, episode_return(seed, k), episode_length(seed, k)) for k, end in enumerate(ends)
+        ]
+        assert len(mine) > 10
+        steps, returns = history.returns(run)
+        assert steps.tolist() == [step for step, _, _ in mine]
+        assert returns.tolist() == [value for _, value, _ in mine]
+
+
+def test_episodes_of_cartpole_are_as_long_as_their_return(history):
+    """One reward a step; and all steps belong to an episode, but for those of the last one."""
+    for run in range(len(SEEDS)):
+        mine = [episode for episode in history.episodes if episode[0] == run]
+        assert all(value == length for _, _, value, length in mine)
+        assert [step for _, step, _, _ in mine] == np.cumsum([e[3] for e in mine]).tolist()
+
+
+def test_the_learning_curve_is_the_mean_of_the_last_episodes():
+    history = History(CONFIG, [0, 1, 2])
+    history.episodes = [
+        (0, 10, 1.0, 10),
+        (1, 15, 100.0, 15),
+        (0, 20, 2.0, 10),
+        (0, 30, 6.0, 10),
+    ]
+    curve = history.learning_curve([9, 10, 20, 29, 30, 99], window=2)
+    nothing = math.nan
+    np.testing.assert_array_equal(
+        curve,
+        [
+            [nothing, nothing, nothing],
+            [1.0, nothing, nothing],
+            [1.5, 100.0, nothing],
+            [1.5, 100.0, nothing],
+            [4.0, 100.0, nothing],
+            [4.0, 100.0, nothing],
+        ],
+    )
+    steps, returns = history.returns(2)
+    assert len(steps) == len(returns) == 0
+
+
+# Measurements
+
+
+def test_measurements_are_written_about_200_times_and_at_the_end(history):
+    assert history.log_steps == list(range(1, 301))  # every 300 // 200 = 1 step
+    rarely = History(CONFIG.replace(steps=1050), SEEDS)  # every 5 steps
+    due = []
+    for rarely.step in range(1, 1051):
+        if rarely.log_is_due:
+            due.append(rarely.step)
+    assert due == list(range(5, 1051, 5))
+    odd = History(CONFIG.replace(steps=403), SEEDS)
+    odd.step = 403
+    assert odd.log_is_due
+
+
+def test_every_measurement_has_a_row_for_each_log_step_and_a_column_for_each_run(history):
+    expected = {"epsilon", "beta", "largest_priority", "priority", *LEARNING_MEASURES}
+    assert set(history.measures) == expected
+    for name in expected:
+        assert history.measure(name).shape == (300, len(SEEDS))
+    uniform = train(CONFIG.replace(sampler="uniform", steps=60), SEEDS)
+    assert set(uniform.measures) == set(MEASURES) == {"epsilon", "beta", *LEARNING_MEASURES}
+
+
+def test_there_is_nothing_to_measure_before_the_first_update(history):
+    """The first update is that of step 50, when 50 transitions are stored."""
+    for name in LEARNING_MEASURES:
+        assert np.isnan(history.measure(name)[:49]).all()
+        assert np.isfinite(history.measure(name)[49:]).all()
+    for name in set(history.measures) - LEARNING_MEASURES:
+        assert np.isfinite(history.measure(name)).all()
+
+
+def test_epsilon_and_beta_are_those_the_step_was_made_with(history):
+    for name, schedule in (("epsilon", CONFIG.epsilon), ("beta", CONFIG.beta)):
+        expected = [schedule(step - 1) for step in history.log_steps]
+        assert history.measure(name).tolist() == [[value] * len(SEEDS) for value in expected]
+
+
+def test_measurements_of_a_minibatch_by_hand():
+    """Weights (1, ½): (Σw)² / Σw² = 2.25 / 1.25 = 1.8 of 2 transitions."""
+    replay = PrioritizedReplayBuffer(4, 1, runs=1, alpha=0.5, seed=0)
+    for _ in range(6):
+        replay.add([[0.0]], [0], [0.0], [[0.0]], [False])
+    replay.update_priorities([[4, 5]], [[9.0 - 1e-6, 16.0 - 1e-6]])  # the other two keep p = 1
+    history = History(CONFIG, [0])
+    history.step = 1
+    batch = SimpleNamespace(weights=np.array([[1.0, 0.5]]), indices=np.array([[5, 2]]))
+    td_errors, q_values = np.array([[-3.0, 1.0]]), np.array([[4.0, 5.0]])
+    for losses, sign in ((1.0, 0.0), (2.0, 1.0)):  # of all but the losses, the last one counts
+        history.record_update(batch, Update(sign * td_errors, sign * q_values, np.array([losses])))
+    history.log(replay)
+    measured = {name: history.measure(name).item() for name in history.measures}
+    assert measured == pytest.approx(
+        {
+            "epsilon": 1.0,
+            "beta": 0.4,
+            "loss": 1.5,  # the mean since the last log step
+            "td_error": 2.0,
+            "q_value": 4.5,
+            "weight": 0.75,
+            "age": (1 + 4) / 2,  # of 6 added: the newest is one step old
+            "effective_sample_size": 0.9,
+            "largest_priority": 16.0,
+            "priority": (1 + 1 + 3 + 4) / 4,
+            "held_out_q": np.nan,  # learning has not begun
+        },
+        nan_ok=True,
+    )
+    history.log(replay)
+    assert np.isnan(history.measure("loss")[1])  # no update since
+    assert history.measure("td_error").tolist() == [[2.0], [2.0]]  # still the last one's
+
+
+def test_states_are_held_out_when_learning_begins():
+    """Q(s, a) = s · a in the n-th log: of 50 stored states, the same 128 whatever comes later."""
+    replay = PrioritizedReplayBuffer(200, 1, runs=2, seed=0)
+    history = History(CONFIG, [0, 1])
+    history.agent = SimpleNamespace(q_values=lambda s: len(history.log_steps) * s * [0.0, 1.0])
+    for k in range(1, 301):
+        replay.add([[k], [k + 1000]], [0, 0], [0.0, 0.0], [[0], [0]], [False, False])
+        history.step = k
+        history.log(replay)
+    found = history.measure("held_out_q")
+    assert np.isnan(found[:49]).all()
+    states = 1 + np.linspace(0, 49, 128).astype(int)
+    for n in range(49, 300):
+        np.testing.assert_allclose(found[n], n * np.array([states.mean(), 1000 + states.mean()]))
+
+
+# The file
+
+
+@pytest.fixture
+def saved(history, tmp_path):
+    path = tmp_path / "history.csv"
+    history.save(path)
+    return path
+
+
+def test_what_is_loaded_is_what_was_saved(history, saved, tmp_path):
+    loaded = History.load(saved)
+    assert (loaded.config, loaded.seeds, loaded.step) == (CONFIG, SEEDS, 300)
+    assert loaded.episodes == history.episodes
+    assert loaded.log_steps == history.log_steps
+    assert list(loaded.measures) == list(history.measures)
+    for name in history.measures:
+        np.testing.assert_array_equal(loaded.measure(name), history.measure(name))
+    grid = np.arange(0, 301, 20)
+    np.testing.assert_array_equal(loaded.learning_curve(grid), history.learning_curve(grid))
+    assert loaded.agent is None
+
+    again = tmp_path / "again.csv"
+    loaded.save(again)
+    assert again.read_bytes() == saved.read_bytes()
+
+
+def test_returns_are_kept_to_the_last_bit(tmp_path):
+    history = History(CONFIG, [0])
+    history.episodes = [(0, 7, 0.1 + 0.2, 7), (0, 9, -1e-300, 2)]
+    history.save(tmp_path / "odd.csv")
+    assert History.load(tmp_path / "odd.csv").episodes == history.episodes
+
+
+def test_a_history_without_episodes_is_kept_too(tmp_path):
+    history = train(CONFIG.replace(steps=5, hidden=()), [4])
+    history.save(tmp_path / "short.csv")
+    loaded = History.load(tmp_path / "short.csv")
+    assert loaded.episodes == []
+    assert loaded.log_steps == [1, 2, 3, 4, 5]
+
+
+def test_the_file_is_tidy_and_needs_nothing_but_a_csv_reader(history, saved):
+    with open(saved, newline="") as file:
+        comment = file.readline()
+        rows = list(csv.DictReader(file))
+    assert json.loads(comment.removeprefix("# "))["config"]["steps"] == 300
+    assert list(rows[0]) == ["seed", "step", "measure", "value"]
+    assert {int(row["seed"]) for row in rows} == set(SEEDS)
+    for run, seed in enumerate(SEEDS):
+        mine = [row for row in rows if row["seed"] == str(seed)]
+        returns = [float(row["value"]) for row in mine if row["measure"] == "episode_return"]
+        assert returns == history.returns(run)[1].tolist()
+        losses = [float(row["value"]) for row in mine if row["measure"] == "loss"]
+        np.testing.assert_array_equal(losses, history.measure("loss")[:, run])
+
+
+def test_a_file_is_replaced_whole_or_not_at_all(history, saved, monkeypatch):
+    before = saved.read_bytes()
+
+    def disk_full(handle):
+        raise OSError("No space left on device")
+
+    monkeypatch.setattr(os, "fsync", disk_full)
+    with pytest.raises(OSError, match="No space left"):
+        History(CONFIG, [0]).save(saved)
+    assert saved.read_bytes() == before
+    assert os.listdir(saved.parent) == [saved.name]  # nothing half-written is left behind
+
+
+def test_a_missing_file_is_said_to_be_missing(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"path: no file '.*absent.csv'"):
+        History.load(tmp_path / "absent.csv")
+    with pytest.raises(FileNotFoundError, match="path: no file"):
+        History.load(tmp_path)  # a folder
+
+
+def test_a_file_cut_short_anywhere_is_refused(tmp_path):
+    """Even within the last number, which would still be a number."""
+    path, cut = tmp_path / "whole.csv", tmp_path / "cut.csv"
+    train(CONFIG.replace(steps=30, hidden=()), [4]).save(path)
+    whole = path.read_bytes()
+    last_lines = range(len(whole) - 60, len(whole))
+    for end in [0, 1, 5, *range(100, len(whole), 97), *last_lines]:
+        cut.write_bytes(whole[:end])
+        with pytest.raises(ValueError, match="path: .*cut.csv' is no whole history"):
+            History.load(cut)
+
+
+@pytest.mark.parametrize(
+    "garble",
+    [
+        lambda text: "seed,step,measure,value\n1,2,loss,3\n",
+        lambda text: text.replace("# {", "# [", 1),
+        lambda text: text.replace('"seeds"', '"sheep"', 1),
+        lambda text: text.replace('"alpha": 0.6', '"alpha": 6', 1),
+        lambda text: text.replace('"alpha"', '"alhpa"', 1),
+        lambda text: text.replace("\n3,1,epsilon,", "\n4,1,epsilon,", 1),  # an unknown seed
+        lambda text: text.replace("\n3,1,epsilon,1.0", "\n3,1,epsilon,one", 1),
+        lambda text: text.replace("\n3,1,epsilon,1.0", "\n3,1,epsilon", 1),
+        lambda text: text.replace("\n3,1,epsilon,1.0", "\n3,1,epsilon,1.0,1.0", 1),
+        lambda text: text.replace("\n3,1,epsilon,1.0", "", 1),
+        lambda text: "\x00\x01\x02\n",
+        lambda text: "\n",
+        lambda text: "[]\n",
+        lambda text: "# 7\nseed,step,measure,value\n",
+    ],
+)
+def test_a_garbled_file_is_refused(saved, garble):
+    text = saved.read_text()
+    garbled = garble(text)
+    assert garbled != text
+    saved.write_text(garbled)
+    with pytest.raises(ValueError, match="path: .*history.csv' is no whole history"):
+        History.load(saved)
+
+
+def test_a_file_that_is_no_text_is_refused(tmp_path):
+    path = tmp_path / "history.csv"
+    path.write_bytes(bytes(range(256)))
+    with pytest.raises(ValueError, match="is no whole history"):
+        History.load(path)

@@ -1,0 +1,79 @@
+"""A stack of Q-networks is so many networks, and nothing passes from one to another."""
+
+import numpy as np
+import pytest
+import torch
+from plain_dqn import PlainQNetwork
+
+from per_tutorial.dqn.networks import QNetwork, StackedLinear
+
+INPUTS, ACTIONS, RUNS = 4, 3, 3
+ARCHITECTURES = [((), False), ((8,), False), ((8, 6), True), ((), True)]
+architectures = pytest.mark.parametrize("hidden, dueling", ARCHITECTURES)
+
+
+def network(hidden, dueling, seeds=(0, 1, 2)):
+    return QNetwork(INPUTS, ACTIONS, hidden, seeds, dueling=dueling)
+
+
+def observations(runs=RUNS, seed=0):
+    return torch.randn(runs, 5, INPUTS, generator=torch.Generator().manual_seed(seed))
+
+
+@architectures
+def test_each_run_computes_what_a_network_of_linear_layers_computes(hidden, dueling):
+    stack, inputs = network(hidden, dueling), observations()
+    outputs = stack(inputs)
+    assert outputs.shape == (RUNS, 5, ACTIONS)
+    for run in range(RUNS):
+        alone = PlainQNetwork(stack, run)(inputs[run])
+        torch.testing.assert_close(outputs[run].double(), alone, rtol=1e-5, atol=1e-6)
+
+
+@architectures
+def test_the_initial_network_of_a_run_depends_on_its_own_seed_alone(hidden, dueling):
+    stack = network(hidden, dueling, seeds=(5, 6, 7))
+    other = network(hidden, dueling, seeds=(9, 6))
+    for mine, theirs in zip(stack.parameters(), other.parameters(), strict=True):
+        assert torch.equal(mine[1], theirs[1])  # both have seed 6
+        assert not torch.equal(mine[0], theirs[0])
+
+
+@architectures
+def test_no_run_touches_the_parameters_of_another(hidden, dueling):
+    stack = network(hidden, dueling)
+    stack(observations())[1].sum().backward()
+    for parameter in stack.parameters():
+        assert (parameter.grad[[0, 2]] == 0).all()
+    assert any((parameter.grad[1] != 0).any() for parameter in stack.parameters())
+
+
+def test_the_initial_distribution_is_that_of_torch_nn_linear():
+    inputs, outputs = 50, 400
+    layer = StackedLinear(inputs, outputs, [torch.Generator().manual_seed(s) for s in range(2)])
+    reference = torch.nn.Linear(inputs, outputs)
+    for mine, torchs in ((layer.weight, reference.weight), (layer.bias, reference.bias)):
+        bound = inputs**-0.5
+        assert bound * 0.98 < mine.abs().max() <= bound
+        quantiles = torch.linspace(0.1, 0.9, 9)
+        np.testing.assert_allclose(
+            mine.detach().flatten().quantile(quantiles),
+            torchs.detach().flatten().quantile(quantiles),
+            atol=0.2 * bound,
+        )
+
+
+def test_dueling_q_values_are_the_value_plus_centred_advantages():
+    """With V = 10 and A = (1, 2, 6): Q = 10 + A − 3."""
+    stack = QNetwork(1, 3, (), [0], dueling=True)
+    with torch.no_grad():
+        stack.layers[0].weight.zero_()
+        stack.layers[0].bias.copy_(torch.tensor([[[10.0, 1.0, 2.0, 6.0]]]))
+    assert stack(torch.zeros(1, 1, 1)).tolist() == [[[8.0, 9.0, 13.0]]]
+
+
+def test_a_single_network_is_a_stack_of_one():
+    inputs = observations(runs=1)
+    outputs = network((8,), False, seeds=[3])(inputs)
+    in_a_stack = network((8,), False, seeds=[2, 3])(inputs.expand(2, -1, -1))
+    torch.testing.assert_close(outputs[0], in_a_stack[1])

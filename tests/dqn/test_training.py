@@ -1,0 +1,616 @@
+"""Whole trainings: the plain twin's, one run beside others, the bugs put in, and real learning."""
+
+import itertools
+
+import numpy as np
+import pytest
+import torch
+from counting import (
+    COUNTING,
+    ENDLESS,
+    CountingEnv,
+    EveryStepCounts,
+    TruncatedIsTerminated,
+    assert_true_transitions,
+    ends_in_termination,
+    episode_length,
+    episode_return,
+    reward_of,
+)
+from gymnasium.vector import AutoresetMode, SyncVectorEnv
+from plain_dqn import (
+    DictatedReplay,
+    DoublePrecisionLearner,
+    PlainLearner,
+    PlainQNetwork,
+    PlainReplay,
+    plain_train,
+)
+
+from per_tutorial.dqn import training
+from per_tutorial.dqn.config import DQNConfig
+from per_tutorial.dqn.learner import DQNLearner
+from per_tutorial.dqn.training import epsilon_greedy, evaluate, train
+from per_tutorial.dqn.worlds import environments as environments_module
+from per_tutorial.dqn.worlds.environments import make_environments
+from per_tutorial.replay.buffers import (
+    PrioritizedReplayBuffer,
+    RankBasedReplayBuffer,
+    ReplayBuffer,
+    make_replay,
+)
+from per_tutorial.replay.random_streams import RandomStreams
+from per_tutorial.replay.samplers import proportional as samplers_module
+
+SHORT = DQNConfig(
+    steps=240,
+    hidden=(16, 16),
+    double=False,
+    dueling=False,
+    loss="huber",
+    learning_rate=0.01,
+    learning_rate_end=0.0,
+    max_grad_norm=None,
+    batch_size=8,
+    learning_starts=40,
+    update_every=1,
+    target_update_every=20,
+    tau=1.0,
+    alpha=0.6,
+    beta_start=0.4,
+    beta_end=1.0,
+    normalize="batch",
+    epsilon_schedule="linear",
+    epsilon_start=1.0,
+    epsilon_end=0.05,
+    epsilon_steps=200,
+)
+
+
+class Recorded:
+    """A replay buffer that notes what goes in and out; for one run in a stack."""
+
+    def __init__(self, *arguments, **options):
+        super().__init__(*arguments, **options)
+        self.actions, self.replayed, self.weights, self.td_errors = [], [], [], []
+
+    def add(self, observation, action, *others, **options):
+        self.actions.append(int(action[0]))
+        super().add(observation, action, *others, **options)
+
+    def sample(self, batch_size, beta):
+        batch = super().sample(batch_size, beta)
+        self.replayed.append(batch.indices[0].tolist())
+        self.weights.append(batch.weights[0])
+        return batch
+
+    def update_priorities(self, indices, td_errors):
+        self.td_errors.append(td_errors[0])
+        super().update_priorities(indices, td_errors)
+
+
+class RecordedUniform(Recorded, ReplayBuffer):
+    pass
+
+
+class RecordedPrioritized(Recorded, PrioritizedReplayBuffer):
+    pass
+
+
+class RecordedRankBased(Recorded, RankBasedReplayBuffer):
+    pass
+
+
+RECORDED = {"uniform": RecordedUniform, "proportional": RecordedPrioritized}
+
+
+def assert_training_is_algorithm_1(config, memory_class, seed, dictated=False):
+    """With the same random numbers, every action, minibatch and TD error is the plain twin's.
+
+    ``dictated``: the twin does not draw itself, it is told what to replay and with which weights.
+    Returns the number of updates and what is in the memory.
+    """
+    options = {"n_step": config.n_step, "discount": config.discount}
+    replay = memory_class(config.capacity, (4,), runs=1, seed=seed, **options)
+    history = train(config, seed, replay=replay)
+
+    first = DQNLearner(config, (4,), 2, [seed])
+    streams = [RandomStreams([seed], purpose) for purpose in ("exploration", "replay")]
+    explore, draw = (lambda stream=stream: stream.uniform(1).item() for stream in streams)
+    batches = zip(replay.replayed, replay.weights, strict=True)
+    memory = DictatedReplay(config, batches) if dictated else PlainReplay(config, draw)
+    plain, actions, replayed, td_errors = plain_train(
+        config, seed, PlainQNetwork(first.online, run=0), explore, memory
+    )
+    assert replay.actions == actions
+    assert set(actions) == {0, 1}
+    assert replay.replayed == replayed
+    np.testing.assert_allclose(replay.td_errors, td_errors, rtol=1e-7, atol=1e-9)
+    probes = np.random.default_rng(0).normal(size=(1, 20, 4)).astype(np.float32)
+    np.testing.assert_allclose(
+        history.agent.q_values(probes)[0], plain.online(probes[0]).detach(), rtol=1e-7, atol=1e-9
+    )
+    return len(replayed), replay.storage.rows
+
+
+@pytest.mark.parametrize("sampler", RECORDED)
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"double": True, "dueling": True, "tau": 0.05, "target_update_every": 1},
+        {"max_episode_steps": 12, "max_grad_norm": 1.0, "update_every": 3},
+        {"max_episode_steps": 12, "n_step": 3, "td_error_clip": 0.5},
+        {"n_step": 100, "discount": 0.9},
+        {"max_episode_steps": 12, "terminal_reward": -10.0},
+    ],
+    ids=str,
+)
+def test_training_is_algorithm_1(sampler, changes, monkeypatch):
+    """The memory is smaller than the training is long, so that transitions are overwritten."""
+    monkeypatch.setattr(training, "DQNLearner", DoublePrecisionLearner)
+    config = SHORT.replace(sampler=sampler, capacity=100, **changes)
+    updates, _ = assert_training_is_algorithm_1(config, RECORDED[sampler], seed=11)
+    assert updates > 60
+
+
+SWITCHES = {
+    "double": (False, True),
+    "dueling": (False, True),
+    "n_step": (1, 3),
+    "loss": ("huber", "squared"),
+    "td_error_clip": (None, 0.5),
+    "target": ({"tau": 1.0, "target_update_every": 7}, {"tau": 0.1, "target_update_every": 1}),
+}
+
+
+@pytest.mark.parametrize("sampler", [*RECORDED, "rank"])
+@pytest.mark.parametrize("values", list(itertools.product(*SWITCHES.values())), ids=str)
+def test_training_is_algorithm_1_under_every_combination_of_switches(sampler, values, monkeypatch):
+    """Few steps, but with overwritten transitions, terminations and time limits among them."""
+    monkeypatch.setattr(training, "DQNLearner", DoublePrecisionLearner)
+    changes = dict(zip(SWITCHES, values, strict=True))
+    config = SHORT.replace(
+        sampler=sampler,
+        steps=60,
+        max_episode_steps=12,
+        batch_size=4,
+        learning_starts=40,
+        capacity=40,
+        **changes.pop("target"),
+        **changes,
+    )
+    memory_class = RECORDED.get(sampler, RecordedRankBased)
+    updates, rows = assert_training_is_algorithm_1(
+        config, memory_class, seed=11, dictated=sampler == "rank"
+    )
+    assert updates == 21
+    assert rows["terminated"].any() and rows["truncated"].any()
+
+
+@pytest.mark.parametrize("sampler", [*RECORDED, "rank"])
+def test_the_memory_sums_and_discounts_as_the_settings_say(sampler):
+    config = SHORT.replace(sampler=sampler, n_step=5, discount=0.9)
+    storage = make_replay(config, (4,), [0, 1]).storage
+    assert (storage.n_step, storage.discount) == (5, 0.9)
+
+
+def test_a_memory_that_discounts_otherwise_is_refused():
+    config = SHORT.replace(discount=0.9)
+    replay = ReplayBuffer(240, (4,), runs=1, n_step=2)
+    with pytest.raises(ValueError, match=r"replay: must discount .* config \(0.9\), got 0.99"):
+        train(config, 0, replay=replay)
+    train(config, 0, replay=ReplayBuffer(240, (4,), runs=1, seed=0))  # nothing is summed here
+
+
+# Runs beside one another
+
+
+def everything(history, run):
+    """All that a training leaves of one run, as a dict of arrays."""
+    parameters = enumerate(history.agent.online.parameters())
+    steps, returns = history.returns(run)
+    return {
+        "episode steps": steps,
+        "returns": returns,
+        **{name: history.measure(name)[:, run] for name in history.measures},
+        **{f"parameter {number}": values[run].detach().numpy() for number, values in parameters},
+    }
+
+
+def assert_identical(one, other):
+    for name, values in one.items():
+        np.testing.assert_array_equal(values, other[name], err_msg=name)
+
+
+@pytest.mark.parametrize("sampler", ["uniform", "proportional"])
+def test_a_run_depends_on_no_seed_but_its_own(sampler):
+    """Bit for bit: other weights, data and episodes in run 0 leave runs 1 and 2 as they are."""
+    config = SHORT.replace(sampler=sampler)
+    history, other = train(config, [0, 1, 2]), train(config, [7, 1, 2])
+    for run in (1, 2):
+        assert_identical(everything(history, run), everything(other, run))
+    with pytest.raises(AssertionError):
+        assert_identical(everything(history, 0), everything(other, 0))
+
+
+@pytest.mark.parametrize("sampler", ["uniform", "proportional"])
+def test_the_same_seeds_give_the_same_history_bit_for_bit(sampler):
+    config = SHORT.replace(sampler=sampler)
+    history, again = train(config, [3, 4]), train(config, [3, 4])
+    assert history.episodes == again.episodes
+    for run in (0, 1):
+        assert_identical(everything(history, run), everything(again, run))
+
+
+@pytest.mark.parametrize("sampler", ["uniform", "proportional"])
+def test_a_run_in_a_stack_is_the_run_alone(sampler, monkeypatch):
+    """But for rounding: a batched matrix product may add in another order."""
+    monkeypatch.setattr(training, "DQNLearner", DoublePrecisionLearner)
+    config = SHORT.replace(sampler=sampler)
+    stack, alone = train(config, [3, 4, 5]), train(config, 4)
+    in_stack = everything(stack, 1)
+    for name, values in everything(alone, 0).items():
+        np.testing.assert_allclose(in_stack[name], values, rtol=1e-6, atol=1e-9, err_msg=name)
+
+
+def test_both_arms_of_a_comparison_start_alike():
+    """The same seed: the same network, first observation and exploration, whatever is replayed."""
+    config = SHORT.replace(steps=40)  # one update, at the last step
+    seen = {}
+    for sampler in ("uniform", "proportional"):
+        replay = RECORDED[sampler](100, (4,), runs=1, seed=5)
+        history = train(config.replace(sampler=sampler), 5, replay=replay)
+        seen[sampler] = replay.storage.rows[0, :40].tolist(), history.agent.target
+    assert repr(seen["uniform"][0]) == repr(seen["proportional"][0])
+    targets = [target.parameters() for _, target in seen.values()]
+    assert all(torch.equal(*pair) for pair in zip(*targets, strict=True))
+
+
+@pytest.mark.parametrize(
+    "seeds, exception, message",
+    [
+        ([], ValueError, "seeds: at least one is needed, got none"),
+        ([1, 1], ValueError, r"seeds: must differ from one another, got \[1, 1\]"),
+        (-1, ValueError, "seeds: must be at least 0, got -1"),
+        ([0, 1.5], TypeError, "seeds: must be an integer, got 1.5"),
+    ],
+)
+def test_wrong_seeds_are_refused(seeds, exception, message):
+    with pytest.raises(exception, match=message):
+        train(SHORT, seeds)
+
+
+# What is stored, and bugs 22 and 27
+
+
+def make_next_step_environments(env_id, seeds, **_):
+    assert env_id == COUNTING
+    vector_env = SyncVectorEnv([CountingEnv] * len(seeds), autoreset_mode=AutoresetMode.NEXT_STEP)
+    return environments_module.Environments(vector_env, seeds)
+
+
+MAKERS = {"same step": make_environments, "next step": make_next_step_environments}
+
+
+def assert_true_transitions_are_stored():
+    """Train among counting environments; the memory holds what happened there."""
+    config = SHORT.replace(env=COUNTING, steps=100, epsilon_end=1.0)
+    seeds = [0, 1, 2]
+    replay = ReplayBuffer(100, (3,), runs=3, seed=seeds)
+    train(config, seeds, replay=replay)
+    for run, seed in enumerate(seeds):
+        rows = replay.storage.rows[run, : replay.storage.sizes[run]]
+        assert_true_transitions(rows.tolist(), seed)
+
+
+@pytest.mark.parametrize("mode", MAKERS)
+def test_true_transitions_are_stored_and_all_of_them(mode, monkeypatch):
+    monkeypatch.setattr(training, "make_environments", MAKERS[mode])
+    assert_true_transitions_are_stored()
+
+
+@pytest.mark.parametrize(
+    "bugged, mode",
+    [
+        (EveryStepCounts, "next step"),
+        (TruncatedIsTerminated, "next step"),
+        (TruncatedIsTerminated, "same step"),
+    ],
+)
+def test_false_transitions_in_the_memory_are_noticed(bugged, mode, monkeypatch):
+    monkeypatch.setattr(environments_module, "Environments", bugged)
+    monkeypatch.setattr(training, "make_environments", MAKERS[mode])
+    with pytest.raises(AssertionError):
+        assert_true_transitions_are_stored()
+
+
+def assert_a_terminal_reward_is_learned_from_where_episodes_terminate():
+    """Stored there and nowhere else; the returns stay those of the environment."""
+    config = SHORT.replace(env=COUNTING, steps=100, epsilon_end=1.0, terminal_reward=-7)
+    replay = ReplayBuffer(100, (3,), runs=2, seed=[0, 1])
+    history = train(config, [0, 1], replay=replay)
+    for seed in (0, 1):
+        expected = []
+        for episode, steps, _ in replay.storage.rows["next_observation"][seed].astype(int):
+            over = steps == episode_length(seed, episode)
+            terminated = over and ends_in_termination(episode)
+            expected.append(-7 if terminated else reward_of(episode, steps))
+        assert replay.storage.rows["reward"][seed].tolist() == expected
+        assert expected.count(-7) > 10
+        returns = history.returns(seed)[1].tolist()
+        assert returns == [episode_return(seed, number) for number in range(len(returns))]
+
+
+def test_a_terminal_reward_is_learned_from_where_episodes_terminate():
+    assert_a_terminal_reward_is_learned_from_where_episodes_terminate()
+
+
+class PaysAtTheEnd(environments_module.Environments):
+    """The reward is changed in the environment, and with it the returns."""
+
+    def _transitions(self, observation, reward, terminated, *others):
+        reward = np.where(terminated, -7, reward)
+        return super()._transitions(observation, reward, terminated, *others)
+
+
+@pytest.mark.parametrize("bugged", [TruncatedIsTerminated, PaysAtTheEnd])
+def test_a_terminal_reward_elsewhere_is_noticed(bugged, monkeypatch):
+    monkeypatch.setattr(environments_module, "Environments", bugged)
+    with pytest.raises(AssertionError):
+        assert_a_terminal_reward_is_learned_from_where_episodes_terminate()
+
+
+def assert_a_time_limit_does_not_end_the_value(n_step):
+    """Reward 1 for ever, γ = ½: the value is 1 + ½ + ¼ + … = 2, though episodes stop after 3."""
+    config = SHORT.replace(
+        env=ENDLESS,
+        max_episode_steps=3,
+        steps=600,
+        hidden=(),
+        discount=0.5,
+        n_step=n_step,
+        learning_rate=0.05,
+        target_update_every=1,
+        epsilon_end=1.0,
+    )
+    q_values = train(config, [0, 1]).agent.q_values(np.ones((2, 1, 1), dtype=np.float32))
+    np.testing.assert_allclose(q_values, 2.0, atol=0.02)
+
+
+@pytest.mark.parametrize("n_step", [1, 2, 5])
+def test_a_time_limit_does_not_end_the_value(n_step):
+    assert_a_time_limit_does_not_end_the_value(n_step)
+
+
+@pytest.mark.parametrize("n_step", [1, 2, 5])
+def test_a_value_that_ends_with_the_time_limit_is_noticed(n_step, monkeypatch):
+    monkeypatch.setattr(environments_module, "Environments", TruncatedIsTerminated)
+    with pytest.raises(AssertionError):
+        assert_a_time_limit_does_not_end_the_value(n_step)
+
+
+# Bugs 4 and 5: something else than |δ| becomes the priority
+
+
+def assert_priorities_come_from_the_td_errors():
+    """After the only update, replayed transitions have p = |δ| + ε, all others the initial 1."""
+    config = SHORT.replace(steps=40, sampler="proportional")
+    replay = RecordedPrioritized(100, (4,), alpha=0.6, runs=1, seed=5)
+    train(config, 5, replay=replay)
+
+    plain = PlainLearner(config, PlainQNetwork(DQNLearner(config, (4,), 2, [5]).online, run=0))
+    priorities = np.ones(40)
+    (replayed,) = replay.replayed
+    for number in replayed:
+        row = replay.storage.rows[0, number]
+        observation, action, reward, next_observation, terminated, _ = row
+        target = plain.target_of(reward, next_observation, terminated).item()
+        td_error = target - plain.online(observation)[action].item()
+        priorities[number] = abs(td_error) + config.priority_epsilon
+    stored = replay.sampler.sums.get(np.arange(40)[None])[0]
+    np.testing.assert_allclose(stored, priorities**0.6, rtol=1e-4)
+
+
+class LossAsPriority(DQNLearner):
+    """Bug 4: the weighted squared loss takes the place of δ."""
+
+    def update(self, batch, *step_size):
+        update = super().update(batch, *step_size)
+        return update._replace(td_errors=batch.weights * update.td_errors**2)
+
+
+class HuberAsPriority(DQNLearner):
+    """Bug 5: the Huber loss takes its place; below 1 it is ½δ², so that α doubles."""
+
+    def update(self, batch, *step_size):
+        update = super().update(batch, *step_size)
+        size = np.abs(update.td_errors)
+        return update._replace(td_errors=np.where(size < 1, size**2 / 2, size - 0.5))
+
+
+def test_priorities_come_from_the_td_errors():
+    assert_priorities_come_from_the_td_errors()
+
+
+@pytest.mark.parametrize("bugged", [LossAsPriority, HuberAsPriority])
+def test_priorities_from_a_loss_are_noticed(bugged, monkeypatch):
+    monkeypatch.setattr(training, "DQNLearner", bugged)
+    with pytest.raises(AssertionError):
+        assert_priorities_come_from_the_td_errors()
+
+
+# Bug 25: the sampler ignores its seed
+
+
+def assert_replay_follows_its_seed(sampler):
+    """The same seed of the memory replays the same transitions, another seed others."""
+
+    def replayed(seed):
+        replay = RECORDED[sampler](240, (4,), runs=1, seed=seed)
+        train(SHORT.replace(sampler=sampler), 0, replay=replay)
+        return replay.replayed
+
+    first = replayed(1)
+    assert replayed(1) == first
+    assert replayed(2)[0] != first[0]
+
+
+def constant(seeds, purpose):
+    return RandomStreams([0 for _ in seeds], purpose)
+
+
+def from_the_system(seeds, purpose):
+    return RandomStreams(np.random.default_rng().integers(2**40, size=len(seeds)).tolist(), purpose)
+
+
+@pytest.mark.parametrize("sampler", RECORDED)
+def test_replay_follows_its_seed(sampler):
+    assert_replay_follows_its_seed(sampler)
+
+
+@pytest.mark.parametrize("bugged", [constant, from_the_system])
+@pytest.mark.parametrize("sampler", RECORDED)
+def test_an_ignored_seed_is_noticed(sampler, bugged, monkeypatch):
+    monkeypatch.setattr(samplers_module, "RandomStreams", bugged)
+    with pytest.raises(AssertionError):
+        assert_replay_follows_its_seed(sampler)
+
+
+# Parts of the loop
+
+
+@pytest.mark.parametrize(
+    "changes, updates",
+    [
+        ({}, 201),  # at steps 39 to 239: 40 transitions are stored when the 40th step is done
+        ({"learning_starts": 100}, 141),
+        ({"update_every": 4}, 50),  # at steps 40, 44, … 236
+        ({"learning_starts": 240}, 1),
+    ],
+    ids=str,
+)
+def test_when_updates_happen(changes, updates):
+    assert train(SHORT.replace(**changes), 0).agent.updates == updates
+
+
+def test_epsilon_beta_and_step_size_are_those_of_the_step(monkeypatch):
+    epsilons, betas, step_sizes = [], [], []
+
+    def act(agent, observations, epsilon, streams):
+        epsilons.append(epsilon)
+        return epsilon_greedy(agent, observations, epsilon, streams)
+
+    class Memory(PrioritizedReplayBuffer):
+        def sample(self, batch_size, beta):
+            betas.append(beta)
+            return super().sample(batch_size, beta)
+
+    class Learner(DQNLearner):
+        def update(self, batch, step_size):
+            result = super().update(batch, step_size)
+            step_sizes.append(self.optimizer.param_groups[0]["lr"])
+            return result
+
+    monkeypatch.setattr(training, "epsilon_greedy", act)
+    monkeypatch.setattr(training, "DQNLearner", Learner)
+    config = SHORT.replace(learning_rate=0.02, learning_rate_end=0.01, beta_start=0.5)
+    train(config, 0, replay=Memory(240, (4,), runs=1, seed=0))
+    assert epsilons == [config.epsilon(step) for step in range(240)]
+    assert betas == [config.beta(step) for step in range(39, 240)]
+    assert step_sizes == [config.step_size(step) for step in range(39, 240)]
+
+
+def test_exploration_is_as_frequent_as_epsilon_says_and_uniform():
+    class FavouritesOnly:
+        def q_values(self, observations):
+            runs = len(observations)
+            return np.tile([0.0, 0.0, 1.0, 0.0], (runs, 1, 1))  # action 2 is the best
+
+    runs = 20_000
+    streams = RandomStreams(range(runs), "exploration")
+    observations = np.zeros((runs, 3))
+    for epsilon in (0.0, 0.4, 1.0):
+        actions = epsilon_greedy(FavouritesOnly(), observations, epsilon, streams)
+        expected = np.full(4, epsilon / 4) + [0, 0, 1 - epsilon, 0]
+        # 5 standard deviations of a frequency
+        deviation = 5 * np.sqrt(expected * (1 - expected) / runs)
+        assert (np.abs(np.bincount(actions, minlength=4) / runs - expected) <= deviation).all()
+
+
+def test_watchers_are_called_at_every_log_point_and_at_the_end():
+    seen = {"one": [], "other": []}
+    watchers = [lambda history, steps=steps: steps.append(history.step) for steps in seen.values()]
+    history = train(SHORT.replace(steps=450), 0, watchers=watchers)  # every 450 // 200 = 2 steps
+    assert history.log_steps == [*range(2, 451, 2)]
+    assert seen == {"one": history.log_steps, "other": history.log_steps}
+
+
+def test_evaluation_returns_the_first_episode_of_every_environment():
+    history = train(SHORT.replace(env=COUNTING), [0, 1])
+    returns = evaluate(history.agent, episodes=3, seed=50)
+    assert returns.tolist() == [
+        [episode_return(50, 0), episode_return(51, 0), episode_return(52, 0)],
+        [episode_return(53, 0), episode_return(54, 0), episode_return(55, 0)],
+    ]
+
+
+def test_evaluation_gives_a_run_the_same_episodes_in_any_stack():
+    def returns(seeds):
+        return evaluate(DQNLearner(SHORT.replace(env=COUNTING), (3,), 5, seeds), 3, seed=50)
+
+    np.testing.assert_array_equal(returns([0, 1, 2, 7])[[1, 3]], returns([7, 1])[[1, 0]])
+    assert returns([1]).tolist() == [[episode_return(seed, 0) for seed in (53, 54, 55)]]
+
+
+def test_evaluation_is_greedy_repeatable_and_respects_the_time_limit():
+    agent = DQNLearner(SHORT.replace(max_episode_steps=20), (4,), 2, [0])
+    with torch.no_grad():  # push the cart to where the pole falls: that holds it for 20 steps
+        for parameter in agent.online.parameters():
+            parameter.zero_()
+        agent.online.layers[0].weight[0, 2:, 0] = torch.tensor([1.0, 1.0])  # unit 0: falls right
+        agent.online.layers[1].weight[0, 0, 0] = 1
+        agent.online.layers[2].weight[0, 0, 1] = 1
+        agent.online.layers[2].bias[0, 0, 0] = 1e-9
+    returns = evaluate(agent, episodes=5)
+    assert returns.tolist() == [[20.0] * 5]
+    assert (evaluate(agent, episodes=5, seed=1) == evaluate(agent, episodes=5, seed=1)).all()
+
+
+def test_evaluation_under_another_time_limit():
+    agent = DQNLearner(SHORT.replace(env=ENDLESS, max_episode_steps=3), (1,), 2, [0])
+    assert evaluate(agent, episodes=2).tolist() == [[3.0, 3.0]]
+    assert evaluate(agent, episodes=2, max_episode_steps=7).tolist() == [[7.0, 7.0]]
+    with pytest.raises(ValueError, match="max_episode_steps: must be at least 1, got 0"):
+        evaluate(agent, max_episode_steps=0)
+
+
+@pytest.mark.parametrize("episodes, exception", [(0, ValueError), (1.5, TypeError)])
+def test_evaluation_needs_an_episode(episodes, exception):
+    agent = DQNLearner(SHORT, (4,), 2, [0])
+    with pytest.raises(exception, match="episodes: must be"):
+        evaluate(agent, episodes)
+
+
+# Learning
+
+
+def test_agents_learn_to_balance_the_pole():
+    """Ten agents, 4,000 steps each, episodes of at most 200 steps: far better than chance."""
+    config = SHORT.replace(
+        sampler="proportional",
+        steps=4000,
+        max_episode_steps=200,
+        hidden=(64, 64),
+        learning_rate=1e-3,
+        batch_size=32,
+        learning_starts=100,
+        target_update_every=100,
+        epsilon_steps=1500,
+    )
+    chance = config.replace(steps=1000, epsilon_end=1.0, learning_starts=1000)
+    at_random = np.mean([value for _, _, value, _ in train(chance).episodes])
+    assert 15 < at_random < 30
+    greedy = evaluate(train(config).agent, episodes=5).mean(axis=1)
+    assert np.median(greedy) > 100 > 3 * at_random
+    assert greedy.min() > 2 * at_random

@@ -1,0 +1,152 @@
+"""The benchmarks' contestants do the same work. Nothing here is timed; peers may be absent."""
+
+import json
+import re
+import time
+
+import numpy as np
+import pytest
+import torch
+from torch.utils.flop_counter import FlopCounterMode
+
+from benchmarks import replay, training
+from benchmarks.buffers import ALPHA, BETA, CONTESTANTS, Limit, filled, transitions
+from benchmarks.harness import alternate, exponent, ratios
+from per_tutorial import DQNConfig, ReplayBuffer
+from per_tutorial.dqn.learner import DQNLearner
+
+ENTRANTS = [
+    pytest.param(
+        each,
+        kind == "prioritized",
+        id=f"{each.name}-{kind}",
+        marks=pytest.mark.skipif(not each.installed(), reason=f"{each.package} is not installed"),
+    )
+    for each in CONTESTANTS
+    for kind in each.kinds
+]
+FLOATS, FRAMES = replay.ROWS["4 floats"], replay.ROWS["Atari frames"]
+
+
+def drawn(buffer, times=20, batch_size=64):
+    """The columns and weights of many minibatches, one after the other."""
+    batches = [buffer.unpack(buffer.sample(batch_size)) for _ in range(times)]
+    return [np.concatenate(columns) for columns in zip(*batches, strict=True)]
+
+
+@pytest.mark.parametrize("rows", [FLOATS, FRAMES], ids=["floats", "frames"])
+@pytest.mark.parametrize("contestant, prioritized", ENTRANTS)
+def test_each_returns_whole_transitions_of_a_full_buffer(contestant, prioritized, rows):
+    buffer = filled(contestant, 64, *rows, prioritized, chunk=24)
+    *columns, weights = drawn(buffer)
+    numbers = columns[2].astype(int)  # the reward is the number
+    assert set(numbers) <= set(range(64)) and len(set(numbers)) > 50
+    for column, expected in zip(columns, transitions(numbers, *rows), strict=True):
+        np.testing.assert_array_equal(column, expected)
+    assert columns[0].dtype == rows[1]
+    assert weights.shape == numbers.shape
+
+
+@pytest.mark.parametrize("contestant, prioritized", ENTRANTS)
+def test_added_transitions_replace_the_oldest(contestant, prioritized):
+    buffer = filled(contestant, 64, *FLOATS, prioritized)
+    buffer.add(*(column[0] for column in transitions([100], *FLOATS)))
+    buffer.extend(*transitions(np.arange(101, 111), *FLOATS))
+    *columns, _ = drawn(buffer, times=50)
+    numbers = columns[2].astype(int)
+    assert set(numbers) <= {*range(11, 64), *range(100, 111)}
+    assert set(numbers) >= set(range(100, 111))
+    np.testing.assert_array_equal(columns[3], transitions(numbers, *FLOATS)[3])
+
+
+@pytest.mark.parametrize(
+    "contestant, prioritized",
+    [entrant for entrant in ENTRANTS if entrant.values[1] and entrant.values[0] is not Limit],
+)
+def test_each_draws_by_priority_and_corrects_for_it(contestant, prioritized):
+    np.random.seed(0)  # of the peers
+    torch.manual_seed(0)
+    buffer = filled(contestant, 64, *FLOATS, prioritized)
+    errors = np.linspace(-3, 3, 64, dtype=np.float32)
+    buffer.update(np.arange(64), errors)
+    share = np.abs(errors) ** ALPHA / np.sum(np.abs(errors) ** ALPHA)
+    batch = buffer.sample(64)
+    numbers = buffer.unpack(batch)[2].astype(int)
+    np.testing.assert_array_equal(np.asarray(buffer.indices(batch)).reshape(-1), numbers)
+    weights = buffer.unpack(batch)[-1].reshape(-1)
+    constant = weights * share[numbers] ** BETA  # however they are normalised
+    np.testing.assert_allclose(constant, constant[0], rtol=1e-3)
+    times = 400
+    counts = np.bincount(drawn(buffer, times)[2].astype(int), minlength=64)
+    expected = 64 * times * share
+    assert (np.abs(counts - expected) < 5 * np.sqrt(expected)).all()  # five standard deviations
+
+
+def test_contestants_take_turns_after_a_warm_up():
+    calls = []
+    results = alternate({name: lambda n=name: calls.append(n) or len(calls) for name in "ab"}, 2)
+    assert "".join(calls) == "ababab"
+    assert results == {"a": [3, 5], "b": [4, 6]}
+
+
+def test_ratios_are_those_of_the_same_round():
+    assert ratios([2, 30, 8], [1, 10, 2]) == (3, 2, 4)
+
+
+def test_the_exponent_of_a_power_law():
+    sizes = np.array([10, 100, 1000])
+    assert exponent(sizes, 5 * sizes**0.7) == pytest.approx(0.7)
+
+
+def test_a_report_of_a_tiny_run(tmp_path, monkeypatch):
+    installed = [each for each in CONTESTANTS if each.package in ("per_tutorial", "numpy")]
+    monkeypatch.setattr(replay, "CONTESTANTS", installed)
+    plan = replay.Plan(sizes=(256, 512), batches=(8, 256, 512), atari_size=256, rounds=2, block=0)
+    data = {"machine": "a machine", "rounds": plan.rounds, "cells": replay.measure(plan)}
+    data = json.loads(replay.dump(data))
+    # Minibatches of 512 fit into one of the three buffers; adding is one setting for each.
+    assert len(data["cells"]) == (3 + 2 + 2) * (3 + 1) + 3 * 2 * 2
+    for cell in data["cells"]:
+        assert [len(times) for times in cell["times"].values()] == [2, 2]
+        if cell["operation"] == "sample + update":
+            parts = replay.Results(data).select(
+                **{key: cell[key] for key in ("rows", "kind", "size", "batch")}
+            )
+            total = sum(p["times"][replay.OURS][0] for p in parts if "+" not in p["operation"])
+            assert cell["times"][replay.OURS][0] == pytest.approx(total, abs=0.01)
+    (tmp_path / "replay_speed.json").write_text(replay.dump(data))
+    replay.run(tmp_path, quick=True, redraw=True)
+    text = (tmp_path / "replay_speed.md").read_text()
+    assert len(re.findall(r"^\| (?:256|512) \|.*×", text, re.MULTILINE)) == len(data["cells"])
+    assert (tmp_path / "replay_speed.png").stat().st_size > 10_000
+    assert "a machine" in replay.published(replay.README.read_text(), replay.Results(data))
+
+
+def test_the_floor_multiplies_as_much_as_training_does():
+    runs, starts = 3, training.SETTINGS["learning_starts"]
+    config = DQNConfig(**training.SETTINGS)
+    learner = DQNLearner(config, (4,), 2, range(runs))
+    buffer = ReplayBuffer(starts, (4,), runs=runs, seed=range(runs))
+    for number in range(starts):
+        columns = transitions([number] * runs, *FLOATS)
+        buffer.add(*columns)
+    with FlopCounterMode(display=False) as ours:
+        for _ in range(starts + 1):
+            learner.q_values(np.zeros((runs, 1, 4), dtype=np.float32))
+        learner.update(buffer.sample(config.batch_size))
+    with FlopCounterMode(display=False) as floor:
+        training.floor(runs)(starts + 1)
+    assert ours.get_total_flops() == floor.get_total_flops() > 0
+
+
+def test_the_profile_accounts_for_all_of_the_time():
+    def functions():
+        return [getattr(each, name) for part in training.PARTS.values() for each, name in part]
+
+    before = functions()
+    start = time.perf_counter()
+    seconds = training.profile(training.ours(2, "proportional"), 200)
+    whole = time.perf_counter() - start
+    assert functions() == before
+    assert sum(seconds.values()) == pytest.approx(whole / 200, rel=0.1)
+    assert min(seconds.values()) > 0

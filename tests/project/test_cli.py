@@ -1,0 +1,383 @@
+"""The command line: made from `DQNConfig`, and plain about what is wrong."""
+
+import dataclasses
+import os
+import re
+import subprocess
+import sys
+import time
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from per_tutorial.__main__ import main
+from per_tutorial.dqn import training
+from per_tutorial.dqn.config import DQNConfig
+from per_tutorial.dqn.history import History
+from per_tutorial.dqn.watchers import TensorBoard
+from per_tutorial.experiments import study as study_module
+from per_tutorial.experiments.studies import STUDIES
+from per_tutorial.experiments.study import METRICS, Study, load_study, report
+
+TINY = (
+    "train --runs 2 --first-seed 4 --steps 150 --hidden 8 --batch-size 4 --learning-starts 20 "
+    "--max-episode-steps 20 --sampler proportional"
+).split()
+TINY_CONFIG = DQNConfig(
+    steps=150,
+    hidden=(8,),
+    batch_size=4,
+    learning_starts=20,
+    max_episode_steps=20,
+    sampler="proportional",
+)
+
+
+def run(*arguments):
+    command = [sys.executable, "-m", "per_tutorial", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120)
+
+
+def unwrapped(text):
+    """Without white space, since argparse breaks lines where it likes."""
+    return "".join(text.split())
+
+
+def test_help_lists_every_setting_with_its_explanation_and_default():
+    result = run("train", "--help")
+    assert (result.returncode, result.stderr) == (0, "")
+    text = unwrapped(result.stdout)
+    for field in dataclasses.fields(DQNConfig):
+        assert f"--{field.name.replace('_', '-')}" in text
+        default = field.default
+        shown = " ".join(map(str, default)) if isinstance(default, tuple) else str(default)
+        assert unwrapped(f"{field.metadata['help']} (default: {shown})") in text
+
+
+def test_help_names_the_commands():
+    result = run("--help")
+    assert result.returncode == 0
+    assert "train a stack of runs" in result.stdout
+    assert "train the arms of a declared study" in result.stdout
+
+
+# Another good value for each field but flags and choices
+ANOTHER = {
+    "env": "Acrobot-v1",
+    "max_episode_steps": 50,
+    "terminal_reward": -7.5,
+    "steps": 3001,
+    "hidden": (33, 17),
+    "td_error_clip": 1.25,
+    "discount": 0.91,
+    "n_step": 4,
+    "learning_rate": 1.5e-5,
+    "learning_rate_end": 2.5e-5,
+    "max_grad_norm": 11.0,
+    "batch_size": 9,
+    "learning_starts": 501,
+    "update_every": 3,
+    "target_update_every": 17,
+    "tau": 0.015,
+    "capacity": 7777,
+    "environments": 4,
+    "frame_size": 42,
+    "sticky_actions": 0.25,
+    "alpha": 0.55,
+    "beta_start": 0.45,
+    "beta_end": 0.95,
+    "beta_steps": 99,
+    "priority_epsilon": 0.015,
+    "epsilon_start": 0.85,
+    "epsilon_end": 0.15,
+    "epsilon_steps": 77,
+    "epsilon_decay": 0.125,
+    "device": "cuda:1",
+}
+
+
+def another_value(field):
+    """A value other than the default, and the words that set it."""
+    option = f"--{field.name.replace('_', '-')}"
+    if isinstance(field.default, bool):
+        return not field.default, [option.replace("--", "--no-") if field.default else option]
+    choices = getattr(field.metadata["check"], "keywords", {}).get("allowed")
+    if choices:
+        value = next(choice for choice in choices if choice != field.default)
+    else:
+        value = ANOTHER[field.name]
+    assert value != field.default
+    return value, [option, *map(str, value if isinstance(value, tuple) else [value])]
+
+
+@pytest.fixture
+def trained_with(monkeypatch):
+    """What `train` was called with, instead of a training: (config, seeds)."""
+    calls = []
+
+    def train(config, seeds, watchers, checkpoints):
+        assert checkpoints is None
+        calls.append((config, list(seeds)))
+        return SimpleNamespace(seeds=seeds, agent=SimpleNamespace(seeds=seeds))
+
+    def evaluate(agent, episodes):
+        return np.zeros((len(agent.seeds), episodes))
+
+    monkeypatch.setattr(training, "train", train)
+    monkeypatch.setattr(training, "evaluate", evaluate)
+    return calls
+
+
+@pytest.mark.parametrize("field", dataclasses.fields(DQNConfig), ids=lambda field: field.name)
+def test_every_setting_reaches_the_training(field, trained_with):
+    value, words = another_value(field)
+    game = "ALE/Pong-v5"  # which several environments may feed
+    main(["train", "--env", game, *words])
+    expected = DQNConfig(**{"env": game, field.name: value})
+    assert trained_with == [(expected, list(range(10)))]
+
+
+def test_without_options_the_defaults_are_trained(trained_with):
+    main(["train"])
+    assert trained_with == [(DQNConfig(), list(range(10)))]
+
+
+def test_a_flag_can_be_switched_off_and_layers_left_out(trained_with):
+    main(["train", "--double", "--no-double", "--hidden"])
+    assert trained_with[0][0] == DQNConfig(hidden=())
+
+
+def test_runs_and_first_seed_choose_the_seeds(trained_with):
+    main(["train", "--runs", "3", "--first-seed", "40"])
+    assert trained_with[0][1] == [40, 41, 42]
+
+
+def test_a_training_writes_its_history_and_prints_what_the_agents_reach(tmp_path, capsys):
+    path = tmp_path / "history.csv"
+    main([*TINY, "--out", str(path), "--episodes", "3"])
+    history = History.load(path)
+    assert (history.config, history.seeds, history.step) == (TINY_CONFIG, [4, 5], 150)
+    same = training.train(TINY_CONFIG, [4, 5])
+    assert history.episodes == same.episodes
+    np.testing.assert_array_equal(history.measure("loss"), same.measure("loss"))
+
+    printed = capsys.readouterr().out
+    greedy = training.evaluate(same.agent, episodes=3).mean(axis=1)
+    for seed, value in zip((4, 5), greedy, strict=True):
+        assert f"seed {seed}: greedy return {value:.1f}\n" in printed
+    assert "over 2 runs, the mean of 3 episodes each" in printed
+    assert f"median {np.median(greedy):.1f}" in printed
+    assert f"lowest {greedy.min():.1f}" in printed
+    assert "proportional 100%" in printed
+    assert "150/150 steps" in printed
+    mean_return = np.mean([value for _, _, value, _ in history.episodes[-100:]])
+    assert f"return {mean_return:.1f}" in printed
+
+
+def test_quiet_leaves_the_progress_bar_out(capsys):
+    main([*TINY, "--quiet"])
+    first, second, summary = capsys.readouterr().out.splitlines()
+    assert first.startswith("seed 4: ") and second.startswith("seed 5: ")
+    assert summary.startswith("greedy return over 2 runs")
+
+
+def test_tensorboard_reads_what_was_written(tmp_path, capsys):
+    pytest.importorskip("tensorboard")
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    main([*TINY, "--quiet", "--tensorboard", str(tmp_path)])
+    history = training.train(TINY_CONFIG, [4, 5])
+    assert sorted(folder.name for folder in tmp_path.iterdir()) == ["seed-4", "seed-5"]
+    for number, seed in enumerate(history.seeds):
+        events = EventAccumulator(str(tmp_path / f"seed-{seed}"))
+        events.Reload()
+        returns = events.Scalars("charts/episodic_return")
+        steps, values = history.returns(number)
+        assert [(event.step, event.value) for event in returns] == list(
+            zip(steps.tolist(), values.tolist(), strict=True)
+        )
+        losses = events.Scalars("losses/loss")
+        assert [event.step for event in losses] == history.log_steps
+        np.testing.assert_allclose(
+            [event.value for event in losses], history.measure("loss")[:, number], rtol=1e-6
+        )
+
+
+def test_tensorboard_shows_the_mean_return_of_the_last_hundred_episodes(tmp_path):
+    pytest.importorskip("tensorboard")
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    history = History(TINY_CONFIG, [4, 5])
+    history.step = TINY_CONFIG.steps
+    history.episodes = [(k % 2, k, float(k), 1) for k in range(300)]
+    TensorBoard(tmp_path)(history)
+    for run in range(2):
+        events = EventAccumulator(str(tmp_path / f"seed-{history.seeds[run]}"))
+        events.Reload()
+        _, values = history.returns(run)
+        expected = [values[max(0, k - 99) : k + 1].mean() for k in range(150)]
+        shown = [event.value for event in events.Scalars("charts/mean_return_100")]
+        np.testing.assert_allclose(shown, expected, rtol=1e-6)
+
+
+# Studies
+
+
+@pytest.fixture
+def small_study(monkeypatch):
+    """A declared study of two arms, among the others."""
+    arms = {"plain": TINY_CONFIG.replace(sampler="uniform"), "prioritised": TINY_CONFIG}
+    study = Study(
+        name="small",
+        question="Is it the one or the other?",
+        arms=arms,
+        comparisons=(("prioritised", "plain"),),
+        metric="greedy score",
+        failed_below=15,
+    )
+    monkeypatch.setitem(STUDIES, "small", study)
+    return study
+
+
+@pytest.fixture
+def studied_with(small_study, monkeypatch):
+    """What `run_study` was called with, instead of a study: (study, folder, processes)."""
+    calls = []
+
+    def run_study(study, folder, *, processes, progress):
+        calls.append((study, folder, processes))
+
+    monkeypatch.setattr(study_module, "run_study", run_study)
+    monkeypatch.setattr(study_module, "report", lambda results: "")
+    return calls
+
+
+def test_a_study_states_its_question_and_metric_and_reports_every_arm_and_comparison(
+    small_study, tmp_path, capsys
+):
+    main(["study", "small", "--fast", "--processes", "1", "--out", str(tmp_path)])
+    printed, progress = capsys.readouterr()
+    question, metric, *rest = printed.splitlines()
+    assert question == small_study.question
+    assert metric == f"Metric: greedy score, {METRICS['greedy score']}."
+    results = load_study("small-fast", tmp_path)
+    assert rest == report(results).splitlines()
+    text = "\n".join(rest)
+    assert "plain  " in text and "prioritised  " in text and "prioritised − plain  " in text
+    total = sum(config.steps * len(results.seeds) for config in results.arms.values())
+    assert f"100%|██████████| {total / 1000:.2f}k" in progress
+
+    main(["study", "small", "--fast", "--processes", "1", "--out", str(tmp_path), "--quiet"])
+    again, progress = capsys.readouterr()
+    assert (again, progress) == (printed, "")
+
+
+def test_a_study_runs_as_declared_on_every_processor(small_study, studied_with):
+    main(["study", "small", "--quiet"])
+    assert studied_with == [(small_study, "results", os.cpu_count())]
+
+
+def test_options_of_a_study(small_study, studied_with):
+    main("study small --quiet --device cuda --out elsewhere".split())
+    main("study small --quiet --device cuda --processes 3 --fast".split())
+    assert studied_with == [
+        (small_study.on("cuda"), "elsewhere", 1),
+        (small_study.fast().on("cuda"), "results", 3),
+    ]
+
+
+def test_the_time_left_of_a_continued_study_knows_only_its_own_speed(
+    small_study, studied_with, monkeypatch, capsys
+):
+    def run_study(study, folder, *, processes, progress):
+        progress(900_000, 1_000_000)
+        time.sleep(0.3)
+        progress(900_100, 1_000_000)
+
+    monkeypatch.setattr(study_module, "run_study", run_study)
+    main(["study", "small"])
+    progress = capsys.readouterr().err
+    assert "900k/1.00M" in progress
+    speeds = [float(speed) for speed in re.findall(r"([\d.]+)step/s", progress)]
+    assert 0 < max(speeds) <= 100 / 0.3 and not re.search(r"\d[kM]step/s", progress)
+
+
+# What is wrong
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        ("--alpha 2", "alpha: must be in [0, 1], got 2.0"),
+        ("--steps 0", "steps: must be at least 1, got 0"),
+        ("--sampler best", "sampler: must be one of 'uniform', 'proportional'"),
+        ("--hidden 8 0", "hidden: must be at least 1, got 0"),
+        (
+            "--batch-size 20 --learning-starts 10",
+            "learning_starts: must be at least batch_size (20), got 10",
+        ),
+        ("--env Cartpole-v1", "env: no environment 'Cartpole-v1', did you mean 'CartPole-v1'"),
+        ("--device abacus", "device: 'abacus' cannot be used"),
+        ("--runs 0", "seeds: at least one is needed, got none"),
+        ("--first-seed -1", "seeds: must be at least 0, got -1"),
+        ("--out nowhere/history.csv", "--out: there is no folder for 'nowhere/history.csv'"),
+        ("--env nowhere:Maze-v0", "env: 'nowhere:Maze-v0' cannot be made: No module named 'nowhere'"),
+        ("--checkpoint-copy copies", "--checkpoint-copy: needs --checkpoint"),
+    ],
+)
+def test_a_wrong_value_ends_in_one_clear_line(arguments, message):
+    with pytest.raises(SystemExit) as caught:
+        main(["train", *arguments.split()])
+    line = caught.value.code  # a text: printed to stderr, and the status is 1
+    assert line.startswith(f"python -m per_tutorial: {message}")
+    assert "\n" not in line
+
+
+def test_other_settings_of_a_study_end_in_one_clear_line(small_study, tmp_path, monkeypatch):
+    command = ["study", "small", "--fast", "--quiet", "--processes", "1", "--out", str(tmp_path)]
+    main(command)
+    arms = small_study.arms | {"plain": TINY_CONFIG.replace(sampler="uniform", alpha=0.7)}
+    monkeypatch.setitem(STUDIES, "small", dataclasses.replace(small_study, arms=arms))
+    with pytest.raises(SystemExit) as caught:
+        main(command)
+    line = caught.value.code
+    assert line.startswith(f"python -m per_tutorial: folder: '{tmp_path}")
+    assert "made with alpha = 0.6, not 0.7; choose another folder" in line
+    assert "\n" not in line
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_an_unknown_study_is_told_which_there_are(name, capsys):
+    with pytest.raises(SystemExit):
+        main(["study", "ablation"])
+    assert name in capsys.readouterr().err.partition("choose from ")[2]
+    with pytest.raises(SystemExit):
+        main(["study", "--help"])
+    assert name in unwrapped(capsys.readouterr().out)
+
+
+def test_the_shell_sees_that_line_and_a_status():
+    result = run("train", "--alpha", "2")
+    assert result.returncode == 1
+    assert result.stdout == ""
+    assert result.stderr == "python -m per_tutorial: alpha: must be in [0, 1], got 2.0\n"
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        (["train", "--steps", "many"], "argument --steps: invalid int value: 'many'"),
+        (["train", "--alpha", "much"], "argument --alpha: invalid float value: 'much'"),
+        (["train", "--alhpa", "0.5"], "unrecognized arguments: --alhpa 0.5"),
+        (["trian"], "invalid choice: 'trian'"),
+        (["study", "ablation"], "argument STUDY: invalid choice: 'ablation' (choose from "),
+        (["study"], "the following arguments are required: STUDY"),
+        ([], "the following arguments are required: COMMAND"),
+    ],
+)
+def test_what_cannot_be_read_is_explained_by_the_usage(arguments, message, capsys):
+    with pytest.raises(SystemExit) as caught:
+        main(arguments)
+    assert caught.value.code == 2
+    assert message in capsys.readouterr().err

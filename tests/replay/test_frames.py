@@ -1,0 +1,372 @@
+"""Frames kept once make the same transitions as stacks kept whole, whatever the episodes do.
+
+`NaiveFrames` is the twin: it keeps whole stacks in lists. As in the other tests of the replay side, a
+function named `holds_…` states a property; the storage has it, those with a bug put in must fail it.
+"""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from per_tutorial.replay.buffers import Replay
+from per_tutorial.replay.random_streams import seeds_for
+from per_tutorial.replay.samplers.proportional import ProportionalSampler
+from per_tutorial.replay.samplers.rank_based import RankBasedSampler
+from per_tutorial.replay.samplers.uniform import UniformSampler
+from per_tutorial.replay.storages import frames as frames_module
+from per_tutorial.replay.storages.frames import FrameStorage
+
+STACK, DISCOUNT = 3, 0.5
+GOES_ON, TERMINATED, TRUNCATED = range(3)
+
+
+class Films:
+    """Environments that show a new frame in every step, no two of them alike.
+
+    A frame has 2 pixels, the number of all frames so far in base 255, none of them black (zero).
+    """
+
+    def __init__(self, runs, environments):
+        self.shown = 0
+        self.stacks = np.zeros((runs, environments, STACK, 2), dtype=np.uint8)
+        for index in np.ndindex(runs, environments):
+            self._show(index)
+
+    def _show(self, index):
+        self.stacks[index][:-1] = self.stacks[index][1:]
+        self.stacks[index][-1] = self.shown // 255 + 1, self.shown % 255 + 1
+        self.shown += 1
+
+    def step(self, ends):
+        """The fields of a transition; ``ends`` (runs, environments) says which episodes end."""
+        ends = np.asarray(ends)
+        observation = self.stacks.copy()
+        for index in np.ndindex(ends.shape):
+            self._show(index)
+        next_observation = self.stacks.copy()
+        for index in map(tuple, np.argwhere(ends != GOES_ON)):
+            self.stacks[index] = 0
+            self._show(index)
+        action = np.arange(ends.size).reshape(ends.shape) + self.shown
+        reward = np.sin(action).astype(np.float32)
+        terminated, truncated = ends == TERMINATED, ends == TRUNCATED
+        return observation, action, reward, next_observation, terminated, truncated
+
+
+class NaiveFrames:
+    """All that was ever added, as whole transitions: one list for each run and environment."""
+
+    def __init__(self, runs, environments):
+        self.transitions = [[[] for _ in range(environments)] for _ in range(runs)]
+
+    def add(self, *fields):
+        for run, environment in np.ndindex(fields[1].shape):
+            transition = tuple(field[run, environment].copy() for field in fields)
+            self.transitions[run][environment].append(transition)
+
+    def window(self, run, number, n_step):
+        """The n-step transition that begins with transition ``number``, and its steps."""
+        number, environment = divmod(number, len(self.transitions[run]))
+        window = self.transitions[run][environment][number : number + n_step]
+        for length, (*_, terminated, truncated) in enumerate(window, start=1):
+            if terminated or truncated:
+                window = window[:length]
+                break
+        observation, action = window[0][:2]
+        reward = sum(DISCOUNT**j * transition[2] for j, transition in enumerate(window))
+        return (observation, action, reward, *window[-1][3:]), len(window)
+
+
+def assert_equals_twin(storage, twin):
+    """Every transition that the storage should hold, in every slot, is as the twin has it."""
+    size = min(int(storage.added[0]), storage.capacity)
+    assert storage.sizes.tolist() == [size] * storage.runs
+    slots = np.broadcast_to(np.arange(size), (storage.runs, size))
+    rows, steps = storage.windows(slots)
+    numbers = storage.ids(slots)
+    newest = int(storage.added[0])
+    assert sorted(numbers[0]) == list(range(newest - size, newest))
+    for run, k in np.ndindex(slots.shape):
+        fields, length = twin.window(run, int(numbers[run, k]), storage.n_step)
+        assert steps[run, k] == length
+        for name, expected in zip(frames_module.FIELDS, fields, strict=True):
+            np.testing.assert_allclose(rows[name][run, k], expected, rtol=1e-6, err_msg=name)
+
+
+def fill(storage, twin, films, steps):
+    """Make steps, each the array of ends (runs, environments), and check after every one."""
+    for ends in steps:
+        fields = films.step(ends)
+        slots = storage.add(*fields)
+        twin.add(*fields)
+        np.testing.assert_array_equal(storage.ids(slots)[:, -1], storage.added - 1)
+        assert_equals_twin(storage, twin)
+
+
+def new(make=FrameStorage, capacity=12, runs=1, environments=1, n_step=1):
+    options = {"environments": environments, "n_step": n_step, "discount": DISCOUNT}
+    storage = make(capacity, (STACK, 2), runs, **options)
+    return storage, NaiveFrames(runs, environments), Films(runs, environments)
+
+
+# ---------------------------------------------------------------- the naive twin
+
+ends = st.sampled_from([GOES_ON, GOES_ON, GOES_ON, TERMINATED, TRUNCATED])
+
+
+@st.composite
+def lives(draw):
+    """Capacity, runs, environments, n_step, and what ends when."""
+    runs, environments = draw(st.integers(1, 2)), draw(st.integers(1, 3))
+    capacity = draw(st.integers(environments, 14))
+    n_step = draw(st.integers(1, min(4, capacity)))
+    step = st.lists(ends, min_size=runs * environments, max_size=runs * environments)
+    steps = draw(st.lists(step, min_size=1, max_size=40))
+    return capacity, runs, environments, n_step, np.reshape(steps, (-1, runs, environments))
+
+
+@settings(deadline=None, derandomize=True, max_examples=150)
+@given(lives())
+def test_the_storage_equals_its_naive_twin_after_every_step(life):
+    *shape, steps = life
+    fill(*new(FrameStorage, *shape), steps)
+
+
+def holds_the_twin(make):
+    """Three environments, 3-step windows, episodes of 1 to 7 steps, several turns of the ring."""
+    numbers = np.random.default_rng(0)
+    chances = [0.7, 0.15, 0.15]
+    for environments, capacity in [(1, 7), (3, 12), (3, 13)]:
+        steps = numbers.choice(3, p=chances, size=(60, 1, environments))
+        fill(*new(make, capacity, 1, environments, n_step=3), steps)
+
+
+def check(holds, bugged):
+    holds(FrameStorage)
+    with pytest.raises(AssertionError):
+        holds(bugged)
+
+
+def test_episodes_of_one_step_keep_their_last_frames_and_no_more():
+    storage, twin, films = new(capacity=6, environments=2)
+    fill(storage, twin, films, np.full((20, 1, 2), TERMINATED))
+    assert len(storage.final_frames) == 6
+    fill(storage, twin, films, np.full((3, 1, 2), GOES_ON))
+    assert len(storage.final_frames) == 0
+
+
+# Bugs put in
+
+
+class RingTooShort(FrameStorage):
+    """The oldest transitions' stacks reach behind the write head."""
+
+    def __init__(self, *arguments, **options):
+        super().__init__(*arguments, **options)
+        self.ring = self.capacity + self.environments
+
+
+class StackAcrossEpisodes(FrameStorage):
+    """The frames before an episode's start are those of the one before."""
+
+    def windows(self, slots):
+        self.rows["depth"] = np.minimum(self.stack, self.ids(slots).min() // self.environments + 1)
+        return super().windows(slots)
+
+
+class InterleavedStacks(FrameStorage):
+    """The frames of a stack come from several environments."""
+
+    def windows(self, slots):
+        find, frames_module.find_stacks = frames_module.find_stacks, self.find
+        try:
+            return super().windows(slots)
+        finally:
+            frames_module.find_stacks = find
+
+    @staticmethod
+    def find(newest, depths, stride, ring, places, find=frames_module.find_stacks):
+        find(newest, depths, 1, ring, places)
+
+
+class FirstFrameIsNext(FrameStorage):
+    """An episode's last frame is taken for the first one of the next episode."""
+
+    def windows(self, slots):
+        place = self._places(self.ids(slots) + self.environments)
+        for run, slot in self.final_frames:
+            if slot in slots[run]:
+                self.final_frames[run, slot] = self.frames[place[run, list(slots[run]).index(slot)]]
+        return super().windows(slots)
+
+
+class WindowAcrossTruncation(FrameStorage):
+    """Bug 20: a time limit does not end an n-step window."""
+
+    def _walk(self, slots):
+        truncated = self.rows["truncated"].copy()
+        self.rows["truncated"] = False
+        walk = super()._walk(slots)
+        self.rows["truncated"] = truncated
+        return walk
+
+
+@pytest.mark.parametrize(
+    "bugged",
+    [
+        RingTooShort,
+        StackAcrossEpisodes,
+        InterleavedStacks,
+        FirstFrameIsNext,
+        WindowAcrossTruncation,
+    ],
+)
+def test_a_false_stack_is_noticed(bugged):
+    check(holds_the_twin, bugged)
+
+
+# ---------------------------------------------------------------- what it costs
+
+
+def test_a_frame_is_kept_once():
+    capacity, environments = 1000, 8
+    storage = FrameStorage(capacity, (4, 84, 84), environments=environments)
+    spare = environments * 4 + 1
+    assert storage.frames.nbytes == (capacity + spare) * 84 * 84
+    assert storage.rows.nbytes == capacity * 16
+
+
+# ---------------------------------------------------------------- as one half of a replay buffer
+
+
+def make_sampler(kind, capacity, runs):
+    return kind(capacity, seeds_for(0, runs))
+
+
+every_sampler = pytest.mark.parametrize(
+    "kind", [UniformSampler, ProportionalSampler, RankBasedSampler]
+)
+
+
+def make_replay(kind, runs=None, **options):
+    storage, twin, films = new(capacity=12, runs=runs or 1, environments=3, **options)
+    replay = Replay(storage, make_sampler(kind, 12, runs or 1), runs)
+    return replay, twin, films
+
+
+def play(replay, twin, films, steps, seed=0):
+    """Act, sample and learn, as training does; returns the batches."""
+    numbers = np.random.default_rng(seed)
+    batches = []
+    for _ in range(steps):
+        fields = films.step(numbers.choice(3, p=[0.8, 0.1, 0.1], size=films.stacks.shape[:2]))
+        twin.add(*fields)
+        replay.add(*([field[0] for field in fields] if replay.runs is None else fields))
+        batches.append(replay.sample(3))
+        replay.update_priorities(batches[-1].indices, np.sin(batches[-1].indices + 1.0))
+    return batches
+
+
+@every_sampler
+@pytest.mark.parametrize("runs", [None, 2])
+def test_batches_are_made_of_the_transitions_that_were_added(kind, runs):
+    replay, twin, films = make_replay(kind, runs, n_step=2)
+    for _ in range(20):
+        [batch] = play(replay, twin, films, 1)
+        fields = batch if runs else [field[None] for field in batch]
+        for run, k in np.ndindex(fields[0].shape[:2]):
+            window = twin.window(run, int(fields[6][run, k]), 2)
+            for mine, expected in zip(fields[:5], window[0], strict=False):
+                np.testing.assert_allclose(mine[run, k], expected, rtol=1e-6)
+            assert fields[7][run, k] == window[1]
+
+
+@every_sampler
+@pytest.mark.parametrize("steps", [2, 30])
+def test_a_saved_buffer_continues_as_if_it_had_never_stopped(kind, steps, tmp_path):
+    path = tmp_path / "replay.npz"
+    replay, twin, films = make_replay(kind)
+    play(replay, twin, films, steps)
+    replay.save(path)
+    other, *_ = make_replay(kind)
+    play(other, *make_replay(kind)[1:], 5, seed=1)  # what it held is gone after loading
+    other.load(path)
+    stacks = films.stacks.copy(), films.shown
+    expected = play(replay, twin, films, 9)
+    films.stacks, films.shown = stacks
+    for batch, theirs in zip(play(other, twin, films, 9), expected, strict=True):
+        for mine, field in zip(batch, theirs, strict=True):
+            np.testing.assert_array_equal(mine, field)
+
+
+def test_a_buffer_for_other_environments_is_not_loaded(tmp_path):
+    replay, *_ = make_replay(UniformSampler)
+    replay.save(tmp_path / "replay.npz")
+    storage = FrameStorage(12, (STACK, 2), environments=2, discount=DISCOUNT)
+    other = Replay(storage, make_sampler(UniformSampler, 12, 1))
+    with pytest.raises(ValueError, match=r"environments = 3, this buffer has 2"):
+        other.load(tmp_path / "replay.npz")
+
+
+# ---------------------------------------------------------------- environments that start anew
+
+
+@pytest.mark.parametrize("before", [0, 1, 2, 9])
+def test_a_cut_ends_the_running_episodes_like_a_time_limit(before):
+    storage, twin, films = new(capacity=8, environments=2, n_step=3)
+    steps = np.random.default_rng(before).choice(3, p=[0.6, 0.2, 0.2], size=(before, 1, 2))
+    fill(storage, twin, films, steps)
+    storage.cut()
+    for environment in twin.transitions[0]:
+        if environment:
+            *fields, terminated, _ = environment[-1]
+            environment[-1] = (*fields, terminated, ~terminated)
+    assert_equals_twin(storage, twin)
+    restarted = Films(1, 2)
+    restarted.shown = films.shown
+    fill(storage, twin, restarted, np.full((5, 1, 2), GOES_ON))
+
+
+# ---------------------------------------------------------------- what it refuses
+
+
+@pytest.mark.parametrize(
+    "field, value, error, message",
+    [
+        ("observation", np.zeros((1, 2, STACK, 3), np.uint8), ValueError, r"\(3, 2\) per envir"),
+        ("next_observation", np.zeros((1, 2, STACK, 2)), TypeError, "must be uint8, got float64"),
+        ("action", np.zeros((1, 3), int), ValueError, "with runs = 1, environments = 2"),
+        ("reward", np.full((1, 2), np.nan), ValueError, "reward: must be finite"),
+        ("terminated", np.full((1, 2), 3), ValueError, "terminated: must be True or False"),
+        ("truncated", False, ValueError, "truncated: must have the shape"),
+        ("valid", [True, False], ValueError, r"valid: .*SAME_STEP.* got \[True, False\]"),
+    ],
+)
+def test_what_does_not_fit_is_refused_and_nothing_changes(field, value, error, message):
+    storage, twin, films = new(environments=2)
+    fill(storage, twin, films, np.full((3, 1, 2), TERMINATED))
+    names = frames_module.FIELDS
+    fields = dict(zip(names, films.step(np.full((1, 2), TRUNCATED)), strict=True))
+    with pytest.raises(error, match=message):
+        storage.add(**fields | {field: value})
+    assert_equals_twin(storage, twin)
+
+
+def test_many_steps_at_once_are_refused():
+    storage, _, films = new(environments=2)
+    with pytest.raises(TypeError, match="extend: frames are added one step"):
+        storage.extend(*films.step(np.full((1, 2), TRUNCATED)))
+
+
+@pytest.mark.parametrize(
+    "options, error, message",
+    [
+        ({"environments": 0}, ValueError, "environments: must be at least 1"),
+        ({"environments": 9}, ValueError, r"environments: must be at most capacity \(8\), got 9"),
+        ({"observation_shape": (4, 0)}, ValueError, "observation_shape: must be at least 1"),
+    ],
+)
+def test_a_storage_that_cannot_be_is_refused(options, error, message):
+    with pytest.raises(error, match=message):
+        FrameStorage(**{"capacity": 8, "observation_shape": (STACK, 2)} | options)

@@ -1,0 +1,491 @@
+"""The trees against a list that computes everything from scratch, and against known bugs.
+
+A function named `holds_…` states a property of a tree class. The real class has it; a class with the
+bug put in must fail it, or the property would be no test.
+"""
+
+import math
+import time
+from types import FunctionType
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from naive import NaiveTree
+from numba import njit
+
+from per_tutorial import MinTree, SumTree
+from per_tutorial.replay.prefetching import prefetch
+from per_tutorial.replay.segment_tree import (
+    CACHED,
+    find_leaf,
+    find_leaves,
+    set_minima,
+    set_sums,
+    step_down,
+    write_leaves,
+)
+
+thorough = settings(deadline=None, derandomize=True, max_examples=150)
+
+capacities = st.integers(1, 70)
+dyadic = st.integers(0, 2**20).map(lambda n: n / 2**10)  # sums of these are exact in float64
+extreme = st.one_of(st.just(0.0), st.floats(1e-300, 1e300), st.floats(0, 1), dyadic)
+
+
+def updates(capacity, values):
+    """Batches of (index, value) pairs, duplicates included."""
+    pair = st.tuples(st.integers(0, capacity - 1), values)
+    return st.lists(st.lists(pair, max_size=12), min_size=1, max_size=8)
+
+
+def filled(tree_class, leaves):
+    tree = tree_class(len(leaves))
+    tree.set(np.arange(len(leaves)), leaves)
+    return tree
+
+
+# ---------------------------------------------------------------- set, get, total and min
+
+
+@thorough
+@given(st.data(), capacities)
+def test_a_tree_equals_its_naive_twin_after_every_operation(data, capacity):
+    sums, minima = SumTree(capacity), MinTree(capacity)
+    naive_sums, naive_minima = NaiveTree(capacity), NaiveTree(capacity, empty=math.inf)
+    for batch in data.draw(updates(capacity, extreme)):
+        indices, values = [i for i, _ in batch], [v for _, v in batch]
+        for tree in (sums, minima, naive_sums, naive_minima):
+            tree.set(indices, values)
+        assert sums.get(range(capacity)).tolist() == naive_sums.leaves
+        assert minima.get(range(capacity)).tolist() == naive_minima.leaves
+        assert sums.total == pytest.approx(naive_sums.total, rel=1e-12, abs=0)
+        assert minima.min == naive_minima.min
+
+
+@thorough
+@given(st.data(), capacities)
+def test_with_dyadic_values_the_total_is_exact(data, capacity):
+    tree, naive = SumTree(capacity), NaiveTree(capacity)
+    for batch in data.draw(updates(capacity, dyadic)):
+        indices, values = [i for i, _ in batch], [v for _, v in batch]
+        tree.set(indices, values)
+        naive.set(indices, values)
+        assert tree.total == naive.total
+
+
+@thorough
+@given(st.data(), st.integers(1, 20), st.integers(1, 9))
+def test_each_tree_of_a_forest_equals_a_tree_of_its_own(data, capacity, runs):
+    forests = SumTree(capacity, runs), MinTree(capacity, runs)
+    singles = [(SumTree(capacity), MinTree(capacity)) for _ in range(runs)]
+    batch_sizes = data.draw(st.lists(st.integers(0, 5), min_size=1, max_size=5))
+    for size in batch_sizes:
+        rows = st.lists(
+            st.lists(
+                st.tuples(st.integers(0, capacity - 1), extreme), min_size=size, max_size=size
+            ),
+            min_size=runs,
+            max_size=runs,
+        )
+        pairs = np.array(data.draw(rows), dtype=np.float64).reshape(runs, size, 2)
+        indices, values = pairs[..., 0].astype(int), pairs[..., 1]
+        for forest in forests:
+            forest.set(indices, values)
+        for run, trees in enumerate(singles):
+            for tree in trees:
+                tree.set(indices[run], values[run])
+    every_leaf = np.tile(np.arange(capacity), (runs, 1))
+    for forest, of_its_own in zip(forests, zip(*singles, strict=True), strict=True):
+        np.testing.assert_array_equal(
+            forest.get(every_leaf), [tree.get(range(capacity)) for tree in of_its_own]
+        )
+    np.testing.assert_array_equal(forests[0].total, [tree.total for tree, _ in singles])
+    np.testing.assert_array_equal(forests[1].min, [tree.min for _, tree in singles])
+
+
+def test_of_duplicate_indices_the_last_one_wins():
+    for tree in (SumTree(4), MinTree(4)):
+        tree.set([2, 1, 2], [8.0, 1.0, 3.0])
+        assert tree.get([1, 2]).tolist() == [1.0, 3.0]
+    assert SumTree(1).total == 0.0
+
+
+def test_scalars_and_arrays_of_any_shape_are_welcome():
+    tree = filled(SumTree, [1.0, 2.0, 4.0])
+    assert tree.get(1) == 2.0 and isinstance(tree.get(1), float)
+    assert tree.find(3.0) == 2 and isinstance(tree.find(3.0), int)
+    assert tree.get([[0, 1, 2]]).shape == tree.find([[0.0, 1.0, 2.0]]).shape == (1, 3)
+    tree.set([0, 1], 5)  # one value for all
+    assert tree.total == 14.0
+    tree.set([], [])
+    assert tree.get([]).shape == tree.find([]).shape == (0,)
+
+
+@pytest.mark.parametrize("capacity", [1, 2, 64])
+def test_a_capacity_that_is_a_power_of_two_needs_no_padding(capacity):  # bug 18
+    assert len(SumTree(capacity).nodes) == 2 * capacity
+
+
+# ---------------------------------------------------------------- the total does not drift
+
+
+@njit
+def add_changes(nodes, first_root, indices, values):
+    """Bug 13: add the leaf's change to every ancestor, as much public code does."""
+    leaves = len(nodes) // (2 * first_root)
+    for run in range(indices.shape[0]):
+        for k in range(indices.shape[1]):
+            node = (first_root + run) * leaves + indices[run, k]
+            change = values[run, k] - nodes[node]
+            while node >= first_root + run:
+                nodes[node] += change
+                node //= 2
+
+
+class DriftingTree(SumTree):
+    def set(self, indices, values):
+        add_changes(self.nodes, self.first_root, *self._assignments(indices, values))
+
+
+def holds_the_total_is_the_sum_of_the_leaves(tree_class):
+    tree, updates = tree_class(1000), 1_000_000
+    rng = np.random.default_rng(0)
+    # Priorities over thirty orders of magnitude first, small ones at the end.
+    tree.set(rng.integers(1000, size=updates), 10.0 ** rng.uniform(-15, 15, size=updates))
+    tree.set(range(1000), rng.uniform(size=1000))
+    leaves = tree.get(range(1000))
+    assert tree.total == pytest.approx(math.fsum(leaves), rel=1e-12, abs=0)
+
+
+def holds_the_total_stays_positive(tree_class):
+    """The case of flashbax #52: one tiny priority, and many others that come and go."""
+    tree = tree_class(2)
+    tree.set([0], [1e-15])
+    tree.set(np.ones(20_000, dtype=int), np.tile([0.3, 0.0], 10_000))
+    assert tree.total == 1e-15
+
+
+NO_DRIFT = [holds_the_total_is_the_sum_of_the_leaves, holds_the_total_stays_positive]
+
+
+@pytest.mark.parametrize("holds", NO_DRIFT)
+def test_the_total_does_not_drift(holds):  # bug 13
+    holds(SumTree)
+    with pytest.raises(AssertionError):
+        holds(DriftingTree)
+
+
+def test_with_dyadic_values_the_total_is_exact_after_a_million_updates():
+    tree, rng = SumTree(777), np.random.default_rng(1)
+    tree.set(rng.integers(777, size=1_000_000), rng.integers(2**20, size=1_000_000) / 2**10)
+    assert tree.total == math.fsum(tree.get(range(777)))
+
+
+# ---------------------------------------------------------------- find
+
+
+def around(numbers):
+    """The numbers and their neighbours in float64."""
+    numbers = np.asarray(numbers, dtype=np.float64)
+    return np.concatenate([np.nextafter(numbers, -np.inf), numbers, np.nextafter(numbers, np.inf)])
+
+
+@thorough
+@given(st.lists(dyadic, min_size=1, max_size=70).filter(any))
+def test_find_is_exact_for_dyadic_values(leaves):
+    tree, naive = filled(SumTree, leaves), NaiveTree(len(leaves))
+    naive.set(range(len(leaves)), leaves)
+    ends = [float(end) for end in naive.boundaries]
+    middles = [(a + b) / 2 for a, b in zip(ends, ends[1:], strict=False)]
+    prefixes = [prefix for prefix in [*ends, *middles] if prefix < tree.total]
+    assert tree.find(prefixes).tolist() == [naive.find(prefix) for prefix in prefixes]
+
+
+@thorough
+@given(st.lists(extreme, min_size=1, max_size=70).filter(any), st.data())
+def test_find_is_right_up_to_rounding_and_never_returns_an_empty_leaf(leaves, data):
+    tree, naive = filled(SumTree, leaves), NaiveTree(len(leaves))
+    naive.set(range(len(leaves)), leaves)
+    adversarial = around([0.0, tree.total, *map(float, naive.boundaries)])
+    anywhere = data.draw(st.lists(st.floats(0, tree.total), max_size=10))
+    prefixes = np.array([p for p in [*adversarial, *anywhere] if 0 <= p < tree.total])
+    rounding = 1e-14 * tree.total
+    for prefix, index in zip(prefixes.tolist(), tree.find(prefixes).tolist(), strict=True):
+        assert leaves[index] > 0
+        start, end = map(float, naive.boundaries[index : index + 2])
+        assert start - rounding <= prefix < end + rounding
+
+
+@thorough
+@given(st.lists(extreme, min_size=1, max_size=70).filter(any))
+def test_the_walk_ends_at_a_filled_leaf_even_for_the_total_itself(leaves):
+    """`find` refuses the total, but rounding can hand it to the sampler's walk."""
+    tree = filled(SumTree, leaves)
+    node = find_leaf(tree.nodes, 1, tree.leaves, tree.total)
+    assert tree.nodes[node] > 0
+
+
+@thorough
+@given(st.data(), st.integers(1, 12), st.integers(1, 9))
+def test_find_in_a_forest_is_find_in_each_tree(data, capacity, runs):
+    row = st.lists(dyadic, min_size=capacity, max_size=capacity).filter(any)
+    leaves = np.array(data.draw(st.lists(row, min_size=runs, max_size=runs)))
+    forest = SumTree(capacity, runs)
+    forest.set(np.tile(np.arange(capacity), (runs, 1)), leaves)
+    prefixes = np.linspace(0, 1, 7, endpoint=False) * forest.total[:, None]
+    expected = [filled(SumTree, leaves[run]).find(prefixes[run]) for run in range(runs)]
+    np.testing.assert_array_equal(forest.find(prefixes), expected)
+
+
+class SteppingTree(SumTree):
+    """A SumTree whose `find` asks `goes_left(prefix, left, right)` at every node."""
+
+    def find(self, prefix_sum):
+        node = 1
+        while node < self.leaves:
+            node *= 2
+            if not self.goes_left(prefix_sum, self.nodes[node], self.nodes[node + 1]):
+                prefix_sum -= self.nodes[node]
+                node += 1
+        return node - self.leaves
+
+    @staticmethod
+    def goes_left(prefix_sum, left, right):
+        return prefix_sum < left or right == 0.0
+
+
+class UnguardedTree(SteppingTree):
+    """Bug 14: trusts that rounding never leaves a prefix as large as the sum below a node."""
+
+    @staticmethod
+    def goes_left(prefix_sum, left, right):
+        return prefix_sum < left
+
+
+class Float32Tree(UnguardedTree):
+    """Bug 14 once more: sums in float32, prefixes in float64."""
+
+    def __init__(self, capacity):
+        super().__init__(capacity)
+        self.nodes = self.nodes.astype(np.float32)
+
+
+class InclusiveTree(SteppingTree):
+    """Bug 16: `<=`, so that a prefix of 0 stops at an empty leaf."""
+
+    @staticmethod
+    def goes_left(prefix_sum, left, right):
+        return prefix_sum <= left or right == 0.0
+
+
+def holds_no_empty_leaf_below_the_total(tree_class):
+    """In units of the last place: 1.5 is added to a sum where only even numbers are left."""
+    big = 2.0**52
+    tree = filled(tree_class, [1.5, 0.0, big + 2, 0.0])
+    assert tree.total == big + 4  # exact would be big + 3.5
+    assert tree.find(big + 3) == 2
+
+
+def holds_no_empty_leaf_at_float32_precision(tree_class):
+    tree = filled(tree_class, [0.1, 0.7, 0.1, 0.0])
+    assert tree.find(np.nextafter(tree.total, 0)) == 2
+
+
+def holds_half_open_ranges(tree_class):
+    """Leaf i holds [boundary i, boundary i + 1): the left end is in, the right end is not."""
+    tree = filled(tree_class, [0.0, 1.0, 0.0, 2.0])
+    assert [tree.find(prefix) for prefix in (0.0, 0.5, 1.0, 2.5)] == [1, 1, 3, 3]
+
+
+@pytest.mark.parametrize(
+    ("holds", "bugged"),
+    [
+        (holds_no_empty_leaf_below_the_total, UnguardedTree),  # bug 14
+        (holds_no_empty_leaf_at_float32_precision, Float32Tree),  # bug 14
+        (holds_half_open_ranges, InclusiveTree),  # bug 16
+    ],
+)
+def test_find_keeps_to_its_ranges(holds, bugged):
+    holds(SumTree)
+    holds(SteppingTree)
+    with pytest.raises(AssertionError):
+        holds(bugged)
+
+
+# ---------------------------------------------------------------- the minimum
+
+
+class ZeroIsEmptyTree(MinTree):
+    """Bug 19: leaves that were never set count as 0."""
+
+    def __init__(self, capacity):
+        super().__init__(capacity)
+        self.nodes[:] = 0.0
+
+
+def holds_the_minimum_ignores_empty_leaves(tree_class):
+    tree = tree_class(5)
+    tree.set([3, 1], [2.0, 7.0])
+    assert tree.min == 2.0
+
+
+def test_the_minimum_ignores_empty_leaves():  # bug 19
+    holds_the_minimum_ignores_empty_leaves(MinTree)
+    with pytest.raises(AssertionError):
+        holds_the_minimum_ignores_empty_leaves(ZeroIsEmptyTree)
+    assert MinTree(5).min == math.inf
+
+
+# ---------------------------------------------------------------- the kernels
+
+
+def uncompiled(kernel):
+    """The kernel as plain Python, and all that it calls as well."""
+    called = {each.__name__: each.py_func for each in (write_leaves, step_down)}
+    return FunctionType(kernel.py_func.__code__, kernel.py_func.__globals__ | called)
+
+
+def test_the_kernels_do_the_same_uncompiled():
+    """Notebook 01 steps through the plain Python functions; the compiled ones are what runs."""
+    rng = np.random.default_rng(2)
+    indices, values = rng.integers(-1, 6, size=(3, 40)), rng.uniform(size=(3, 40))
+    compiled, plain = SumTree(6, runs=3), SumTree(6, runs=3)
+    set_sums(compiled.nodes, compiled.first_root, indices, values)
+    uncompiled(set_sums)(plain.nodes, plain.first_root, indices, values)
+    np.testing.assert_array_equal(compiled.nodes, plain.nodes)
+
+    prefixes = rng.uniform(size=(3, 20)) * compiled.total[:, None]
+    found, expected = np.empty((2, 3, 20), dtype=np.int64)
+    find_leaves(compiled.nodes, compiled.first_root, prefixes, found)
+    uncompiled(find_leaves)(plain.nodes, plain.first_root, prefixes, expected)
+    np.testing.assert_array_equal(found, expected)
+    leaves = compiled.leaves
+    for run in range(3):
+        root, first_leaf = compiled.first_root + run, compiled.first_root * leaves
+        for walk in (find_leaf, uncompiled(find_leaf)):  # one at a time: the same leaves
+            alone = [walk(plain.nodes, root, first_leaf, prefix) for prefix in prefixes[run]]
+            assert [node - root * leaves for node in alone] == found[run].tolist()
+
+    compiled, plain = MinTree(6, runs=3), MinTree(6, runs=3)
+    set_minima(compiled.nodes, compiled.first_root, indices, values)
+    uncompiled(set_minima)(plain.nodes, plain.first_root, indices, values)
+    np.testing.assert_array_equal(compiled.nodes, plain.nodes)
+
+
+def test_a_tree_larger_than_the_caches_finds_the_same():
+    """There, what the next step reads is prefetched; `find_leaf` does nothing of the kind."""
+    rng = np.random.default_rng(3)
+    tree = SumTree(4 * CACHED, runs=2)
+    tree.set(np.tile(np.arange(4 * CACHED), (2, 1)), rng.uniform(size=(2, 4 * CACHED)))
+    prefixes = rng.uniform(size=(2, 300)) * tree.total[:, None]
+    for run, found in enumerate(tree.find(prefixes)):
+        root = tree.first_root + run
+        first_leaf = tree.first_root * tree.leaves
+        alone = [find_leaf(tree.nodes, root, first_leaf, prefix) for prefix in prefixes[run]]
+        assert [node - root * tree.leaves for node in alone] == found.tolist()
+
+
+def test_a_prefetch_changes_nothing_and_may_be_anywhere():
+    @njit
+    def prefetch_all(array, indices):
+        for index in indices:
+            prefetch(array, index)
+
+    array, indices = np.arange(10.0), np.array([0, 9, 10, -1, 2**50])
+    for function in (prefetch_all, prefetch_all.py_func):
+        function(array, indices)
+        np.testing.assert_array_equal(array, np.arange(10.0))
+    (code,) = prefetch_all.inspect_llvm().values()
+    assert code.count("call void @llvm.prefetch") >= 1  # the compiler has not dropped it
+
+
+def test_a_million_leaves_cost_little_more_than_a_thousand():
+    """O(log N): a list would take a thousand times as long. The bound leaves room for cache misses."""
+
+    def seconds(capacity):
+        tree = SumTree(capacity)
+        indices = np.random.default_rng(3).integers(capacity, size=20_000)
+        took = []
+        for _ in range(3):
+            start = time.perf_counter()
+            tree.set(indices, 1.0)
+            tree.find(indices / capacity)
+            took.append(time.perf_counter() - start)
+        return min(took)
+
+    assert seconds(10**6) < 100 * seconds(10**3)
+
+
+# ---------------------------------------------------------------- bad input
+
+BAD_CALLS = [
+    (lambda tree: tree.set([0, 5], [1.0, 1.0]), IndexError, ["indices", "[0, 5)", "got 5"]),
+    (lambda tree: tree.set([0, -1], [1.0, 1.0]), IndexError, ["indices", "[0, 5)", "got -1"]),
+    (lambda tree: tree.get([5]), IndexError, ["indices", "[0, 5)", "got 5"]),
+    (lambda tree: tree.set([0.0], [1.0]), TypeError, ["indices", "integers", "float64"]),
+    (lambda tree: tree.set([True], [1.0]), TypeError, ["indices", "integers", "bool"]),
+    (lambda tree: tree.set([0, 1], [1.0, math.nan]), ValueError, ["values", "finite", "got nan"]),
+    (lambda tree: tree.set([0, 1], [1.0, math.inf]), ValueError, ["values", "finite", "got inf"]),
+    (lambda tree: tree.set([0, 1], [1.0, -2.0]), ValueError, ["values", "at least 0", "got -2"]),
+    (lambda tree: tree.set([0, 1], 1e308), ValueError, ["values", "at most 2.25e+307", "1e+308"]),
+    (lambda tree: tree.set([0, 1], [1.0] * 3), ValueError, ["values", "(2,)", "got (3,)"]),
+    (lambda tree: tree.set([0], ["1"]), TypeError, ["values", "numbers", "got <U1"]),
+    (lambda tree: tree.set([0], [None]), TypeError, ["values", "numbers", "got object"]),
+]
+BAD_FINDS = [
+    (lambda tree: tree.find([1.0, 15.0]), ValueError, ["prefix_sums", "[0, 15.0)", "got 15.0"]),
+    (lambda tree: tree.find(-1e-300), ValueError, ["prefix_sums", "[0, 15.0)", "got -1e-300"]),
+    (lambda tree: tree.find(math.nan), ValueError, ["prefix_sums", "[0, 15.0)", "got nan"]),
+    (lambda tree: tree.find("1"), TypeError, ["prefix_sums", "numbers", "got <U1"]),
+]
+
+
+@pytest.mark.parametrize(
+    ("tree_class", "call", "error", "said"),
+    [(tree, *case) for tree in (SumTree, MinTree) for case in BAD_CALLS]
+    + [(SumTree, *case) for case in BAD_FINDS],
+)
+def test_bad_input_is_named_and_changes_nothing(tree_class, call, error, said):
+    tree = filled(tree_class, [1.0, 2.0, 3.0, 4.0, 5.0])
+    before = tree.nodes.copy()
+    with pytest.raises(error) as caught:
+        call(tree)
+    assert all(part in str(caught.value) for part in said), caught.value
+    np.testing.assert_array_equal(tree.nodes, before)
+
+
+@pytest.mark.parametrize("tree_class", [SumTree, MinTree])
+@pytest.mark.parametrize(
+    ("arguments", "error", "said"),
+    [
+        ({"capacity": 0}, ValueError, ["capacity", "at least 1", "got 0"]),
+        ({"capacity": -3}, ValueError, ["capacity", "at least 1", "got -3"]),
+        ({"capacity": 2.0}, TypeError, ["capacity", "integer", "got 2.0"]),
+        ({"capacity": True}, TypeError, ["capacity", "integer", "got True"]),
+        ({"capacity": "8"}, TypeError, ["capacity", "integer", "got '8'"]),
+        ({"capacity": 8, "runs": 0}, ValueError, ["runs", "at least 1", "got 0"]),
+        ({"capacity": 8, "runs": 1.5}, TypeError, ["runs", "integer", "got 1.5"]),
+    ],
+)
+def test_a_tree_has_a_whole_number_of_leaves(tree_class, arguments, error, said):
+    with pytest.raises(error) as caught:
+        tree_class(**arguments)
+    assert all(part in str(caught.value) for part in said), caught.value
+
+
+def test_nothing_can_be_found_in_an_empty_tree():
+    with pytest.raises(ValueError, match="prefix_sums"):
+        SumTree(3).find(0.0)
+
+
+@pytest.mark.parametrize("indices", [0, [0], [[0], [1]], [[[0]], [[0]], [[0]]]])
+def test_a_forest_wants_one_row_for_each_run(indices):
+    forest = SumTree(4, runs=3)
+    for call in (forest.get, lambda rows: forest.set(rows, 1.0)):
+        with pytest.raises(ValueError, match=r"indices: must have the shape \(3, batch\)"):
+            call(indices)
+    with pytest.raises(ValueError, match=r"prefix_sums: must have the shape \(3, batch\)"):
+        forest.find(indices)
+    assert not forest.nodes.any()
