@@ -1,7 +1,11 @@
 """Stamps: which sources, on which machine, a notebook's saved outputs come from.
 
 A stamp goes stale when the notebook's code changes or when a module that it uses does: one that it
-imports, or that such a module imports in turn. Comments, docstrings and data files don't count.
+imports, or that such a module imports in turn. Comments, docstrings, type hints and data files don't
+count.
+
+A module is named as below the package: `replay.segment_tree`. A package's name stands for its
+`__init__.py`, so that "" is the whole package's own.
 """
 
 import ast
@@ -13,9 +17,8 @@ from importlib.metadata import version
 from IPython.core.inputtransformer2 import TransformerManager
 from notebook_files import ROOT, code_cells
 
-import per_tutorial
-
 PACKAGE = ROOT / "per_tutorial"
+HINT_MODULES = {"__future__", "collections.abc", "numpy.typing", "typing"}
 
 
 def is_current(notebook):
@@ -49,41 +52,146 @@ def source_hash(notebook):
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
 
+# Which modules ----------------------------------------------------------------------------------
+
+
 def modules_behind(sources):
     """The names of the package's modules that these cells import, directly or through others."""
     to_python = TransformerManager().transform_cell  # `%pip` and the like are no Python
-    waiting = set().union(*(imported(ast.parse(to_python(source))) for source in sources))
+    waiting = set().union(*(imported(parsed(to_python(source))) for source in sources))
     found = set()
     while waiting:
         name = waiting.pop()
         found.add(name)
-        waiting |= imported(module_tree(name)) - found
+        waiting |= imported(module_tree(name), package_of(name)) - found
     return found
 
 
-def imported(tree):
-    """The names of the package's modules that a syntax tree imports, wherever in it."""
-    modules = set()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            names = [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom):
-            base = ".".join(filter(None, ["per_tutorial" if node.level else "", node.module]))
-            names = [f"{base}.{alias.name}" for alias in node.names]
-        else:
-            continue
-        for package, _, rest in (name.partition(".") for name in names):
-            if package == "per_tutorial":
-                name = rest.partition(".")[0]
-                modules.add(per_tutorial._HOME.get(name, name))
-    if "" in modules:  # `import per_tutorial` alone: any name may be used
-        return {path.stem for path in PACKAGE.glob("*.py")} - {"__init__"}
-    return {name for name in modules if (PACKAGE / f"{name}.py").exists()}
+def imported(tree, package=""):
+    """The names of the package's modules that a syntax tree imports, wherever in it.
+
+    `package` is where the code stands, for `from . import`.
+    """
+    requests = [request for node in ast.walk(tree) for request in requested(node, package).values()]
+    return set().union(*map(modules_of, requests))
+
+
+def requested(node, package):
+    """{name in the importing code: what it stands for, below our package} of an import statement."""
+    if isinstance(node, ast.Import):
+        names = {alias.asname or alias.name: alias.name for alias in node.names}
+    elif isinstance(node, ast.ImportFrom):
+        base = node.module
+        if node.level:
+            above = ["per_tutorial", *package.split(".")] if package else ["per_tutorial"]
+            base = ".".join([*above[: len(above) - node.level + 1], *filter(None, [node.module])])
+        names = {alias.asname or alias.name: f"{base}.{alias.name}" for alias in node.names}
+    else:
+        return {}
+    ours = {name: full.partition(".") for name, full in names.items()}
+    return {name: rest for name, (top, _, rest) in ours.items() if top == "per_tutorial"}
+
+
+def modules_of(request):
+    """The modules that a name below the package stands for, as `replay.SumTree` or `replay`."""
+    request = request.removesuffix("*").removesuffix(".")
+    if is_package(request):  # all of it: any name may be used
+        return {module_name(path) for path in file_of(request).parent.rglob("*.py")}
+    if file_of(request).exists():
+        return {request}
+    package, _, name = request.rpartition(".")
+    if not is_package(package):
+        return modules_of(package)  # a name in a module
+    if name.startswith("__"):
+        return set()  # such as the version, which describes and does not compute
+    homes = homes_in(package)
+    return modules_of(homes[name]) if name in homes else {package}
+
+
+def homes_in(package):
+    """{name: where it comes from} of the names that an `__init__.py` takes from other modules.
+
+    It imports them, or it has a table `_HOMES` of those that are imported when first used.
+    """
+    homes = {}
+    for node in module_tree(package).body:
+        homes |= requested(node, package)
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "_HOMES":
+            for home, names in ast.literal_eval(node.value).items():
+                inside = f"{package}.{home}".lstrip(".")
+                homes |= {name: f"{inside}.{name}" for name in names}
+    return homes
+
+
+def file_of(name):
+    """Where a module is, or would be."""
+    place = PACKAGE.joinpath(*name.split("."))
+    package = place / "__init__.py"
+    return package if package.exists() else place.with_suffix(".py")
+
+
+def is_package(name):
+    return file_of(name).name == "__init__.py"
+
+
+def package_of(name):
+    """The package that a module stands in; a package stands in itself."""
+    return name if is_package(name) else name.rpartition(".")[0]
+
+
+def module_name(path):
+    parts = path.relative_to(PACKAGE).with_suffix("").parts
+    return ".".join(part for part in parts if part != "__init__")
+
+
+# What of them counts ----------------------------------------------------------------------------
 
 
 def module_tree(name):
-    """The syntax tree of one of the package's modules."""
-    return ast.parse((PACKAGE / f"{name}.py").read_text())
+    """The syntax tree of one of the package's modules, as far as it computes."""
+    return parsed(file_of(name).read_text())
+
+
+def parsed(source):
+    """The syntax tree of a source without type hints and without what is there for their sake."""
+    return _WithoutHints().visit(ast.parse(source))
+
+
+class _WithoutHints(ast.NodeTransformer):
+    """Takes away the hints, the imports of names made for hints, and `if TYPE_CHECKING:`."""
+
+    def visit_arg(self, node):
+        node.annotation = None
+        return node
+
+    def visit_FunctionDef(self, node):
+        node.returns = None
+        return self.generic_visit(node)
+
+    visit_AsyncFunctionDef = visit_FunctionDef
+
+    def visit_ClassDef(self, node):
+        for statement in node.body:
+            if isinstance(statement, ast.AnnAssign):
+                statement.annotation = None
+        return self.generic_visit(node)
+
+    def visit_AnnAssign(self, node):
+        in_class = node.annotation is None
+        self.generic_visit(node)
+        if in_class:  # it may be a field, which a plain assignment is not
+            return node
+        return ast.Assign([node.target], node.value) if node.value else None
+
+    def visit_If(self, node):
+        self.generic_visit(node)
+        return node.orelse if ast.unparse(node.test).endswith("TYPE_CHECKING") else node
+
+    def visit_Import(self, node):
+        return None if all(alias.name in HINT_MODULES for alias in node.names) else node
+
+    def visit_ImportFrom(self, node):
+        return None if node.module in HINT_MODULES and not node.level else node
 
 
 def canonical(node):

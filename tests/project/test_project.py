@@ -9,7 +9,6 @@ import tomllib
 import addresses
 import nbformat
 import pytest
-import stamps
 import yaml
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 from notebook_files import ROOT, is_readable, normalise
@@ -236,55 +235,3 @@ def test_normalise_drops_widgets_and_the_history_of_progress_bars():
     assert bar.text == "100%|###| 2/2\nsecond\n"
     assert shown == picture
     assert text.text == "a\nb\n"
-
-
-@pytest.fixture
-def small_package(tmp_path, monkeypatch):
-    """A package of three modules, first -> second, and apart from them third."""
-    (tmp_path / "first.py").write_text('"""Doc."""\nfrom per_tutorial.second import f\n')
-    (tmp_path / "second.py").write_text("def f():\n    return 1\n")
-    (tmp_path / "third.py").write_text("x = 3\n")
-    monkeypatch.setattr(stamps, "PACKAGE", tmp_path)
-    return tmp_path
-
-
-def one_cell_notebook(source, cell_id="cell"):
-    return new_notebook(cells=[new_code_cell(source, id=cell_id)])
-
-
-@pytest.mark.parametrize(
-    ("source", "modules"),
-    [
-        ("from per_tutorial.first import f", {"first", "second"}),
-        ("from per_tutorial import third", {"third"}),
-        ("import per_tutorial.second as s", {"second"}),
-        ("import per_tutorial", {"first", "second", "third"}),
-        ("%matplotlib inline\nimport numpy as np", set()),
-    ],
-)
-def test_stamps_follow_imports(small_package, source, modules):
-    assert stamps.modules_behind([source]) == modules
-
-
-def test_stamps_follow_names_that_the_package_resolves():
-    assert stamps.modules_behind(["from per_tutorial import SumTree"]) >= {"segment_tree"}
-
-
-def test_a_stamp_holds_through_comments_docstrings_and_other_modules(small_package):
-    notebook = one_cell_notebook("from per_tutorial.first import f")
-    before = stamps.source_hash(notebook)
-    (small_package / "second.py").write_text(
-        'def f():\n    """Say one."""\n    return 1  # why not\n'
-    )
-    (small_package / "third.py").write_text("x = 4\n")
-    assert stamps.source_hash(notebook) == before
-    notebook.cells.append(new_code_cell("%pip install x", id="setup"))
-    assert stamps.source_hash(notebook) == before
-
-
-def test_a_stamp_goes_stale_with_code(small_package):
-    notebook = one_cell_notebook("from per_tutorial.first import f")
-    before = stamps.source_hash(notebook)
-    assert stamps.source_hash(one_cell_notebook("from per_tutorial.first import f; f()")) != before
-    (small_package / "second.py").write_text("def f():\n    return 2\n")
-    assert stamps.source_hash(notebook) != before
