@@ -1,51 +1,104 @@
 """Checks of arguments: the error names the argument, what came and what is allowed."""
 
 import math
+from collections.abc import Container, Iterable
+from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
+
+LARGEST = 2**63 - 1  # of an int64, as arrays and compiled code take it
 
 
-def whole_number(name, value, minimum=1):
-    """``value`` as an int of at least ``minimum``; TypeError or ValueError otherwise."""
+class Choices(Container[str], Iterable[str], Protocol):
+    """Names to choose from: a tuple, a dict with such keys, and the like."""
+
+
+def whole_number(name: str, value: Any, minimum: int = 1, maximum: int | None = LARGEST) -> int:
+    """``value`` as an int of at least ``minimum``; TypeError or ValueError otherwise.
+
+    Args:
+        name: of the argument, for the error.
+        value: an int or a NumPy integer, not a bool.
+        minimum: the smallest that is allowed.
+        maximum: the largest that is allowed; None: there is no bound, not even that of an int64.
+    """
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
         raise TypeError(f"{name}: must be an integer, got {value!r}")
     if value < minimum:
-        raise ValueError(f"{name}: must be at least {minimum}, got {value}")
+        raise ValueError(f"{name}: must be at least {minimum}, got {_shown(value)}")
+    if maximum is not None and value > maximum:
+        raise ValueError(f"{name}: must be at most {maximum}, got {_shown(value)}")
     return int(value)
 
 
-def real_number(name, value, low=-math.inf, high=math.inf, *, above=None):
+def real_number(
+    name: str,
+    value: Any,
+    low: float = -math.inf,
+    high: float = math.inf,
+    *,
+    above: float | None = None,
+) -> float:
     """``value`` as a finite float in [low, high], and > ``above`` if that is given."""
     if isinstance(value, bool) or not isinstance(value, (float, int, np.floating, np.integer)):
         raise TypeError(f"{name}: must be a number, got {value!r}")
     if above is not None and not value > above:
-        raise ValueError(f"{name}: must be greater than {above:g}, got {value}")
-    if not (low <= value <= high and math.isfinite(value)):
+        raise ValueError(f"{name}: must be greater than {above:g}, got {_shown(value)}")
+    try:
+        number = float(value)
+    except OverflowError:  # an int beyond the largest float
+        number = math.inf
+    if not (low <= value <= high and math.isfinite(number)):
         allowed = "finite" if low == -high == -math.inf else f"in [{low:g}, {high:g}]"
-        raise ValueError(f"{name}: must be {allowed}, got {value}")
-    return float(value)
+        raise ValueError(f"{name}: must be {allowed}, got {_shown(value)}")
+    return number
 
 
-def one_of(name, value, allowed):
+def one_of(name: str, value: Any, allowed: Choices) -> str:
     """``value`` if it is among ``allowed``; ValueError with the choices otherwise."""
     if not isinstance(value, str) or value not in allowed:
         raise ValueError(f"{name}: must be one of {', '.join(map(repr, allowed))}, got {value!r}")
     return value
 
 
-def index_array(name, values):
-    """``values`` as an int64 array; TypeError unless they are integers."""
-    array = np.asarray(values)
+def index_array(name: str, values: Any) -> NDArray[np.int64]:
+    """``values`` as an int64 array; TypeError unless they are integers, ValueError if one is too large.
+
+    ``values`` may be whatever `numpy.asarray` takes, but no masked array with masked entries.
+    """
+    array = _plain_array(name, values)
     if array.size and array.dtype.kind not in "iu":
         raise TypeError(f"{name}: must be integers, got {array.dtype}")
+    if array.size and array.dtype == np.uint64 and array.max() > LARGEST:  # it would wrap around
+        raise ValueError(f"{name}: must be at most {LARGEST}, got {array.max()}")
     return array.astype(np.int64, copy=False)
 
 
-def float_array(name, values):
-    """``values`` as a float64 array; TypeError unless they are real numbers."""
-    if hasattr(values, "detach"):  # a torch tensor, on any device, with or without gradient
+def float_array(name: str, values: Any) -> NDArray[np.float64]:
+    """``values`` as a float64 array; TypeError unless they are real numbers.
+
+    ``values`` may be a torch tensor, on any device, with or without gradient, or whatever
+    `numpy.asarray` takes, but no masked array with masked entries.
+    """
+    if hasattr(values, "detach"):
         values = values.detach().cpu()
-    array = np.asarray(values)
+    array = _plain_array(name, values)
     if array.dtype.kind not in "iuf":
         raise TypeError(f"{name}: must be numbers, got {array.dtype}")
     return array.astype(np.float64, copy=False)
+
+
+def _plain_array(name: str, values: Any) -> NDArray[Any]:
+    if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
+        # `asarray` would take what lies under the mask for data.
+        raise ValueError(f"{name}: must have no masked entries, got {np.ma.count_masked(values)}")
+    return np.asarray(values)
+
+
+def _shown(value: Any) -> str:
+    """The value as an error shows it: of an int with hundreds of digits, only how many they are."""
+    if isinstance(value, int) and abs(value) >= 10**100:
+        digits = int(abs(value).bit_length() * math.log10(2)) + 1
+        return f"an integer of about {digits} digits"
+    return str(value)

@@ -1,54 +1,244 @@
 """Files that are either the old one or the new one, never half of either, and reading them again."""
 
+import errno
+import json
+import math
 import os
-import tempfile
+import secrets
+import stat
 import zipfile
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import IO, Any, Self, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
+
+PathLike = str | os.PathLike[str]
+T = TypeVar("T")
+
+
+# ---------------------------------------------------------------- writing
 
 
 @contextmanager
-def atomic_write(path, mode="wb"):
-    """Open a temporary file beside ``path``; on success it replaces ``path`` in one step."""
-    path = Path(path)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+def atomic_write(path: PathLike) -> Iterator[IO[bytes]]:
+    """Open a temporary file beside ``path``; on success it replaces ``path`` in one step.
+
+    A new file gets the permissions that the umask leaves, an existing one keeps its own. Of a symbolic
+    link, the file that it leads to is replaced. A device or a FIFO, such as `/dev/stdout`, is written
+    to as it is, since it has no content that could be lost.
+
+    Raises:
+        OSError: ``path`` cannot be written; it is as it was then. The error names ``path``.
+    """
+    shown = os.fspath(path)
     try:
-        with os.fdopen(handle, mode) as file:
+        present = os.stat(path)
+    except FileNotFoundError:
+        present = None
+    if present is not None and not stat.S_ISREG(present.st_mode):
+        with _open_special(path, present.st_mode) as file:
+            yield file
+        return
+    target = os.path.realpath(path)
+    folder, name = os.path.split(target)
+    temporary = os.path.join(folder, f".{name}.{secrets.token_hex(8)}")
+    # Never more permissions than the file shall have in the end; of a new one the umask takes some away.
+    mode = 0o666 if present is None else stat.S_IMODE(present.st_mode)
+    try:
+        handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _BINARY, mode)
+        with os.fdopen(handle, "wb") as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, path)
-    except BaseException:
-        os.unlink(temporary)
+        if present is not None:
+            os.chmod(temporary, mode)
+        os.replace(temporary, target)
+    except BaseException as error:
+        Path(temporary).unlink(missing_ok=True)
+        if isinstance(error, OSError) and error.errno and error.filename in (None, temporary):
+            raise OSError(error.errno, error.strerror, shown) from error
         raise
 
 
-def read_arrays(path):
-    """The arrays of an `.npz` file, a dict; nothing is unpickled.
+_BINARY = getattr(os, "O_BINARY", 0)  # on Windows line ends would be changed without it
+
+
+def _open_special(path: PathLike, mode: int) -> IO[bytes]:
+    """Open what is there and no file, for writing."""
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), os.fspath(path))
+    if stat.S_ISSOCK(mode):
+        raise OSError(errno.EOPNOTSUPP, "a socket is no place for a file", os.fspath(path))
+    return open(path, "wb")
+
+
+def check_writable(path: PathLike, name: str = "path") -> None:
+    """Say before a long piece of work, rather than after it, that its result could not be written.
+
+    Args:
+        path: what `atomic_write` will be called with.
+        name: of the argument or option, for the error.
+
+    Raises:
+        FileNotFoundError, NotADirectoryError: there is no folder that the file could be in.
+        IsADirectoryError: ``path`` is a folder.
+        PermissionError: the folder, or the device that ``path`` is, cannot be written.
+    """
+    shown = os.fspath(path)
+    if os.path.isdir(path):
+        raise IsADirectoryError(f"{name}: {shown!r} is a folder")
+    special = os.path.exists(path) and not os.path.isfile(path)
+    place = path if special else os.path.dirname(os.path.realpath(path))
+    if not special and not os.path.isdir(place):
+        raise FileNotFoundError(f"{name}: there is no folder for {shown!r}")
+    if not os.access(place, os.W_OK):
+        raise PermissionError(f"{name}: {shown!r} cannot be written")
+
+
+# ---------------------------------------------------------------- arrays
+
+MOST_HEADING = 16 * 2**20  # bytes of a heading, as NumPy holds its text: four for each character
+MOST_MEMBERS = 10_000
+
+Spec = tuple[np.dtype[Any], tuple[int, ...]]
+
+
+def write_arrays(
+    path: PathLike,
+    heading_name: str,
+    heading: Mapping[str, Any],
+    arrays: Mapping[str, NDArray[Any]],
+) -> None:
+    """Write an uncompressed `.npz` file: a heading, as JSON under its name, and arrays. Atomic."""
+    with atomic_write(path) as file:
+        np.savez(file, **{heading_name: np.array(json.dumps(heading))}, **arrays)
+
+
+class ArrayFile:
+    """An `.npz` file that `write_arrays` made, read piece by piece; it need not be trusted.
+
+    Opening it reads what the arrays are and none of their data: hold `specs` against what you expect,
+    and only then `read`. Nothing is unpickled. Nothing takes more memory than the file takes on the
+    disk, since compressed members are refused. Use it in a ``with`` statement.
+
+    Args:
+        path: the file.
+
+    Attributes:
+        specs: name → (dtype, shape) of every member, the heading among them.
 
     Raises:
         FileNotFoundError: there is no such file.
-        ValueError: it is damaged, or something else.
+        ValueError: it is damaged or something else.
     """
-    if not Path(path).is_file():
-        raise FileNotFoundError(f"path: no file {os.fspath(path)!r}")
-    try:
-        with zipfile.ZipFile(path) as file:
-            broken = file.testzip()  # reads every member and checks its CRC, before any is parsed
-        if broken is not None:
-            raise ValueError(f"{broken} is not what was written")
-        with np.load(path, allow_pickle=False) as file:
-            return dict(file)
-    except MemoryError:
-        raise
-    except Exception as error:  # a flipped bit may claim anything, even an unknown compression
-        raise ValueError(f"path: {os.fspath(path)!r} is damaged or incomplete ({error})") from error
+
+    def __init__(self, path: PathLike) -> None:
+        if not Path(path).is_file():
+            raise FileNotFoundError(f"path: no file {os.fspath(path)!r}")
+        self._path = os.fspath(path)
+        self._file = open(path, "rb")
+        try:
+            with self._blaming_the_file():
+                self._zip = zipfile.ZipFile(self._file)
+                self._members = self._listed()
+                self.specs: dict[str, Spec] = {
+                    name: self._spec(member) for name, member in self._members.items()
+                }
+        except BaseException:
+            self._file.close()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+
+    def heading(self, name: str) -> dict[str, Any]:
+        """The heading of this name. ValueError if it is damaged or there is none."""
+        with self._blaming_the_file():
+            if name not in self.specs:
+                raise ValueError(f"it lacks {name}")
+            dtype, shape = self.specs[name]
+            if dtype.kind != "U" or shape != () or dtype.itemsize > MOST_HEADING:
+                raise ValueError(f"{name} is no text, or too long")
+            heading = json.loads(str(self.read(name)))
+            if not isinstance(heading, dict):
+                raise ValueError(f"{name} is no JSON object")
+            return heading
+
+    def read(self, name: str) -> NDArray[Any]:
+        """The array of this name, of the dtype and the shape that `specs` says. ValueError if damaged."""
+        member = self._members[name]
+        with self._blaming_the_file(), self._zip.open(member) as file:
+            # zipfile checks the CRC when the last byte is read.
+            array = np.lib.format.read_array(file, allow_pickle=False)
+            if (array.dtype, array.shape) != self.specs[name]:
+                raise ValueError(f"{name} changed while it was read")
+            return array
+
+    def _listed(self) -> dict[str, zipfile.ZipInfo]:
+        """The members by the names of their arrays; ValueError unless they are as `write_arrays` made them."""
+        listed = self._zip.infolist()
+        if len(listed) > MOST_MEMBERS:
+            raise ValueError(f"{len(listed)} members")
+        for member in listed:
+            if not member.filename.endswith(".npy"):
+                raise ValueError(f"{member.filename} is no array")
+            if (
+                member.compress_type != zipfile.ZIP_STORED
+                or member.file_size != member.compress_size
+            ):
+                raise ValueError(f"{member.filename} is compressed")
+        members = {member.filename.removesuffix(".npy"): member for member in listed}
+        if len(members) < len(listed):
+            raise ValueError("two members have the same name")
+        if sum(member.file_size for member in listed) > os.fstat(self._file.fileno()).st_size:
+            raise ValueError("members overlap")
+        return members
+
+    def _spec(self, member: zipfile.ZipInfo) -> Spec:
+        """What an array is, by the head of its member; ValueError unless the data are as long as that says."""
+        with self._zip.open(member) as file:
+            version = np.lib.format.read_magic(file)
+            if version not in _HEADERS:
+                raise ValueError(f"{member.filename} has the unknown format {version}")
+            try:
+                shape, _, dtype = _HEADERS[version](file)
+            except MemoryError:  # of the parser, which meets thousands of brackets
+                raise ValueError(f"{member.filename} has a head that means nothing") from None
+            if dtype.hasobject or not dtype.itemsize or any(length < 0 for length in shape):
+                raise ValueError(f"{member.filename} cannot hold {dtype} of the shape {shape}")
+            if file.tell() + math.prod(shape) * dtype.itemsize != member.file_size:
+                raise ValueError(f"{member.filename} is not as long as it says")
+        return dtype, shape
+
+    @contextmanager
+    def _blaming_the_file(self) -> Iterator[None]:
+        try:
+            yield
+        except MemoryError:
+            raise
+        except Exception as error:  # a flipped bit may claim anything, even an unknown compression
+            raise ValueError(f"path: {self._path!r} is damaged or incomplete ({error})") from error
 
 
-def part_of(arrays, name):
+_HEADERS = {
+    (1, 0): np.lib.format.read_array_header_1_0,
+    (2, 0): np.lib.format.read_array_header_2_0,
+}
+
+
+def read_arrays(path: PathLike) -> dict[str, NDArray[Any]]:
+    """All members of an `.npz` file, whatever they are. Raises what `ArrayFile` raises."""
+    with ArrayFile(path) as file:
+        return {name: file.read(name) for name in file.specs}
+
+
+def part_of(arrays: Mapping[str, T], name: str) -> dict[str, T]:
     """Of a dict of arrays, those named ``NAME.REST``: a dict with the keys ``REST``."""
     prefix = f"{name}."
     return {key.removeprefix(prefix): arrays[key] for key in arrays if key.startswith(prefix)}

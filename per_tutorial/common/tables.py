@@ -1,0 +1,108 @@
+"""Tables: "# JSON" in the first line, then CSV with a line of column names.
+
+`pandas.read_csv(path, comment="#")` reads them too. The heading says how many rows there are, so that a
+file that was cut short is noticed.
+"""
+
+import csv
+import gzip
+import io
+import json
+import os
+import zlib
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from per_tutorial.common.files import atomic_write
+
+# Bytes that a `.gz` file may unpack to: a hundred times the largest study of the package. A few
+# kilobytes could unpack to any number of gigabytes.
+MOST_UNPACKED = 256 * 2**20
+
+_CHUNK = 2**20
+
+
+def write_table(
+    path: str | os.PathLike[str],
+    heading: Mapping[str, Any],
+    columns: Sequence[str],
+    rows: Iterable[Sequence[Any]],
+) -> None:
+    """Write a table to a file. Atomic.
+
+    Args:
+        path: if it ends in ".gz", the file is compressed. The same content makes the same bytes.
+        heading: what JSON can hold; the number of rows is added to it as "rows".
+        columns: their names.
+        rows: each as long as ``columns``. Floats are written by `str`, which loses no bit.
+    """
+    rows = list(rows)
+    text = io.StringIO()
+    text.write(f"# {json.dumps({**heading, 'rows': len(rows)})}\n")
+    table = csv.writer(text, lineterminator="\n")
+    table.writerow(columns)
+    table.writerows(rows)
+    data = text.getvalue().encode()
+    if Path(path).suffix == ".gz":
+        data = gzip.compress(data, mtime=0)  # without the time of writing
+    with atomic_write(path) as file:
+        file.write(data)
+
+
+def read_table(
+    path: str | os.PathLike[str], columns: Sequence[str], *, fault: str = "holds no results"
+) -> tuple[dict[str, Any], list[list[str]]]:
+    """The heading and the rows of a file that `write_table` made.
+
+    Args:
+        path: if it ends in ".gz", the file is unpacked, up to `MOST_UNPACKED` bytes.
+        columns: the names that the file must have, in this order.
+        fault: what the error says of a file that cannot be used.
+
+    Raises:
+        FileNotFoundError: there is no such file.
+        ValueError: the file is damaged, incomplete or something else.
+    """
+    if not Path(path).is_file():
+        raise FileNotFoundError(f"path: no file {os.fspath(path)!r}")
+    try:
+        return _parsed(_content(path), columns)
+    except (ValueError, csv.Error, gzip.BadGzipFile, zlib.error, EOFError, RecursionError) as error:
+        raise ValueError(f"path: {os.fspath(path)!r} {fault} ({error})") from error
+
+
+def _content(path: str | os.PathLike[str]) -> str:
+    if Path(path).suffix != ".gz":
+        return Path(path).read_bytes().decode()
+    data = bytearray()
+    with gzip.open(path) as file:
+        while chunk := file.read(_CHUNK):
+            data += chunk
+            if len(data) > MOST_UNPACKED:
+                raise ValueError(f"it unpacks to more than {MOST_UNPACKED} bytes")
+    return data.decode()
+
+
+def _parsed(text: str, columns: Sequence[str]) -> tuple[dict[str, Any], list[list[str]]]:
+    if not text.endswith("\n"):  # a number cut short would still be a number
+        raise ValueError("the last line is not whole")
+    lines = io.StringIO(text)
+    first = lines.readline()
+    if not first.startswith("# "):
+        raise ValueError("the first line is no heading")
+    heading = json.loads(first.removeprefix("# "))
+    if not isinstance(heading, dict):
+        raise ValueError("the heading is no JSON object")
+    table = csv.reader(lines)
+    names = next(table, [])
+    if names != list(columns):
+        raise ValueError(f"the columns are {', '.join(names)}")
+    rows = list(table)
+    # The Blind Cliffwalk's file of version 0.1.0 does not say how many there are.
+    if heading.get("rows", len(rows)) != len(rows):
+        raise ValueError(f"{len(rows)} of {heading['rows']} rows")
+    for number, row in enumerate(rows, start=1):
+        if len(row) != len(names):
+            raise ValueError(f"row {number} has {len(row)} of {len(names)} values")
+    return heading, rows
