@@ -242,7 +242,7 @@ def test_the_step_size_falls_over_all_steps():
     ]
 
 
-# Bug 1: β compounds
+# Annealing: β depends on the step alone
 
 
 ANNEALED = DQNConfig(sampler="proportional", steps=10_000, beta_start=0.6, beta_end=1.0)
@@ -255,7 +255,7 @@ def assert_beta_is_a_function_of_the_step(beta):
 
 
 class CompoundingBeta:
-    """Bug 1: each step closes the share step / T of the gap that is left."""
+    """Each step closes the share step / T of the gap that is left."""
 
     def __init__(self):
         self.beta = 0.6

@@ -165,7 +165,7 @@ def test_the_time_limit_is_the_one_asked_for(vectorization):
     assert not any(step.terminated.any() for step in steps)
 
 
-# Bug 25: seeds
+# Seeds: each run has its own, and an episode does not start like the one before
 
 
 def start_observations(environments, steps=200):

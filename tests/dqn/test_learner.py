@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import torch
 from plain_dqn import DoublePrecisionLearner, PlainLearner, PlainQNetwork, needs_compiler
+from small import ACTIONS, BATCH, INPUTS, LEARNER_CONFIG, RUNS, random_batch
 
 from per_tutorial.dqn import learner as learner_module
-from per_tutorial.dqn.config import DQNConfig
 from per_tutorial.dqn.learner import (
     DQNLearner,
     clip_by_run,
@@ -17,37 +17,6 @@ from per_tutorial.dqn.learner import (
     weighted_losses,
 )
 from per_tutorial.replay.buffers import Batch
-
-RUNS, BATCH, INPUTS, ACTIONS = 2, 6, 3, 4
-CONFIG = DQNConfig(
-    hidden=(8, 8),
-    double=False,
-    dueling=False,
-    loss="huber",
-    discount=0.9,
-    learning_rate=0.01,
-    max_grad_norm=None,
-    target_update_every=7,
-    tau=1.0,
-)
-
-
-def random_batch(numbers, runs=RUNS):
-    """Rewards large enough for both branches of the Huber loss, a quarter of the ends terminal.
-
-    Each transition is of one to three steps.
-    """
-    shape = (runs, BATCH)
-    return Batch(
-        observations=numbers.normal(size=(*shape, INPUTS)).astype(np.float32),
-        actions=numbers.integers(ACTIONS, size=shape),
-        rewards=numbers.normal(scale=2, size=shape).astype(np.float32),
-        next_observations=numbers.normal(size=(*shape, INPUTS)).astype(np.float32),
-        terminated=numbers.random(shape) < 0.25,
-        weights=numbers.uniform(0.1, 1, size=shape).astype(np.float32),
-        indices=np.zeros(shape, dtype=np.int64),
-        steps=numbers.integers(1, 4, size=shape),
-    )
 
 
 def assert_same_as_plain(
@@ -92,7 +61,7 @@ SWITCHES = {
 @pytest.mark.parametrize("values", list(itertools.product(*SWITCHES.values())), ids=str)
 def test_the_learner_is_the_plain_algorithm_under_every_combination_of_switches(values):
     changes = dict(zip(SWITCHES, values, strict=True))
-    assert_same_as_plain(CONFIG.replace(**changes.pop("target"), **changes))
+    assert_same_as_plain(LEARNER_CONFIG.replace(**changes.pop("target"), **changes))
 
 
 @pytest.mark.parametrize(
@@ -111,21 +80,21 @@ def test_the_learner_is_the_plain_algorithm_under_every_combination_of_switches(
 )
 def test_each_switch_matters_and_the_comparison_sees_it(changes):
     with pytest.raises(AssertionError):
-        assert_same_as_plain(CONFIG, CONFIG.replace(**changes))
+        assert_same_as_plain(LEARNER_CONFIG, LEARNER_CONFIG.replace(**changes))
 
 
 @pytest.mark.parametrize("discount", [0.0, 0.5, 1.0])
 def test_the_discount_is_that_of_the_settings(discount):
-    assert_same_as_plain(CONFIG.replace(discount=discount))
+    assert_same_as_plain(LEARNER_CONFIG.replace(discount=discount))
 
 
 @pytest.mark.parametrize("hidden", [(), (5,), (4, 4, 4)])
 def test_any_number_of_layers(hidden):
-    assert_same_as_plain(CONFIG.replace(hidden=hidden))
+    assert_same_as_plain(LEARNER_CONFIG.replace(hidden=hidden))
 
 
 def test_in_single_precision_as_it_is_used():
-    assert_same_as_plain(CONFIG, learner_class=DQNLearner, updates=15, rtol=1e-3)
+    assert_same_as_plain(LEARNER_CONFIG, learner_class=DQNLearner, updates=15, rtol=1e-3)
 
 
 # Compiled updates
@@ -138,7 +107,7 @@ def test_in_single_precision_as_it_is_used():
     ids=str,
 )
 def test_compiled_the_learner_is_the_plain_algorithm_as_well(changes):
-    config = CONFIG.replace(**changes)
+    config = LEARNER_CONFIG.replace(**changes)
     assert_same_as_plain(config.replace(compiled=True), config)
     with pytest.raises(AssertionError):
         assert_same_as_plain(config.replace(compiled=True), config.replace(discount=0.8))
@@ -149,7 +118,7 @@ def test_a_compiled_learner_goes_on_from_its_state_to_the_bit_and_others_from_it
     numbers = np.random.default_rng(0)
     batches = [random_batch(numbers) for _ in range(12)]
     first, second, uncompiled = (
-        DQNLearner(CONFIG.replace(compiled=compiled), (INPUTS,), ACTIONS, seeds=[1, 2])
+        DQNLearner(LEARNER_CONFIG.replace(compiled=compiled), (INPUTS,), ACTIONS, seeds=[1, 2])
         for compiled in (True, True, False)
     )
     for batch in batches[:6]:
@@ -251,7 +220,10 @@ def test_a_clipped_td_error_is_what_scales_the_gradient(loss, steepest, clip):
 @pytest.mark.parametrize("clip", [None, 0.3, 1.7])
 @pytest.mark.parametrize("loss", ["huber", "squared"])
 def test_the_gradients_are_those_of_the_losses(loss, clip):
-    td_errors, weights = torch.linspace(-3, 3, 62).view(2, 31), torch.linspace(0.1, 1, 62).view(2, 31)
+    td_errors, weights = (
+        torch.linspace(-3, 3, 62).view(2, 31),
+        torch.linspace(0.1, 1, 62).view(2, 31),
+    )
     gradients = loss_gradients(td_errors, weights, loss, clip)
     derived = gradients_of(lambda td, w: weighted_losses(td, w, loss, clip))(td_errors, weights)
     torch.testing.assert_close(gradients, derived)
@@ -274,7 +246,9 @@ def test_the_clipped_td_errors_are_handed_out_for_the_priorities():
     for _ in range(10):
         batch = random_batch(numbers)
         usual, clipped = (
-            DQNLearner(CONFIG.replace(td_error_clip=clip), (INPUTS,), ACTIONS, [5, 6]).update(batch)
+            DQNLearner(
+                LEARNER_CONFIG.replace(td_error_clip=clip), (INPUTS,), ACTIONS, [5, 6]
+            ).update(batch)
             for clip in (None, 0.7)
         )
         assert (np.abs(usual.td_errors) > 0.7).any() and (np.abs(usual.td_errors) < 0.7).any()
@@ -286,14 +260,14 @@ def test_a_batch_without_steps_is_of_single_steps():
     ones = np.ones((RUNS, BATCH), dtype=np.int64)
     without = Batch(*batch[:7])
     one, other, another = (
-        DQNLearner(CONFIG, (INPUTS,), ACTIONS, [5, 6]).update(each).td_errors
+        DQNLearner(LEARNER_CONFIG, (INPUTS,), ACTIONS, [5, 6]).update(each).td_errors
         for each in (without, batch._replace(steps=ones), batch)
     )
     np.testing.assert_array_equal(one, other)
     assert (one != another).any()
 
 
-# Bugs 2 and 3: the weights are there, but cancel out
+# Weights that are there, but cancel out
 
 
 def assert_each_error_keeps_its_own_weight(losses):
@@ -312,12 +286,12 @@ def _huber(td_errors):
 
 
 def broadcast_to_a_square(td_errors, weights):
-    """Bug 2: (batch, 1) times (1, batch) is (batch, batch), whose mean is mean(w) · mean(L)."""
+    """(batch, 1) times (1, batch) is (batch, batch), whose mean is mean(w) · mean(L)."""
     return (weights[:, :, None] * _huber(td_errors)[:, None, :]).mean(dim=(1, 2))
 
 
 def weigh_the_mean(td_errors, weights):
-    """Bug 3: the loss is averaged first, so that all get the mean weight."""
+    """The loss is averaged first, so that all get the mean weight."""
     return (weights * _huber(td_errors).mean(dim=1, keepdim=True)).mean(dim=1)
 
 
@@ -330,10 +304,10 @@ def test_weights_that_cancel_out_are_noticed(bugged, monkeypatch):
     with pytest.raises(AssertionError):
         assert_each_error_keeps_its_own_weight(bugged)
     monkeypatch.setattr(learner_module, "loss_gradients", gradients_of(weighted_losses))
-    assert_same_as_plain(CONFIG)
+    assert_same_as_plain(LEARNER_CONFIG)
     monkeypatch.setattr(learner_module, "loss_gradients", gradients_of(bugged))
     with pytest.raises(AssertionError):
-        assert_same_as_plain(CONFIG)
+        assert_same_as_plain(LEARNER_CONFIG)
 
 
 @pytest.mark.parametrize("shape", [(1, 3, 1), (3, 1), (3,), (1, 1)])
@@ -349,7 +323,7 @@ def test_weights_of_another_shape_are_refused_rather_than_broadcast(shape):
 
 @pytest.mark.parametrize("max_grad_norm", [None, 0.5])
 def test_the_data_of_one_run_does_not_move_a_bit_of_another(max_grad_norm):
-    config = CONFIG.replace(max_grad_norm=max_grad_norm)
+    config = LEARNER_CONFIG.replace(max_grad_norm=max_grad_norm)
 
     def trained(scale):
         stack = DQNLearner(config, (INPUTS,), ACTIONS, seeds=[1, 2, 3])
@@ -366,7 +340,7 @@ def test_the_data_of_one_run_does_not_move_a_bit_of_another(max_grad_norm):
 
 
 def test_only_the_run_whose_gradient_is_too_long_is_clipped():
-    stack = DQNLearner(CONFIG, (INPUTS,), ACTIONS, seeds=[1, 2])
+    stack = DQNLearner(LEARNER_CONFIG, (INPUTS,), ACTIONS, seeds=[1, 2])
     parameters = list(stack.online.parameters())
     for parameter in parameters:
         parameter.grad = torch.ones_like(parameter)
@@ -379,7 +353,7 @@ def test_only_the_run_whose_gradient_is_too_long_is_clipped():
 
 
 def test_target_and_online_network_start_equal_and_only_the_online_one_is_trained():
-    stack = DQNLearner(CONFIG, (INPUTS,), ACTIONS, seeds=[1, 2])
+    stack = DQNLearner(LEARNER_CONFIG, (INPUTS,), ACTIONS, seeds=[1, 2])
     start = [parameter.detach().clone() for parameter in stack.online.parameters()]
 
     def equals_start(network):
@@ -390,7 +364,7 @@ def test_target_and_online_network_start_equal_and_only_the_online_one_is_traine
 
     assert all(equals_start(stack.target))
     numbers = np.random.default_rng(0)
-    for _ in range(CONFIG.target_update_every - 1):
+    for _ in range(LEARNER_CONFIG.target_update_every - 1):
         stack.update(random_batch(numbers))
     assert all(equals_start(stack.target)) and not any(equals_start(stack.online))
     stack.update(random_batch(numbers))
@@ -399,7 +373,7 @@ def test_target_and_online_network_start_equal_and_only_the_online_one_is_traine
 
 
 def test_the_policy_of_a_run_takes_the_action_of_the_largest_q():
-    stack = DQNLearner(CONFIG, (INPUTS,), ACTIONS, seeds=[1, 2])
+    stack = DQNLearner(LEARNER_CONFIG, (INPUTS,), ACTIONS, seeds=[1, 2])
     observations = np.random.default_rng(0).normal(size=(20, INPUTS)).astype(np.float32)
     q_values = stack.q_values(np.stack([observations, observations]))
     assert q_values.shape == (2, 20, ACTIONS)
@@ -411,7 +385,7 @@ def test_the_policy_of_a_run_takes_the_action_of_the_largest_q():
 
 
 def test_observations_of_any_shape_are_flattened():
-    stack = DQNLearner(CONFIG, (2, 3), ACTIONS, seeds=[0])
+    stack = DQNLearner(LEARNER_CONFIG, (2, 3), ACTIONS, seeds=[0])
     images = np.random.default_rng(0).integers(255, size=(1, 5, 2, 3), dtype=np.uint8)
     flat = torch.from_numpy(images.reshape(1, 5, 6)).float()
     np.testing.assert_array_equal(stack.q_values(images), stack.online(flat).detach())
@@ -419,4 +393,4 @@ def test_observations_of_any_shape_are_flattened():
 
 def test_an_unknown_device_is_named():
     with pytest.raises(ValueError, match="device: 'abacus' cannot be used"):
-        DQNLearner(CONFIG.replace(device="abacus"), (INPUTS,), ACTIONS, seeds=[0])
+        DQNLearner(LEARNER_CONFIG.replace(device="abacus"), (INPUTS,), ACTIONS, seeds=[0])

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import save as as_safetensors
-from test_cli import TINY, TINY_CONFIG
-from test_learner import ACTIONS, CONFIG, INPUTS, random_batch
+from small import ACTIONS, INPUTS, LEARNER_CONFIG, TINY, TINY_CONFIG, random_batch
 
 from per_tutorial.__main__ import main
 from per_tutorial.dqn.learner import DQNLearner
@@ -21,7 +20,7 @@ SEEDS = [5, 6]
 
 
 def learner(seeds=SEEDS, **changes):
-    return DQNLearner(CONFIG.replace(**changes), (INPUTS,), ACTIONS, seeds)
+    return DQNLearner(LEARNER_CONFIG.replace(**changes), (INPUTS,), ACTIONS, seeds)
 
 
 def trained(updates=10, **changes):
@@ -94,7 +93,7 @@ def test_a_single_run_can_be_saved_alone(path, run):
 
 
 def test_observations_of_any_shape_are_still_taken(path):
-    agent = DQNLearner(CONFIG, (2, 3), ACTIONS, SEEDS)
+    agent = DQNLearner(LEARNER_CONFIG, (2, 3), ACTIONS, SEEDS)
     agent.save(path)
     images = np.random.default_rng(0).integers(255, size=(2, 5, 2, 3), dtype=np.uint8)
     np.testing.assert_array_equal(DQNLearner.load(path).q_values(images), agent.q_values(images))
@@ -208,7 +207,7 @@ def test_nothing_is_unpickled(path, tmp_path):
 
 
 TENSORS = learner().online.state_dict()
-FACTS = {"config": dataclasses.asdict(CONFIG), "seeds": SEEDS}
+FACTS = {"config": dataclasses.asdict(LEARNER_CONFIG), "seeds": SEEDS}
 
 
 def without(mapping, name):

@@ -281,7 +281,7 @@ def test_wrong_seeds_are_refused(seeds, exception, message):
         train(SHORT, seeds)
 
 
-# What is stored, and bugs 22 and 27
+# What is stored: no step into another episode, and a time limit ends no value
 
 
 def make_next_step_environments(env_id, seeds, **_):
@@ -390,7 +390,7 @@ def test_a_value_that_ends_with_the_time_limit_is_noticed(n_step, monkeypatch):
         assert_a_time_limit_does_not_end_the_value(n_step)
 
 
-# Bugs 4 and 5: something else than |δ| becomes the priority
+# The priority is |δ|, not a loss
 
 
 def assert_priorities_come_from_the_td_errors():
@@ -413,7 +413,7 @@ def assert_priorities_come_from_the_td_errors():
 
 
 class LossAsPriority(DQNLearner):
-    """Bug 4: the weighted squared loss takes the place of δ."""
+    """The weighted squared loss takes the place of δ."""
 
     def update(self, batch, *step_size):
         update = super().update(batch, *step_size)
@@ -421,7 +421,7 @@ class LossAsPriority(DQNLearner):
 
 
 class HuberAsPriority(DQNLearner):
-    """Bug 5: the Huber loss takes its place; below 1 it is ½δ², so that α doubles."""
+    """The Huber loss takes its place; below 1 it is ½δ², so that α doubles."""
 
     def update(self, batch, *step_size):
         update = super().update(batch, *step_size)
@@ -440,7 +440,7 @@ def test_priorities_from_a_loss_are_noticed(bugged, monkeypatch):
         assert_priorities_come_from_the_td_errors()
 
 
-# Bug 25: the sampler ignores its seed
+# The memory follows its seed
 
 
 def assert_replay_follows_its_seed(sampler):

@@ -10,6 +10,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from small import TINY, TINY_CONFIG
 
 from per_tutorial.__main__ import main
 from per_tutorial.dqn import training
@@ -19,19 +20,6 @@ from per_tutorial.dqn.watchers import TensorBoard
 from per_tutorial.experiments import study as study_module
 from per_tutorial.experiments.studies import STUDIES
 from per_tutorial.experiments.study import METRICS, Study, load_study, report
-
-TINY = (
-    "train --runs 2 --first-seed 4 --steps 150 --hidden 8 --batch-size 4 --learning-starts 20 "
-    "--max-episode-steps 20 --sampler proportional"
-).split()
-TINY_CONFIG = DQNConfig(
-    steps=150,
-    hidden=(8,),
-    batch_size=4,
-    learning_starts=20,
-    max_episode_steps=20,
-    sampler="proportional",
-)
 
 
 def run(*arguments):
@@ -322,7 +310,10 @@ def test_the_time_left_of_a_continued_study_knows_only_its_own_speed(
         ("--runs 0", "seeds: at least one is needed, got none"),
         ("--first-seed -1", "seeds: must be at least 0, got -1"),
         ("--out nowhere/history.csv", "--out: there is no folder for 'nowhere/history.csv'"),
-        ("--env nowhere:Maze-v0", "env: 'nowhere:Maze-v0' cannot be made: No module named 'nowhere'"),
+        (
+            "--env nowhere:Maze-v0",
+            "env: 'nowhere:Maze-v0' cannot be made: No module named 'nowhere'",
+        ),
         ("--checkpoint-copy copies", "--checkpoint-copy: needs --checkpoint"),
     ],
 )

@@ -97,7 +97,7 @@ def assert_true_transitions(transitions, seed):
 
 
 class EveryStepCounts(Environments):
-    """Bug 27: the step that only resets becomes a transition from one episode into the next."""
+    """The step that only resets becomes a transition from one episode into the next."""
 
     def step(self, actions):
         step = super().step(actions)
@@ -105,14 +105,14 @@ class EveryStepCounts(Environments):
 
 
 class ResetObservationIsNext(Environments):
-    """Its cousin: the first observation of the next episode is taken for the last of this one."""
+    """The first observation of the next episode is taken for the last of this one."""
 
     def step(self, actions):
         return super().step(actions)._replace(next_observation=self.observation)
 
 
 class TruncatedIsTerminated(Environments):
-    """Bug 22: what follows a time limit is thought to be worth nothing."""
+    """What follows a time limit is thought to be worth nothing."""
 
     def step(self, actions):
         step = super().step(actions)
