@@ -1,10 +1,14 @@
 """The project's frame: requirements, addresses, what loads what, and the tools that write notebooks."""
 
+import ast
+import importlib
 import itertools
 import re
 import subprocess
 import sys
 import tomllib
+from collections import Counter
+from pathlib import Path
 
 import addresses
 import nbformat
@@ -17,7 +21,6 @@ from packaging.utils import canonicalize_name
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 EXTRAS = PROJECT["optional-dependencies"]
-SHOWING_SIDE = {"matplotlib", "IPython", "ipywidgets"}
 
 
 def requirements(lines):
@@ -139,38 +142,125 @@ def test_make_help_lists_every_command():
     assert [line.split()[1] for line in listed.stdout.splitlines()] == phony
 
 
+# Rooms and files --------------------------------------------------------------------------------
+
+LONGEST_FILE = 400  # lines
+LARGEST_FOLDER = 13  # Python files, the __init__.py included
+
+
+def test_no_file_of_the_package_is_long():
+    files = (ROOT / "per_tutorial").rglob("*.py")
+    lines = {str(path.relative_to(ROOT)): path.read_text().count("\n") for path in files}
+    assert {name: n for name, n in lines.items() if n > LONGEST_FILE} == {}
+
+
+def test_no_folder_of_the_package_is_full():
+    files = (ROOT / "per_tutorial").rglob("*.py")
+    folders = Counter(str(path.parent.relative_to(ROOT)) for path in files)
+    assert {name: n for name, n in folders.items() if n > LARGEST_FOLDER} == {}
+
+
+def test_no_test_module_imports_another():
+    modules = {path.stem: path for path in (ROOT / "tests").rglob("test_*.py")}
+    importers = {}
+    for name, path in modules.items():
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Import):
+                imported = {alias.name for alias in node.names}
+            elif isinstance(node, ast.ImportFrom):
+                imported = {node.module}
+            else:
+                continue
+            if imported & modules.keys():
+                importers[name] = imported
+    assert importers == {}, "what several of them need goes to tests/support"
+
+
+# Names that are imported when first used --------------------------------------------------------
+
+LAZY = ["per_tutorial", "per_tutorial.notebook"]
+
+
+@pytest.mark.parametrize("name", LAZY)
+def test_every_lazy_name_is_there_and_known_to_type_checkers(name):
+    package = importlib.import_module(name)
+    listed = [name for names in package._HOMES.values() for name in names]
+    assert len(listed) == len(set(listed))
+    assert set(listed) <= set(package.__all__) <= set(dir(package))
+    for home, names in package._HOMES.items():
+        for lazy in names:
+            module = importlib.import_module(f"{name}.{home}")
+            assert getattr(package, lazy) is getattr(module, lazy)
+
+    tree = ast.parse(Path(package.__file__).read_text())
+    (for_checkers,) = (node for node in tree.body if isinstance(node, ast.If))
+    assert ast.unparse(for_checkers.test) == "TYPE_CHECKING"
+    told = {}
+    for statement in for_checkers.body:
+        for alias in statement.names:
+            assert alias.name == alias.asname  # the form that exports a name
+            told[alias.name] = statement.module
+    homes = {lazy: f"{name}.{home}" for home, names in package._HOMES.items() for lazy in names}
+    assert told == homes
+
+
+@pytest.mark.parametrize("name", LAZY)
+def test_an_unknown_name_is_an_attribute_error(name):
+    with pytest.raises(AttributeError, match=f"module '{name}' has no attribute 'Tree'"):
+        _ = importlib.import_module(name).Tree
+
+
 # What loads what --------------------------------------------------------------------------------
 
+SHOWING_SIDE = {"matplotlib", "IPython", "ipywidgets", "moviepy"}
+LEARNING_SIDE = {"torch", "gymnasium", "safetensors"}
 
-def python(code):
-    """What a fresh Python prints when it runs `code`."""
-    command = [sys.executable, "-c", code]
-    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+def python(*arguments):
+    """What a fresh Python prints, to stdout and to stderr."""
+    result = subprocess.run(
+        [sys.executable, *arguments], check=True, capture_output=True, text=True
+    )
+    return result.stdout, result.stderr
 
 
 def loaded_by(*modules):
-    """The top-level packages that a fresh Python holds after importing these modules of ours."""
-    imports = ", ".join(["per_tutorial", *(f"per_tutorial.{module}" for module in modules)])
-    names = python(f"import sys, {imports}; print(*sys.modules)").split()
-    return {name.partition(".")[0] for name in names}
+    """The top-level packages that a fresh Python holds after importing these modules."""
+    printed, _ = python("-c", f"import sys, {', '.join(modules)}; print(*sys.modules)")
+    return {name.partition(".")[0] for name in printed.split()}
 
 
-def test_import_is_fast():
-    clock = "from time import perf_counter as now; t = now(); import per_tutorial; print(now() - t)"
-    assert min(float(python(clock)) for _ in range(5)) < 0.3
+def modules_in(room):
+    """The names of all modules of a room."""
+    files = (ROOT / "per_tutorial" / room).rglob("*.py")
+    names = (".".join(path.relative_to(ROOT).with_suffix("").parts) for path in files)
+    return sorted(name.removesuffix(".__init__") for name in names)
 
 
-def test_the_package_alone_loads_neither_torch_nor_matplotlib():
-    assert loaded_by().isdisjoint({"torch"} | SHOWING_SIDE)
+def test_the_package_alone_loads_nothing_heavy_and_takes_a_millisecond():
+    assert loaded_by("per_tutorial").isdisjoint({"numpy", "numba"} | LEARNING_SIDE | SHOWING_SIDE)
+    times = []
+    for _ in range(5):
+        _, report = python("-X", "importtime", "-c", "import typing, per_tutorial")
+        (microseconds,) = re.findall(r"\| +(\d+) \| per_tutorial$", report, re.MULTILINE)
+        times.append(int(microseconds))
+    assert min(times) < 5000  # about 1000, where nothing else runs
 
 
-def test_the_replay_side_loads_without_torch():
-    loaded = loaded_by("segment_tree", "storage", "frames", "samplers", "replay")
-    assert loaded.isdisjoint({"torch"} | SHOWING_SIDE)
+@pytest.mark.parametrize("room", ["common", "replay"])
+def test_replay_loads_without_the_learning_and_the_showing_side(room):
+    loaded = loaded_by(*modules_in(room))
+    assert loaded.isdisjoint({"scipy", "PIL", "tqdm"} | LEARNING_SIDE | SHOWING_SIDE)
 
 
-def test_the_learning_side_loads_without_the_showing_side():
-    assert loaded_by("networks", "learner", "training").isdisjoint(SHOWING_SIDE)
+@pytest.mark.parametrize("room", ["dqn", "experiments"])
+def test_learning_loads_without_the_showing_side(room):
+    assert loaded_by(*modules_in(room)).isdisjoint(SHOWING_SIDE)
+
+
+def test_a_page_that_only_shows_loads_neither_torch_nor_an_encoder():
+    loaded = loaded_by("per_tutorial.notebook")
+    assert loaded.isdisjoint({"moviepy", "imageio_ffmpeg"} | LEARNING_SIDE)
 
 
 # The tools that write notebooks -----------------------------------------------------------------
