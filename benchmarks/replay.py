@@ -27,7 +27,7 @@ from matplotlib.figure import Figure
 
 from benchmarks.buffers import CONTESTANTS, Limit, Ours, filled, transitions
 from benchmarks.harness import ROOT, alternate, exponent, machine, ratios
-from per_tutorial.notebook.plots import COLORS, use_style
+from per_tutorial.notebook import COLORS, use_style
 
 README = ROOT / "README.md"
 OURS, LIMIT = Ours.name, Limit.name

@@ -7,7 +7,7 @@ from matplotlib import pyplot as plt
 from notebook_files import ROOT
 
 from per_tutorial import SumTree
-from per_tutorial.notebook.plots import draw_shares, draw_tree, use_style
+from per_tutorial.notebook import draw_shares, draw_tree, use_style
 from per_tutorial.replay.segment_tree import find_leaf
 
 PRIORITIES = [3, 1, 4, 1, 5, 9, 2, 6]

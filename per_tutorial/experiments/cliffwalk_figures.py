@@ -208,7 +208,7 @@ def draw_figures(figure, rows):
     Solid: our medians over 2^(n+1) − 2 transitions, the range of the runs faint; dotted: the same over
     2^n − 2; crosses: the paper's medians.
     """
-    from per_tutorial.notebook.plots import COLORS
+    from per_tutorial.notebook.style import COLORS
 
     colors = {
         "uniform": COLORS["uniform"],

@@ -1,12 +1,16 @@
-"""Explorers: one drawing function, once as a static gallery and once with sliders.
+"""Explorers: one drawing function, shown once as a static gallery and once with sliders.
 
 The drawing function is `draw(figure, **values)`. It draws into the figure that it is given (in a
 gallery this is a part of a larger figure), returns nothing, and neither makes nor shows figures
 itself. So the sliders move exactly what the static picture shows.
 """
 
+from __future__ import annotations
+
 import dataclasses
 import itertools
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import ipywidgets as widgets
 from IPython.display import display
@@ -14,12 +18,24 @@ from matplotlib import pyplot as plt
 
 from per_tutorial.common.arguments import one_of
 from per_tutorial.notebook.page import show
+from per_tutorial.notebook.style import COLORS
 
-# Of curves whose arms are the reader's choice: dark, and told apart by colour-blind readers.
-PANEL_COLORS = ("#0072B2", "#D55E00", "#00857A", "#661A66", "#A66F00", "#333333")
+if TYPE_CHECKING:
+    from per_tutorial.dqn.config import DQNConfig
+    from per_tutorial.dqn.history import History
+
+# For curves that the reader chooses: dark, and different for colour-blind readers.
+PANEL_COLORS = [COLORS[name] for name in ("uniform", "per", "weight", "rank", "epsilon", "return")]
 
 
-def gallery(draw, settings, alt, *, columns=2, size=(4.5, 3.2)):
+def gallery(
+    draw: Callable[..., None],
+    settings: Sequence[Mapping[str, Any]],
+    alt: str,
+    *,
+    columns: int = 2,
+    size: tuple[float, float] = (4.5, 3.2),
+) -> None:
     """Show what `draw` makes of each setting, side by side, as one picture.
 
     Args:
@@ -39,8 +55,14 @@ def gallery(draw, settings, alt, *, columns=2, size=(4.5, 3.2)):
     show(whole, alt)
 
 
-def explore(draw, alt, *, size=(7.0, 3.6), **controls):
-    """Show sliders, and below them what `draw` makes of their values, anew at every change.
+def explore(
+    draw: Callable[..., None],
+    alt: str,
+    *,
+    size: tuple[float, float] = (7.0, 3.6),
+    **controls: Any,
+) -> dict[str, widgets.Widget]:
+    """Show sliders, and below them what `draw` makes of their values; every change draws it again.
 
     Args:
         draw: function `draw(figure, **values)`.
@@ -53,39 +75,39 @@ def explore(draw, alt, *, size=(7.0, 3.6), **controls):
     Returns the controls by name; setting a `.value` moves the slider. Where there are no widgets
     (on GitHub, on paper), nothing is seen: show a `gallery` first.
     """
-    controls = {name: _control(name, control) for name, control in controls.items()}
+    shown = {name: _control(name, control) for name, control in controls.items()}
 
-    def redraw(**values):
+    def redraw(**values: Any) -> None:
         figure = plt.figure(figsize=size, layout="constrained")
         draw(figure, **values)
         show(figure, alt.format(**values))
 
-    output = widgets.interactive_output(redraw, controls)
-    display(widgets.VBox([*controls.values(), output]))
-    return controls
+    output = widgets.interactive_output(redraw, shown)
+    display(widgets.VBox([*shown.values(), output]))
+    return shown
 
 
 class TrainPanel:
-    """Switches, a button that trains what they say, and the curves of all that was trained with it.
+    """Switches, a button that trains with their settings, and the curves of all its trainings so far.
 
-    Show it by naming it at the end of a cell; `train` is what the button does.
+    To show it, end a cell with its name. The button calls `train`.
 
     Args:
         config: the `DQNConfig` whose settings the controls change.
-        seeds: ints, of the runs side by side; at least two, for the interval around the curves.
+        seeds: one int per run; at least two, for the interval around the curves.
         controls: setting=control, as in `explore`.
 
     Raises:
         ValueError: there are fewer seeds, or no such setting.
-        TypeError: that is no control.
+        TypeError: a control is of none of these kinds.
 
     Attributes:
         controls: the widgets, by setting.
-        histories: {what the switches said, such as "double, sampler rank": `History`}, of every
-            training so far; the last one of each.
+        histories: {the settings in words, such as "double, sampler rank": `History`}; of two
+            trainings with the same settings, the later one.
     """
 
-    def __init__(self, config, seeds, **controls):
+    def __init__(self, config: DQNConfig, seeds: Sequence[int], **controls: Any) -> None:
         settings = [field.name for field in dataclasses.fields(config)]
         for name in controls:
             one_of("controls", name, settings)
@@ -94,13 +116,13 @@ class TrainPanel:
         if len(self.seeds) < 2:  # now, not after the first training
             raise ValueError(f"seeds: at least two are needed, got {self.seeds}")
         self.controls = {name: _control(name, control) for name, control in controls.items()}
-        self.histories = {}
+        self.histories: dict[str, History] = {}
 
-    def _ipython_display_(self):
+    def _ipython_display_(self) -> None:
         button = widgets.Button(description="Train", button_style="primary")
         output = widgets.Output()
 
-        def clicked(_):
+        def clicked(_: Any) -> None:
             button.disabled = True
             try:
                 output.clear_output()
@@ -112,11 +134,11 @@ class TrainPanel:
         button.on_click(clicked)
         display(widgets.VBox([*self.controls.values(), button, output]))
 
-    def train(self):
-        """Train what the controls say now; print what it reached and draw the curves of all so far."""
+    def train(self) -> None:
+        """Train with the present settings, print the scores, and draw the curves of all trainings."""
         from per_tutorial.dqn.training import evaluate, train
         from per_tutorial.dqn.watchers import ProgressBar
-        from per_tutorial.notebook.plots import plot_learning_curves
+        from per_tutorial.notebook.training_plots import plot_learning_curves
 
         values = {name: control.value for name, control in self.controls.items()}
         label = _in_words(values)
@@ -133,9 +155,9 @@ class TrainPanel:
         )
 
 
-def _in_words(values):
+def _in_words(values: Mapping[str, Any]) -> str:
     """{"double": True, "dueling": False, "tau": 0.02} → "double, tau 0.02"."""
-    words = []
+    words: list[str] = []
     for name, value in values.items():
         name = name.replace("_", " ")
         if isinstance(value, bool):
@@ -145,7 +167,7 @@ def _in_words(values):
     return ", ".join(words) or "all off"
 
 
-def _control(name, control):
+def _control(name: str, control: Any) -> widgets.Widget:
     if isinstance(control, widgets.Widget):
         return control
     style = {"description_width": "9em"}

@@ -4,28 +4,32 @@ import base64
 import datetime
 import io
 import os
-import platform
 import sys
 import time
-from importlib.metadata import PackageNotFoundError, version
+from typing import Any, TypeVar
 
 from IPython.display import display
 from matplotlib import pyplot as plt
+from matplotlib.figure import Figure
 from PIL import Image
 
-from per_tutorial.common.provenance import processor
+from per_tutorial.common.provenance import processor, versions
 
 FAST = os.environ.get("PER_TUTORIAL_FAST") == "1"
 
-_STARTED = time.perf_counter()  # notebooks import this module in their first cells
+_STARTED = (
+    time.perf_counter()
+)  # notebooks import `stamp` in their first cell, so this is their start
+
+T = TypeVar("T")
 
 
-def budget(full, fast):
+def budget(full: T, fast: T) -> T:
     """How much work to do: ``full`` as published, ``fast`` where only the code is tested."""
     return fast if FAST else full
 
 
-def show(figure, alt):
+def show(figure: Figure, alt: str) -> None:
     """Display a figure as a PNG with its alternative text, and close it."""
     data, metadata = _picture(figure, alt)
     display(data, metadata=metadata, raw=True)
@@ -35,41 +39,41 @@ def show(figure, alt):
 class LiveFigure:
     """One picture in the cell's output that changes while the cell runs.
 
-    Drawing costs far more than a training step, so the picture changes once in a while only, and once
-    more at the end: call `update` as often as you like (asking `due` first saves the redrawing),
-    then `close`.
+    Drawing costs far more than a training step, so the picture changes only once in a while, and once
+    more at the end. Call `update` as often as you like, then `close`. To ask `due` first saves drawing
+    what would not be shown.
 
     Args:
         alt: the alternative text.
-        interval: seconds between two pictures, at least.
+        interval: the least time between two pictures, in seconds.
     """
 
-    def __init__(self, alt, interval=1.0):
+    def __init__(self, alt: str, interval: float = 1.0) -> None:
         self.alt = alt
         self.interval = interval
-        self._handle = None
-        self._figure = None
+        self._handle: Any = None  # IPython's `DisplayHandle`, once there is a picture
+        self._figure: Figure | None = None
         self._shown = float("-inf")
 
     @property
-    def due(self):
+    def due(self) -> bool:
         """Whether the next `update` will be shown."""
         return time.perf_counter() - self._shown >= self.interval
 
-    def update(self, figure):
+    def update(self, figure: Figure) -> None:
         """Show the figure as it is now, unless the last picture is too recent."""
         self._figure = figure
         if self.due:
-            self._show()
+            self._show(figure)
 
-    def close(self):
+    def close(self) -> None:
         """Show the last figure in its final state, and close it."""
         if self._figure is not None:
-            self._show()
+            self._show(self._figure)
             plt.close(self._figure)
 
-    def _show(self):
-        data, metadata = _picture(self._figure, self.alt)
+    def _show(self, figure: Figure) -> None:
+        data, metadata = _picture(figure, self.alt)
         if self._handle is None:
             self._handle = display(data, metadata=metadata, raw=True, display_id=True)
         else:
@@ -77,7 +81,7 @@ class LiveFigure:
         self._shown = time.perf_counter()
 
 
-def _picture(figure, alt):
+def _picture(figure: Figure, alt: str) -> tuple[dict[str, str], dict[str, Any]]:
     """A figure as Jupyter's messages carry it: (data, metadata) by MIME type.
 
     Rendered here rather than by the kernel's own hook, so that it looks the same under any backend.
@@ -92,21 +96,17 @@ def _picture(figure, alt):
     return data, {"image/png": {"alt": alt, "width": width}}
 
 
-def stamp():
-    """Print one line on when, how, where and with which versions this notebook ran."""
-    versions = [f"Python {platform.python_version()}"]
-    for name in ("torch", "numpy", "gymnasium", "numba"):
-        try:
-            versions.append(f"{name} {version(name)}")
-        except PackageNotFoundError:
-            pass
+def stamp() -> None:
+    """Print on one line when, how, where and with which versions this notebook ran."""
+    found = versions("torch", "numpy", "gymnasium", "numba")
     # A notebook that does not use torch should not load it to count threads.
     torch = sys.modules.get("torch")
     threads = torch.get_num_threads() if torch else os.cpu_count()
     facts = [
         datetime.date.today().isoformat(),
         f"{'fast' if FAST else 'full'} mode",
-        *versions,
+        f"Python {found.pop('python')}",
+        *(f"{name} {version}" for name, version in found.items()),
         f"{processor()}, {threads} threads",
         f"{time.perf_counter() - _STARTED:.0f} s",
     ]

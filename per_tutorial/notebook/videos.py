@@ -4,11 +4,14 @@ The clips are H.264 with yuv420p pixels, the one form that all browsers play; it
 """
 
 import base64
+import functools
 import html
 import os
 import tempfile
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import gymnasium as gym
 import imageio_ffmpeg
@@ -16,32 +19,43 @@ import numpy as np
 from gymnasium.wrappers import RecordVideo
 from IPython.display import HTML, display
 from matplotlib import pyplot as plt
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
 
 from per_tutorial.notebook.page import FAST, show
-from per_tutorial.notebook.plots import COLORS
+from per_tutorial.notebook.style import COLORS
 
-# Set before moviepy loads pygame, which also renders the environments: it complains aloud where there
-# is neither a screen nor a sound card, and a recording needs neither.
+# pygame renders the environments. It prints warnings where there is no screen or no sound card, and a
+# recording needs neither. This must be set before moviepy loads pygame.
 os.environ.setdefault("SDL_VIDEODRIVER", "dummy")
 os.environ.setdefault("SDL_AUDIODRIVER", "dummy")
 
-# Both moviepy 1 and 2 have it here; what 1 calls moviepy.editor is gone in 2.
+# Both moviepy 1 and 2 have it here; `moviepy.editor` exists only in 1.
 from moviepy.video.io.ImageSequenceClip import ImageSequenceClip
 
+Frame = NDArray[np.uint8]  # (height, width, 3)
 
-def video_file(name):
+
+def video_file(name: str) -> Path:
     """Where a notebook's video of this file name goes.
 
-    The repository's `videos/` beside `notebooks/`; in fast mode, whose videos are not for showing,
-    or where a notebook came without the repository (as on Colab), `videos/` in the temporary folder.
+    This is the repository's `videos/` beside `notebooks/`. In fast mode, whose videos are not for
+    showing, and where a notebook came without the repository (as on Colab), it is a temporary folder
+    that is deleted when Python ends.
     """
     folder = Path("..", "videos")
     if FAST or not folder.is_dir():
-        folder = Path(tempfile.gettempdir(), "videos")
+        folder = Path(_private_folder().name)
     return folder / name
 
 
-def save_video(frames, path, fps):
+@functools.cache
+def _private_folder() -> tempfile.TemporaryDirectory[str]:
+    """One folder for this process. Nobody else can write there, or know its name beforehand."""
+    return tempfile.TemporaryDirectory(prefix="per-tutorial-videos-")
+
+
+def save_video(frames: Iterable[Frame], path: str | Path, fps: float) -> None:
     """Write frames to an MP4 file without sound; the old file stays until the new one is complete.
 
     Args:
@@ -50,14 +64,14 @@ def save_video(frames, path, fps):
         path: the file; its folder is made if need be.
         fps: frames per second.
     """
-    frames = [frame[: len(frame) // 2 * 2, : frame.shape[1] // 2 * 2] for frame in frames]
-    if not frames:
+    even = [frame[: len(frame) // 2 * 2, : frame.shape[1] // 2 * 2] for frame in frames]
+    if not even:
         raise ValueError("frames: at least one is needed, got none")
     with _scratch_folder(path) as folder:
         file = folder / "clip.mp4"
-        clip = ImageSequenceClip(frames, fps=fps)
-        # moviepy reckons with seconds: exactly n / fps may be rounded to a frame too few.
-        clip.duration = (len(frames) + 0.01) / fps
+        clip = ImageSequenceClip(even, fps=fps)
+        # moviepy counts frames as seconds · fps: exactly n / fps may be rounded to one frame too few.
+        clip.duration = (len(even) + 0.01) / fps
         clip.write_videofile(
             str(file),
             codec="libx264",
@@ -68,7 +82,15 @@ def save_video(frames, path, fps):
         os.replace(file, path)
 
 
-def record_episode(policy, env, path, *, seed, max_episode_steps=None, max_frames=500):
+def record_episode(
+    policy: Callable[[Any], int],
+    env: str | gym.Env,
+    path: str | Path,
+    *,
+    seed: int,
+    max_episode_steps: int | None = None,
+    max_frames: int = 500,
+) -> float:
     """Play one episode and record it; returns the episode return.
 
     Args:
@@ -79,7 +101,7 @@ def record_episode(policy, env, path, *, seed, max_episode_steps=None, max_frame
         seed: of the environment's first reset.
         max_episode_steps: time limit in environment steps, for an environment that is named; None
             for its own.
-        max_frames: the video shows no more than this; the episode is played to its end.
+        max_frames: of the video; the episode itself is played to its end.
     """
     with _scratch_folder(path) as folder:
         if isinstance(env, str):
@@ -106,7 +128,7 @@ def record_episode(policy, env, path, *, seed, max_episode_steps=None, max_frame
 
 
 @contextmanager
-def _scratch_folder(path):
+def _scratch_folder(path: str | Path) -> Iterator[Path]:
     """A folder on the same disk as `path`, so that a finished file can be moved there in one step."""
     parent = Path(path).parent
     parent.mkdir(parents=True, exist_ok=True)
@@ -114,7 +136,7 @@ def _scratch_folder(path):
         yield Path(folder)
 
 
-def read_frames(path):
+def read_frames(path: str | Path) -> Iterator[Frame]:
     """Yield the frames of a video, (height, width, 3) uint8."""
     reader = imageio_ffmpeg.read_frames(str(path))
     width, height = next(reader)["size"]
@@ -122,7 +144,7 @@ def read_frames(path):
         yield np.frombuffer(frame, dtype=np.uint8).reshape(height, width, 3)
 
 
-def film_strip(path, count=6):
+def film_strip(path: str | Path, count: int = 6) -> Figure:
     """A figure of `count` frames, evenly spaced from the first to the last, with their times."""
     total, seconds = imageio_ffmpeg.count_frames_and_secs(str(path))
     wanted = np.linspace(0, total - 1, min(count, total)).round().astype(int)
@@ -141,7 +163,7 @@ def film_strip(path, count=6):
     return figure
 
 
-def show_video(path, alt, caption=None, width=480):
+def show_video(path: str | Path, alt: str, caption: str | None = None, width: int = 480) -> None:
     """Display a video: a film strip for readers on GitHub or paper, then the player.
 
     The player is plain HTML with the file inside. JupyterLab keeps that even in a notebook it does

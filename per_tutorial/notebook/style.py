@@ -1,0 +1,93 @@
+"""The look of the series: one style, one colour for each concept, one linestyle for each network."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from matplotlib import pyplot as plt
+from matplotlib.axes import Axes
+from matplotlib.ticker import MaxNLocator
+
+from per_tutorial.replay.registry import SAMPLERS
+
+if TYPE_CHECKING:
+    from per_tutorial.dqn.config import DQNConfig
+
+# Dark enough to be read as text on white, and different enough for colour-blind readers where two of
+# them meet. Formulas use them as well: every renderer of formulas takes {\color{#D55E00}{p_i}}.
+COLORS = {
+    "uniform": SAMPLERS["uniform"].color,
+    "per": SAMPLERS["proportional"].color,
+    "rank": SAMPLERS["rank"].color,
+    "alpha": "#7A7A1F",
+    "beta": "#332288",
+    "epsilon": "#A66F00",
+    "td_error": "#882255",
+    "priority": SAMPLERS["proportional"].color,  # what PER draws by has the colour of PER
+    "weight": "#00857A",
+    "return": "#333333",
+    "loss": "#CC6677",
+    "path": "#C2307A",
+    "left": "#3A8FC8",
+    "right": "#C47F00",
+    "quiet": "#8A8A8A",  # what is there for orientation only
+}
+
+THRESHOLD_STYLE: dict[str, Any] = {
+    "color": COLORS["quiet"],
+    "linestyle": "--",
+    "linewidth": 1,
+    "zorder": 1,
+}
+
+
+def use_style() -> None:
+    """Set matplotlib's defaults to the style of the series."""
+    plt.rcParams.update(
+        {
+            "figure.figsize": (7.0, 3.6),
+            "figure.dpi": 100,
+            "savefig.dpi": 150,
+            "savefig.facecolor": "white",
+            "figure.constrained_layout.use": True,
+            "font.size": 10,
+            "axes.titlesize": 11,
+            "axes.titlelocation": "left",
+            "axes.spines.top": False,
+            "axes.spines.right": False,
+            "axes.grid": True,
+            "axes.axisbelow": True,
+            "grid.color": "#E6E6E6",
+            "grid.linewidth": 0.8,
+            "lines.linewidth": 1.8,
+            # A bar ends where its interval ends; the default adds half a line width at each end.
+            "lines.solid_capstyle": "butt",
+            "legend.frameon": False,
+        }
+    )
+
+
+def sampler_color(sampler: str) -> str:
+    """The colour of a `DQNConfig.sampler`, as the registry of samplers has it."""
+    return SAMPLERS[sampler].color
+
+
+def network_linestyle(config: DQNConfig) -> str:
+    """The linestyle of a `DQNConfig`'s network: solid for DQN, dashed for double, dotted for
+    dueling, dash-dotted for both."""
+    if config.dueling:
+        return "-." if config.double else ":"
+    return "--" if config.double else "-"
+
+
+def label_steps(axes: Axes) -> None:
+    """Write the environment steps of the x axis as 0, 5k, 10k."""
+    axes.set_xlabel("environment steps")
+    axes.xaxis.set_major_locator(MaxNLocator(4, steps=[1, 2, 5, 10]))
+    axes.xaxis.set_major_formatter(lambda x, _: f"{x / 1000:g}k" if x else "0")
+
+
+def start_at_zero(axes: Axes) -> None:
+    """Let the y axis begin at 0, unless something drawn is below."""
+    if axes.dataLim.y0 >= 0:
+        axes.set_ylim(bottom=0)

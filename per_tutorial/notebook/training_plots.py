@@ -1,0 +1,157 @@
+"""Pictures of a training: live while it runs, afterwards, and learning curves to compare."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure, FigureBase
+from numpy.typing import ArrayLike, NDArray
+
+from per_tutorial.notebook.comparison_plots import draw_curves
+from per_tutorial.notebook.page import LiveFigure, show
+from per_tutorial.notebook.style import (
+    COLORS,
+    label_steps,
+    network_linestyle,
+    sampler_color,
+    start_at_zero,
+)
+
+if TYPE_CHECKING:
+    from per_tutorial.dqn.history import History
+
+HISTORY_SIZE = (9.6, 2.7)  # inches, of the pictures with three panels
+
+
+class LivePlot:
+    """Watch a training: pass it to `train(..., watchers=[LivePlot()])`.
+
+    The picture is that of `plot_history`. It is redrawn about once a second, and a last time at the
+    end.
+
+    Args:
+        alt: alternative text; None for a description of the picture.
+    """
+
+    def __init__(self, alt: str | None = None) -> None:
+        self._alt = alt
+        # Outside pyplot, so that an interrupted training leaves no open figure behind.
+        self._figure = Figure(figsize=HISTORY_SIZE)
+        self._live: LiveFigure | None = None
+
+    def __call__(self, history: History) -> None:
+        over = history.step == history.config.steps
+        if self._live is None:
+            self._live = LiveFigure(self._alt or _history_alt(history))
+        if self._live.due or over:
+            self._figure.clear()
+            draw_history(self._figure, history)
+            self._live.update(self._figure)
+        if over:
+            self._live.close()
+
+
+def plot_history(history: History, alt: str | None = None) -> None:
+    """Show score, loss and ε of a `History` side by side: all runs faint, their median bold."""
+    figure = Figure(figsize=HISTORY_SIZE)
+    draw_history(figure, history)
+    show(figure, alt or _history_alt(history))
+
+
+def draw_history(figure: FigureBase, history: History, *, window: int = 20) -> None:
+    """Draw score, loss and ε over the environment steps into a figure.
+
+    Args:
+        figure: a figure or a part of one.
+        history: a `History`, finished or not.
+        window: the score is the mean return of this many episodes, the last ones of a run.
+    """
+    score_axes, loss_axes, epsilon_axes = figure.subplots(1, 3)
+    steps = np.array(history.log_steps)
+    scores = history.learning_curve(steps, window)
+    losses = history.measure("loss")
+    draw_runs(score_axes, steps, scores, COLORS["return"])
+    draw_runs(loss_axes, steps, losses, COLORS["loss"])
+    draw_runs(epsilon_axes, steps, history.measure("epsilon")[:, :1], COLORS["epsilon"])
+    score_axes.set_title(f"score (mean of {window} episodes)")
+    start_at_zero(score_axes)
+    loss_axes.set_title("loss (log scale)")
+    if (losses > 0).any():  # before the first update there is none
+        loss_axes.set_yscale("log")
+    epsilon_axes.set_title(r"exploration $\epsilon$")
+    epsilon_axes.set_ylim(0, 1.05)
+    for axes in (score_axes, loss_axes, epsilon_axes):
+        axes.set_xlim(0, history.config.steps)
+        label_steps(axes)
+
+
+def draw_runs(
+    axes: Axes,
+    steps: ArrayLike,
+    values: NDArray[np.floating],
+    color: str,
+    label: str | None = None,
+) -> None:
+    """Draw every run of `values` (steps, runs) faint, and their median bold."""
+    if values.shape[1] > 1:
+        axes.plot(steps, values, color=color, alpha=0.3, linewidth=0.8)
+    measured = ~np.isnan(values).all(axis=1)
+    median = np.nanmedian(values[measured], axis=1)
+    axes.plot(np.asarray(steps)[measured], median, color=color, label=label)
+
+
+def plot_learning_curves(
+    histories: Mapping[str, History],
+    alt: str,
+    *,
+    size: tuple[float, float] = (7.0, 3.8),
+    **options: Any,
+) -> None:
+    """Show `draw_learning_curves` with its `options` as a picture of its own."""
+    figure = Figure(figsize=size)
+    draw_learning_curves(figure.subplots(), histories, **options)
+    show(figure, alt)
+
+
+def draw_learning_curves(
+    axes: Axes,
+    histories: Mapping[str, History],
+    *,
+    colors: Mapping[str, str] | None = None,
+    statistic: Callable[..., Any] = np.mean,
+    window: int = 20,
+    threshold: float | None = None,
+    points: int = 100,
+) -> None:
+    """Draw the learning curves of `History` objects with `draw_curves`.
+
+    Args:
+        axes: where to draw.
+        histories: {label: `History`}; the runs of each are the sample.
+        colors: {label: colour}; by default that of the sampler.
+        statistic, threshold: as in `draw_curves`.
+        window: the score is the mean return of this many episodes, the last ones of a run.
+        points: steps at which curves and intervals are computed.
+    """
+    curves = {}
+    for label, history in histories.items():
+        grid = np.linspace(0, history.step, points + 1)[1:].astype(int)
+        curves[label] = grid, history.learning_curve(grid, window)
+    draw_curves(
+        axes,
+        curves,
+        colors=colors or {label: sampler_color(h.config.sampler) for label, h in histories.items()},
+        linestyles={label: network_linestyle(h.config) for label, h in histories.items()},
+        statistic=statistic,
+        threshold=threshold,
+    )
+    axes.set_ylabel(f"score (mean of {window} episodes)")
+
+
+def _history_alt(history: History) -> str:
+    runs = len(history.seeds)
+    many = f" of {runs} runs, each faint and their median bold" if runs > 1 else " of one run"
+    return f"Score, loss and epsilon over {history.config.steps} environment steps{many}"

@@ -1,0 +1,134 @@
+"""Pictures of sum trees: the tree itself, and each leaf's share of the line that a dart is thrown at."""
+
+import itertools
+from collections.abc import Collection, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from numpy.typing import NDArray
+
+from per_tutorial.notebook.style import COLORS
+
+PICKED_FACE = "#FBE3EF"  # a pale COLORS["path"]
+
+
+def draw_tree(
+    axes: Axes,
+    nodes: NDArray[np.floating],
+    *,
+    capacity: int | None = None,
+    first_root: int = 1,
+    path: Collection[int] = (),
+) -> None:
+    """Draw a tree of `SumTree.nodes`' form, or a forest: sums in circles, leaves in squares.
+
+    The small number beside a node or under a leaf is its place in the array, [k] the leaf's index.
+
+    Args:
+        axes: where to draw; no axis remains.
+        nodes: (2·leaves,) array, node i above the nodes 2i and 2i + 1. The number of leaves need not
+            be a power of two.
+        capacity: leaves in use (of each tree of a forest); the others are drawn as padding.
+        first_root: the first root of a forest, whose top above it is drawn as cut off.
+        path: numbers of nodes to pick out, with the edges between them.
+    """
+    leaves = len(nodes) // 2
+    per_tree = leaves // first_root
+    capacity = capacity or per_tree
+    places = _tree_places(leaves)
+    side = 25 if leaves <= 8 else 19  # of a node, in points
+    for node in range(2 * first_root, 2 * leaves):
+        on_path = node in path and node // 2 in path
+        (x, y), (parent_x, parent_y) = places[node], places[node // 2]
+        axes.plot(
+            [parent_x, x],
+            [parent_y, y],
+            color=COLORS["path"] if on_path else COLORS["right" if node % 2 else "left"],
+            linewidth=4 if on_path else 1.5,
+            zorder=1,
+        )
+    for node, (x, y) in places.items():
+        is_leaf, cut_off = node >= leaves, node < first_root
+        unused = cut_off or (is_leaf and (node - leaves) % per_tree >= capacity)
+        color = COLORS["path"] if node in path else "#C8C8C8" if unused else COLORS["priority"]
+        axes.plot(
+            x,
+            y,
+            marker="s" if is_leaf else "o",
+            markersize=side,
+            markerfacecolor=PICKED_FACE if node in path else "white",
+            markeredgecolor=color,
+            markeredgewidth=1.8 if node in path else 1.2,
+            linestyle="none",
+        )
+        size = 9 if leaves <= 8 else 7.5
+        value = "" if cut_off else f"{nodes[node]:.3g}"
+        middle: dict[str, Any] = {"ha": "center", "va": "center", "textcoords": "offset points"}
+        axes.annotate(value, (x, y), (0, 0), fontsize=size, fontweight="bold", **middle)
+        note: dict[str, Any] = {"fontsize": size - 1.5, "color": "#6A6A6A", **middle}
+        if is_leaf:
+            axes.annotate(f"[{(node - leaves) % per_tree}]", (x, y), (0, -0.85 * side), **note)
+            axes.annotate(str(node), (x, y), (0, -1.35 * side), **note)
+        else:
+            outside = side if node > 1 and node % 2 else -side  # where no edge comes from
+            axes.annotate(str(node), (x, y), (0.85 * outside, 0.45 * side), **note)
+    axes.set_axis_off()
+    axes.margins(0.06, 0.25)
+
+
+def _tree_places(leaves: int) -> dict[int, tuple[float, float]]:
+    """{node: (x, y)}: leaves side by side in the order of a walk from left to right."""
+    places: dict[int, tuple[float, float]] = {}
+    left_to_right = itertools.count()
+
+    def place(node: int, y: float) -> float:
+        if node >= leaves:
+            x: float = next(left_to_right)
+        else:
+            x = (place(2 * node, y - 1) + place(2 * node + 1, y - 1)) / 2
+        places[node] = (x, y)
+        return x
+
+    place(1, 0)
+    return places
+
+
+def draw_shares(
+    axes: Axes,
+    values: Sequence[float],
+    prefixes: Iterable[float] = (),
+    picked: Collection[int] = (),
+) -> None:
+    """Draw values end to end on a line: each leaf's share of [0, total).
+
+    Args:
+        axes: where to draw.
+        values: of the leaves, in order.
+        prefixes: places on the line to mark with an arrow.
+        picked: leaves to pick out.
+    """
+    start, total = 0.0, sum(values)
+    for leaf, value in enumerate(values):
+        if not value:
+            continue
+        chosen = leaf in picked
+        axes.barh(
+            0,
+            value,
+            left=start,
+            height=0.6,
+            color=PICKED_FACE if chosen else "white",
+            edgecolor=COLORS["path" if chosen else "priority"],
+            linewidth=1.8 if chosen else 1.2,
+            zorder=3 if chosen else 2,
+        )
+        if value > 0.045 * total:  # no room in smaller ones
+            axes.text(start + value / 2, 0, f"[{leaf}]", ha="center", va="center", size=8, zorder=4)
+        start += value
+    for prefix in prefixes:
+        arrow = {"arrowstyle": "-|>", "color": COLORS["path"]}
+        axes.annotate("", (prefix, 0.3), (prefix, 0.95), arrowprops=arrow, annotation_clip=False)
+    axes.set(ylim=(-0.4, 1), yticks=[], xlim=(0, total))
+    axes.grid(visible=False)
+    axes.spines["left"].set_visible(False)

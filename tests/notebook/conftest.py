@@ -1,0 +1,37 @@
+"""What the tests of the notebook room share: what was displayed, and the style of the series."""
+
+import pytest
+from matplotlib import pyplot as plt
+
+from per_tutorial.notebook import explorers, page, style, videos
+
+
+class Handle:
+    """What `display(..., display_id=True)` returns; it passes updates on, without an id."""
+
+    def __init__(self, displayed):
+        self._displayed = displayed
+
+    def update(self, thing, **options):
+        self._displayed.append((thing, options))
+
+
+@pytest.fixture
+def shown(monkeypatch):
+    """What was displayed or updated: a list of (object, options), the pictures' bundles among them."""
+    displayed = []
+
+    def display(thing, **options):
+        displayed.append((thing, options))
+        return Handle(displayed) if options.get("display_id") else None
+
+    for module in (page, explorers, videos):
+        monkeypatch.setattr(module, "display", display)
+    return displayed
+
+
+@pytest.fixture
+def styled():
+    with plt.rc_context():
+        style.use_style()
+        yield

@@ -1,0 +1,76 @@
+"""What every notebook shows: pictures with alternative text, live ones, and the stamp."""
+
+import importlib
+
+import numpy as np
+from matplotlib import pyplot as plt
+from pictures import alt_texts, decoded, pictures
+
+from per_tutorial.notebook import page
+from per_tutorial.notebook.style import COLORS
+
+
+def line(to=1.0):
+    figure, axes = plt.subplots()
+    axes.plot([0, 1], [0, to], color=COLORS["per"])
+    return figure
+
+
+def test_show_displays_a_png_with_alternative_text_and_closes_the_figure(shown):
+    figure = line()
+    page.show(figure, "a rising line")
+    ((bundle, options),) = shown
+    assert decoded(bundle["image/png"]).format == "PNG"
+    assert options["raw"] and alt_texts(shown) == ["a rising line"]
+    assert not plt.fignum_exists(figure.number)
+
+
+def test_pictures_keep_the_colours(shown):
+    page.show(line(), "a line")
+    colors = {color for _, color in decoded(pictures(shown)[0]).convert("RGB").getcolors(2**20)}
+    wanted = np.array([int(COLORS["per"][k : k + 2], 16) for k in (1, 3, 5)])
+    assert min(np.abs(np.array(color) - wanted).max() for color in colors) <= 4
+
+
+def test_a_live_figure_changes_seldom_and_ends_with_the_last_state(shown, monkeypatch):
+    clock = [100.0]
+    monkeypatch.setattr(page.time, "perf_counter", lambda: clock[0])
+    live = page.LiveFigure("a growing line", interval=1.0)
+    figure, axes = plt.subplots()
+    for k in range(10):  # 2.25 seconds
+        axes.plot([0, k], [0, k])
+        live.update(figure)
+        clock[0] += 0.25
+    assert ["display_id" in options for _, options in shown] == [True, False, False]
+    live.close()
+    assert len(shown) == 4
+    assert pictures(shown)[-1] != pictures(shown)[-2]
+    assert not plt.fignum_exists(figure.number)
+
+
+def test_budget_and_fast_mode_follow_the_environment(monkeypatch):
+    try:
+        for value, fast, chosen in [("1", True, 3), ("0", False, 1000), (None, False, 1000)]:
+            if value is None:
+                monkeypatch.delenv("PER_TUTORIAL_FAST")
+            else:
+                monkeypatch.setenv("PER_TUTORIAL_FAST", value)
+            importlib.reload(page)
+            assert page.FAST is fast
+            assert page.budget(1000, 3) == chosen
+    finally:
+        monkeypatch.undo()
+        importlib.reload(page)
+
+
+def test_the_stamp_is_one_line_that_names_mode_and_versions(capsys):
+    page.stamp()
+    text = capsys.readouterr().out
+    assert text.count("\n") == 1
+    for word in (
+        "full mode" if not page.FAST else "fast mode",
+        "Python 3.",
+        "numpy 2",
+        "threads",
+    ):
+        assert word in text
