@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from per_tutorial.replay import Replay as Replay
     from per_tutorial.replay import ReplayBuffer as ReplayBuffer
     from per_tutorial.replay import SumTree as SumTree
+    from per_tutorial.replay import Transition as Transition
 
 __version__ = "0.2.0.dev0"
 
@@ -35,6 +36,7 @@ _HOMES = {
     "replay": (
         "SumTree",
         "MinTree",
+        "Transition",
         "Batch",
         "Replay",
         "ReplayBuffer",

@@ -8,11 +8,14 @@ array, so compiled code can draw from them and a checkpoint can hold them.
 
 import secrets
 import zlib
+from collections.abc import Sequence
 
 import numpy as np
-from numba import njit
+from numpy.typing import NDArray
 
 from per_tutorial.common.arguments import whole_number
+from per_tutorial.common.states import ArraySpec, Schema, State, checked_state
+from per_tutorial.replay.compiling import njit_cached
 
 _GOLDEN_GAMMA = np.uint64(0x9E3779B97F4A7C15)
 _MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
@@ -21,7 +24,7 @@ _30, _27, _31, _11 = np.uint64(30), np.uint64(27), np.uint64(31), np.uint64(11)
 _ULP = 2.0**-53
 
 
-@njit(cache=True, inline="always")
+@njit_cached(inline="always")
 def next_uniform(states, run):
     """Advance the stream of one run; return a float64 in [0, 1) with 53 random bits."""
     states[run] += _GOLDEN_GAMMA
@@ -32,7 +35,7 @@ def next_uniform(states, run):
     return (bits >> _11) * _ULP
 
 
-@njit(cache=True)
+@njit_cached
 def fill_uniform(states, out):
     """Fill ``out`` (runs, n): row r from the stream of run r."""
     for run in range(out.shape[0]):
@@ -51,34 +54,47 @@ class RandomStreams:
         states: (runs,) uint64, all there is to save.
     """
 
-    def __init__(self, seeds, purpose):
+    def __init__(self, seeds: Sequence[int | None], purpose: str) -> None:
         salt = zlib.crc32(purpose.encode())
         self.states = np.array(
-            [np.random.SeedSequence((seed, salt)).generate_state(1, np.uint64)[0] for seed in seeds],
+            [
+                np.random.SeedSequence((seed, salt)).generate_state(1, np.uint64)[0]
+                for seed in seeds
+            ],
             dtype=np.uint64,
         )
 
-    def uniform(self, count):
+    def uniform(self, count: int) -> NDArray[np.float64]:
         """Draw ``count`` numbers in [0, 1) for every run: (runs, count) float64."""
         out = np.empty((len(self.states), count))
         fill_uniform(self.states, out)
         return out
 
     @property
-    def state(self):
+    def spec(self) -> ArraySpec:
+        """What `states` must be, for whatever has streams as a part of its state."""
+        return ArraySpec(np.uint64, self.states.shape)
+
+    @property
+    def state(self) -> State:
         """What a checkpoint holds, a dict of arrays."""
         return {"states": self.states}
 
-    def restore(self, state):
-        """Go on from what `state` gave."""
-        self.states[:] = state["states"]
+    @property
+    def schema(self) -> Schema:
+        """What `restore` takes."""
+        return {"states": self.spec}
+
+    def restore(self, state: State) -> None:
+        """Go on from what `state` gave; ValueError if it is the state of something else."""
+        self.states[:] = checked_state(state, self.schema)["states"]
 
 
-def seeds_for(seed, runs):
+def seeds_for(seed: int | Sequence[int] | None, runs: int) -> list[int]:
     """One seed per run: ``seed`` may be None (from the system), an int (seed, seed+1, …) or a list."""
     if seed is None:
         return [secrets.randbits(63) for _ in range(runs)]
-    if np.ndim(seed) == 0:
+    if isinstance(seed, (int, np.integer)) or np.ndim(seed) == 0:
         first = whole_number("seed", seed, minimum=0)
         return [first + run for run in range(runs)]
     if len(seed) != runs:

@@ -9,18 +9,20 @@ Notebook 01 explains every kernel, and runs it uncompiled as well: `kernel.py_fu
 """
 
 import math
+from typing import Any
 
 import numpy as np
-from numba import njit
+from numpy.typing import ArrayLike, NDArray
 
 from per_tutorial.common.arguments import float_array, index_array, whole_number
+from per_tutorial.replay.compiling import njit_cached
 from per_tutorial.replay.prefetching import prefetch
 
 # Levels of so many nodes lie in the processor's caches anyway (8 bytes each).
 CACHED = 2**12
 
 
-@njit(cache=True)
+@njit_cached
 def write_leaves(nodes, first_leaf, indices, values, written):
     """Write the leaves of one run, and their nodes into `written`; return how many they are.
 
@@ -35,7 +37,7 @@ def write_leaves(nodes, first_leaf, indices, values, written):
     return count
 
 
-@njit(cache=True)
+@njit_cached
 def set_sums(nodes, first_root, indices, values):
     """Write leaves (runs, batch), then recompute all their ancestors, level by level.
 
@@ -65,7 +67,7 @@ def set_sums(nodes, first_root, indices, values):
                 changed[k] = node
 
 
-@njit(cache=True)
+@njit_cached
 def set_minima(nodes, first_root, indices, values):
     """`set_sums` with min in place of +."""
     leaves = len(nodes) // (2 * first_root)
@@ -88,7 +90,7 @@ def set_minima(nodes, first_root, indices, values):
                 changed[k] = node
 
 
-@njit(cache=True, inline="always")
+@njit_cached(inline="always")
 def step_down(nodes, node, prefix):
     """Go to the child whose share of the sum below `node` holds `prefix`; return it and the rest.
 
@@ -103,7 +105,7 @@ def step_down(nodes, node, prefix):
     return right, prefix - nodes[left]
 
 
-@njit(cache=True)
+@njit_cached
 def find_leaf(nodes, root, first_leaf, prefix):
     """Walk down from `root` to the leaf whose share of [0, total) holds `prefix`; return its node."""
     node = root
@@ -112,7 +114,7 @@ def find_leaf(nodes, root, first_leaf, prefix):
     return node
 
 
-@njit(cache=True)
+@njit_cached
 def find_leaves(nodes, first_root, prefixes, indices):
     """Write into `indices` (runs, batch) the leaf that holds each prefix sum.
 
@@ -138,33 +140,62 @@ def find_leaves(nodes, first_root, prefixes, indices):
             indices[run, k] -= root * leaves
 
 
-def _power_of_two(number):
+def _power_of_two(number: int) -> int:
     return 1 << (number - 1).bit_length()
 
 
 class _SegmentTree:
     """What the two trees share: the array, the shapes, the checks."""
 
-    def __init__(self, capacity, runs, empty):
+    _empty: float  # the value of a leaf that was never set
+    _combine: np.ufunc  # of two children, their parent
+
+    def __init__(self, capacity: int, runs: int | None = None) -> None:
         self.capacity = whole_number("capacity", capacity)
         self.runs = None if runs is None else whole_number("runs", runs)
         self.first_root = _power_of_two(self.runs or 1)
         self.leaves = _power_of_two(self.capacity)  # per run
-        self.nodes = np.full(2 * self.first_root * self.leaves, empty, dtype=np.float64)
+        self.nodes = np.full(2 * self.first_root * self.leaves, self._empty, dtype=np.float64)
 
-    def get(self, indices):
+    def get(self, indices: ArrayLike) -> Any:
         """The values of leaves, in the shape of ``indices``. Raises IndexError if out of range."""
-        indices, shape = self._rows("indices", self._indices(indices))
-        roots = self.first_root + np.arange(len(indices))[:, None]
-        values = self.nodes[roots * self.leaves + indices].reshape(shape)
+        rows, shape = self._rows("indices", self._indices(indices))
+        roots = self.first_root + np.arange(len(rows))[:, None]
+        values = self.nodes[roots * self.leaves + rows].reshape(shape)
         return float(values) if shape == () else values
 
-    def _root_values(self):
+    def check(self, name: str, nodes: NDArray[np.float64], sizes: NDArray[np.int64]) -> None:
+        """Raise ValueError unless ``nodes`` are such a tree, whose first ``sizes`` leaves are filled.
+
+        Args:
+            name: of the tree, for the error.
+            nodes: as many as `nodes`, at least 0.
+            sizes: (runs,) leaves of each run that hold a value.
+        """
+        first, total = self.first_root, len(nodes) // 2
+        parents = nodes[first:total]
+        if not np.array_equal(
+            parents, self._combine(nodes[2 * first :: 2], nodes[2 * first + 1 :: 2])
+        ):
+            raise ValueError(f"state: in {name}, a node contradicts its children")
+        roots = nodes[first : first + len(sizes)]
+        leaves = nodes[total:].reshape(first, self.leaves)
+        filled = np.zeros(leaves.shape, dtype=bool)
+        filled[: len(sizes)] = np.arange(self.leaves) < sizes[:, None]
+        right = (leaves != self._empty) & np.isfinite(leaves) == filled
+        if not (right.all() and (nodes[:first] == self._empty).all()):
+            raise ValueError(
+                f"state: in {name}, leaves are empty where transitions are, or not where none is"
+            )
+        if not np.isfinite(roots[sizes > 0]).all():
+            raise ValueError(f"state: in {name}, the sum is infinite")
+
+    def _root_values(self) -> Any:
         if self.runs is None:
             return float(self.nodes[1])
         return self.nodes[self.first_root : self.first_root + self.runs].copy()
 
-    def _rows(self, name, array):
+    def _rows(self, name: str, array: NDArray) -> tuple[NDArray, tuple[int, ...]]:
         """``array`` as (runs, batch), and the shape it came in."""
         shape = array.shape
         if self.runs is None:
@@ -173,7 +204,7 @@ class _SegmentTree:
             raise ValueError(f"{name}: must have the shape ({self.runs}, batch), got {shape}")
         return array, shape
 
-    def _indices(self, indices):
+    def _indices(self, indices: ArrayLike) -> NDArray[np.int64]:
         indices = index_array("indices", indices)
         outside = (indices < 0) | (indices >= self.capacity)
         if outside.any():
@@ -182,25 +213,25 @@ class _SegmentTree:
             )
         return indices
 
-    def _assignments(self, indices, values):
+    def _assignments(self, indices: ArrayLike, values: ArrayLike) -> tuple[NDArray, NDArray]:
         """Check all before anything is written."""
-        indices = self._indices(indices)
-        values = float_array("values", values)
+        leaves = self._indices(indices)
+        numbers = float_array("values", values)
         # No sum of all leaves may overflow.
         limit = np.finfo(np.float64).max / self.leaves
-        wrong = ~((values >= 0) & (values <= limit))
+        wrong = ~((numbers >= 0) & (numbers <= limit))
         if wrong.any():
             raise ValueError(
                 f"values: must be finite, at least 0 and at most {limit:.3g}, "
-                f"got {values[wrong].flat[0]}"
+                f"got {numbers[wrong].flat[0]}"
             )
         try:
-            values = np.broadcast_to(values, indices.shape)
+            numbers = np.broadcast_to(numbers, leaves.shape)
         except ValueError:
             raise ValueError(
-                f"values: must have the shape of indices {indices.shape}, got {values.shape}"
+                f"values: must have the shape of indices {leaves.shape}, got {numbers.shape}"
             ) from None
-        return self._rows("indices", indices)[0], self._rows("values", values)[0]
+        return self._rows("indices", leaves)[0], self._rows("values", numbers)[0]
 
 
 class SumTree(_SegmentTree):
@@ -212,10 +243,9 @@ class SumTree(_SegmentTree):
             trees, whose methods take arrays of shape (R, batch), row r for tree r.
     """
 
-    def __init__(self, capacity, runs=None):
-        super().__init__(capacity, runs, empty=0.0)
+    _empty, _combine = 0.0, np.add
 
-    def set(self, indices, values):
+    def set(self, indices: ArrayLike, values: ArrayLike) -> None:
         """Set leaves; of duplicate indices the last one wins.
 
         Raises:
@@ -226,11 +256,11 @@ class SumTree(_SegmentTree):
         set_sums(self.nodes, self.first_root, *self._assignments(indices, values))
 
     @property
-    def total(self):
+    def total(self) -> Any:
         """The sum of all leaves: a float, or (runs,) for a forest."""
         return self._root_values()
 
-    def find(self, prefix_sums):
+    def find(self, prefix_sums: ArrayLike) -> Any:
         """The smallest i with prefix_sum < leaf[0] + … + leaf[i], in the shape of ``prefix_sums``.
 
         A leaf of value zero is never returned. Raises ValueError for a prefix sum outside
@@ -257,14 +287,13 @@ class MinTree(_SegmentTree):
         runs: as in `SumTree`.
     """
 
-    def __init__(self, capacity, runs=None):
-        super().__init__(capacity, runs, empty=math.inf)
+    _empty, _combine = math.inf, np.minimum
 
-    def set(self, indices, values):
+    def set(self, indices: ArrayLike, values: ArrayLike) -> None:
         """Set leaves; the same rules and errors as `SumTree.set`."""
         set_minima(self.nodes, self.first_root, *self._assignments(indices, values))
 
     @property
-    def min(self):
+    def min(self) -> Any:
         """The smallest leaf: a float, or (runs,) for a forest."""
         return self._root_values()

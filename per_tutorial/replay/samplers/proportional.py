@@ -1,14 +1,24 @@
 """Proportional prioritised replay (Schaul et al., sections 3.2 to 3.4, Algorithm 1; notebook 03)."""
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
-from numba import njit
+from numpy.typing import NDArray
 
 from per_tutorial.common.arguments import one_of, real_number
+from per_tutorial.common.states import ArraySpec, Schema, State
+from per_tutorial.replay.compiling import njit_cached
+from per_tutorial.replay.contracts import Floats, Slots
 from per_tutorial.replay.random_streams import RandomStreams, next_uniform
 from per_tutorial.replay.segment_tree import MinTree, SumTree, find_leaves, set_minima, set_sums
 
+# Beyond these, (N · P(i))^−β leaves the range of numbers, and weights become NaN or zero.
+SMALLEST_EPSILON, LARGEST_EPSILON = 1e-20, 1e20
+NO_TREE = np.empty(0)
 
-@njit(cache=True)
+
+@njit_cached
 def sample_stratified(nodes, first_root, states, slots, probabilities):
     """Cut [0, total) into `batch` equal ranges and draw once in each (appendix B.2.1)."""
     leaves = len(nodes) // (2 * first_root)
@@ -24,7 +34,7 @@ def sample_stratified(nodes, first_root, states, slots, probabilities):
             probabilities[run, k] = nodes[root * leaves + slots[run, k]] / nodes[root]
 
 
-@njit(cache=True)
+@njit_cached
 def sample_relative(nodes, first_root, states, sizes, slots, relative):
     """`sample_stratified` with N · P(i), which is 1 for what is as likely as under uniform replay."""
     sample_stratified(nodes, first_root, states, slots, relative)
@@ -33,7 +43,7 @@ def sample_relative(nodes, first_root, states, sizes, slots, relative):
             relative[run, k] *= sizes[run]
 
 
-@njit(cache=True)
+@njit_cached
 def divide_by_largest(weights):
     """Divide each row of (runs, batch) by its largest entry, in place."""
     for run in range(weights.shape[0]):
@@ -44,19 +54,28 @@ def divide_by_largest(weights):
             weights[run, k] /= largest
 
 
-@njit(cache=True)
-def prioritize(td_errors, slots, epsilon, priorities, largest):
-    """Write p = |δ| + ε into `priorities` (runs, batch), and into `largest` (runs,) if it is a record.
+@njit_cached
+def prioritize(td_errors, slots, epsilon, priorities, records):
+    """Write p = |δ| + ε into `priorities` (runs, batch); raise `records` (runs,) to the largest.
 
     Where the slot is negative the transition is gone: its priority is no record.
     """
     for run in range(td_errors.shape[0]):
-        record = largest[run]
+        record = records[run]
         for k in range(td_errors.shape[1]):
             priorities[run, k] = abs(td_errors[run, k]) + epsilon
             if slots[run, k] >= 0:
                 record = max(record, priorities[run, k])
-        largest[run] = record
+        records[run] = record
+
+
+@njit_cached
+def write_priorities(sums, minima, first_root, slots, values, largest, records):
+    """Set the leaves of both trees, and the largest priorities: all of it, or none, for an interrupt."""
+    set_sums(sums, first_root, slots, values)
+    if len(minima):
+        set_minima(minima, first_root, slots, values)
+    largest[:] = records
 
 
 class ProportionalSampler:
@@ -69,41 +88,48 @@ class ProportionalSampler:
         capacity: slots per run.
         seeds: one int per run.
         alpha: how strongly priorities count, in [0, 1]; 0 is uniform replay.
-        priority_epsilon: ε > 0, keeps transitions without error alive.
+        priority_epsilon: ε, keeps transitions without error alive; in [1e-20, 1e20].
         normalize: the largest weight is that of the "batch" (the default), or that of the whole
             "buffer", where a single transition of tiny priority scales all other weights towards
             zero; "none" leaves the weights as they are.
     """
 
-    def __init__(self, capacity, seeds, *, alpha=0.6, priority_epsilon=1e-6, normalize="batch"):
+    def __init__(
+        self,
+        capacity: int,
+        seeds: Sequence[int],
+        *,
+        alpha: float = 0.6,
+        priority_epsilon: float = 1e-6,
+        normalize: str = "batch",
+    ) -> None:
         self.alpha = real_number("alpha", alpha, 0, 1)
-        self.priority_epsilon = real_number("priority_epsilon", priority_epsilon, above=0)
+        self.priority_epsilon = real_number(
+            "priority_epsilon", priority_epsilon, SMALLEST_EPSILON, LARGEST_EPSILON
+        )
         self.normalize = one_of("normalize", normalize, ("batch", "buffer", "none"))
+        self.runs = len(seeds)
         self.streams = RandomStreams(seeds, "replay")
-        self.sums = SumTree(capacity, runs=len(seeds))
-        self.minima = MinTree(capacity, runs=len(seeds)) if normalize == "buffer" else None
-        self.largest_priority = np.ones(len(seeds))
-        self.settings = {
+        self.sums = SumTree(capacity, runs=self.runs)
+        self.capacity = self.sums.capacity
+        self.minima = MinTree(capacity, runs=self.runs) if normalize == "buffer" else None
+        self.largest_priority = np.ones(self.runs)
+        self.settings: dict[str, Any] = {
             "sampler": "proportional",
             "alpha": self.alpha,
             "priority_epsilon": self.priority_epsilon,
             "normalize": self.normalize,
         }
-        self.state = {
-            "streams": self.streams.states,
-            "sums": self.sums.nodes,
-            "largest_priority": self.largest_priority,
-        }
-        if self.minima is not None:
-            self.state["minima"] = self.minima.nodes
 
-    def add(self, slots):
+    def add(self, slots: Slots, added: NDArray[np.int64]) -> None:
         """Give newly written slots (runs, n) the largest priority seen so far."""
         priorities = np.empty(slots.shape)
         priorities[:] = self.largest_priority[:, None]
-        self._set(slots, priorities)
+        self._write(slots, priorities, self.largest_priority)
 
-    def sample(self, batch_size, sizes, beta):
+    def sample(
+        self, batch_size: int, sizes: NDArray[np.int64], beta: float
+    ) -> tuple[Slots, NDArray]:
         """Slots and importance-sampling weights, both (runs, batch)."""
         shape = (len(sizes), batch_size)
         slots, relative = np.empty(shape, dtype=np.int64), np.empty(shape)
@@ -112,26 +138,66 @@ class ProportionalSampler:
         weights = relative**-beta
         if self.normalize == "batch":
             divide_by_largest(weights)
-        elif self.normalize == "buffer":
+        elif self.minima is not None:
             weights /= ((sizes * self.minima.min / self.sums.total) ** -beta)[:, None]
         return slots, weights
 
-    def update(self, slots, td_errors):
+    def update(self, slots: Slots, td_errors: Floats) -> None:
         """Set the priorities of replayed slots from their TD errors, both (runs, batch)."""
-        priorities = np.empty(td_errors.shape)
-        prioritize(td_errors, slots, self.priority_epsilon, priorities, self.largest_priority)
-        self._set(slots, priorities)
+        priorities, records = np.empty(td_errors.shape), self.largest_priority.copy()
+        prioritize(td_errors, slots, self.priority_epsilon, priorities, records)
+        self._write(slots, priorities, records)
 
-    def statistics(self, sizes):
-        """Measurements per run for `History`: the largest p seen, and the mean of p^α now."""
-        return {"largest_priority": self.largest_priority.copy(), "priority": self.sums.total / sizes}
-
-    def probabilities(self, slots):
+    def probabilities(self, slots: Slots, sizes: NDArray[np.int64]) -> Floats:
         """P(i) of slots (runs, n): 0 where nothing is stored."""
-        return self.sums.get(slots) / self.sums.total[:, None]
+        # Where all is empty, 0 of whatever is 0.
+        totals = np.where(sizes > 0, self.sums.total, 1.0)
+        return self.sums.get(slots) / totals[:, None]
 
-    def _set(self, slots, priorities):
-        values = priorities**self.alpha
-        set_sums(self.sums.nodes, self.sums.first_root, slots, values)
+    def measures(self, sizes: NDArray[np.int64]) -> dict[str, NDArray]:
+        """Measurements per run for `History`: the largest p seen, and the mean of p^α now."""
+        return {
+            "largest_priority": self.largest_priority.copy(),
+            "priority": self.sums.total / sizes,
+        }
+
+    @property
+    def state(self) -> State:
+        """The random streams, the trees, and the largest priorities."""
+        state = {
+            "streams": self.streams.states,
+            "sums": self.sums.nodes,
+            "largest_priority": self.largest_priority,
+        }
+        return state if self.minima is None else state | {"minima": self.minima.nodes}
+
+    @property
+    def schema(self) -> Schema:
+        """What `restore` takes."""
+        schema = {
+            "streams": self.streams.spec,
+            "sums": ArraySpec(np.float64, self.sums.nodes.shape, low=0),
+            "largest_priority": ArraySpec(np.float64, (self.runs,), SMALLEST_EPSILON, 2e100),
+        }
         if self.minima is not None:
-            set_minima(self.minima.nodes, self.minima.first_root, slots, values)
+            schema["minima"] = ArraySpec(np.float64, self.minima.nodes.shape, low=0)
+        return schema
+
+    def check(self, state: State, sizes: NDArray[np.int64]) -> None:
+        """Raise ValueError unless the trees are trees, with a leaf for each stored transition."""
+        self.sums.check("sums", state["sums"], sizes)
+        if self.minima is not None:
+            self.minima.check("minima", state["minima"], sizes)
+
+    def restore(self, state: State) -> None:
+        """Go on from a state that was checked."""
+        for name, array in self.state.items():
+            array[:] = state[name]
+
+    def _write(self, slots: Slots, priorities: Floats, records: Floats) -> None:
+        sums = self.sums
+        minima = self.minima.nodes if self.minima is not None else NO_TREE
+        values = priorities**self.alpha
+        write_priorities(
+            sums.nodes, minima, sums.first_root, slots, values, self.largest_priority, records
+        )

@@ -15,14 +15,20 @@ Heaps are rows of arrays, one run a row. Entry 0 is unused: position 1 is the to
 position i are 2i and 2i + 1, as in `segment_tree`, and a rank of 0 means "nothing stored".
 """
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
-from numba import njit
+from numpy.typing import NDArray
 
 from per_tutorial.common.arguments import one_of, real_number, whole_number
+from per_tutorial.common.states import ArraySpec, Schema, State
+from per_tutorial.replay.compiling import njit_cached
+from per_tutorial.replay.contracts import Floats, Slots
 from per_tutorial.replay.random_streams import RandomStreams, next_uniform
 
 
-@njit(cache=True)
+@njit_cached
 def settle(keys, slots, ranks, size, rank, key, slot):
     """Put (key, slot) into the hole at position `rank` of one heap, and move it to where it belongs.
 
@@ -46,7 +52,16 @@ def settle(keys, slots, ranks, size, rank, key, slot):
     keys[rank], slots[rank], ranks[slot] = key, slot, rank
 
 
-@njit(cache=True)
+@njit_cached
+def sort_heap(keys, slots, ranks, size):
+    """Sort one heap, so that each position is a true rank; equals keep their order."""
+    order = np.argsort(-keys[1 : size + 1], kind="mergesort") + 1  # the stable kind
+    keys[1 : size + 1], slots[1 : size + 1] = keys[order], slots[order]
+    for rank in range(1, size + 1):
+        ranks[slots[rank]] = rank
+
+
+@njit_cached
 def set_keys(keys, slots, ranks, sizes, written, largest, changed, values):
     """Set the keys of the slots `changed` (runs, batch), adding those that are new.
 
@@ -68,7 +83,38 @@ def set_keys(keys, slots, ranks, sizes, written, largest, changed, values):
             largest[run] = max(largest[run], key)
 
 
-@njit(cache=True)
+@njit_cached
+def update_keys(keys, slots, ranks, sizes, written, largest, changed, values, sort_every):
+    """`set_keys`, then sort the heaps that are due: all of it, or none, for an interrupt."""
+    set_keys(keys, slots, ranks, sizes, written, largest, changed, values)
+    for run in range(len(sizes)):
+        if written[run] >= sort_every:
+            sort_heap(keys[run], slots[run], ranks[run], sizes[run])
+            written[run] = 0
+
+
+@njit_cached
+def add_keys(keys, slots, ranks, sizes, written, largest, told, added, changed, sort_every):
+    """Give each of the slots `changed` (runs, n) its run's largest key, one after the other.
+
+    A run that was `told` of as many transitions as were `added` has these already: it is left alone.
+    Heaps are sorted when they are due, in the middle as well.
+    """
+    key = np.empty((1, 1))
+    for run in range(changed.shape[0]):
+        if told[run] == added[run]:
+            continue
+        one = slice(run, run + 1)
+        key[0, 0] = largest[run]
+        for k in range(changed.shape[1]):
+            update_keys(
+                keys[one], slots[one], ranks[one], sizes[one], written[one], largest[one],
+                changed[one, k : k + 1], key, sort_every,
+            )  # fmt: skip
+        told[run] = added[run]
+
+
+@njit_cached
 def find_rank(sums, size, prefix):
     """The smallest rank ≤ `size` with prefix < sums[rank]; `size` if rounding leaves none."""
     low, high = 1, size
@@ -81,7 +127,7 @@ def find_rank(sums, size, prefix):
     return low
 
 
-@njit(cache=True)
+@njit_cached
 def sample_ranks(sums, sizes, states, ranks):
     """Draw one rank in each of `batch` segments of equal probability, for every run."""
     runs, batch = ranks.shape
@@ -109,50 +155,45 @@ class RankBasedSampler:
             heap; None for as many as the capacity.
     """
 
-    def __init__(self, capacity, seeds, *, alpha=0.7, normalize="batch", sort_every=None):
+    def __init__(
+        self,
+        capacity: int,
+        seeds: Sequence[int],
+        *,
+        alpha: float = 0.7,
+        normalize: str = "batch",
+        sort_every: int | None = None,
+    ) -> None:
         self.capacity = whole_number("capacity", capacity)
+        self.runs = len(seeds)
         self.alpha = real_number("alpha", alpha, 0, 1)
         self.normalize = one_of("normalize", normalize, ("batch", "buffer", "none"))
         sort_every = self.capacity if sort_every is None else sort_every
         self.sort_every = whole_number("sort_every", sort_every)
         self.streams = RandomStreams(seeds, "replay")
-        runs, positions = len(seeds), np.arange(1, self.capacity + 1)
+        positions = np.arange(1, self.capacity + 1)
         self.sums = np.concatenate(([0.0], np.cumsum(positions**-self.alpha)))  # H(0), H(1), …
-        self.keys = np.zeros((runs, self.capacity + 1))
-        self.slots = np.full((runs, self.capacity + 1), -1, dtype=np.int32)
-        self.ranks = np.zeros((runs, self.capacity), dtype=np.int32)
-        self.sizes = np.zeros(runs, dtype=np.int64)
-        self.written = np.zeros(runs, dtype=np.int64)  # since the last full sort
-        self.largest_priority = np.ones(runs)
-        self.settings = {
+        self.keys = np.zeros((self.runs, self.capacity + 1))
+        self.slots = np.full((self.runs, self.capacity + 1), -1, dtype=np.int32)
+        self.ranks = np.zeros((self.runs, self.capacity), dtype=np.int32)
+        self.sizes = np.zeros(self.runs, dtype=np.int64)
+        self.written = np.zeros(self.runs, dtype=np.int64)  # since the last full sort
+        self.told = np.zeros(self.runs, dtype=np.int64)  # transitions added, as far as we know
+        self.largest_priority = np.ones(self.runs)
+        self.settings: dict[str, Any] = {
             "sampler": "rank",
             "alpha": self.alpha,
             "normalize": self.normalize,
             "sort_every": self.sort_every,
         }
-        self.state = {
-            "streams": self.streams.states,
-            "keys": self.keys,
-            "slots": self.slots,
-            "ranks": self.ranks,
-            "sizes": self.sizes,
-            "written": self.written,
-            "largest_priority": self.largest_priority,
-        }
 
-    def add(self, slots):
-        """Give newly written slots (runs, n) the largest priority seen so far.
+    def add(self, slots: Slots, added: NDArray[np.int64]) -> None:
+        """Give newly written slots (runs, n) the largest priority seen so far."""
+        add_keys(*self._heaps, self.told, added, slots, self.sort_every)
 
-        Heaps are sorted where they would be if the slots came one by one.
-        """
-        start = 0
-        while start < slots.shape[1]:
-            stop = start + self.sort_every - max(self.written.tolist())
-            part = slots[:, start:stop]
-            self._set(part, np.broadcast_to(self.largest_priority[:, None], part.shape))
-            start = stop
-
-    def sample(self, batch_size, sizes, beta):
+    def sample(
+        self, batch_size: int, sizes: NDArray[np.int64], beta: float
+    ) -> tuple[Slots, NDArray]:
         """Slots and importance-sampling weights, both (runs, batch)."""
         ranks = np.empty((len(sizes), batch_size), dtype=np.int64)
         sample_ranks(self.sums, sizes, self.streams.states, ranks)
@@ -163,37 +204,76 @@ class RankBasedSampler:
             weights /= (sizes * self._probability(sizes[:, None], sizes)[:, 0])[:, None] ** -beta
         return np.take_along_axis(self.slots, ranks, axis=1).astype(np.int64), weights
 
-    def update(self, slots, td_errors):
+    def update(self, slots: Slots, td_errors: Floats) -> None:
         """Set the priorities of replayed slots from their TD errors, both (runs, batch)."""
-        self._set(slots, np.abs(td_errors))
+        update_keys(*self._heaps, slots, np.abs(td_errors), self.sort_every)
 
-    def statistics(self, sizes):
-        """Measurements per run for `History`: the largest |δ| seen, and their mean now."""
-        mean = self.keys.sum(axis=1) / sizes
-        return {"largest_priority": self.largest_priority.copy(), "priority": mean}
-
-    def probabilities(self, slots):
+    def probabilities(self, slots: Slots, sizes: NDArray[np.int64]) -> Floats:
         """P(i) of slots (runs, n): 0 where nothing is stored."""
         ranks = np.take_along_axis(self.ranks, slots, axis=1)
         stored = ranks > 0
         return np.where(stored, self._probability(np.where(stored, ranks, 1), self.sizes), 0.0)
 
-    def sort(self, run):
+    def measures(self, sizes: NDArray[np.int64]) -> dict[str, NDArray]:
+        """Measurements per run for `History`: the largest |δ| seen, and their mean now."""
+        mean = self.keys.sum(axis=1) / sizes
+        return {"largest_priority": self.largest_priority.copy(), "priority": mean}
+
+    def sort(self, run: int) -> None:
         """Sort a run's heap, so that each position is a true rank; equals keep their order."""
-        size = self.sizes[run]
-        heap = slice(1, size + 1)
-        order = np.argsort(-self.keys[run, heap], kind="stable")
-        self.keys[run, heap] = self.keys[run, heap][order]
-        self.slots[run, heap] = self.slots[run, heap][order]
-        self.ranks[run, self.slots[run, heap]] = np.arange(1, size + 1)
+        sort_heap(self.keys[run], self.slots[run], self.ranks[run], self.sizes[run])
         self.written[run] = 0
 
-    def _probability(self, ranks, sizes):
+    @property
+    def state(self) -> State:
+        """The random streams, the heaps, and what is counted of them."""
+        names = ("keys", "slots", "ranks", "sizes", "written", "told", "largest_priority")
+        return {"streams": self.streams.states} | {name: getattr(self, name) for name in names}
+
+    @property
+    def schema(self) -> Schema:
+        """What `restore` takes."""
+        runs, positions = (self.runs,), (self.runs, self.capacity + 1)
+        return {
+            "streams": self.streams.spec,
+            "keys": ArraySpec(np.float64, positions, 0, 1e100),
+            "slots": ArraySpec(np.int32, positions, -1, self.capacity - 1),
+            "ranks": ArraySpec(np.int32, (self.runs, self.capacity), 0, self.capacity),
+            "sizes": ArraySpec(np.int64, runs, 0, self.capacity),
+            "written": ArraySpec(np.int64, runs, 0, self.sort_every - 1),
+            "told": ArraySpec(np.int64, runs, 0),
+            "largest_priority": ArraySpec(np.float64, runs, 0, 1e100),
+        }
+
+    def check(self, state: State, sizes: NDArray[np.int64]) -> None:
+        """Raise ValueError unless the heaps are heaps, and ranks and slots tell the same."""
+        if not np.array_equal(state["sizes"], sizes):
+            raise ValueError("state: sizes must be those of the storage")
+        for run, size in enumerate(sizes.tolist()):
+            keys, slots, ranks = (state[name][run] for name in ("keys", "slots", "ranks"))
+            used = slots[1 : size + 1]
+            unused = (slots[0], *slots[size + 1 :].tolist())
+            if not (np.array_equal(np.sort(used), np.arange(size)) and set(unused) <= {-1}):
+                raise ValueError("state: slots must name each stored transition once")
+            if not np.array_equal(ranks[used], np.arange(1, size + 1)) or ranks[size:].any():
+                raise ValueError("state: ranks contradict slots")
+            children = np.arange(2, size + 1)
+            if (keys[children] > keys[children // 2]).any() or keys[size + 1 :].any() or keys[0]:
+                raise ValueError("state: keys are no heap")
+            if keys.max() > state["largest_priority"][run]:
+                raise ValueError("state: a key is larger than largest_priority")
+
+    def restore(self, state: State) -> None:
+        """Go on from a state that was checked."""
+        for name, array in self.state.items():
+            array[:] = state[name]
+
+    def _probability(self, ranks: NDArray, sizes: NDArray[np.int64]) -> Floats:
         """P of ranks (runs, n) >= 1."""
         return ranks**-self.alpha / self.sums[sizes][:, None]
 
-    def _set(self, slots, values):
-        heaps = (self.keys, self.slots, self.ranks, self.sizes)
-        set_keys(*heaps, self.written, self.largest_priority, slots, values)
-        for run in np.flatnonzero(self.written >= self.sort_every):
-            self.sort(run)
+    @property
+    def _heaps(self) -> tuple[NDArray, ...]:
+        return (
+            self.keys, self.slots, self.ranks, self.sizes, self.written, self.largest_priority,
+        )  # fmt: skip

@@ -1,7 +1,14 @@
 """Uniform replay: every stored transition is equally likely (notebook 02)."""
 
-import numpy as np
+from collections.abc import Sequence
+from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
+from per_tutorial.common.arguments import whole_number
+from per_tutorial.common.states import Schema, State
+from per_tutorial.replay.contracts import Floats, Slots
 from per_tutorial.replay.random_streams import RandomStreams
 
 
@@ -13,22 +20,46 @@ class UniformSampler:
         seeds: one int per run.
     """
 
-    def __init__(self, capacity, seeds):
+    def __init__(self, capacity: int, seeds: Sequence[int]) -> None:
+        self.capacity = whole_number("capacity", capacity)
+        self.runs = len(seeds)
         self.streams = RandomStreams(seeds, "replay")
-        self.settings = {"sampler": "uniform"}
-        self.state = {"streams": self.streams.states}
+        self.settings: dict[str, Any] = {"sampler": "uniform"}
 
-    def add(self, slots):
+    def add(self, slots: Slots, added: NDArray[np.int64]) -> None:
         """Nothing to note: all slots are alike."""
 
-    def sample(self, batch_size, sizes, beta):
+    def sample(
+        self, batch_size: int, sizes: NDArray[np.int64], beta: float
+    ) -> tuple[Slots, NDArray]:
         """Slots and weights, both (runs, batch); the weights are all 1."""
         uniform = self.streams.uniform(batch_size)
         return (uniform * sizes[:, None]).astype(np.int64), np.ones(uniform.shape)
 
-    def update(self, slots, td_errors):
+    def update(self, slots: Slots, td_errors: Floats) -> None:
         """Nothing to note: TD errors do not matter here."""
 
-    def statistics(self, sizes):
+    def probabilities(self, slots: Slots, sizes: NDArray[np.int64]) -> Floats:
+        """P(i) of slots (runs, n): 0 where nothing is stored."""
+        return (slots < sizes[:, None]) / np.maximum(sizes, 1)[:, None]
+
+    def measures(self, sizes: NDArray[np.int64]) -> dict[str, NDArray]:
         """Measurements per run for `History`: none."""
         return {}
+
+    @property
+    def state(self) -> State:
+        """The random streams."""
+        return {"streams": self.streams.states}
+
+    @property
+    def schema(self) -> Schema:
+        """What `restore` takes."""
+        return {"streams": self.streams.spec}
+
+    def check(self, state: State, sizes: NDArray[np.int64]) -> None:
+        """Nothing more to ask: any random stream will do."""
+
+    def restore(self, state: State) -> None:
+        """Go on from a state that was checked."""
+        self.streams.states[:] = state["streams"]

@@ -16,15 +16,18 @@ With E = 3, in the order they are added:
 Where an episode has begun less than 4 frames ago, the missing frames are black (zeros).
 """
 
-import numpy as np
-from numba import njit
+from typing import Any, NamedTuple
 
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from per_tutorial.common.states import ArraySpec, Schema, State
+from per_tutorial.replay.compiling import njit_cached
+from per_tutorial.replay.contracts import Slots, Transition
 from per_tutorial.replay.storages.ring import RingStorage, as_field, as_shape
 
-FIELDS = ("observation", "action", "reward", "next_observation", "terminated", "truncated")
 
-
-@njit(cache=True)
+@njit_cached
 def find_stacks(newest, depths, stride, ring, places):
     """Where the frames of stacks lie, oldest first: `places` (runs, batch, stack) is written.
 
@@ -38,6 +41,18 @@ def find_stacks(newest, depths, stride, ring, places):
                 number = newest[run, k] - back * stride
                 place = run * ring + number % ring if back < depths[run, k] else -1
                 places[run, k, stack - 1 - back] = place
+
+
+class FrameWrite(NamedTuple):
+    """A step of every environment on its way into a `FrameStorage`; (runs, environments) each."""
+
+    slots: Slots
+    added: NDArray[np.int64]  # (runs,)
+    rows: NDArray
+    frames: NDArray[np.uint8]  # the newest of each observation …
+    next_frames: NDArray[np.uint8]  # … and of each next one
+    places: NDArray[np.int64]  # of `frames`
+    next_places: NDArray[np.int64]
 
 
 class FrameStorage(RingStorage):
@@ -58,8 +73,15 @@ class FrameStorage(RingStorage):
     """
 
     def __init__(
-        self, capacity, observation_shape, runs=1, *, environments=1, n_step=1, discount=0.99
-    ):
+        self,
+        capacity: int,
+        observation_shape: tuple[int, ...],
+        runs: int = 1,
+        *,
+        environments: int = 1,
+        n_step: int = 1,
+        discount: float = 0.99,
+    ) -> None:
         self.stack, *frame_shape = as_shape("observation_shape", observation_shape)
         row = [
             ("action", np.int64),
@@ -77,31 +99,40 @@ class FrameStorage(RingStorage):
         # after it: with E·(stack − 1) and E places more than transitions, none is overwritten early.
         self.ring = self.capacity + self.environments * self.stack
         self.frames = np.zeros((self.runs * self.ring + 1, *frame_shape), dtype=np.uint8)
-        self.final_frames = {}
+        self.final_frames: dict[tuple[int, int], NDArray[np.uint8]] = {}
 
-    def by_run(self, rows):
-        return rows.reshape(self.runs, self.environments, *rows.shape[1:])
+    def __getstate__(self) -> dict[str, Any]:
+        return super().__getstate__() | {"frames": self._written_frames}
 
-    def add(
-        self, observation, action, reward, next_observation, terminated, truncated, *, valid=None
-    ):
-        """Write one transition of every environment, fields shaped (runs, environments, ...).
+    def __setstate__(self, kept: dict[str, Any]) -> None:
+        super().__setstate__(kept)
+        written = kept["frames"]
+        self.frames = np.zeros((self.runs * self.ring + 1, *written.shape[2:]), dtype=np.uint8)
+        self._rings[:, : written.shape[1]] = written
 
-        Of the stacks only the newest frames are taken. Returns the slots, (runs, environments).
-        Raises ValueError or TypeError for a field that does not fit; nothing has been written then.
+    @property
+    def leading_axes(self) -> tuple[int, ...]:
+        """The axes that fields begin with when they are added."""
+        return (self.runs, self.environments)
+
+    def prepare(self, transition: Transition, valid: ArrayLike | None = None) -> FrameWrite:
+        """Make ready to write one transition of every environment, fields (runs, environments, ...).
+
+        Of the stacks only the newest frames are taken. Raises ValueError or TypeError for a field that
+        does not fit.
         """
         if valid is not None and not np.all(valid):
             raise ValueError(
                 "valid: frames need a transition of every environment in every step "
                 f"(SAME_STEP autoreset), got {valid}"
             )
-        fields = (observation, action, reward, next_observation, terminated, truncated)
+        if transition.truncated is False:
+            transition = transition._replace(truncated=np.zeros(self.leading_axes, dtype=bool))
         counts = {"runs": self.runs, "environments": self.environments}
         fields = {
             name: as_field(name, values, self._dtypes[name], **counts)
-            for name, values in zip(FIELDS, fields, strict=True)
+            for name, values in transition._asdict().items()
         }
-        frames, next_frames = fields["observation"][:, :, -1], fields["next_observation"][:, :, -1]
         numbers = self.added[:, None] + np.arange(self.environments)
         slots = numbers % self.capacity
         before = self._take((numbers - self.environments) % self.capacity)
@@ -110,22 +141,40 @@ class FrameStorage(RingStorage):
         for name in ("action", "reward", "terminated", "truncated"):
             rows[name] = fields[name]
         rows["depth"] = np.where(begins, 1, np.minimum(before["depth"], self.stack - 1) + 1)
-        np.put_along_axis(self.rows, slots, rows, axis=1)
-        # The next frame is written ahead, so that the newest transition is whole. If the episode
-        # goes on, that frame stays; if not, the first one of the next episode will take its place.
-        self.frames[self._places(numbers)] = frames
-        self.frames[self._places(numbers + self.environments)] = next_frames
-        for (run, _), slot in np.ndenumerate(slots):
-            self.final_frames.pop((run, slot), None)
-        self._keep_final_frames(slots, next_frames, rows["terminated"] | rows["truncated"])
-        self.added += self.environments
-        return slots
+        return FrameWrite(
+            slots=slots,
+            added=self.added + self.environments,
+            rows=rows,
+            frames=fields["observation"][:, :, -1].copy(),
+            next_frames=fields["next_observation"][:, :, -1].copy(),
+            places=self._places(numbers),
+            next_places=self._places(numbers + self.environments),
+        )
 
-    def extend(self, *fields):
+    def prepare_many(self, transitions: Transition) -> FrameWrite:
         """Not for frames: raises TypeError."""
         raise TypeError("extend: frames are added one step of the environments at a time, by add")
 
-    def windows(self, slots):
+    def commit(self, write: FrameWrite) -> None:
+        """Write what was prepared. A second time, it writes the same to the same places."""
+        np.put_along_axis(self.rows, write.slots, write.rows, axis=1)
+        # The next frame is written ahead, so that the newest transition is whole. If the episode
+        # goes on, that frame stays; if not, the first one of the next episode will take its place.
+        self.frames[write.places] = write.frames
+        self.frames[write.next_places] = write.next_frames
+        for (run, _), slot in np.ndenumerate(write.slots):
+            self.final_frames.pop((run, int(slot)), None)
+        ended = write.rows["terminated"] | write.rows["truncated"]
+        self._keep_final_frames(write.slots, write.next_frames, ended)
+        self.added[:] = write.added
+
+    def add(self, transition: Transition, valid: ArrayLike | None = None) -> Slots:
+        """`prepare` and `commit` a step; returns its slots, (runs, environments)."""
+        write = self.prepare(transition, valid)
+        self.commit(write)
+        return write.slots
+
+    def windows(self, slots: Slots) -> tuple[dict[str, NDArray], NDArray[np.int64]]:
         """The n-step transitions that begin in ``slots`` (runs, batch), a dict of arrays, and k.
 
         One goes k ≤ n_step steps ahead, as in `TransitionStorage.windows`.
@@ -151,49 +200,88 @@ class FrameStorage(RingStorage):
             "truncated": last["truncated"],
         }, steps
 
-    def cut(self):
-        """End the running episodes as a time limit does: the environments are about to start anew."""
+    def cut(self) -> Slots:
+        """End the running episodes as a time limit does: the environments are about to start again.
+
+        Returns the newest slots (runs, environments), −1 where nothing was added.
+        """
         if self.added[0] == 0:
-            return
+            return np.full(self.leading_axes, -1)
         numbers = self.added[:, None] + np.arange(-self.environments, 0)
         slots = numbers % self.capacity
         rows = self._take(slots)
         running = ~(rows["terminated"] | rows["truncated"])
         rows["truncated"] |= running
-        np.put_along_axis(self.rows, slots, rows, axis=1)
         next_frames = self.frames[self._places(numbers + self.environments)]
         self._keep_final_frames(slots, next_frames, running)
+        np.put_along_axis(self.rows, slots, rows, axis=1)
+        return slots
 
     @property
-    def state(self):
+    def state(self) -> State:
         """The arrays that a checkpoint holds."""
-        written = min(int(self.added[0]) + self.environments, self.ring)
         shape = self.frames.shape[1:]
         keys = np.array(list(self.final_frames), dtype=np.int64)
         frames = np.array(list(self.final_frames.values()), dtype=np.uint8)
         return {
             **super().state,
-            "frames": self._rings[:, :written],
+            "frames": self._written_frames,
             "final_keys": keys.reshape(-1, 2),
             "final_frames": frames.reshape(-1, *shape),
         }
 
-    def restore(self, state):
-        """Take over what `state` was; the storage continues from there."""
+    @property
+    def schema(self) -> Schema:
+        """What `restore` takes."""
+        shape, ends = self.frames.shape[1:], range(self.runs * self.capacity + 1)
+        return {
+            **super().schema,
+            "frames": ArraySpec(np.uint8, (self.runs, range(self.ring + 1), *shape)),
+            "final_keys": ArraySpec(np.int64, (ends, 2), 0),
+            "final_frames": ArraySpec(np.uint8, (ends, *shape)),
+        }
+
+    def check(self, state: State) -> NDArray[np.int64]:
+        """As in `RingStorage`; and frames must be as many as were added and episodes that ended."""
+        sizes = super().check(state)
+        added, rows = state["added"], state["rows"]
+        if (added != added[0]).any() or added[0] % self.environments:
+            raise ValueError("state: added must be whole steps of all environments")
+        if not ((rows["depth"] >= 1) & (rows["depth"] <= self.stack)).all():
+            raise ValueError(f"state: depth must be in [1, {self.stack}] everywhere")
+        written = min(int(added[0]) + self.environments, self.ring)
+        if state["frames"].shape[1] != written:
+            raise ValueError(
+                f"state: frames must be {written} for each run, got {state['frames'].shape[1]}"
+            )
+        ends = np.argwhere(rows["terminated"] | rows["truncated"])
+        keys = sorted(map(tuple, state["final_keys"].tolist()))
+        if keys != sorted(map(tuple, ends.tolist())) or len(keys) != len(state["final_frames"]):
+            raise ValueError("state: final_frames must belong to the episodes that ended, one each")
+        return sizes
+
+    def restore(self, state: State) -> None:
+        """Go on from a state that was checked."""
         super().restore(state)
         frames = state["frames"]
         self._rings[:, : frames.shape[1]] = frames
-        keys = map(tuple, state["final_keys"].tolist())
+        self._rings[:, frames.shape[1] :] = 0
+        keys = ((run, slot) for run, slot in state["final_keys"].tolist())
         self.final_frames = dict(zip(keys, state["final_frames"].copy(), strict=True))
 
     @property
-    def _rings(self):
+    def _rings(self) -> NDArray[np.uint8]:
         return self.frames[:-1].reshape(self.runs, self.ring, *self.frames.shape[1:])
 
-    def _places(self, numbers):
+    @property
+    def _written_frames(self) -> NDArray[np.uint8]:
+        """(runs, frames, *frame shape): those that hold something, the next ones included."""
+        return self._rings[:, : min(int(self.added[0]) + self.environments, self.ring)]
+
+    def _places(self, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
         return np.arange(self.runs)[:, None] * self.ring + numbers % self.ring
 
-    def _keep_final_frames(self, slots, next_frames, ended):
+    def _keep_final_frames(self, slots: Slots, next_frames: NDArray, ended: NDArray) -> None:
         """Keep the frames after the transitions in ``slots`` where ``ended`` (runs, environments)."""
         for run, k in np.argwhere(ended).tolist():
             self.final_frames[run, int(slots[run, k])] = next_frames[run, k].copy()

@@ -1,19 +1,26 @@
-"""Which experiences are kept: the last `capacity` transitions of every run.
+"""What storages share: numbered transitions in a ring of slots for each run.
 
 A transition is one row of a table (a NumPy structured array), so drawing it touches one place in
 memory instead of one for each field, and a minibatch is one `take`.
 """
 
+from typing import Any
+
 import numpy as np
-from numba import njit
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from per_tutorial.common.arguments import real_number, whole_number
+from per_tutorial.common.states import ArraySpec, Schema, State
+from per_tutorial.replay.compiling import njit_cached
+from per_tutorial.replay.contracts import Slots
 from per_tutorial.replay.prefetching import prefetch
 
 LARGEST_REWARD = np.finfo(np.float32).max  # rewards are stored as float32
+VIEWS = ("_all_rows", "_memory", "_first_rows")
+MOST_ADDED = 2**62  # transitions of a run; more than any run can make, less than would overflow
 
 
-@njit(cache=True)
+@njit_cached
 def sum_windows(
     rewards,
     terminated,
@@ -52,7 +59,7 @@ def sum_windows(
             returns[run, k], last_slots[run, k], steps[run, k] = total, slot, length
 
 
-@njit(cache=True)
+@njit_cached
 def fill_ids(ids, slots, added, capacity):
     """Write into `ids` (runs, batch) the number of the transition that lies in each slot."""
     for run in range(slots.shape[0]):
@@ -62,7 +69,7 @@ def fill_ids(ids, slots, added, capacity):
             ids[run, k] = number if number < added[run] else number - capacity
 
 
-@njit(cache=True)
+@njit_cached
 def fill_slots(slots, ids, added, capacity):
     """Write into `slots` (runs, batch) where each transition lies, −1 for those overwritten."""
     for run in range(ids.shape[0]):
@@ -73,25 +80,29 @@ def fill_slots(slots, ids, added, capacity):
             slots[run, k] = -1 if not stored else slot if slot >= 0 else slot + capacity
 
 
-@njit(cache=True)
+@njit_cached
 def place_rows(places, slots, capacity, memory, row_size):
     """Write into `places` (runs, batch) where in the rows of all runs each slot lies.
 
     Rows lie anywhere in `memory`, their bytes, so all of them are asked for before the first is read.
+    Returns False, and leaves `places` unfinished, where a slot is outside [0, capacity).
     """
     for run in range(slots.shape[0]):
         for k in range(slots.shape[1]):
+            if not 0 <= slots[run, k] < capacity:
+                return False
             place = run * capacity + slots[run, k]
             places[run, k] = place
             prefetch(memory, place * row_size)
             prefetch(memory, (place + 1) * row_size - 1)
+    return True
 
 
-@njit(cache=True)
+@njit_cached
 def claim_slots(slots, added, valid, capacity):
     """Write into `slots` (runs, n) where the next n transitions of each run go, and count them.
 
-    Runs that are not `valid` have nothing to add: −1.
+    `added` (runs,) is raised. Runs that are not `valid` have nothing to add: −1.
     """
     runs, n = slots.shape
     for run in range(runs):
@@ -101,7 +112,7 @@ def claim_slots(slots, added, valid, capacity):
 
 
 class RingStorage:
-    """What storages share: numbered transitions in a ring of slots for each run.
+    """Numbered transitions in a ring of slots for each run.
 
     The k-th transition of a run (counting from 0) lies in slot k % capacity until the
     (k + capacity)-th one takes its place.
@@ -121,7 +132,15 @@ class RingStorage:
         settings: what must agree to `restore` the `state` of another storage.
     """
 
-    def __init__(self, capacity, row, runs, n_step, discount, environments=1):
+    def __init__(
+        self,
+        capacity: int,
+        row: DTypeLike,
+        runs: int,
+        n_step: int,
+        discount: float,
+        environments: int = 1,
+    ) -> None:
         self.capacity = whole_number("capacity", capacity)
         self.runs = whole_number("runs", runs)
         self.n_step = whole_number("n_step", n_step)
@@ -134,57 +153,101 @@ class RingStorage:
         self.discount = real_number("discount", discount, 0, 1)
         self.rows = np.zeros((self.runs, self.capacity), dtype=np.dtype(row, align=True))
         self.added = np.zeros(self.runs, dtype=np.int64)
-        self.settings = {
+        self.settings: dict[str, Any] = {
             "capacity": self.capacity,
             "row": str(self.rows.dtype.descr),
             "n_step": self.n_step,
             "discount": self.discount,
             "environments": self.environments,
         }
-        self._all_rows = self.rows.reshape(-1)  # the same memory, run after run …
-        self._memory = self._all_rows.view(np.uint8)  # … and its bytes
+        self._make_views()
+
+    def _make_views(self) -> None:
+        """Other looks at the memory of `rows`. A copy of a storage has to make its own."""
+        self._all_rows = self.rows.reshape(-1)  # run after run …
+        self._memory = self._all_rows.view(np.uint8)  # … and their bytes
         first_rows = (np.arange(self.runs) * self.capacity)[:, None]
         # NumPy adds a single number faster than an array that has axes to broadcast.
         self._first_rows = first_rows.squeeze() if self.runs == 1 else first_rows
 
+    def __getstate__(self) -> dict[str, Any]:
+        """What a copy is made of: no views, which would become arrays of their own, and no empty rows."""
+        kept = {name: value for name, value in vars(self).items() if name not in VIEWS}
+        return kept | {"rows": self.rows[:, : self.sizes.max()]}
+
+    def __setstate__(self, kept: dict[str, Any]) -> None:
+        vars(self).update(kept)
+        self.rows = np.zeros((self.runs, self.capacity), dtype=kept["rows"].dtype)
+        self.rows[:, : kept["rows"].shape[1]] = kept["rows"]
+        self._make_views()
+
     @property
-    def sizes(self):
+    def leading_axes(self) -> tuple[int, ...]:
+        """The axes that fields begin with when they are added."""
+        return (self.runs,)
+
+    @property
+    def sizes(self) -> NDArray[np.int64]:
         """(runs,) transitions stored now."""
         return np.minimum(self.added, self.capacity)
 
-    def by_run(self, rows):
-        """A step's rows, one for each environment, with the leading axes that `add` takes."""
-        return rows
-
-    def ids(self, slots):
+    def ids(self, slots: Slots) -> NDArray[np.int64]:
         """Which transition lies in each slot (runs, batch): its number, counted from 0 in its run."""
         ids = np.empty(slots.shape, dtype=np.int64)
         fill_ids(ids, slots, self.added, self.capacity)
         return ids
 
-    def current_slots(self, ids):
+    def current_slots(self, ids: NDArray[np.int64]) -> Slots:
         """Where transitions (runs, batch) lie; −1 for those that have been overwritten since."""
         slots = np.empty(ids.shape, dtype=np.int64)
         fill_slots(slots, ids, self.added, self.capacity)
         return slots
 
     @property
-    def state(self):
+    def state(self) -> State:
         """The arrays that a checkpoint holds."""
         return {"added": self.added, "rows": self.rows[:, : int(self.sizes.max())]}
 
-    def restore(self, state):
-        """Continue from what `state` was."""
-        self.added[:] = state["added"]
-        self.rows[:, : state["rows"].shape[1]] = state["rows"]
+    @property
+    def schema(self) -> Schema:
+        """What `restore` takes."""
+        return {
+            "added": ArraySpec(np.int64, (self.runs,), 0, MOST_ADDED),
+            "rows": ArraySpec(self.rows.dtype, (self.runs, range(self.capacity + 1))),
+        }
 
-    def _take(self, slots):
+    def check(self, state: State) -> NDArray[np.int64]:
+        """Raise ValueError if there are other rows than were added, or one that `add` would refuse.
+
+        Returns the sizes (runs,).
+        """
+        rows, sizes = state["rows"], np.minimum(state["added"], self.capacity)
+        if rows.shape[1] != sizes.max():
+            raise ValueError(f"state: rows must be {sizes.max()} for each run, got {rows.shape[1]}")
+        for name in ("terminated", "truncated"):
+            if (rows[name].view(np.uint8) > 1).any():
+                raise ValueError(f"state: {name} must be True or False everywhere")
+        if not np.isfinite(rows["reward"]).all():
+            raise ValueError("state: reward must be finite everywhere")
+        return sizes
+
+    def restore(self, state: State) -> None:
+        """Go on from a state that was checked."""
+        stored = state["rows"].shape[1]
+        self.added[:] = state["added"]
+        self.rows[:, :stored] = state["rows"]
+        self.rows[:, stored:] = np.zeros((), self.rows.dtype)
+
+    def _take(self, slots: Slots) -> NDArray:
         """The rows in ``slots`` (runs, batch), copied."""
         places = np.empty_like(slots)
-        place_rows(places, slots, self.capacity, self._memory, self.rows.itemsize)
+        if not place_rows(places, slots, self.capacity, self._memory, self.rows.itemsize):
+            raise IndexError(
+                f"slots: must be in [0, {self.capacity}), got {slots.min()} to {slots.max()}"
+            )
         return self._all_rows.take(places)
 
-    def _walk(self, slots):
+    def _walk(self, slots: Slots) -> tuple[NDArray[np.float64], Slots, NDArray[np.int64]]:
         """Returns, last slots and steps of the n-step windows that begin in ``slots``."""
         returns = np.empty(slots.shape)
         last_slots, steps = np.empty_like(slots), np.empty_like(slots)
@@ -196,32 +259,61 @@ class RingStorage:
         return returns, last_slots, steps
 
 
-def as_field(name, values, dtype, **counts):
+def as_field(name: str, values: ArrayLike, dtype: np.dtype, **counts: int) -> NDArray:
     """``values`` as an array of the axes ``counts`` and then those of ``dtype``, or an error.
 
     Args:
         dtype: type and inner shape, such as `np.dtype((np.uint8, (4, 84, 84)))`.
         counts: the lengths of the leading axes, such as `runs=1, environments=8`.
+
+    Raises:
+        ValueError: the shape is another, or a value cannot be kept as what it is.
+        TypeError: the type is of another kind.
     """
-    values = np.asarray(values)
-    if values.shape != (*counts.values(), *dtype.shape):
+    array = plain_array(name, values)
+    if array.shape != (*counts.values(), *dtype.shape):
         each, given = list(counts)[-1][:-1], (f"{axis} = {n}" for axis, n in counts.items())
         raise ValueError(
             f"{name}: must have the shape {dtype.shape} per {each}, "
-            f"got {values.shape} with {', '.join(given)}"
+            f"got {array.shape} with {', '.join(given)}"
         )
-    if dtype.base == np.bool_:
-        if values.dtype != np.bool_ and not ((values == 0) | (values == 1)).all():
-            raise ValueError(f"{name}: must be True or False, got {values}")
-    elif values.dtype != dtype.base and not np.can_cast(values.dtype, dtype.base, "same_kind"):
-        raise TypeError(f"{name}: must be {dtype.base}, got {values.dtype}")
+    if array.dtype != dtype.base:
+        array = _converted(name, array, dtype.base)
     # NaN fails the comparison as well.
-    if name == "reward" and not np.abs(values).max(initial=0) <= LARGEST_REWARD:
-        raise ValueError(f"reward: must be finite (in {dtype.base}), got {values}")
-    return values
+    if name == "reward" and not np.abs(array).max(initial=0) <= LARGEST_REWARD:
+        raise ValueError(f"reward: must be finite (in {dtype.base}), got {array}")
+    return array
 
 
-def as_shape(name, shape):
+def plain_array(name: str, values: ArrayLike) -> NDArray:
+    """``values`` as an array, a torch tensor as well; ValueError where entries are masked."""
+    if type(values) is np.ndarray:  # by far the most frequent case
+        return values
+    if hasattr(values, "detach"):  # a torch tensor, on any device, with or without gradient
+        values = values.detach().cpu()
+    if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
+        raise ValueError(f"{name}: must have no masked entries, got {values}")
+    return np.asarray(values)
+
+
+def _converted(name: str, array: NDArray, dtype: np.dtype) -> NDArray:
+    """An array of another type, ready to be written as ``dtype``: no integer becomes another one."""
+    if dtype == np.bool_:
+        if not ((array == 0) | (array == 1)).all():
+            raise ValueError(f"{name}: must be True or False, got {array}")
+    elif dtype.kind in "iu" and array.dtype.kind in "iu":
+        limits = np.iinfo(dtype)
+        if array.size and not limits.min <= int(array.min()) <= int(array.max()) <= limits.max:
+            raise ValueError(
+                f"{name}: must be in [{limits.min}, {limits.max}] ({dtype}), "
+                f"got {array.min()} to {array.max()}"
+            )
+    elif not np.can_cast(array.dtype, dtype, "same_kind"):
+        raise TypeError(f"{name}: must be {dtype}, got {array.dtype}")
+    return array
+
+
+def as_shape(name: str, shape: int | tuple[int, ...] | list[int]) -> tuple[int, ...]:
     """``shape`` as a tuple of ints of at least 1; a single int is the length of one axis."""
     dimensions = shape if isinstance(shape, (tuple, list)) else (shape,)
     return tuple(whole_number(name, dimension) for dimension in dimensions)

@@ -1,8 +1,27 @@
 """The last `capacity` transitions of every run, a row of a table each (notebook 02)."""
 
-import numpy as np
+from typing import NamedTuple
 
-from per_tutorial.replay.storages.ring import RingStorage, as_field, as_shape, claim_slots
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike, NDArray
+
+from per_tutorial.replay.contracts import Slots, Transition
+from per_tutorial.replay.storages.ring import (
+    RingStorage,
+    as_field,
+    as_shape,
+    claim_slots,
+    plain_array,
+)
+
+
+class RowWrite(NamedTuple):
+    """Rows on their way into a `TransitionStorage`."""
+
+    slots: Slots
+    added: NDArray[np.int64]
+    places: NDArray[np.int64]  # of the rows, among those of all runs
+    rows: NDArray
 
 
 class TransitionStorage(RingStorage):
@@ -19,16 +38,16 @@ class TransitionStorage(RingStorage):
 
     def __init__(
         self,
-        capacity,
-        observation_shape,
-        runs=1,
+        capacity: int,
+        observation_shape: int | tuple[int, ...],
+        runs: int = 1,
         *,
-        n_step=1,
-        discount=0.99,
-        observation_dtype=np.float32,
-        action_shape=(),
-        action_dtype=np.int64,
-    ):
+        n_step: int = 1,
+        discount: float = 0.99,
+        observation_dtype: DTypeLike = np.float32,
+        action_shape: int | tuple[int, ...] = (),
+        action_dtype: DTypeLike = np.int64,
+    ) -> None:
         observation = (observation_dtype, as_shape("observation_shape", observation_shape))
         row = [
             ("observation", *observation),
@@ -41,71 +60,76 @@ class TransitionStorage(RingStorage):
         super().__init__(capacity, row, runs, n_step, discount)
         self._every_run = np.ones(self.runs, dtype=bool)
 
-    def add(
-        self,
-        observation,
-        action,
-        reward,
-        next_observation,
-        terminated,
-        truncated=False,
-        *,
-        valid=None,
-    ):
-        """Write one transition for every run, fields shaped (runs, ...).
+    def prepare(self, transition: Transition, valid: ArrayLike | None = None) -> RowWrite:
+        """Make ready to write one transition for every run, fields shaped (runs, ...).
 
-        ``truncated`` tells where something other than termination ended the episode, such as a
-        time limit (False: nowhere). Rows where ``valid`` (runs,) is False are not written. Returns
-        the slots, (runs, 1), with −1 for those. Raises ValueError or TypeError for a field that
-        does not fit; nothing has been written then.
+        Nowhere ``truncated`` may be False, without a shape. Runs where ``valid`` (runs,) is False have
+        nothing to write: −1 in the slots (runs, 1). Raises ValueError or TypeError for a field that
+        does not fit.
         """
-        if truncated is False:
-            truncated = np.zeros(self.runs, dtype=bool)
-        fields = (observation, action, reward, next_observation, terminated, truncated)
-        return self._write(fields, valid, runs=self.runs)
+        if transition.truncated is False:
+            transition = transition._replace(truncated=np.zeros(self.runs, dtype=bool))
+        return self._prepare(transition, valid, 1, runs=self.runs)
 
-    def extend(self, observations, actions, rewards, next_observations, terminated, truncated):
-        """Write n transitions for every run, fields shaped (runs, n, ...): the same as n times `add`.
+    def prepare_many(self, transitions: Transition) -> RowWrite:
+        """Make ready to write n transitions for every run, fields shaped (runs, n, ...).
 
-        Returns the slots, (runs, n); of more than `capacity` transitions the last ones stay.
+        The slots are (runs, n); of more than `capacity` transitions the last ones will stay.
         """
-        fields = (observations, actions, rewards, next_observations, terminated, truncated)
-        n = np.atleast_2d(observations).shape[1]
-        return self._write(fields, None, runs=self.runs, transitions=n)
+        n = np.atleast_2d(plain_array("observation", transitions.observation)).shape[1]
+        return self._prepare(transitions, None, n, runs=self.runs, transitions=n)
 
-    def _write(self, fields, valid, **counts):
-        """Write fields with the leading axes ``counts``, all of them or, after an error, none."""
+    def _prepare(
+        self, transition: Transition, valid: ArrayLike | None, n: int, **counts: int
+    ) -> RowWrite:
         dtypes = self.rows.dtype
         fields = [
             as_field(name, values, dtypes[name], **counts)
-            for name, values in zip(dtypes.names, fields, strict=True)
+            for name, values in zip(dtypes.names, transition, strict=True)
         ]
-        valid = self._every_run if valid is None else np.asarray(valid)
-        if valid.shape != (self.runs,) or valid.dtype != np.bool_:
-            raise ValueError(f"valid: must be True or False for each run, got {valid}")
+        writes = self._every_run if valid is None else np.asarray(valid)
+        if writes.shape != (self.runs,) or writes.dtype != np.bool_:
+            raise ValueError(f"valid: must be True or False for each run, got {writes}")
         rows = np.zeros(tuple(counts.values()), dtype=dtypes)  # the bytes between fields as well
         for name, values in zip(dtypes.names, fields, strict=True):
             rows[name] = values
-        slots = np.empty((self.runs, counts.get("transitions", 1)), dtype=np.int64)
-        claim_slots(slots, self.added, valid, self.capacity)
+        slots, added = np.empty((self.runs, n), dtype=np.int64), self.added.copy()
+        claim_slots(slots, added, writes, self.capacity)
         places = self._first_rows + slots
-        if not valid.all():
-            places, rows = (each.compress(valid, axis=0) for each in (places, rows))
-        # More rows than the capacity come to the same slots again: what is put last stays.
-        self._all_rows.put(places, rows)
-        return slots
+        if not writes.all():
+            # As plain bytes: NumPy copies fields only, and what is between them would be stray memory.
+            raw = rows.view(np.dtype((np.void, rows.itemsize)))
+            places, raw = (each.compress(writes, axis=0) for each in (places, raw))
+            rows = raw.view(dtypes)
+        return RowWrite(slots, added, places, rows)
 
-    def cut(self):
-        """End the running episodes as a time limit does: the environments are about to start anew."""
+    def commit(self, write: RowWrite) -> None:
+        """Write what was prepared. A second time, it writes the same to the same places."""
+        # More rows than the capacity come to the same slots again: what is put last stays.
+        self._all_rows.put(write.places, write.rows)
+        self.added[:] = write.added
+
+    def add(self, transition: Transition, valid: ArrayLike | None = None) -> Slots:
+        """`prepare` and `commit` one transition for every run; returns its slots, (runs, 1)."""
+        write = self.prepare(transition, valid)
+        self.commit(write)
+        return write.slots
+
+    def cut(self) -> Slots:
+        """End the running episodes as a time limit does: the environments are about to start again.
+
+        Returns the newest slots (runs, 1), −1 where a run is empty.
+        """
         runs = np.flatnonzero(self.added)
         newest = runs, (self.added[runs] - 1) % self.capacity
         self.rows["truncated"][newest] |= ~self.rows["terminated"][newest]
+        return np.where(self.added, (self.added - 1) % self.capacity, -1)[:, None]
 
-    def gather(self, slots):
+    def gather(self, slots: Slots) -> NDArray:
         """The rows in ``slots`` (runs, batch), copied into a structured array of that shape."""
         return self._take(slots)
 
-    def windows(self, slots):
+    def windows(self, slots: Slots) -> tuple[NDArray, NDArray[np.int64]]:
         """The n-step transitions that begin in ``slots`` (runs, batch): rows, and k for each.
 
         A window of k ≤ n_step steps has the reward Σ_{j<k} γ^j r_{t+j} and the next observation,

@@ -1,0 +1,78 @@
+"""The parts that a replay buffer can be made of, by name.
+
+`DQNConfig`, the command line, the studies and the colours of plots all follow this list: a new sampler
+is one file in `samplers/`, one line here, and its own test.
+"""
+
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from per_tutorial.replay.contracts import Sampler, Storage, require
+from per_tutorial.replay.replay import Replay
+from per_tutorial.replay.samplers.proportional import ProportionalSampler
+from per_tutorial.replay.samplers.rank_based import RankBasedSampler
+from per_tutorial.replay.samplers.uniform import UniformSampler
+from per_tutorial.replay.storages.frames import FrameStorage
+from per_tutorial.replay.storages.transitions import TransitionStorage
+
+
+class SamplerEntry(NamedTuple):
+    """A sampler that can be asked for by name."""
+
+    make: Callable[..., Sampler]  # the class
+    color: str  # of its curves
+
+
+SAMPLERS: dict[str, SamplerEntry] = {}
+STORAGES: dict[str, Callable[..., Storage]] = {}
+
+
+def register_sampler(name: str, sampler: type, color: str) -> None:
+    """Make a sampler known by a name.
+
+    Args:
+        name: of `DQNConfig.sampler`.
+        sampler: a class; see `contracts.Sampler`.
+        color: of its curves, such as "#0072B2".
+
+    Raises:
+        TypeError: the class lacks something of a `Sampler`; the error says what.
+    """
+    require("sampler", sampler, Sampler)
+    SAMPLERS[name] = SamplerEntry(sampler, color)
+
+
+def register_storage(name: str, storage: type) -> None:
+    """Make a storage known by a name; a TypeError says what a class lacks of a `contracts.Storage`."""
+    require("storage", storage, Storage)
+    STORAGES[name] = storage
+
+
+register_storage("transitions", TransitionStorage)
+register_storage("frames", FrameStorage)
+
+# Colours dark enough to be read as text on white, and different enough for colour-blind readers.
+register_sampler("uniform", UniformSampler, "#0072B2")
+register_sampler("proportional", ProportionalSampler, "#D55E00")
+register_sampler("rank", RankBasedSampler, "#661A66")
+
+
+def make_replay(config: Any, observation_shape: tuple[int, ...], seeds: Sequence[int]) -> Replay:
+    """The replay buffer that a `DQNConfig` asks for, for one run per seed.
+
+    The keywords of a storage or sampler that have the name of a setting get its value.
+    """
+
+    def settings(part: Callable) -> dict[str, Any]:
+        parameters = inspect.signature(part).parameters.values()
+        named = [each.name for each in parameters if each.kind is each.KEYWORD_ONLY]
+        return {name: getattr(config, name) for name in named if hasattr(config, name)}
+
+    storage = STORAGES[config.storage]
+    sampler = SAMPLERS[config.sampler].make
+    return Replay(
+        storage(config.capacity, observation_shape, len(seeds), **settings(storage)),
+        sampler(config.capacity, seeds, **settings(sampler)),
+        runs=len(seeds),
+    )

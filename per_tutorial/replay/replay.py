@@ -1,0 +1,379 @@
+"""`Replay`: one storage (which experiences to keep) and one sampler (which to replay)."""
+
+import os
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from per_tutorial.common.arguments import float_array, index_array, real_number, whole_number
+from per_tutorial.common.files import ArrayFile, PathLike, part_of, write_arrays
+from per_tutorial.common.states import Schema, State, checked_state, fits, wanted
+from per_tutorial.replay.compiling import njit_cached
+from per_tutorial.replay.contracts import (
+    Batch,
+    CandidateSampler,
+    EpisodeSampler,
+    Floats,
+    Sampler,
+    Slots,
+    Storage,
+    Transition,
+    Write,
+    require,
+)
+from per_tutorial.replay.storages.ring import plain_array
+
+
+@njit_cached
+def are_valid(indices, td_errors, added):
+    """Whether all transitions (runs, batch) were added, and all TD errors are within ±1e100."""
+    for run in range(indices.shape[0]):
+        for k in range(indices.shape[1]):
+            if not (0 <= indices[run, k] < added[run] and abs(td_errors[run, k]) <= 1e100):
+                return False
+    return True
+
+
+class Replay:
+    """One storage and one sampler, for one run or for a stack of runs.
+
+    Transitions are known by their number: the first one ever added to a run has index 0. A number is
+    never used again, so the priority of a transition that was overwritten between being sampled and
+    being updated is not written to the slot's new owner; such indices are skipped.
+
+    A call that is interrupted (Ctrl-C, a notebook's stop button) has either happened or not happened:
+    the next call finishes what it began. Copies (`copy.deepcopy`, `pickle`) share nothing, and have the
+    same random streams: a copy draws what the original would have drawn. Several threads must take
+    turns, with a lock around each call; so must a forked process not go on with its parent's streams.
+
+    Args:
+        storage: where transitions are kept, such as `TransitionStorage`.
+        sampler: how they are drawn, one of `per_tutorial.replay.samplers`.
+        runs: None for one run, whose arrays have no axis for runs; R for a stack, whose arrays all
+            start with an axis of length R.
+
+    Raises:
+        TypeError: a part lacks something of its contract (`per_tutorial.replay.contracts`).
+        ValueError: the two parts differ in their capacity or their number of runs.
+    """
+
+    def __init__(self, storage: Storage, sampler: Sampler, runs: int | None = None) -> None:
+        require("storage", storage, Storage)
+        require("sampler", sampler, Sampler)
+        for name in ("capacity", "runs"):
+            kept, drawn = getattr(storage, name), getattr(sampler, name)
+            if kept != drawn:
+                raise ValueError(f"sampler: must have the storage's {name} ({kept}), got {drawn}")
+        if storage.runs != (1 if runs is None else runs):
+            raise ValueError(f"runs: must be those of the storage ({storage.runs}), got {runs}")
+        self.storage = storage
+        self.sampler = sampler
+        self.runs = runs
+        self._unfinished: Callable[[], None] | None = None  # what an interrupt may have cut short
+        self._episodes = _as(sampler, EpisodeSampler, "end_episodes")
+        self._candidates = _as(sampler, CandidateSampler, "choose")
+
+    def __len__(self) -> int:
+        """Transitions stored now (in a stack: in the run that has the fewest)."""
+        self._finish()
+        return int(self.storage.sizes.min())
+
+    @property
+    def capacity(self) -> int:
+        """Transitions that each run can hold."""
+        return self.storage.capacity
+
+    def add(
+        self,
+        observation: ArrayLike,
+        action: ArrayLike,
+        reward: ArrayLike,
+        next_observation: ArrayLike,
+        terminated: ArrayLike,
+        truncated: ArrayLike = False,
+        *,
+        valid: ArrayLike | None = None,
+    ) -> None:
+        """Store one transition (of every run), at the largest priority seen so far.
+
+        ``terminated`` says that no value follows. A time limit is no such end: there, ``truncated``
+        is True, so that n-step returns do not run on into the next episode. In a stack, runs where
+        ``valid`` (runs,) is False have nothing to store.
+
+        Raises:
+            ValueError: a field has the wrong shape, or the reward is not finite, or an integer does
+                not fit the type that it is stored in.
+            TypeError: a field has the wrong type.
+        """
+        self._finish()
+        transition = self._stacked(
+            observation, action, reward, next_observation, terminated, truncated
+        )
+        self._write(self.storage.prepare(transition, valid), transition)
+
+    def extend(
+        self,
+        observations: ArrayLike,
+        actions: ArrayLike,
+        rewards: ArrayLike,
+        next_observations: ArrayLike,
+        terminated: ArrayLike,
+        truncated: ArrayLike | None = None,
+    ) -> None:
+        """Store n transitions that follow one another: the same as `add` for each, but faster.
+
+        Fields are shaped (n, ...), in a stack (runs, n, ...); ``truncated`` None: nowhere. Of more
+        transitions than `capacity` the last ones stay. Raises what `add` raises; nothing has been
+        stored then.
+        """
+        self._finish()
+        if truncated is None:
+            truncated = np.zeros(np.shape(terminated), dtype=bool)
+        transitions = self._stacked(
+            observations, actions, rewards, next_observations, terminated, truncated
+        )
+        self._write(self.storage.prepare_many(transitions), transitions)
+
+    def sample(
+        self,
+        batch_size: int,
+        beta: float = 0.4,
+        *,
+        td_errors: Callable[[Batch], ArrayLike] | None = None,
+    ) -> Batch:
+        """Draw a minibatch (for every run): a `Batch`.
+
+        Args:
+            batch_size: at most the number of stored transitions; duplicates are possible.
+            beta: exponent of the importance-sampling weights, in [0, 1].
+            td_errors: function that returns the TD errors of a `Batch`, as `DQNLearner.td_errors`
+                does; for samplers that choose a minibatch from a larger draw. Others don't call it.
+        """
+        self._finish()
+        batch_size = whole_number("batch_size", batch_size)
+        beta = real_number("beta", beta, 0, 1)
+        sizes = self.storage.sizes
+        if batch_size > min(sizes.tolist()):
+            raise ValueError(
+                f"batch_size: must be at most the number of stored transitions, {len(self)}, "
+                f"got {batch_size}"
+            )
+        if self._candidates is None:
+            return self._batch(*self.sampler.sample(batch_size, sizes, beta))
+        if td_errors is None:
+            raise ValueError(
+                f"td_errors: {type(self.sampler).__name__} chooses by the TD errors of a larger draw, "
+                "and needs a function that returns them"
+            )
+        draws = self._candidates.candidates * batch_size
+        slots, weights = self.sampler.sample(draws, sizes, beta)
+        errors = float_array("td_errors", td_errors(self._batch(slots, weights)))
+        chosen, weights = self._candidates.choose(errors.reshape(slots.shape), batch_size, beta)
+        return self._batch(np.take_along_axis(slots, chosen, axis=1), weights)
+
+    @property
+    def probabilities(self) -> Floats:
+        """P(i) of every slot: (capacity,) or (runs, capacity)."""
+        self._finish()
+        slots = np.broadcast_to(np.arange(self.capacity), (self.storage.runs, self.capacity))
+        probabilities = self.sampler.probabilities(slots, self.storage.sizes)
+        return probabilities[0] if self.runs is None else probabilities
+
+    def update_priorities(self, indices: ArrayLike, td_errors: ArrayLike) -> None:
+        """Tell the sampler the raw TD errors of replayed transitions; |δ|, ε and α are applied here.
+
+        Args:
+            indices: as in `Batch.indices`; of duplicates the last one counts.
+            td_errors: the same shape, any sign, NumPy or torch.
+
+        Raises:
+            IndexError: no transition with such a number has been added.
+            ValueError: a TD error is NaN, infinite or beyond 1e100, or the shapes differ.
+            TypeError: the indices are not integers or the TD errors no numbers.
+        """
+        self._finish()
+        numbers = index_array("indices", indices)
+        errors = float_array("td_errors", td_errors)
+        if errors.shape != numbers.shape:
+            raise ValueError(
+                f"td_errors: must have the shape of indices {numbers.shape}, got {errors.shape}"
+            )
+        if self.runs is None:
+            numbers, errors = numbers.reshape(1, -1), errors.reshape(1, -1)
+        elif numbers.ndim != 2 or len(numbers) != self.runs:
+            raise ValueError(
+                f"indices: must have the shape ({self.runs}, batch), got {numbers.shape}"
+            )
+        if not are_valid(numbers, errors, self.storage.added):
+            self._refuse(numbers, errors)
+        self.sampler.update(self.storage.current_slots(numbers), errors)
+
+    def cut(self) -> None:
+        """End the running episodes as a time limit does: their environments are about to start again."""
+        self._finish()
+        self._unfinished = self._cut
+        self._cut()
+        self._unfinished = None
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What must agree to `restore` the `state` of another buffer."""
+        return {"runs": self.runs, **self.storage.settings, **self.sampler.settings}
+
+    @property
+    def state(self) -> State:
+        """Transitions, priorities and generators: the arrays that a checkpoint holds."""
+        self._finish()
+        return _in_one(self.storage.state, self.sampler.state)
+
+    @property
+    def schema(self) -> Schema:
+        """What each array of a state must be."""
+        return _in_one(self.storage.schema, self.sampler.schema)
+
+    def check(self, state: State) -> None:
+        """Raise ValueError unless `restore` could go on from this state, whose arrays fit `schema`."""
+        sizes = self.storage.check(part_of(state, "storage"))
+        self.sampler.check(part_of(state, "sampler"), sizes)
+
+    def restore(self, state: State) -> None:
+        """Go on from what `state` was.
+
+        Raises:
+            ValueError: it is no state of such a buffer. The buffer is as it was then.
+        """
+        self._finish()
+        state = checked_state(state, self.schema)
+        self.check(state)
+        self._unfinished = partial(self._restore, state)
+        self._unfinished()
+        self._unfinished = None
+
+    def save(self, path: PathLike) -> None:
+        """Write everything to one file: transitions, priorities, generators. Atomic."""
+        write_arrays(path, "settings", self.settings, self.state)
+
+    def load(self, path: PathLike) -> None:
+        """Restore what `save` wrote; the buffer continues as if it had never stopped.
+
+        The file need not be trusted: nothing in it is executed, and it is checked as a whole, sizes
+        before anything is allocated, before the first number is taken over.
+
+        Raises:
+            FileNotFoundError: there is no such file.
+            ValueError: the file is damaged, or was saved by a buffer with other settings. The
+                buffer is as it was then.
+        """
+        shown, schema = repr(os.fspath(path)), self.schema
+        with ArrayFile(path) as file:
+            if "settings" not in file.specs:
+                raise ValueError(f"path: {shown} is not a saved replay buffer")
+            saved = file.heading("settings")
+            for name, value in self.settings.items():
+                if saved.get(name) != value:
+                    raise ValueError(
+                        f"path: {shown} was saved with {name} = {saved.get(name)!r}, "
+                        f"this buffer has {value!r}"
+                    )
+            missing = [name for name in schema if name not in file.specs]
+            if missing:
+                raise ValueError(f"path: {shown} is damaged: it lacks {', '.join(missing)}")
+            for name, spec in schema.items():
+                dtype, shape = file.specs[name]
+                if not fits(spec, dtype, shape):
+                    raise ValueError(
+                        f"path: {shown} is damaged: {name} must be {wanted(spec)}, "
+                        f"got {dtype} of the shape {shape}"
+                    )
+            state = {name: file.read(name) for name in schema}
+        try:
+            self.restore(state)
+        except ValueError as error:
+            raise ValueError(f"path: {shown} is damaged ({error})") from error
+
+    def __getstate__(self) -> dict[str, Any]:
+        self._finish()
+        return vars(self).copy()
+
+    def _stacked(self, *fields: ArrayLike) -> Transition:
+        """The fields with an axis for runs."""
+        if self.runs is not None:
+            return Transition(*fields)
+        named = zip(Transition._fields, fields, strict=True)
+        return Transition(*[plain_array(name, field)[None] for name, field in named])
+
+    def _write(self, write: Write, transition: Transition) -> None:
+        """Store what was prepared. With the first line, it counts as stored."""
+        self._unfinished = partial(self._do_write, write, transition)
+        self._do_write(write, transition)
+        self._unfinished = None
+
+    def _do_write(self, write: Write, transition: Transition) -> None:
+        self.storage.commit(write)
+        self.sampler.add(write.slots, write.added)
+        if self._episodes is not None:
+            ends = np.asarray(transition.terminated) | np.asarray(transition.truncated)
+            ends = np.broadcast_to(ends.reshape(len(ends), -1), write.slots.shape)
+            # Of more transitions than there are slots, the first ones are gone again.
+            slots, ends = write.slots[:, -self.capacity :], ends[:, -self.capacity :]
+            if ends.any():
+                self._episodes.end_episodes(np.where(ends, slots, -1), self.storage.environments)
+
+    def _cut(self) -> None:
+        slots = self.storage.cut()
+        if self._episodes is not None:
+            self._episodes.end_episodes(slots, self.storage.environments)
+
+    def _restore(self, state: State) -> None:
+        self.storage.restore(part_of(state, "storage"))
+        self.sampler.restore(part_of(state, "sampler"))
+
+    def _finish(self) -> None:
+        """Do again what an interrupt cut short."""
+        if self._unfinished is not None:
+            self._unfinished()
+            self._unfinished = None
+
+    def _batch(self, slots: Slots, weights: NDArray) -> Batch:
+        rows, steps = self.storage.windows(slots)
+        fields = (
+            rows["observation"],
+            rows["action"],
+            rows["reward"],
+            rows["next_observation"],
+            rows["terminated"],
+            weights,
+            self.storage.ids(slots),
+            steps,
+        )
+        return Batch(*(field[0] for field in fields)) if self.runs is None else Batch(*fields)
+
+    def _refuse(self, indices: NDArray[np.int64], td_errors: Floats) -> None:
+        """Say which value `are_valid` stumbled over."""
+        added = self.storage.added[:, None]
+        outside = (indices < 0) | (indices >= added)
+        if outside.any():
+            raise IndexError(
+                f"indices: must be in [0, {added[outside.any(axis=1)].min()}), "
+                f"got {indices[outside][0]}"
+            )
+        # The bound keeps every sum of priorities finite; NaN fails the comparison as well.
+        wrong = ~(np.abs(td_errors) <= 1e100)
+        if wrong.any():
+            raise ValueError(f"td_errors: must be finite (|δ| ≤ 1e100), got {td_errors[wrong][0]}")
+
+
+def _as(sampler: Sampler, protocol: type, mark: str) -> Any:
+    """The sampler if it is one of this kind, which having ``mark`` tells; else None."""
+    if not hasattr(sampler, mark):
+        return None
+    require("sampler", sampler, protocol)
+    return sampler
+
+
+def _in_one(storage: Any, sampler: Any) -> dict[str, Any]:
+    parts = {"storage": storage, "sampler": sampler}
+    return {f"{part}.{name}": arrays[name] for part, arrays in parts.items() for name in arrays}
