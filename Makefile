@@ -3,16 +3,21 @@
 PYTHON      ?= python3
 CONSTRAINTS ?= constraints.txt
 NB          ?= $(wildcard notebooks/*.ipynb)
+JOBS        ?= $(shell getconf _NPROCESSORS_ONLN)
 
 BIN       := .venv/bin
 COLAB     := $(CURDIR)/.venv-colab/bin
 # The stamp is named after the constraints, so that a change of mind installs anew.
 INSTALLED := .venv/installed-$(notdir $(or $(CONSTRAINTS),newest))
 NBVAL     := --nbval-lax --nbval-current-env --nbval-cell-timeout=300
+# A worker for each core, and each with one thread. A file, and so a notebook, stays with one worker.
+WORKERS   := -n $(JOBS) --dist loadfile --no-loadscope-reorder
+
+PYTEST    := OMP_NUM_THREADS=1 $(BIN)/python -m pytest $(WORKERS)
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help lab test test-colab publish addresses bench clean
+.PHONY: help lab style check test test-colab publish addresses bench clean
 
 help:  ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' Makefile
@@ -20,16 +25,24 @@ help:  ## list these commands
 lab: $(INSTALLED)  ## open the notebooks in JupyterLab; for a server: make lab ARGS=--no-browser
 	$(BIN)/jupyter lab notebooks $(if $(filter 0,$(shell id -u)),--allow-root) $(ARGS)
 
-test: $(INSTALLED)  ## pass all tests: style, package, notebooks in fast mode, browser
+style: $(INSTALLED)  ## check style, formatting, the import order of the rooms, and types
 	$(BIN)/ruff check .
-	PER_TUTORIAL_FAST=1 $(BIN)/python -m pytest $(NBVAL) tests notebooks
+	$(BIN)/ruff format --check .
+	$(BIN)/lint-imports --no-logo
+	$(BIN)/mypy
+
+check: style  ## pass what takes a minute: style and the quick tests of the package
+	PER_TUTORIAL_FAST=1 $(PYTEST) -m "not browser and not slow" tests
+
+test: style  ## pass all tests: style, package, notebooks in fast mode, browser
+	PER_TUTORIAL_FAST=1 $(PYTEST) $(NBVAL) tests notebooks
 
 test-colab: .venv-colab/installed  ## run the notebooks with Colab's versions, away from this folder
 	rm -rf build
 	$(COLAB)/python -m pip install --quiet --no-deps --force-reinstall .
 	cp -r notebooks build/content
-	cd build/content && PER_TUTORIAL_FAST=1 PYTHONPATH=$(CURDIR)/tests/colab \
-	    $(COLAB)/python -m pytest $(NBVAL) .
+	cd build/content && PER_TUTORIAL_FAST=1 OMP_NUM_THREADS=1 PYTHONPATH=$(CURDIR)/tests/colab \
+	    $(COLAB)/python -m pytest $(NBVAL) $(WORKERS) .
 
 publish: $(INSTALLED)  ## run notebooks in full, tidy and stamp them: make publish NB=notebooks/…
 	$(BIN)/python tools/publish.py $(NB)
@@ -63,4 +76,4 @@ $(INSTALLED): pyproject.toml $(CONSTRAINTS)
 	$(call install,.bench,benchmarks/constraints.txt,--editable ".[bench]")
 
 .venv-colab/installed: pyproject.toml tests/colab/constraints.txt
-	$(call install,.venv-colab,tests/colab/constraints.txt,".[atari]" nbval pytest)
+	$(call install,.venv-colab,tests/colab/constraints.txt,".[atari]" nbval pytest pytest-xdist)

@@ -52,6 +52,7 @@ def play_both(game, steps, **options):
     reference.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [84, 42])
 @pytest.mark.parametrize("game", ["Pong", "Breakout", "MsPacman", "Seaquest"])
 def test_both_pipelines_are_the_same_to_the_bit(game, size):
@@ -68,6 +69,7 @@ def test_both_pipelines_are_the_same_to_the_bit(game, size):
     assert observation.shape == (4, size, size)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("game", GAMES[::10])
 def test_other_games_look_the_same_in_both_pipelines(game):
     for step, _, _, (last, reward, *_) in play_both(game, 8):

@@ -391,6 +391,7 @@ def outputs(folder):
     return "--out", folder / "history.csv", "--save", folder / "agents.safetensors"
 
 
+@pytest.mark.slow
 def test_killed_at_random_moments(tmp_path):
     whole, torn, folder = tmp_path / "whole", tmp_path / "torn", tmp_path / "checkpoints"
     whole.mkdir(), torn.mkdir()
@@ -422,7 +423,7 @@ import numpy as np
 from per_tutorial import __main__
 from per_tutorial.dqn import checkpoints
 
-def die(*_):
+def die(*_, **__):
     os.kill(os.getpid(), signal.SIGKILL)
 
 def half(file, **arrays):
@@ -455,6 +456,7 @@ __main__.main(sys.argv[1:])
 """
 
 
+@pytest.mark.slow
 def test_killed_while_a_checkpoint_is_written(tmp_path):
     whole, torn = tmp_path / "whole", tmp_path / "torn"
     whole.mkdir(), torn.mkdir()

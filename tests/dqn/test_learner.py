@@ -58,6 +58,7 @@ SWITCHES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("values", list(itertools.product(*SWITCHES.values())), ids=str)
 def test_the_learner_is_the_plain_algorithm_under_every_combination_of_switches(values):
     changes = dict(zip(SWITCHES, values, strict=True))
@@ -100,6 +101,7 @@ def test_in_single_precision_as_it_is_used():
 # Compiled updates
 
 
+@pytest.mark.slow
 @needs_compiler
 @pytest.mark.parametrize(
     "changes",
@@ -113,6 +115,7 @@ def test_compiled_the_learner_is_the_plain_algorithm_as_well(changes):
         assert_same_as_plain(config.replace(compiled=True), config.replace(discount=0.8))
 
 
+@pytest.mark.slow
 @needs_compiler
 def test_a_compiled_learner_goes_on_from_its_state_to_the_bit_and_others_from_it_too():
     numbers = np.random.default_rng(0)

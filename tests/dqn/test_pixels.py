@@ -207,6 +207,7 @@ def test_in_single_precision_as_it_is_used():
     assert_same_as_plain(LEARNER, LEARNER, DQNLearner, rtol=2e-3)
 
 
+@pytest.mark.slow
 @needs_compiler
 def test_compiled_the_learner_is_the_plain_algorithm_as_well():
     assert_same_as_plain(LEARNER.replace(compiled=True), LEARNER)
@@ -464,6 +465,7 @@ def test_a_memory_for_other_environments_is_refused():
         train(CONFIG, 0, replay=replay)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("every", [100, 98])  # a multiple of 4 environments, and none
 def test_a_training_that_was_stopped_goes_on_in_new_games(every, tmp_path):
     """All is as it was; the games that ran are cut, as by a time limit, and counted nowhere."""

@@ -279,6 +279,7 @@ def test_a_missing_folder_is_named_before_the_training():
 # Agents that come with the package
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", agent_names())
 def test_a_shipped_agent_has_a_model_card_and_plays_well(name):
     if name == "pong":

@@ -164,6 +164,7 @@ SWITCHES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sampler", [*RECORDED, "rank"])
 @pytest.mark.parametrize("values", list(itertools.product(*SWITCHES.values())), ids=str)
 def test_training_is_algorithm_1_under_every_combination_of_switches(sampler, values, monkeypatch):

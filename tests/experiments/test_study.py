@@ -246,6 +246,7 @@ def uninterrupted(tmp_path_factory):
     return folder
 
 
+@pytest.mark.slow
 def test_a_killed_study_continues_to_the_same_results(uninterrupted, tmp_path, trained, capsys):
     """Killed while two processes train, which end as well; continued by a single one."""
     parts, total = tmp_path / f"{KILLED}-fast", len(STUDIES[KILLED].fast().stacks)
@@ -262,7 +263,7 @@ def test_a_killed_study_continues_to_the_same_results(uninterrupted, tmp_path, t
     os.kill(process.pid, signal.SIGKILL)
     process.communicate()
     with pytest.raises(ProcessLookupError):
-        for _ in range(1000):
+        for _ in range(6000):
             os.killpg(process.pid, 0)  # its workers have not ended yet
             time.sleep(0.02)
 
@@ -317,6 +318,7 @@ def unkilled(tmp_path_factory):
     return folder
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("moment", MOMENTS)
 def test_a_killed_stack_continues_to_the_same_results_and_agents(moment, unkilled, tmp_path):
     killed(LONG, tmp_path, *MOMENTS[moment])
@@ -652,6 +654,7 @@ def test_its_fast_form_is_the_same_study_but_small(name):
 SIZES = ("steps", "max_episode_steps", "hidden", "learning_starts")
 
 
+@pytest.mark.slow
 def test_the_fast_form_of_pong_runs(tmp_path, monkeypatch):
     """One arm of it, with few updates, and few games: every emulator takes a while to start."""
     pytest.importorskip("ale_py")
