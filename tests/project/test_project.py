@@ -1,14 +1,12 @@
 """The project's frame: requirements, addresses, what loads what, and the tools that write notebooks."""
 
 import ast
-import importlib
 import itertools
 import re
 import subprocess
 import sys
 import tomllib
 from collections import Counter
-from pathlib import Path
 
 import addresses
 import nbformat
@@ -176,40 +174,6 @@ def test_no_test_module_imports_another():
     assert importers == {}, "what several of them need goes to tests/support"
 
 
-# Names that are imported when first used --------------------------------------------------------
-
-LAZY = ["per_tutorial", "per_tutorial.notebook"]
-
-
-@pytest.mark.parametrize("name", LAZY)
-def test_every_lazy_name_is_there_and_known_to_type_checkers(name):
-    package = importlib.import_module(name)
-    listed = [name for names in package._HOMES.values() for name in names]
-    assert len(listed) == len(set(listed))
-    assert set(listed) <= set(package.__all__) <= set(dir(package))
-    for home, names in package._HOMES.items():
-        for lazy in names:
-            module = importlib.import_module(f"{name}.{home}")
-            assert getattr(package, lazy) is getattr(module, lazy)
-
-    tree = ast.parse(Path(package.__file__).read_text())
-    (for_checkers,) = (node for node in tree.body if isinstance(node, ast.If))
-    assert ast.unparse(for_checkers.test) == "TYPE_CHECKING"
-    told = {}
-    for statement in for_checkers.body:
-        for alias in statement.names:
-            assert alias.name == alias.asname  # the form that exports a name
-            told[alias.name] = statement.module
-    homes = {lazy: f"{name}.{home}" for home, names in package._HOMES.items() for lazy in names}
-    assert told == homes
-
-
-@pytest.mark.parametrize("name", LAZY)
-def test_an_unknown_name_is_an_attribute_error(name):
-    with pytest.raises(AttributeError, match=f"module '{name}' has no attribute 'Tree'"):
-        _ = importlib.import_module(name).Tree
-
-
 # What loads what --------------------------------------------------------------------------------
 
 SHOWING_SIDE = {"matplotlib", "IPython", "ipywidgets", "moviepy"}
@@ -250,7 +214,7 @@ def test_the_package_alone_loads_nothing_heavy_and_takes_a_millisecond():
 @pytest.mark.parametrize("room", ["common", "replay"])
 def test_replay_loads_without_the_learning_and_the_showing_side(room):
     loaded = loaded_by(*modules_in(room))
-    assert loaded.isdisjoint({"scipy", "PIL", "tqdm"} | LEARNING_SIDE | SHOWING_SIDE)
+    assert loaded.isdisjoint({"PIL", "tqdm"} | LEARNING_SIDE | SHOWING_SIDE)
 
 
 @pytest.mark.parametrize("room", ["dqn", "experiments"])
