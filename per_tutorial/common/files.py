@@ -15,6 +15,11 @@ from typing import IO, Any, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+try:
+    import fcntl
+except ImportError:  # on Windows
+    fcntl = None  # type: ignore[assignment]
+
 PathLike = str | os.PathLike[str]
 T = TypeVar("T")
 
@@ -98,6 +103,29 @@ def check_writable(path: PathLike, name: str = "path") -> None:
         raise PermissionError(f"{name}: {shown!r} cannot be written")
 
 
+@contextmanager
+def locked(folder: PathLike) -> Iterator[bool]:
+    """Hold the lock of a folder, and wait for it while another process does.
+
+    The lock leaves no file behind, and it ends with the process, however that ends. It only keeps out
+    processes on this machine that ask for it too. Yields whether there is a lock to hold: Windows and
+    some network drives have none.
+    """
+    if fcntl is None:
+        yield False
+        return
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX)
+            held = True
+        except OSError:
+            held = False
+        yield held
+    finally:
+        os.close(handle)
+
+
 # ---------------------------------------------------------------- arrays
 
 MOST_HEADING = 16 * 2**20  # bytes of a heading, as NumPy holds its text: four for each character
@@ -160,15 +188,15 @@ class ArrayFile:
     def heading(self, name: str) -> dict[str, Any]:
         """The heading of this name. ValueError if it is damaged or there is none."""
         with self._blaming_the_file():
-            if name not in self.specs:
-                raise ValueError(f"it lacks {name}")
-            dtype, shape = self.specs[name]
-            if dtype.kind != "U" or shape != () or dtype.itemsize > MOST_HEADING:
-                raise ValueError(f"{name} is no text, or too long")
-            heading = json.loads(str(self.read(name)))
+            dtype, shape = self.specs.get(name, (None, ()))
+            if dtype is None or dtype.kind != "U" or shape != () or dtype.itemsize > MOST_HEADING:
+                raise ValueError(f"{name} is no text of a reasonable length")
+        text = str(self.read(name))
+        with self._blaming_the_file():
+            heading = json.loads(text)
             if not isinstance(heading, dict):
                 raise ValueError(f"{name} is no JSON object")
-            return heading
+        return heading
 
     def read(self, name: str) -> NDArray[Any]:
         """The array of this name, of the dtype and the shape that `specs` says. ValueError if damaged."""

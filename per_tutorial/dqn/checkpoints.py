@@ -9,15 +9,19 @@ checks a CRC of every array.
 import dataclasses
 import json
 import os
+import re
 import shutil
 import warnings
+from collections.abc import Mapping
 from pathlib import Path
-
-import numpy as np
+from typing import TYPE_CHECKING, Any
 
 from per_tutorial import __version__
 from per_tutorial.common.arguments import whole_number
-from per_tutorial.common.files import atomic_write, read_arrays
+from per_tutorial.common.files import ArrayFile, atomic_write, locked, write_arrays
+
+if TYPE_CHECKING:
+    from per_tutorial.dqn.training import Training
 
 
 class Checkpoints:
@@ -36,16 +40,24 @@ class Checkpoints:
         folder: where they are written, for this training alone; it is made if need be.
         every: environment steps between checkpoints; one is also written at the end.
         copy_to: a second folder that each checkpoint is copied to, such as one on a mounted drive. A
-            training also continues from there, if there is none as new in ``folder``.
+            training also continues from there, if there is none as new in ``folder``. What other
+            trainings left there stays.
     """
 
-    def __init__(self, folder, *, every=10_000, copy_to=None):
+    def __init__(
+        self,
+        folder: str | os.PathLike[str],
+        *,
+        every: int = 10_000,
+        copy_to: str | os.PathLike[str] | None = None,
+    ) -> None:
         self.folder = Path(folder)
         self.every = whole_number("every", every)
         self.copy_to = None if copy_to is None else Path(copy_to)
-        self._whole = set()  # the name of the last checkpoint that was read or written
+        self._whole: set[str] = set()  # the name of the last checkpoint that was read or written
+        self._known: set[str] = set()  # what `folder` held at the start, and what was written since
 
-    def restore(self, training):
+    def restore(self, training: "Training") -> None:
         """Continue a `Training` from the newest checkpoint that is whole; if there are none, leave it.
 
         Warns of every checkpoint that is damaged, and goes back to the one before it.
@@ -63,19 +75,29 @@ class Checkpoints:
             self.copy_to.mkdir(exist_ok=True)
             folders.append(self.copy_to)
         # Sorting keeps the order of equals: of two that are as new, the one in `folder` comes first.
-        found = [path for folder in folders for path in folder.glob("step-*.npz")]
+        found = [path for folder in folders for path in _checkpoints(folder)]
         found.sort(key=lambda path: path.name, reverse=True)
+        self._known = {path.name for path in found if path.parent == self.folder}
+        wanted = _made_with(training)
         for path in found:
             try:
-                state = read_arrays(path)
-                made_with = json.loads(str(state.pop("made_with")))
-                if sorted(state) != made_with["arrays"]:  # a flipped bit in zip's directory hides some
-                    raise ValueError("arrays are missing")
-            except (ValueError, KeyError) as error:
+                with ArrayFile(path) as file:
+                    made_with = file.heading("made_with")
+                    names = [name for name in file.specs if name != "made_with"]
+                    # A flipped bit in zip's directory hides some.
+                    if sorted(names) != made_with.get("arrays"):
+                        raise ValueError("arrays are missing")
+                    difference = _difference(made_with, wanted)
+                    state = {} if difference else {name: file.read(name) for name in names}
+            except (ValueError, FileNotFoundError) as error:
                 text = f"checkpoint {str(path)!r} is damaged; the one before it is tried ({error})"
                 warnings.warn(text, stacklevel=3)
                 continue
-            _refuse_other_settings(path, made_with, _made_with(training))
+            if difference:
+                raise ValueError(
+                    f"folder: {str(path)!r} was made with {difference}; "
+                    "choose another folder or remove it"
+                )
             training.restore(state)
             self._whole = {path.name}
             return
@@ -84,8 +106,12 @@ class Checkpoints:
                 f"folder: no checkpoint in {str(self.folder)!r} is whole; remove them to start anew"
             )
 
-    def save_if_due(self, training):
-        """Write a checkpoint if it is time to. Warns if it cannot be copied, and goes on."""
+    def save_if_due(self, training: "Training") -> None:
+        """Write a checkpoint if it is time to. Warns if it cannot be copied, and goes on.
+
+        Raises:
+            ValueError: another process has written checkpoints to the folder meanwhile.
+        """
         step = training.history.step
         config = training.history.config
         # Environments side by side make several steps at once, and may step over a multiple.
@@ -93,25 +119,42 @@ class Checkpoints:
             return
         name = f"step-{step:012d}.npz"
         state = training.state
-        made_with = _made_with(training) | {"arrays": sorted(state)}
-        with atomic_write(self.folder / name) as file:
-            np.savez(file, made_with=np.array(json.dumps(made_with)), **state)
+        made_with = _made_with(training)
         last_two = {*self._whole, name}
-        self._whole = {name}
-        _keep_only(last_two, self.folder)
+        with locked(self.folder) as alone:
+            self._refuse_company()
+            heading = made_with | {"arrays": sorted(state)}
+            write_arrays(self.folder / name, "made_with", heading, state)
+            self._whole = {name}
+            self._known.add(name)
+            _keep_only(last_two, self.folder, made_with, damaged_too=True)
+            if alone:
+                _remove_halves(self.folder)
         if self.copy_to is not None:
             try:
-                with (
-                    open(self.folder / name, "rb") as source,
-                    atomic_write(self.copy_to / name) as copy,
-                ):
-                    shutil.copyfileobj(source, copy)
-                _keep_only(last_two, self.copy_to)
+                with locked(self.copy_to) as alone:
+                    with (
+                        open(self.folder / name, "rb") as source,
+                        atomic_write(self.copy_to / name) as copy,
+                    ):
+                        shutil.copyfileobj(source, copy)
+                    _keep_only(last_two, self.copy_to, made_with)
+                    if alone:
+                        _remove_halves(self.copy_to)
             except OSError as error:
                 warnings.warn(f"copy_to: {name} could not be copied ({error})", stacklevel=3)
 
+    def _refuse_company(self) -> None:
+        """Two processes that train in one folder would remove each other's checkpoints."""
+        others = {path.name for path in _checkpoints(self.folder)} - self._known
+        if others:
+            raise ValueError(
+                f"folder: another process wrote {max(others)} to {str(self.folder)!r} meanwhile; "
+                "this one stops, since a folder is for one training alone"
+            )
 
-def _made_with(training):
+
+def _made_with(training: "Training") -> dict[str, Any]:
     """What must agree for a training to be continued, as JSON gives it back."""
     made_with = {
         "version": __version__,
@@ -122,17 +165,39 @@ def _made_with(training):
     return json.loads(json.dumps(made_with))
 
 
-def _refuse_other_settings(path, made_with, asked_for):
-    for name, value in asked_for.items():
+def _difference(made_with: Mapping[str, Any], wanted: Mapping[str, Any]) -> str | None:
+    """The first setting that does not agree, in words."""
+    for name, value in wanted.items():
         if made_with.get(name) != value:
-            raise ValueError(
-                f"folder: {os.fspath(path)!r} was made with {name} = {made_with.get(name)!r}, "
-                f"not {value!r}; choose another folder or remove it"
-            )
+            return f"{name} = {made_with.get(name)!r}, not {value!r}"
+    return None
 
 
-def _keep_only(names, folder):
-    """Remove all other checkpoints, damaged ones among them, and the halves that killed processes left."""
-    for path in [*folder.glob("step-*.npz"), *folder.glob(".step-*")]:
-        if path.name not in names:
+def _checkpoints(folder: Path) -> list[Path]:
+    return [path for path in folder.iterdir() if re.fullmatch(r"step-\d{12,}\.npz", path.name)]
+
+
+def _keep_only(
+    names: set[str], folder: Path, made_with: Mapping[str, Any], *, damaged_too: bool = False
+) -> None:
+    """Remove all other checkpoints of this training; newer ones only with the damaged ones.
+
+    Whose a damaged one is cannot be said, so they may be removed only from the training's own folder.
+    """
+    for path in _checkpoints(folder):
+        if path.name in names:
+            continue
+        try:
+            with ArrayFile(path) as file:
+                remove = _difference(file.heading("made_with"), made_with) is None
+        except (ValueError, FileNotFoundError):
+            remove = damaged_too
+        if remove and (damaged_too or path.name < max(names)):
+            path.unlink(missing_ok=True)
+
+
+def _remove_halves(folder: Path) -> None:
+    """Remove what killed processes left half-written; only while no other process writes there."""
+    for path in folder.iterdir():
+        if re.fullmatch(r"\.step-\d{12,}\.npz\.\w+", path.name):
             path.unlink(missing_ok=True)

@@ -1,15 +1,13 @@
 """What happened during training: one record of a stack of runs, written to and read from a file."""
 
-import csv
 import dataclasses
-import io
-import json
 import os
-from pathlib import Path
 
 import numpy as np
 
-from per_tutorial.common.files import atomic_write, part_of
+from per_tutorial.common.arguments import whole_number
+from per_tutorial.common.files import part_of
+from per_tutorial.common.tables import read_table, write_table
 from per_tutorial.dqn.config import DQNConfig
 
 LOG_POINTS = 200
@@ -17,6 +15,7 @@ BATCH_MEASURES = ("td_error", "q_value", "weight", "age", "effective_sample_size
 # What every training measures; samplers add measures of their own priorities.
 MEASURES = ("epsilon", "beta", "loss", *BATCH_MEASURES, "held_out_q")
 HELD_OUT = 128  # states
+COLUMNS = ("seed", "step", "measure", "value")
 
 
 class History:
@@ -157,26 +156,18 @@ class History:
                     curve[row, run] = values[max(0, done - window) : done].mean()
         return curve
 
-    def save(self, path):
+    def save(self, path: str | os.PathLike[str]) -> None:
         """Write a tidy CSV file, one value a line: seed, step, measure, value.
 
         The first line, a comment, holds the settings; `pandas.read_csv(path, comment="#")` reads
         the rest. Atomic.
         """
-        rows = list(self._rows())
         heading = {
             "config": dataclasses.asdict(self.config),
             "seeds": self.seeds,
             "step": self.step,
-            "rows": len(rows),
         }
-        text = io.StringIO()
-        text.write(f"# {json.dumps(heading)}\n")
-        table = csv.writer(text, lineterminator="\n")
-        table.writerow(("seed", "step", "measure", "value"))
-        table.writerows(rows)
-        with atomic_write(path) as file:
-            file.write(text.getvalue().encode())
+        write_table(path, heading, COLUMNS, self._rows())
 
     def _rows(self):
         for run, step, episode_return, length in self.episodes:
@@ -188,30 +179,27 @@ class History:
                     yield seed, step, name, repr(value)
 
     @classmethod
-    def load(cls, path):
+    def load(cls, path: str | os.PathLike[str]) -> "History":
         """Read what `save` wrote.
 
         Raises:
             FileNotFoundError: there is no such file.
             ValueError: the file is damaged or something else.
         """
-        if not Path(path).is_file():
-            raise FileNotFoundError(f"path: no file {os.fspath(path)!r}")
+        fault = "is no whole history"
+        heading, rows = read_table(path, COLUMNS, fault=fault)
         try:
-            text = Path(path).read_text()
-            if not text.endswith("\n"):  # a number cut short would still be a number
-                raise ValueError("the last line is not whole")
-            lines = text.splitlines()
-            heading = json.loads(lines[0].removeprefix("# "))
-            history = cls(DQNConfig(**heading["config"]), heading["seeds"])
-            history.step = heading["step"]
-            rows = list(csv.DictReader(lines[1:]))
-            if len(rows) != heading["rows"]:
-                raise ValueError(f"{len(rows)} of {heading['rows']} rows")
+            seeds = [whole_number("seeds", seed, 0, maximum=None) for seed in heading["seeds"]]
+            history = cls(DQNConfig(**heading["config"]), seeds)
+            history.step = whole_number("step", heading["step"], minimum=0)
             for row in rows:
-                history._read_row(**row)
+                history._read_row(*row)
+            if any(
+                list(map(str, one)) != row for one, row in zip(history._rows(), rows, strict=True)
+            ):
+                raise ValueError("the rows are not in order")
         except (ValueError, KeyError, TypeError, IndexError) as error:
-            raise ValueError(f"path: {os.fspath(path)!r} is no whole history ({error})") from error
+            raise ValueError(f"path: {os.fspath(path)!r} {fault} ({error})") from error
         return history
 
     def _read_row(self, seed, step, measure, value):
@@ -225,7 +213,7 @@ class History:
                 self.log_steps.append(step)
             rows = self.measures.setdefault(measure, [])
             if run == 0:
-                rows.append(np.empty(len(self.seeds)))
+                rows.append(np.full(len(self.seeds), np.nan))
             rows[-1][run] = float(value)
 
 
