@@ -103,7 +103,9 @@ def command_evaluate(arguments):
 def command_study(arguments):
     from tqdm import tqdm
 
-    from per_tutorial.experiments.study import METRICS, report, run_study
+    from per_tutorial.experiments.results import report
+    from per_tutorial.experiments.runner import run_study
+    from per_tutorial.experiments.study import METRICS
 
     study = STUDIES[arguments.study].on(arguments.device)
     if arguments.fast:
@@ -129,17 +131,18 @@ def command_cliffwalk(arguments):
     from matplotlib.figure import Figure
 
     from per_tutorial.common.files import atomic_write
-    from per_tutorial.experiments.cliffwalk_figures import draw_figures, ratio_table, run_study
+    from per_tutorial.experiments.cliffwalk_figures import draw_figures, ratio_table
+    from per_tutorial.experiments.cliffwalk_measurements import measure_walks
 
     def progress(point):
         if not arguments.quiet:
             alpha = f", α {point.alpha}" if point.alpha else ""
             print(f"{point.figure}: {point.sampler}{alpha}, {point.n} states", file=sys.stderr)
 
-    rows = run_study(arguments.out, arguments.longest, progress)
-    print(ratio_table(rows))
+    walks = measure_walks(arguments.out, arguments.longest, progress)
+    print(ratio_table(walks))
     figure = Figure(figsize=(11, 4.5), layout="constrained")
-    draw_figures(figure, rows)
+    draw_figures(figure, walks)
     with atomic_write(f"{arguments.out}.png") as file:
         figure.savefig(file, format="png", dpi=110)
 

@@ -17,9 +17,11 @@ from per_tutorial.dqn import training
 from per_tutorial.dqn.config import DQNConfig
 from per_tutorial.dqn.history import History
 from per_tutorial.dqn.watchers import TensorBoard
-from per_tutorial.experiments import study as study_module
+from per_tutorial.experiments import results as results_module
+from per_tutorial.experiments import runner
+from per_tutorial.experiments.results import load_study, report
 from per_tutorial.experiments.studies import STUDIES
-from per_tutorial.experiments.study import METRICS, Study, load_study, report
+from per_tutorial.experiments.study import METRICS, Study
 
 
 def run(*arguments):
@@ -236,8 +238,8 @@ def studied_with(small_study, monkeypatch):
     def run_study(study, folder, *, processes, progress):
         calls.append((study, folder, processes))
 
-    monkeypatch.setattr(study_module, "run_study", run_study)
-    monkeypatch.setattr(study_module, "report", lambda results: "")
+    monkeypatch.setattr(runner, "run_study", run_study)
+    monkeypatch.setattr(results_module, "report", lambda results: "")
     return calls
 
 
@@ -283,7 +285,7 @@ def test_the_time_left_of_a_continued_study_knows_only_its_own_speed(
         time.sleep(0.3)
         progress(900_100, 1_000_000)
 
-    monkeypatch.setattr(study_module, "run_study", run_study)
+    monkeypatch.setattr(runner, "run_study", run_study)
     main(["study", "small"])
     progress = capsys.readouterr().err
     assert "900k/1.00M" in progress
