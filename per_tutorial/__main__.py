@@ -6,15 +6,23 @@ import os
 import sys
 import types
 import typing
-from pathlib import Path
+from collections.abc import Callable
+from typing import Any
 
 from per_tutorial.common.arguments import whole_number
+from per_tutorial.common.files import check_writable
 from per_tutorial.dqn.config import DQNConfig
 from per_tutorial.dqn.pretrained import agent_names
 from per_tutorial.experiments.studies import STUDIES
 
+# More is a slip of the fingers, and would be found out only after hours or with a full memory.
+MOST_RUNS = 100_000
+MOST_EPISODES = 100_000
+MOST_PROCESSES = 1024
+LONGEST_WALK = 20  # states; twice the memory and time with each more
 
-def add_settings(parser):
+
+def add_settings(parser: argparse._ArgumentGroup) -> None:
     """One option for each field of `DQNConfig`."""
     kinds = typing.get_type_hints(DQNConfig)
     for field in dataclasses.fields(DQNConfig):
@@ -31,50 +39,79 @@ def add_settings(parser):
             parser.add_argument(option, type=_plain(kind), default=field.default, help=text)
 
 
-def _plain(kind):
+def _plain(kind: Any) -> Any:
     """`int | None` → int: the type that a text is turned into."""
     if isinstance(kind, types.UnionType):
         return next(one for one in typing.get_args(kind) if one is not types.NoneType)
     return kind
 
 
-def _shown(default):
+def _shown(default: Any) -> Any:
     return " ".join(map(str, default)) if isinstance(default, tuple) else default
 
 
-def command_train(arguments):
+def _check_targets(**options: str | None) -> None:
+    """Say now, rather than after hours, that a result could not be written; None: nothing to write."""
+    targets: dict[str, str] = {}
+    for option, path in options.items():
+        if path is None:
+            continue
+        if not path:
+            raise ValueError(f"--{option}: must name a file, got nothing")
+        check_writable(path, f"--{option}")
+        other = targets.setdefault(os.path.realpath(path), option)
+        if other != option:
+            raise ValueError(f"--{option}: must not be the file of --{other}, {path!r}")
+
+
+def _write_all(*writers: Callable[[], None]) -> None:
+    """Call every one, even where an earlier one cannot write; raise what went wrong at the end."""
+    failures = []
+    for write in writers:
+        try:
+            write()
+        except OSError as error:
+            failures.append(str(error))
+    if failures:
+        raise OSError("; ".join(failures))
+
+
+def command_train(arguments: argparse.Namespace) -> None:
+    settings = {
+        field.name: getattr(arguments, field.name) for field in dataclasses.fields(DQNConfig)
+    }
+    config = DQNConfig(**settings | {"hidden": tuple(settings["hidden"])})
+    runs = whole_number("--runs", arguments.runs, maximum=MOST_RUNS)
+    first = whole_number("--first-seed", arguments.first_seed, minimum=0)
+    episodes = whole_number("--episodes", arguments.episodes, maximum=MOST_EPISODES)
+    if arguments.checkpoint_copy and not arguments.checkpoint:
+        raise ValueError("--checkpoint-copy: needs --checkpoint, the folder to copy from")
+    _check_targets(out=arguments.out, save=arguments.save)
+
     import numpy as np
 
     from per_tutorial.dqn.checkpoints import Checkpoints
     from per_tutorial.dqn.training import evaluate, train
-    from per_tutorial.dqn.watchers import ProgressBar, TensorBoard
+    from per_tutorial.dqn.watchers import ProgressBar, TensorBoard, Watcher
 
-    settings = {field.name: getattr(arguments, field.name) for field in dataclasses.fields(DQNConfig)}
-    settings["hidden"] = tuple(settings["hidden"])
-    config = DQNConfig(**settings)
-    watchers = [] if arguments.quiet else [ProgressBar(config.sampler)]
-    if arguments.tensorboard:
-        watchers.append(TensorBoard(arguments.tensorboard))
-    seeds = range(arguments.first_seed, arguments.first_seed + arguments.runs)
-    for option in ("out", "save"):  # now, not afterwards
-        path = getattr(arguments, option)
-        if path and not Path(path).absolute().parent.is_dir():
-            raise FileNotFoundError(f"--{option}: there is no folder for {path!r}")
-    episodes = whole_number("--episodes", arguments.episodes)
     checkpoints = None
-    if arguments.checkpoint_copy and not arguments.checkpoint:
-        raise ValueError("--checkpoint-copy: needs --checkpoint, the folder to copy from")
     if arguments.checkpoint:
         checkpoints = Checkpoints(
             arguments.checkpoint,
             every=arguments.checkpoint_every,
             copy_to=arguments.checkpoint_copy,
         )
+    watchers: list[Watcher] = [] if arguments.quiet else [ProgressBar(config.sampler)]
+    if arguments.tensorboard:
+        watchers.append(TensorBoard(arguments.tensorboard))
+    seeds = range(first, first + runs)
     history = train(config, seeds, watchers=watchers, checkpoints=checkpoints)
+    writers = []
     if arguments.out:
-        history.save(arguments.out)
+        writers.append(lambda: history.save(arguments.out))
     if arguments.save:
-        history.agent.save(arguments.save)
+        writers.append(lambda: history.agent.save(arguments.save))
+    _write_all(*writers)
     greedy = evaluate(history.agent, episodes).mean(axis=1)
     for seed, value in zip(history.seeds, greedy, strict=True):
         print(f"seed {seed}: greedy return {value:.1f}")
@@ -85,13 +122,14 @@ def command_train(arguments):
     )
 
 
-def command_evaluate(arguments):
+def command_evaluate(arguments: argparse.Namespace) -> None:
+    episodes = whole_number("--episodes", arguments.episodes, minimum=2, maximum=MOST_EPISODES)
+
     from per_tutorial.dqn.pretrained import load_agent
     from per_tutorial.dqn.training import evaluate
     from per_tutorial.experiments.estimates import estimate
 
-    agent = load_agent(arguments.agent, arguments.device)
-    returns = evaluate(agent, arguments.episodes)[0]
+    returns = evaluate(load_agent(arguments.agent, arguments.device), episodes)[0]
     print(" ".join(f"{value:g}" for value in returns))
     mean, low, high = estimate(returns)
     print(
@@ -100,7 +138,12 @@ def command_evaluate(arguments):
     )
 
 
-def command_study(arguments):
+def command_study(arguments: argparse.Namespace) -> None:
+    processes = arguments.processes
+    if processes is None:
+        processes = (os.cpu_count() or 1) if arguments.device == "cpu" else 1
+    processes = whole_number("--processes", processes, maximum=MOST_PROCESSES)
+
     from tqdm import tqdm
 
     from per_tutorial.experiments.results import report
@@ -110,14 +153,11 @@ def command_study(arguments):
     study = STUDIES[arguments.study].on(arguments.device)
     if arguments.fast:
         study = study.fast()
-    processes = arguments.processes
-    if processes is None:
-        processes = os.cpu_count() if arguments.device == "cpu" else 1
     print(f"{study.question}\nMetric: {study.metric}, {METRICS[study.metric]}.")
     # No smoothing: stacks finish rarely and several at once, so the time left follows the average.
     with tqdm(unit="step", unit_scale=True, smoothing=0, disable=arguments.quiet) as bar:
 
-        def progress(done, total):
+        def progress(done: int, total: int) -> None:
             if bar.total is None:  # what was there already says nothing about the speed
                 bar.reset(total)
                 bar.initial = bar.n = done
@@ -127,27 +167,32 @@ def command_study(arguments):
     print(report(results))
 
 
-def command_cliffwalk(arguments):
+def command_cliffwalk(arguments: argparse.Namespace) -> None:
+    longest = whole_number("--longest", arguments.longest, minimum=2, maximum=LONGEST_WALK)
+    picture = f"{arguments.out}.png"
+    _check_targets(out=arguments.out, **{"out, the picture": picture if arguments.out else None})
+
     from matplotlib.figure import Figure
 
     from per_tutorial.common.files import atomic_write
     from per_tutorial.experiments.cliffwalk_figures import draw_figures, ratio_table
-    from per_tutorial.experiments.cliffwalk_measurements import measure_walks
+    from per_tutorial.experiments.cliffwalk_measurements import Point, measure_walks
 
-    def progress(point):
+    def progress(point: Point) -> None:
         if not arguments.quiet:
             alpha = f", α {point.alpha}" if point.alpha else ""
             print(f"{point.figure}: {point.sampler}{alpha}, {point.n} states", file=sys.stderr)
 
-    walks = measure_walks(arguments.out, arguments.longest, progress)
+    walks = measure_walks(arguments.out, longest, progress)
     print(ratio_table(walks))
     figure = Figure(figsize=(11, 4.5), layout="constrained")
     draw_figures(figure, walks)
-    with atomic_write(f"{arguments.out}.png") as file:
+    with atomic_write(picture) as file:
         figure.savefig(file, format="png", dpi=110)
 
 
-def main(arguments=None):
+def main(arguments: list[str] | None = None) -> None:
+    """Run a command; an error becomes one line and the exit status 1, Ctrl-C 130."""
     parser = argparse.ArgumentParser(prog="python -m per_tutorial", description=__doc__)
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
@@ -235,8 +280,28 @@ def main(arguments=None):
     chosen = parser.parse_args(arguments)
     try:
         chosen.command(chosen)
+    except KeyboardInterrupt:
+        print(f"{parser.prog}: interrupted", file=sys.stderr)
+        sys.exit(130)
     except (ValueError, TypeError, OSError) as error:
         sys.exit(f"{parser.prog}: {error}")
+    except ImportError as error:
+        if (error.name or "").startswith("per_tutorial"):  # not a missing extra, but our own slip
+            raise
+        sys.exit(f"{parser.prog}: {error}")
+    except (MemoryError, RuntimeError) as error:
+        if not _is_about_memory(error):
+            raise
+        sys.exit(f"{parser.prog}: not enough memory for these settings ({_first_line(error)})")
+
+
+def _is_about_memory(error: Exception) -> bool:
+    """Whether memory ran out; PyTorch says so with a RuntimeError like any other."""
+    return isinstance(error, MemoryError) or "alloc" in str(error) or "out of memory" in str(error)
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).partition("\n")[0] or type(error).__name__
 
 
 if __name__ == "__main__":
