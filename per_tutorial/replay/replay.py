@@ -108,7 +108,8 @@ class Replay:
                 not fit the type that it is stored in.
             TypeError: a field has the wrong type.
         """
-        self._finish()
+        if self._unfinished is not None:
+            self._finish()
         transition = self._stacked(
             observation, action, reward, next_observation, terminated, truncated
         )
@@ -152,7 +153,8 @@ class Replay:
             td_errors: function that returns the TD errors of a `Batch`, as `DQNLearner.td_errors`
                 does; for samplers that choose a minibatch from a larger draw. Others don't call it.
         """
-        self._finish()
+        if self._unfinished is not None:
+            self._finish()
         batch_size = whole_number("batch_size", batch_size)
         beta = real_number("beta", beta, 0, 1)
         sizes = self.storage.sizes
@@ -194,7 +196,8 @@ class Replay:
             ValueError: a TD error is NaN, infinite or beyond 1e100, or the shapes differ.
             TypeError: the indices are not integers or the TD errors no numbers.
         """
-        self._finish()
+        if self._unfinished is not None:
+            self._finish()
         numbers = index_array("indices", indices)
         errors = float_array("td_errors", td_errors)
         if errors.shape != numbers.shape:
@@ -332,7 +335,7 @@ class Replay:
         self.sampler.restore(part_of(state, "sampler"))
 
     def _finish(self) -> None:
-        """Do again what an interrupt cut short."""
+        """Do again what an interrupt cut short; what happens at every step asks first whether it must."""
         if self._unfinished is not None:
             self._unfinished()
             self._unfinished = None
@@ -349,7 +352,7 @@ class Replay:
             self.storage.ids(slots),
             steps,
         )
-        return Batch(*(field[0] for field in fields)) if self.runs is None else Batch(*fields)
+        return Batch(*[field[0] for field in fields] if self.runs is None else fields)
 
     def _refuse(self, indices: NDArray[np.int64], td_errors: Floats) -> None:
         """Say which value `are_valid` stumbled over."""

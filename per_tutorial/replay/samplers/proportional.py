@@ -15,7 +15,6 @@ from per_tutorial.replay.segment_tree import MinTree, SumTree, find_leaves, set_
 
 # Beyond these, (N · P(i))^−β leaves the range of numbers, and weights become NaN or zero.
 SMALLEST_EPSILON, LARGEST_EPSILON = 1e-20, 1e20
-NO_TREE = np.empty(0)
 
 
 @njit_cached
@@ -55,27 +54,37 @@ def divide_by_largest(weights):
 
 
 @njit_cached
-def prioritize(td_errors, slots, epsilon, priorities, records):
-    """Write p = |δ| + ε into `priorities` (runs, batch); raise `records` (runs,) to the largest.
-
-    Where the slot is negative the transition is gone: its priority is no record.
-    """
+def prioritize(td_errors, epsilon, priorities):
+    """Write p = |δ| + ε into `priorities` (runs, batch)."""
     for run in range(td_errors.shape[0]):
-        record = records[run]
         for k in range(td_errors.shape[1]):
             priorities[run, k] = abs(td_errors[run, k]) + epsilon
-            if slots[run, k] >= 0:
-                record = max(record, priorities[run, k])
-        records[run] = record
 
 
 @njit_cached
-def write_priorities(sums, minima, first_root, slots, values, largest, records):
-    """Set the leaves of both trees, and the largest priorities: all of it, or none, for an interrupt."""
+def note_largest(slots, priorities, largest):
+    """Raise `largest` (runs,) to the largest of `priorities` (runs, batch).
+
+    Where the slot is negative the transition is gone: its priority is no record.
+    """
+    for run in range(slots.shape[0]):
+        for k in range(slots.shape[1]):
+            if slots[run, k] >= 0:
+                largest[run] = max(largest[run], priorities[run, k])
+
+
+@njit_cached
+def write_sums(sums, first_root, slots, values, priorities, largest):
+    """Set leaves and note the largest priorities: all of it, or none, for an interrupt."""
     set_sums(sums, first_root, slots, values)
-    if len(minima):
-        set_minima(minima, first_root, slots, values)
-    largest[:] = records
+    note_largest(slots, priorities, largest)
+
+
+@njit_cached
+def write_sums_and_minima(sums, minima, first_root, slots, values, priorities, largest):
+    """`write_sums` for both trees."""
+    write_sums(sums, first_root, slots, values, priorities, largest)
+    set_minima(minima, first_root, slots, values)
 
 
 class ProportionalSampler:
@@ -125,7 +134,7 @@ class ProportionalSampler:
         """Give newly written slots (runs, n) the largest priority seen so far."""
         priorities = np.empty(slots.shape)
         priorities[:] = self.largest_priority[:, None]
-        self._write(slots, priorities, self.largest_priority)
+        self._write(slots, priorities)
 
     def sample(
         self, batch_size: int, sizes: NDArray[np.int64], beta: float
@@ -144,9 +153,9 @@ class ProportionalSampler:
 
     def update(self, slots: Slots, td_errors: Floats) -> None:
         """Set the priorities of replayed slots from their TD errors, both (runs, batch)."""
-        priorities, records = np.empty(td_errors.shape), self.largest_priority.copy()
-        prioritize(td_errors, slots, self.priority_epsilon, priorities, records)
-        self._write(slots, priorities, records)
+        priorities = np.empty(td_errors.shape)
+        prioritize(td_errors, self.priority_epsilon, priorities)
+        self._write(slots, priorities)
 
     def probabilities(self, slots: Slots, sizes: NDArray[np.int64]) -> Floats:
         """P(i) of slots (runs, n): 0 where nothing is stored."""
@@ -194,10 +203,13 @@ class ProportionalSampler:
         for name, array in self.state.items():
             array[:] = state[name]
 
-    def _write(self, slots: Slots, priorities: Floats, records: Floats) -> None:
-        sums = self.sums
-        minima = self.minima.nodes if self.minima is not None else NO_TREE
-        values = priorities**self.alpha
-        write_priorities(
-            sums.nodes, minima, sums.first_root, slots, values, self.largest_priority, records
-        )
+    def _write(self, slots: Slots, priorities: Floats) -> None:
+        """Make these the priorities of slots, in one compiled call."""
+        sums, largest, values = self.sums, self.largest_priority, priorities**self.alpha
+        if self.minima is None:
+            write_sums(sums.nodes, sums.first_root, slots, values, priorities, largest)
+        else:
+            minima = self.minima.nodes
+            write_sums_and_minima(
+                sums.nodes, minima, sums.first_root, slots, values, priorities, largest
+            )

@@ -87,16 +87,18 @@ class TransitionStorage(RingStorage):
             as_field(name, values, dtypes[name], **counts)
             for name, values in zip(dtypes.names, transition, strict=True)
         ]
-        writes = self._every_run if valid is None else np.asarray(valid)
-        if writes.shape != (self.runs,) or writes.dtype != np.bool_:
-            raise ValueError(f"valid: must be True or False for each run, got {writes}")
+        writes = self._every_run
+        if valid is not None:
+            writes = np.asarray(valid)
+            if writes.shape != (self.runs,) or writes.dtype != np.bool_:
+                raise ValueError(f"valid: must be True or False for each run, got {writes}")
         rows = np.zeros(tuple(counts.values()), dtype=dtypes)  # the bytes between fields as well
         for name, values in zip(dtypes.names, fields, strict=True):
             rows[name] = values
         slots, added = np.empty((self.runs, n), dtype=np.int64), self.added.copy()
         claim_slots(slots, added, writes, self.capacity)
         places = self._first_rows + slots
-        if not writes.all():
+        if valid is not None and not writes.all():
             # As plain bytes: NumPy copies fields only, and what is between them would be stray memory.
             raw = rows.view(np.dtype((np.void, rows.itemsize)))
             places, raw = (each.compress(writes, axis=0) for each in (places, raw))
