@@ -1,6 +1,7 @@
 """Files that are either the old one or the new one, never half of either, and reading them again."""
 
 import errno
+import io
 import json
 import math
 import os
@@ -33,51 +34,71 @@ def atomic_write(path: PathLike) -> Iterator[IO[bytes]]:
 
     A new file gets the permissions that the umask leaves, an existing one keeps its own. Of a symbolic
     link, the file that it leads to is replaced. A device or a FIFO, such as `/dev/stdout`, is written
-    to as it is, since it has no content that could be lost.
+    to as it is.
 
     Raises:
-        OSError: ``path`` cannot be written; it is as it was then. The error names ``path``.
+        OSError: ``path`` cannot be written; a file that was there is as it was. The error names ``path``.
     """
-    shown = os.fspath(path)
+    path = Path(path)
     try:
-        present = os.stat(path)
+        mode = path.stat().st_mode
     except FileNotFoundError:
-        present = None
-    if present is not None and not stat.S_ISREG(present.st_mode):
-        with _open_special(path, present.st_mode) as file:
-            yield file
-        return
-    target = os.path.realpath(path)
-    folder, name = os.path.split(target)
-    temporary = os.path.join(folder, f".{name}.{secrets.token_hex(8)}")
-    # Never more permissions than the file shall have in the end; of a new one the umask takes some away.
-    mode = 0o666 if present is None else stat.S_IMODE(present.st_mode)
+        mode = None
+    opened = _beside(path, mode) if mode is None or stat.S_ISREG(mode) else _as_it_is(path, mode)
     try:
-        handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _BINARY, mode)
+        with opened as file:
+            yield file
+    except OSError as error:
+        if error.errno and error.filename is None:  # such as a full disk's
+            raise OSError(error.errno, error.strerror, str(path)) from error
+        raise
+
+
+@contextmanager
+def _beside(path: Path, mode: int | None) -> Iterator[IO[bytes]]:
+    """A temporary file that becomes the file ``path``, which has this mode if there is one."""
+    target = Path(os.path.realpath(path))
+    temporary = target.with_name(f".{target.name}.{secrets.token_hex(8)}")
+    # Never more than the file may have in the end; of a new file's the umask takes some away.
+    permissions = 0o666 if mode is None else stat.S_IMODE(mode)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+    try:
+        try:
+            handle = os.open(temporary, flags, permissions)
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, str(path)) from error
         with os.fdopen(handle, "wb") as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
-        if present is not None:
-            os.chmod(temporary, mode)
+        if mode is not None:
+            os.chmod(temporary, permissions)
         os.replace(temporary, target)
-    except BaseException as error:
-        Path(temporary).unlink(missing_ok=True)
-        if isinstance(error, OSError) and error.errno and error.filename in (None, temporary):
-            raise OSError(error.errno, error.strerror, shown) from error
+    except BaseException:
+        temporary.unlink(missing_ok=True)
         raise
 
 
-_BINARY = getattr(os, "O_BINARY", 0)  # on Windows line ends would be changed without it
-
-
-def _open_special(path: PathLike, mode: int) -> IO[bytes]:
-    """Open what is there and no file, for writing."""
+def _as_it_is(path: Path, mode: int) -> IO[bytes]:
+    """Open what is no file: a device or a FIFO. Nothing there could be lost or be half-written."""
     if stat.S_ISDIR(mode):
-        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), os.fspath(path))
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
     if stat.S_ISSOCK(mode):
-        raise OSError(errno.EOPNOTSUPP, "a socket is no place for a file", os.fspath(path))
-    return open(path, "wb")
+        raise OSError(errno.EOPNOTSUPP, "a socket cannot be written like a file", str(path))
+    return _Stream(io.FileIO(path, "wb"))
+
+
+class _Stream(io.BufferedWriter):
+    """What is written goes on its way: there is no going back to a place in it.
+
+    Some devices answer any seek with 0, which zipfile would believe.
+    """
+
+    def seekable(self) -> bool:
+        return False
+
+    def tell(self) -> int:
+        raise io.UnsupportedOperation("a stream has no position")
 
 
 def check_writable(path: PathLike, name: str = "path") -> None:
@@ -88,19 +109,19 @@ def check_writable(path: PathLike, name: str = "path") -> None:
         name: of the argument or option, for the error.
 
     Raises:
-        FileNotFoundError, NotADirectoryError: there is no folder that the file could be in.
+        FileNotFoundError: there is no folder that the file could be in.
         IsADirectoryError: ``path`` is a folder.
         PermissionError: the folder, or the device that ``path`` is, cannot be written.
     """
-    shown = os.fspath(path)
-    if os.path.isdir(path):
-        raise IsADirectoryError(f"{name}: {shown!r} is a folder")
-    special = os.path.exists(path) and not os.path.isfile(path)
-    place = path if special else os.path.dirname(os.path.realpath(path))
-    if not special and not os.path.isdir(place):
-        raise FileNotFoundError(f"{name}: there is no folder for {shown!r}")
+    path = Path(path)
+    if path.is_dir():
+        raise IsADirectoryError(f"{name}: {str(path)!r} is a folder")
+    special = path.exists() and not path.is_file()
+    place = path if special else Path(os.path.realpath(path)).parent
+    if not special and not place.is_dir():
+        raise FileNotFoundError(f"{name}: there is no folder for {str(path)!r}")
     if not os.access(place, os.W_OK):
-        raise PermissionError(f"{name}: {shown!r} cannot be written")
+        raise PermissionError(f"{name}: {str(path)!r} cannot be written")
 
 
 @contextmanager
@@ -141,8 +162,9 @@ def write_arrays(
     arrays: Mapping[str, NDArray[Any]],
 ) -> None:
     """Write an uncompressed `.npz` file: a heading, as JSON under its name, and arrays. Atomic."""
+    members: dict[str, Any] = {heading_name: np.array(json.dumps(heading)), **arrays}
     with atomic_write(path) as file:
-        np.savez(file, **{heading_name: np.array(json.dumps(heading))}, **arrays)
+        np.savez(file, **members)
 
 
 class ArrayFile:
