@@ -309,21 +309,25 @@ class Replay:
         return Transition(*[plain_array(name, field)[None] for name, field in named])
 
     def _write(self, write: Write, transition: Transition) -> None:
-        """Store what was prepared. With the first line, it counts as stored."""
-        self._unfinished = partial(self._do_write, write, transition)
-        self._do_write(write, transition)
+        """Store what was prepared. It counts as stored from the moment that it is noted."""
+        ends = None if self._episodes is None else self._ends(write.slots, transition)
+        self._unfinished = partial(self._do_write, write, ends)
+        self._do_write(write, ends)
         self._unfinished = None
 
-    def _do_write(self, write: Write, transition: Transition) -> None:
+    def _do_write(self, write: Write, ends: Slots | None) -> None:
         self.storage.commit(write)
         self.sampler.add(write.slots, write.added)
-        if self._episodes is not None:
-            ends = np.asarray(transition.terminated) | np.asarray(transition.truncated)
-            ends = np.broadcast_to(ends.reshape(len(ends), -1), write.slots.shape)
-            # Of more transitions than there are slots, the first ones are gone again.
-            slots, ends = write.slots[:, -self.capacity :], ends[:, -self.capacity :]
-            if ends.any():
-                self._episodes.end_episodes(np.where(ends, slots, -1), self.storage.environments)
+        if ends is not None and (ends >= 0).any():
+            self._episodes.end_episodes(ends, self.storage.environments)
+
+    def _ends(self, slots: Slots, transition: Transition) -> Slots:
+        """Those of ``slots`` (runs, n) with which an episode ends, −1 elsewhere."""
+        over = plain_array("terminated", transition.terminated) != 0
+        over = over | (plain_array("truncated", transition.truncated) != 0)
+        over = over.reshape(slots.shape)
+        # Of more transitions than there are slots, the first ones are gone again.
+        return np.where(over, slots, -1)[:, -self.capacity :]
 
     def _cut(self) -> None:
         slots = self.storage.cut()

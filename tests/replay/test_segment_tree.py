@@ -124,7 +124,7 @@ def test_scalars_and_arrays_of_any_shape_are_welcome():
 
 
 @pytest.mark.parametrize("capacity", [1, 2, 64])
-def test_a_capacity_that_is_a_power_of_two_needs_no_padding(capacity):  # bug 18
+def test_a_capacity_that_is_a_power_of_two_needs_no_padding(capacity):
     assert len(SumTree(capacity).nodes) == 2 * capacity
 
 
@@ -133,7 +133,7 @@ def test_a_capacity_that_is_a_power_of_two_needs_no_padding(capacity):  # bug 18
 
 @njit
 def add_changes(nodes, first_root, indices, values):
-    """Bug 13: add the leaf's change to every ancestor, as much public code does."""
+    """Add the leaf's change to every ancestor, as much public code does."""
     leaves = len(nodes) // (2 * first_root)
     for run in range(indices.shape[0]):
         for k in range(indices.shape[1]):
@@ -171,7 +171,7 @@ NO_DRIFT = [holds_the_total_is_the_sum_of_the_leaves, holds_the_total_stays_posi
 
 
 @pytest.mark.parametrize("holds", NO_DRIFT)
-def test_the_total_does_not_drift(holds):  # bug 13
+def test_the_total_does_not_drift(holds):
     holds(SumTree)
     with pytest.raises(AssertionError):
         holds(DriftingTree)
@@ -257,7 +257,7 @@ class SteppingTree(SumTree):
 
 
 class UnguardedTree(SteppingTree):
-    """Bug 14: trusts that rounding never leaves a prefix as large as the sum below a node."""
+    """It trusts that rounding never leaves a prefix as large as the sum below a node."""
 
     @staticmethod
     def goes_left(prefix_sum, left, right):
@@ -265,7 +265,7 @@ class UnguardedTree(SteppingTree):
 
 
 class Float32Tree(UnguardedTree):
-    """Bug 14 once more: sums in float32, prefixes in float64."""
+    """Sums in float32, prefixes in float64."""
 
     def __init__(self, capacity):
         super().__init__(capacity)
@@ -273,7 +273,7 @@ class Float32Tree(UnguardedTree):
 
 
 class InclusiveTree(SteppingTree):
-    """Bug 16: `<=`, so that a prefix of 0 stops at an empty leaf."""
+    """`<=`, so that a prefix of 0 stops at an empty leaf."""
 
     @staticmethod
     def goes_left(prefix_sum, left, right):
@@ -302,9 +302,9 @@ def holds_half_open_ranges(tree_class):
 @pytest.mark.parametrize(
     ("holds", "bugged"),
     [
-        (holds_no_empty_leaf_below_the_total, UnguardedTree),  # bug 14
-        (holds_no_empty_leaf_at_float32_precision, Float32Tree),  # bug 14
-        (holds_half_open_ranges, InclusiveTree),  # bug 16
+        (holds_no_empty_leaf_below_the_total, UnguardedTree),
+        (holds_no_empty_leaf_at_float32_precision, Float32Tree),
+        (holds_half_open_ranges, InclusiveTree),
     ],
 )
 def test_find_keeps_to_its_ranges(holds, bugged):
@@ -318,7 +318,7 @@ def test_find_keeps_to_its_ranges(holds, bugged):
 
 
 class ZeroIsEmptyTree(MinTree):
-    """Bug 19: leaves that were never set count as 0."""
+    """Leaves that were never set count as 0."""
 
     def __init__(self, capacity):
         super().__init__(capacity)
@@ -331,7 +331,7 @@ def holds_the_minimum_ignores_empty_leaves(tree_class):
     assert tree.min == 2.0
 
 
-def test_the_minimum_ignores_empty_leaves():  # bug 19
+def test_the_minimum_ignores_empty_leaves():
     holds_the_minimum_ignores_empty_leaves(MinTree)
     with pytest.raises(AssertionError):
         holds_the_minimum_ignores_empty_leaves(ZeroIsEmptyTree)

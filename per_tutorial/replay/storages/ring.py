@@ -173,7 +173,7 @@ class RingStorage:
     def __getstate__(self) -> dict[str, Any]:
         """What a copy is made of: no views, which would become arrays of their own, and no empty rows."""
         kept = {name: value for name, value in vars(self).items() if name not in VIEWS}
-        return kept | {"rows": self.rows[:, : self.sizes.max()]}
+        return kept | {"rows": self._stored_rows}
 
     def __setstate__(self, kept: dict[str, Any]) -> None:
         vars(self).update(kept)
@@ -206,7 +206,7 @@ class RingStorage:
     @property
     def state(self) -> State:
         """The arrays that a checkpoint holds."""
-        return {"added": self.added, "rows": self.rows[:, : int(self.sizes.max())]}
+        return {"added": self.added, "rows": self._stored_rows}
 
     @property
     def schema(self) -> Schema:
@@ -237,6 +237,16 @@ class RingStorage:
         self.added[:] = state["added"]
         self.rows[:, :stored] = state["rows"]
         self.rows[:, stored:] = np.zeros((), self.rows.dtype)
+
+    @property
+    def _stored_rows(self) -> NDArray:
+        """(runs, transitions) rows, as many as the fullest run has."""
+        stored = int(self.sizes.max())
+        if self.rows[:, :stored].flags.c_contiguous:
+            return self.rows[:, :stored]
+        # As plain bytes: NumPy copies fields only, and files would hold stray memory between them.
+        raw = self.rows.view(np.dtype((np.void, self.rows.itemsize)))
+        return raw[:, :stored].copy().view(self.rows.dtype)
 
     def _take(self, slots: Slots) -> NDArray:
         """The rows in ``slots`` (runs, batch), copied."""

@@ -9,13 +9,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from per_tutorial.replay.buffers import Replay
+from per_tutorial.replay import (
+    FrameStorage,
+    ProportionalSampler,
+    RankBasedSampler,
+    Replay,
+    Transition,
+    UniformSampler,
+)
 from per_tutorial.replay.random_streams import seeds_for
-from per_tutorial.replay.samplers.proportional import ProportionalSampler
-from per_tutorial.replay.samplers.rank_based import RankBasedSampler
-from per_tutorial.replay.samplers.uniform import UniformSampler
 from per_tutorial.replay.storages import frames as frames_module
-from per_tutorial.replay.storages.frames import FrameStorage
 
 STACK, DISCOUNT = 3, 0.5
 GOES_ON, TERMINATED, TRUNCATED = range(3)
@@ -39,7 +42,7 @@ class Films:
         self.shown += 1
 
     def step(self, ends):
-        """The fields of a transition; ``ends`` (runs, environments) says which episodes end."""
+        """A `Transition`; ``ends`` (runs, environments) says which episodes end."""
         ends = np.asarray(ends)
         observation = self.stacks.copy()
         for index in np.ndindex(ends.shape):
@@ -51,7 +54,7 @@ class Films:
         action = np.arange(ends.size).reshape(ends.shape) + self.shown
         reward = np.sin(action).astype(np.float32)
         terminated, truncated = ends == TERMINATED, ends == TRUNCATED
-        return observation, action, reward, next_observation, terminated, truncated
+        return Transition(observation, action, reward, next_observation, terminated, truncated)
 
 
 class NaiveFrames:
@@ -60,10 +63,10 @@ class NaiveFrames:
     def __init__(self, runs, environments):
         self.transitions = [[[] for _ in range(environments)] for _ in range(runs)]
 
-    def add(self, *fields):
-        for run, environment in np.ndindex(fields[1].shape):
-            transition = tuple(field[run, environment].copy() for field in fields)
-            self.transitions[run][environment].append(transition)
+    def add(self, transition):
+        for run, environment in np.ndindex(transition.action.shape):
+            fields = tuple(field[run, environment].copy() for field in transition)
+            self.transitions[run][environment].append(fields)
 
     def window(self, run, number, n_step):
         """The n-step transition that begins with transition ``number``, and its steps."""
@@ -90,16 +93,16 @@ def assert_equals_twin(storage, twin):
     for run, k in np.ndindex(slots.shape):
         fields, length = twin.window(run, int(numbers[run, k]), storage.n_step)
         assert steps[run, k] == length
-        for name, expected in zip(frames_module.FIELDS, fields, strict=True):
+        for name, expected in zip(Transition._fields, fields, strict=True):
             np.testing.assert_allclose(rows[name][run, k], expected, rtol=1e-6, err_msg=name)
 
 
 def fill(storage, twin, films, steps):
     """Make steps, each the array of ends (runs, environments), and check after every one."""
     for ends in steps:
-        fields = films.step(ends)
-        slots = storage.add(*fields)
-        twin.add(*fields)
+        transition = films.step(ends)
+        slots = storage.add(transition)
+        twin.add(transition)
         np.testing.assert_array_equal(storage.ids(slots)[:, -1], storage.added - 1)
         assert_equals_twin(storage, twin)
 
@@ -202,7 +205,7 @@ class FirstFrameIsNext(FrameStorage):
 
 
 class WindowAcrossTruncation(FrameStorage):
-    """Bug 20: a time limit does not end an n-step window."""
+    """A time limit does not end an n-step window."""
 
     def _walk(self, slots):
         truncated = self.rows["truncated"].copy()
@@ -261,7 +264,7 @@ def play(replay, twin, films, steps, seed=0):
     batches = []
     for _ in range(steps):
         fields = films.step(numbers.choice(3, p=[0.8, 0.1, 0.1], size=films.stacks.shape[:2]))
-        twin.add(*fields)
+        twin.add(fields)
         replay.add(*([field[0] for field in fields] if replay.runs is None else fields))
         batches.append(replay.sample(3))
         replay.update_priorities(batches[-1].indices, np.sin(batches[-1].indices + 1.0))
@@ -339,24 +342,40 @@ def test_a_cut_ends_the_running_episodes_like_a_time_limit(before):
         ("action", np.zeros((1, 3), int), ValueError, "with runs = 1, environments = 2"),
         ("reward", np.full((1, 2), np.nan), ValueError, "reward: must be finite"),
         ("terminated", np.full((1, 2), 3), ValueError, "terminated: must be True or False"),
-        ("truncated", False, ValueError, "truncated: must have the shape"),
-        ("valid", [True, False], ValueError, r"valid: .*SAME_STEP.* got \[True, False\]"),
+        ("truncated", [False, False], ValueError, "truncated: must have the shape"),
     ],
 )
 def test_what_does_not_fit_is_refused_and_nothing_changes(field, value, error, message):
     storage, twin, films = new(environments=2)
     fill(storage, twin, films, np.full((3, 1, 2), TERMINATED))
-    names = frames_module.FIELDS
-    fields = dict(zip(names, films.step(np.full((1, 2), TRUNCATED)), strict=True))
+    transition = films.step(np.full((1, 2), TRUNCATED))
     with pytest.raises(error, match=message):
-        storage.add(**fields | {field: value})
+        storage.add(transition._replace(**{field: value}))
+    assert_equals_twin(storage, twin)
+
+
+def test_a_step_of_only_some_environments_is_refused():
+    storage, twin, films = new(environments=2)
+    fill(storage, twin, films, np.full((3, 1, 2), TERMINATED))
+    with pytest.raises(ValueError, match=r"valid: .*SAME_STEP.* got \[True, False\]"):
+        storage.add(films.step(np.full((1, 2), GOES_ON)), [True, False])
+    assert_equals_twin(storage, twin)
+
+
+def test_without_a_shape_truncated_is_false_everywhere():
+    storage, twin, films = new(environments=2)
+    fill(storage, twin, films, np.full((3, 1, 2), TERMINATED))
+    transition = films.step(np.full((1, 2), GOES_ON))
+    storage.add(transition._replace(truncated=False))
+    twin.add(transition)
     assert_equals_twin(storage, twin)
 
 
 def test_many_steps_at_once_are_refused():
-    storage, _, films = new(environments=2)
+    replay, _, films = make_replay(UniformSampler)
     with pytest.raises(TypeError, match="extend: frames are added one step"):
-        storage.extend(*films.step(np.full((1, 2), TRUNCATED)))
+        replay.extend(*(field[0] for field in films.step(np.full((1, 3), TRUNCATED))))
+    assert len(replay) == 0
 
 
 @pytest.mark.parametrize(

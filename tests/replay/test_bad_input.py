@@ -1,0 +1,191 @@
+"""What replay buffers refuse: the error names the argument, and nothing has changed."""
+
+import numpy as np
+import pytest
+from replay_helpers import bits, every_kind, used
+
+from per_tutorial.replay import PrioritizedReplayBuffer, RankBasedReplayBuffer
+
+NAN, INF = float("nan"), float("inf")
+
+
+def update(indices, td_errors):
+    return lambda buffer: buffer.update_priorities(indices, td_errors)
+
+
+def sample(*arguments, **options):
+    return lambda buffer: buffer.sample(*arguments, **options)
+
+
+def adding_with(**wrong):
+    row = {"observation": [0.0, 0.0], "action": 0, "reward": 0.0}
+    row |= {"next_observation": [0.0, 0.0], "terminated": False}
+    return lambda buffer: buffer.add(**row | wrong)
+
+
+def extending_with(**wrong):
+    columns = {"observations": np.zeros((9, 2)), "actions": [0] * 9, "rewards": [0.0] * 9}
+    columns |= {"next_observations": np.zeros((9, 2)), "terminated": [False] * 9}
+    return lambda buffer: buffer.extend(**columns | wrong)
+
+
+BAD_CALLS = {
+    "more than stored": (sample(6), ValueError, ["batch_size", "at most", "5", "got 6"]),
+    "no batch": (sample(0), ValueError, ["batch_size", "at least 1", "got 0"]),
+    "negative batch": (sample(-1), ValueError, ["batch_size", "at least 1", "got -1"]),
+    "float batch": (sample(2.0), TypeError, ["batch_size", "integer", "got 2.0"]),
+    "boolean batch": (sample(True), TypeError, ["batch_size", "integer", "got True"]),
+    "beta > 1": (sample(2, beta=1.1), ValueError, ["beta", "[0, 1]", "got 1.1"]),
+    "beta < 0": (sample(2, beta=-0.1), ValueError, ["beta", "[0, 1]", "got -0.1"]),
+    "beta NaN": (sample(2, beta=NAN), ValueError, ["beta", "[0, 1]", "got nan"]),
+    "beta text": (sample(2, beta="1"), TypeError, ["beta", "number", "got '1'"]),
+    "beta None": (sample(2, beta=None), TypeError, ["beta", "number", "got None"]),
+    "TD error NaN": (update([5, 6], [1.0, NAN]), ValueError, ["td_errors", "finite", "got nan"]),
+    "TD error inf": (update([5, 6], [1.0, -INF]), ValueError, ["td_errors", "finite", "got -inf"]),
+    "TD error huge": (update([5], [1e101]), ValueError, ["td_errors", "≤ 1e100", "got 1e+101"]),
+    "TD errors short": (update([5, 6], [1.0]), ValueError, ["td_errors", "(2,)", "got (1,)"]),
+    "TD errors (B, 1)": (update([5], [[1.0]]), ValueError, ["td_errors", "(1,)", "got (1, 1)"]),
+    "TD error scalar": (update([5], 1.0), ValueError, ["td_errors", "(1,)", "got ()"]),
+    "TD error text": (update([5], ["1"]), TypeError, ["td_errors", "numbers", "got <U1"]),
+    "TD error None": (update([5], [None]), TypeError, ["td_errors", "numbers", "got object"]),
+    "index too large": (update([5, 7], [1.0] * 2), IndexError, ["indices", "[0, 7)", "got 7"]),
+    "index negative": (update([5, -1], [1.0] * 2), IndexError, ["indices", "[0, 7)", "got -1"]),
+    "index float": (update([5.0], [1.0]), TypeError, ["indices", "integers", "got float64"]),
+    "index boolean": (update([True], [1.0]), TypeError, ["indices", "integers", "got bool"]),
+    "observation short": (
+        adding_with(observation=[1.0]),
+        ValueError,
+        ["observation", "(2,)", "(1, 1)"],
+    ),
+    "observation long": (
+        adding_with(next_observation=[1.0] * 3),
+        ValueError,
+        ["next_observation", "(2,)", "(1, 3)"],
+    ),
+    "observation text": (
+        adding_with(observation=["a", "b"]),
+        TypeError,
+        ["observation", "float32", "got <U1"],
+    ),
+    "action float": (adding_with(action=0.5), TypeError, ["action", "int64", "got float64"]),
+    "action array": (adding_with(action=[1]), ValueError, ["action", "()", "(1, 1)"]),
+    "reward NaN": (adding_with(reward=NAN), ValueError, ["reward", "finite", "nan"]),
+    "reward inf": (adding_with(reward=-INF), ValueError, ["reward", "finite", "-inf"]),
+    "reward beyond float32": (adding_with(reward=1e39), ValueError, ["reward", "float32", "e+39"]),
+    "reward text": (adding_with(reward="1"), TypeError, ["reward", "float32", "got <U1"]),
+    "terminated 2": (adding_with(terminated=2), ValueError, ["terminated", "True or False", "2"]),
+    "terminated None": (
+        adding_with(terminated=None),
+        ValueError,
+        ["terminated", "True or False", "None"],
+    ),
+    "truncated 2": (adding_with(truncated=2), ValueError, ["truncated", "True or False", "2"]),
+    "one observation": (
+        extending_with(observations=[0.0, 0.0]),
+        ValueError,
+        ["observation", "(2,) per transition", "got (1, 2)", "runs = 1, transitions = 2"],
+    ),
+    "no observations": (extending_with(observations=0), ValueError, ["observation", "got (1,)"]),
+    "an action too few": (
+        extending_with(actions=[0] * 8),
+        ValueError,
+        ["action", "()", "got (1, 8)", "transitions = 9"],
+    ),
+    "one reward NaN": (
+        extending_with(rewards=[0.0] * 8 + [NAN]),
+        ValueError,
+        ["reward", "finite", "nan"],
+    ),
+    "one terminated 2": (
+        extending_with(terminated=[0] * 8 + [2]),
+        ValueError,
+        ["terminated", "True or False", "2"],
+    ),
+    "one for all": (extending_with(truncated=False), ValueError, ["truncated", "()", "got (1,)"]),
+    "actions text": (
+        extending_with(actions=["a"] * 9),
+        TypeError,
+        ["action", "int64", "got <U1"],
+    ),
+    "valid": (adding_with(valid=[True, True]), ValueError, ["valid", "each run", "True  True"]),
+}
+
+
+@every_kind
+@pytest.mark.parametrize("case", BAD_CALLS)
+def test_bad_input_is_named_and_changes_nothing(kind, case):
+    call, error, said = BAD_CALLS[case]
+    buffer = used(kind)
+    before = bits(buffer)
+    with pytest.raises(error) as caught:
+        call(buffer)
+    assert all(part in str(caught.value) for part in said), caught.value
+    assert bits(buffer) == before
+
+
+@every_kind
+def test_nothing_can_be_sampled_before_anything_is_stored(kind):
+    with pytest.raises(ValueError, match="batch_size: .* stored transitions, 0, got 1"):
+        kind(5, 2).sample(1)
+
+
+@every_kind
+def test_a_stack_wants_a_row_for_each_run(kind):
+    stack = kind(4, 1, runs=2, seed=0)
+    row = {"observation": np.zeros((2, 1)), "action": [0, 0], "reward": [0, 0]}
+    row |= {"next_observation": np.zeros((2, 1)), "terminated": [False, False]}
+    stack.add(**row)
+    before = bits(stack)
+    wrong_rows = {
+        "observation": (np.zeros((3, 1)), r"\(1,\) per run, got \(3, 1\) with runs = 2"),
+        "action": (0, r"\(\) per run, got \(\) with runs = 2"),
+        "truncated": ([True], r"\(\) per run, got \(1,\) with runs = 2"),
+        "valid": ([True], r"True or False for each run, got \[ True\]"),
+    }
+    for name, (value, said) in wrong_rows.items():
+        with pytest.raises(ValueError, match=f"{name}: .*{said}"):
+            stack.add(**row | {name: value})
+    with pytest.raises(ValueError, match=r"valid: .*for each run, got \[1 0\]"):
+        stack.add(**row, valid=[1, 0])
+    for indices in ([0, 0], [[0]], [[0], [0], [0]]):
+        with pytest.raises(ValueError, match=r"indices: must have the shape \(2, batch\)"):
+            stack.update_priorities(indices, np.ones(np.shape(indices)))
+    with pytest.raises(IndexError, match=r"indices: must be in \[0, 1\), got 1"):
+        stack.update_priorities([[0], [1]], [[1.0], [1.0]])
+    assert bits(stack) == before
+
+
+@every_kind
+@pytest.mark.parametrize(
+    ("arguments", "error", "said"),
+    [
+        ({"capacity": 0}, ValueError, ["capacity", "at least 1", "got 0"]),
+        ({"capacity": 2.0}, TypeError, ["capacity", "integer", "got 2.0"]),
+        ({"capacity": True}, TypeError, ["capacity", "integer", "got True"]),
+        ({"observation_shape": 0}, ValueError, ["observation_shape", "at least 1", "got 0"]),
+        ({"observation_shape": (2, -1)}, ValueError, ["observation_shape", "at least 1", "got -1"]),
+        ({"observation_shape": "ab"}, TypeError, ["observation_shape", "integer", "got 'ab'"]),
+        ({"runs": 0}, ValueError, ["runs", "at least 1", "got 0"]),
+        ({"runs": 1.5}, TypeError, ["runs", "integer", "got 1.5"]),
+        ({"n_step": 0}, ValueError, ["n_step", "at least 1", "got 0"]),
+        ({"n_step": 6}, ValueError, ["n_step", "at most capacity (5)", "got 6"]),
+        ({"n_step": 2.0}, TypeError, ["n_step", "integer", "got 2.0"]),
+        ({"discount": 1.1}, ValueError, ["discount", "[0, 1]", "got 1.1"]),
+        ({"discount": NAN}, ValueError, ["discount", "[0, 1]", "got nan"]),
+        ({"discount": None}, TypeError, ["discount", "number", "got None"]),
+        ({"seed": -1}, ValueError, ["seed", "at least 0", "got -1"]),
+        ({"seed": 0.5}, TypeError, ["seed", "integer", "got 0.5"]),
+        ({"runs": 3, "seed": [1, 2]}, ValueError, ["seed", "3 runs", "got 2"]),
+    ],
+)
+def test_a_buffer_that_makes_no_sense_is_refused(kind, arguments, error, said):
+    with pytest.raises(error) as caught:
+        kind(**{"capacity": 5, "observation_shape": 2} | arguments)
+    assert all(part in str(caught.value) for part in said), caught.value
+
+
+@pytest.mark.parametrize("alpha", [-0.1, 1.1, NAN, INF])
+@pytest.mark.parametrize("kind", [PrioritizedReplayBuffer, RankBasedReplayBuffer])
+def test_alpha_is_between_0_and_1(kind, alpha):
+    with pytest.raises(ValueError, match=rf"alpha: must be in \[0, 1\], got {alpha}"):
+        kind(5, 2, alpha=alpha)

@@ -1,0 +1,223 @@
+"""Saving and loading: a loaded buffer continues as if it had never stopped, and no file does harm."""
+
+import errno
+from functools import partial
+
+import numpy as np
+import pytest
+from replay_helpers import add, assert_same_batches, bits, every_kind, learn, used, with_sampler
+
+from per_tutorial.replay import (
+    PrioritizedReplayBuffer,
+    ProportionalSampler,
+    RankBasedReplayBuffer,
+    ReplayBuffer,
+)
+
+
+class Forgetful(ProportionalSampler):
+    """One array is not in the file."""
+
+    forgotten = ""
+
+    @property
+    def state(self):
+        return {name: array for name, array in super().state.items() if name != self.forgotten}
+
+    @property
+    def schema(self):
+        return {name: spec for name, spec in super().schema.items() if name != self.forgotten}
+
+
+class ForgetsMaximum(Forgetful):
+    forgotten = "largest_priority"
+
+
+class ForgetsGenerator(Forgetful):
+    forgotten = "streams"
+
+
+class ForgetsPriorities(Forgetful):
+    """After loading, all transitions count as new."""
+
+    forgotten = "sums"
+
+    def check(self, state, sizes):
+        pass
+
+    def restore(self, state):
+        super().restore(state)
+        self.add(np.arange(self.capacity)[None], np.array([self.capacity]))
+
+
+def holds_a_loaded_buffer_goes_on_as_if_it_had_never_stopped(make, directory, added=17):
+    path = directory / "replay.npz"
+    buffer = add(make(8, 2, seed=1), added)
+    buffer.update_priorities([added - 1], [50.0])  # the largest priority is that of one that …
+    add(buffer, 8)  # … is gone by now
+    learn(buffer, rounds=5)
+    buffer.save(path)
+    loaded = used(make, capacity=8, seed=2)
+    loaded.load(path)
+    for _ in range(10):
+        assert_same_batches(learn(loaded), learn(buffer))
+        add(buffer)
+        add(loaded)
+
+
+@every_kind
+@pytest.mark.parametrize("n_step", [1, 3])
+@pytest.mark.parametrize("added", [1, 17])
+def test_a_loaded_buffer_goes_on_as_if_it_had_never_stopped(kind, added, n_step, tmp_path):
+    make = partial(kind, n_step=n_step)
+    holds_a_loaded_buffer_goes_on_as_if_it_had_never_stopped(make, tmp_path, added)
+
+
+@pytest.mark.parametrize("bugged", [ForgetsMaximum, ForgetsGenerator, ForgetsPriorities])
+def test_a_checkpoint_that_forgets_is_noticed(bugged, tmp_path):
+    for sampler in (ProportionalSampler, Forgetful):  # it forgets nothing yet
+        make = partial(with_sampler, sampler)
+        holds_a_loaded_buffer_goes_on_as_if_it_had_never_stopped(make, tmp_path)
+    with pytest.raises(AssertionError):
+        make = partial(with_sampler, bugged)
+        holds_a_loaded_buffer_goes_on_as_if_it_had_never_stopped(make, tmp_path)
+
+
+@pytest.mark.parametrize("normalize", ["batch", "buffer", "none"])
+def test_partly_filled_stacks_can_be_saved_and_empty_buffers_too(normalize, tmp_path):
+    make = partial(PrioritizedReplayBuffer, 4, 2, runs=3, normalize=normalize)
+    stack = make(seed=1)
+    for added in range(3):
+        path = tmp_path / f"{added}.npz"
+        stack.save(path)
+        loaded = make(seed=9)
+        loaded.load(str(path))
+        assert bits(loaded) == bits(stack)
+        rows = np.ones((3, 2)), [1] * 3, [1] * 3, np.ones((3, 2)), [True] * 3
+        stack.add(*rows, valid=[True, added > 0, False])
+
+
+@every_kind
+def test_the_file_is_where_it_was_asked_for(kind, tmp_path):
+    for name in ("replay", "replay.npz", "replay.checkpoint"):
+        used(kind).save(tmp_path / name)
+        used(kind).load(str(tmp_path / name))
+    assert len(list(tmp_path.iterdir())) == 3
+
+
+@every_kind
+def test_a_save_that_fails_leaves_the_old_file_and_nothing_else(kind, tmp_path, monkeypatch):
+    path = tmp_path / "replay.npz"
+    buffer = used(kind)
+    buffer.save(path)
+    old = path.read_bytes()
+
+    def disk_full(file, **arrays):
+        file.write(b"half of the new file")
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(np, "savez", disk_full)
+    with pytest.raises(OSError, match="No space left"):
+        add(buffer).save(path)
+    assert path.read_bytes() == old
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize(
+    ("saved", "said"),
+    [
+        (partial(PrioritizedReplayBuffer, 6, 2), ["capacity = 6", "has 5"]),
+        (partial(PrioritizedReplayBuffer, 5, 3), ["row = ", "(3,)", "(2,)"]),
+        (partial(PrioritizedReplayBuffer, 5, 2, action_dtype=np.int32), ["row = ", "<i4", "<i8"]),
+        (partial(PrioritizedReplayBuffer, 5, 2, runs=2), ["runs = 2", "has None"]),
+        (partial(PrioritizedReplayBuffer, 5, 2, alpha=0.5), ["alpha = 0.5", "has 0.6"]),
+        (
+            partial(PrioritizedReplayBuffer, 5, 2, priority_epsilon=1e-3),
+            ["priority_epsilon = 0.001", "has 1e-06"],
+        ),
+        (
+            partial(PrioritizedReplayBuffer, 5, 2, normalize="buffer"),
+            ["normalize = 'buffer'", "has 'batch'"],
+        ),
+        (partial(PrioritizedReplayBuffer, 5, 2, n_step=3), ["n_step = 3", "has 1"]),
+        (partial(PrioritizedReplayBuffer, 5, 2, discount=0.9), ["discount = 0.9", "has 0.99"]),
+        (partial(ReplayBuffer, 5, 2), ["sampler = 'uniform'", "has 'proportional'"]),
+        (partial(RankBasedReplayBuffer, 5, 2), ["sampler = 'rank'", "has 'proportional'"]),
+    ],
+)
+def test_a_file_with_other_settings_is_refused(saved, said, tmp_path):
+    path = tmp_path / "replay.npz"
+    saved().save(path)
+    assert_load_fails(path, ValueError, said)
+
+
+def assert_load_fails(path, error, said=()):
+    buffer = used(PrioritizedReplayBuffer)
+    before = bits(buffer)
+    with pytest.raises(error) as caught:
+        buffer.load(path)
+    assert all(part in str(caught.value) for part in ["path:", path.name, *said]), caught.value
+    assert bits(buffer) == before
+
+
+def test_a_missing_file_is_named(tmp_path):
+    assert_load_fails(tmp_path / "missing.npz", FileNotFoundError, ["no file"])
+    assert_load_fails(tmp_path, FileNotFoundError, ["no file"])
+
+
+def test_a_truncated_file_is_refused_wherever_it_ends(tmp_path):
+    path = tmp_path / "replay.npz"
+    add(PrioritizedReplayBuffer(5, 2), 7).save(path)
+    data = path.read_bytes()
+    for length in [*range(0, len(data), 31), len(data) - 1]:
+        path.write_bytes(data[:length])
+        assert_load_fails(path, ValueError)
+
+
+def test_a_flipped_bit_is_noticed_or_does_not_matter(tmp_path):
+    """All kinds of bytes: a few (dates, flags that nobody reads) leave the content intact."""
+    path = tmp_path / "replay.npz"
+    original = add(PrioritizedReplayBuffer(5, 2, seed=3), 7)
+    original.save(path)
+    data = path.read_bytes()
+    buffer = PrioritizedReplayBuffer(5, 2, seed=4)
+    refused = 0
+    for position in range(0, len(data), 3):
+        before = bits(buffer)
+        flipped = bytearray(data)
+        flipped[position] ^= 1 << position % 8
+        path.write_bytes(flipped)
+        try:
+            buffer.load(path)
+        except ValueError as error:
+            refused += 1
+            assert "path:" in str(error)
+            assert bits(buffer) == before
+        else:
+            assert bits(buffer) == bits(original)
+            buffer = PrioritizedReplayBuffer(5, 2, seed=4)
+    assert refused > 0.7 * len(data) / 3
+
+
+def test_files_that_are_no_replay_buffers_are_refused(tmp_path):
+    path = tmp_path / "file.npz"
+    for content in (b"", b"hello", b"PK\x03\x04"):
+        path.write_bytes(content)
+        assert_load_fails(path, ValueError, ["damaged or incomplete"])
+    with open(path, "wb") as file:
+        np.save(file, np.zeros(3))
+    assert_load_fails(path, ValueError, ["damaged or incomplete"])
+    np.savez(path, weights=np.zeros(3))
+    assert_load_fails(path, ValueError, ["is not a saved replay buffer"])
+    np.savez(path, settings=np.array([{}], dtype=object))  # a pickle could run any code
+    assert_load_fails(path, ValueError, ["damaged or incomplete"])
+
+
+def test_a_file_that_lacks_an_array_is_refused(tmp_path):
+    path = tmp_path / "replay.npz"
+    add(PrioritizedReplayBuffer(5, 2), 7).save(path)
+    with np.load(path) as file:
+        arrays = dict(file)
+    for name in arrays:
+        np.savez(path, **{other: arrays[other] for other in arrays if other != name})
+        assert_load_fails(path, ValueError)
