@@ -7,6 +7,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 
 import gymnasium as gym
@@ -15,16 +16,17 @@ import pytest
 from counting import COUNTING
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
-from per_tutorial.common.files import read_arrays
+from per_tutorial.common import files
+from per_tutorial.common.files import locked, read_arrays
 from per_tutorial.dqn import checkpoints as checkpoints_module
 from per_tutorial.dqn import history as history_module
-from per_tutorial.dqn import training as training_module
 from per_tutorial.dqn import watchers as watchers_module
 from per_tutorial.dqn.checkpoints import Checkpoints
 from per_tutorial.dqn.config import DQNConfig
 from per_tutorial.dqn.learner import DQNLearner
 from per_tutorial.dqn.training import Training, train
 from per_tutorial.dqn.watchers import ProgressBar, TensorBoard
+from per_tutorial.dqn.worlds import environments as environments_module
 from per_tutorial.dqn.worlds.environments import Environments
 from per_tutorial.replay.buffers import ReplayBuffer
 
@@ -160,7 +162,7 @@ def test_a_training_killed_after_every_step_equals_one_that_never_stopped(
     case, tmp_path, monkeypatch
 ):
     if case == "next-step autoreset":
-        monkeypatch.setattr(training_module, "make_environments", make_next_step_environments)
+        monkeypatch.setattr(environments_module, "make_environments", make_next_step_environments)
     config = CONFIG.replace(**CASES[case])
     for step in range(1, config.steps + 1):
         with pytest.raises(Killed):
@@ -226,10 +228,10 @@ def left_out(*names):
 def left_out_of_the_simulation(kind, number):
     def change(saved, fresh):
         facts, fresh_facts = (
-            json.loads(str(state["environments.simulation"])) for state in (saved, fresh)
+            json.loads(state["environments.simulation"].tobytes()) for state in (saved, fresh)
         )
         facts[kind][number] = fresh_facts[kind][number]
-        saved["environments.simulation"] = np.array(json.dumps(facts))
+        saved["environments.simulation"] = np.frombuffer(json.dumps(facts).encode(), np.uint8)
 
     return change
 
@@ -252,9 +254,9 @@ def test_a_part_that_is_left_out_is_noticed(sampler, vectorization, tmp_path, mo
         vectorization=vectorization,
     )
     if vectorization == "sync":
-        monkeypatch.setattr(training_module, "make_environments", make_next_step_environments)
+        monkeypatch.setattr(environments_module, "make_environments", make_next_step_environments)
     state = telling_checkpoint(tmp_path, config)
-    facts = json.loads(str(state["environments.simulation"]))
+    facts = json.loads(state["environments.simulation"].tobytes())
     changes = {name: left_out(name) for name in state}
     del changes["made_with"]  # nothing of the training: other tests are about it
     del changes["environments.steps_done"]  # counts where episodes cannot go on: likewise
@@ -524,7 +526,26 @@ def hide_a_pickle(path):
     np.savez(path, made_with=np.array([{}], dtype=object))
 
 
-DAMAGES = [cut_short, flip_a_bit, empty, turn_into_something_else, hide_a_pickle]
+def compress(path):
+    """So that a small file could unpack to any number of gigabytes."""
+    with np.load(path) as file:
+        np.savez_compressed(path, **file)
+
+
+def give_no_heading(path):
+    with np.load(path) as file:
+        np.savez(path, **dict(file) | {"made_with": np.array("[]")})
+
+
+DAMAGES = [
+    cut_short,
+    flip_a_bit,
+    empty,
+    turn_into_something_else,
+    hide_a_pickle,
+    compress,
+    give_no_heading,
+]
 
 
 @pytest.mark.parametrize("damage", DAMAGES, ids=lambda damage: damage.__name__)
@@ -646,6 +667,94 @@ def test_a_copy_that_could_never_be_made_is_an_error_at_once(tmp_path):
     checkpoints = Checkpoints(tmp_path / "here", copy_to=tmp_path / "not mounted" / "copies")
     with pytest.raises(FileNotFoundError, match="copy_to: there is no folder for '.*copies'"):
         train(CONFIG, SEEDS, checkpoints=checkpoints, watchers=[pytest.fail])
+
+
+def test_what_others_left_in_the_second_folder_stays(tmp_path):
+    """Another training's checkpoints, and files that only look like checkpoints."""
+    folder, copy_to, other = (tmp_path / name for name in ("checkpoints", "copies", "other"))
+    train(CONFIG, [7, 8], checkpoints=Checkpoints(other, every=15))
+    copy_to.mkdir()
+    shutil.copy(other / "step-000000000045.npz", copy_to / "step-000000000005.npz")
+    foreign = {
+        "step-000000000005.npz": (copy_to / "step-000000000005.npz").read_bytes(),
+        "step-000000000007.npz": b"nothing of ours",
+        "step-by-step.npz": b"a tutorial",
+        ".step-by-step.npz.swp": b"an editor's",
+    }
+    for name, data in foreign.items():
+        (copy_to / name).write_bytes(data)
+    with (
+        pytest.warns(UserWarning, match="step-000000000007.npz' is damaged"),
+        pytest.raises(ValueError),
+    ):
+        train(CONFIG, SEEDS, checkpoints=Checkpoints(folder, copy_to=copy_to))
+    with pytest.raises(Killed):  # nobody has looked into the second folder so far
+        train(CONFIG, SEEDS, checkpoints=Dying(folder, [20], every=20))
+    train(CONFIG, SEEDS, checkpoints=Checkpoints(folder, every=20, copy_to=copy_to))
+    assert names(folder) == ["step-000000000040.npz", "step-000000000060.npz"]
+    assert names(copy_to) == sorted([*names(folder), *foreign])
+    assert {name: (copy_to / name).read_bytes() for name in foreign} == foreign
+
+
+# Two processes in one folder
+
+
+def test_the_second_of_two_trainings_in_one_folder_stops_and_the_first_goes_on(tmp_path):
+    """Whichever comes later to a checkpoint finds one that it knows nothing of."""
+    folder = tmp_path / "checkpoints"
+    slow = Checkpoints(folder, every=20)
+
+    def overtaken(history):
+        if history.step == 42:
+            train(CONFIG, SEEDS, checkpoints=Checkpoints(folder, every=20))
+
+    message = "folder: another process wrote step-000000000060.npz to '.*checkpoints' meanwhile"
+    with pytest.raises(ValueError, match=message):
+        train(CONFIG, SEEDS, checkpoints=slow, watchers=[overtaken])
+    assert names(folder) == ["step-000000000040.npz", "step-000000000060.npz"]
+    assert_identical(continued(CONFIG, folder), uninterrupted(CONFIG))
+
+
+def test_two_trainings_that_begin_at_the_same_time_do_not_share_a_folder(tmp_path):
+    def another(history):
+        if history.step == 14:
+            with pytest.raises(Killed):
+                train(CONFIG, SEEDS, checkpoints=Dying(tmp_path, [20], every=20))
+
+    with pytest.raises(ValueError, match="another process wrote step-000000000020.npz"):
+        train(CONFIG, SEEDS, checkpoints=Checkpoints(tmp_path, every=20), watchers=[another])
+    assert names(tmp_path) == ["step-000000000020.npz"]
+
+
+@pytest.mark.parametrize("second_folder", [False, True])
+def test_a_file_that_another_process_is_writing_is_not_removed(second_folder, tmp_path):
+    folder, copy_to = tmp_path / "checkpoints", tmp_path / "copies"
+    folder.mkdir(), copy_to.mkdir()
+    watched = copy_to if second_folder else folder
+    half = watched / ".step-000000000099.npz.0123456789abcdef"
+    half.write_bytes(b"half")
+    training = threading.Thread(
+        target=train,
+        args=(CONFIG, SEEDS),
+        kwargs={"checkpoints": Checkpoints(folder, every=20, copy_to=copy_to)},
+        daemon=True,
+    )
+    with locked(watched):  # as whoever writes there does
+        training.start()
+        training.join(1)
+        assert training.is_alive()
+        assert half.exists()
+    training.join(60)
+    assert not half.exists()
+    assert names(watched) == ["step-000000000040.npz", "step-000000000060.npz"]
+
+
+def test_without_locks_halves_are_left_alone(tmp_path, monkeypatch):
+    half = tmp_path / ".step-000000000099.npz.0123456789abcdef"
+    half.write_bytes(b"half")
+    monkeypatch.setattr(files, "fcntl", None)
+    train(CONFIG, SEEDS, checkpoints=Checkpoints(tmp_path, every=20))
+    assert names(tmp_path) == [half.name, "step-000000000040.npz", "step-000000000060.npz"]
 
 
 # Watchers of a training that was continued

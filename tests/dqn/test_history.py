@@ -5,6 +5,8 @@ import itertools
 import json
 import math
 import os
+import re
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -12,11 +14,11 @@ import pytest
 from counting import COUNTING, CountingEnv, episode_length, episode_return
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
-from per_tutorial.dqn import training
 from per_tutorial.dqn.config import DQNConfig
 from per_tutorial.dqn.history import MEASURES, History
 from per_tutorial.dqn.learner import Update
 from per_tutorial.dqn.training import train
+from per_tutorial.dqn.worlds import environments
 from per_tutorial.dqn.worlds.environments import Environments
 from per_tutorial.replay.buffers import PrioritizedReplayBuffer
 
@@ -52,7 +54,7 @@ def test_returns_and_lengths_are_right_however_the_environment_resets(mode, monk
     def make(env_id, seeds, **_):
         return Environments(SyncVectorEnv([CountingEnv] * len(seeds), autoreset_mode=mode), seeds)
 
-    monkeypatch.setattr(training, "make_environments", make)
+    monkeypatch.setattr(environments, "make_environments", make)
     history = train(CONFIG.replace(env=COUNTING, steps=60), SEEDS)
     pause = 1 if mode == AutoresetMode.NEXT_STEP else 0
     for run, seed in enumerate(SEEDS):
@@ -220,6 +222,16 @@ def test_what_is_loaded_is_what_was_saved(history, saved, tmp_path):
     assert again.read_bytes() == saved.read_bytes()
 
 
+def test_a_history_of_version_0_1_0_is_read_and_written_as_it_was(tmp_path):
+    old, new = Path(__file__).parents[1] / "data" / "history-0.1.0.csv", tmp_path / "new.csv"
+    history = History.load(old)
+    assert (history.seeds, history.step, history.config.capacity) == ([3, 8], 60, 40)
+    assert history.episodes[:2] == [(0, 10, 10.0, 10), (1, 24, 24.0, 24)]
+    assert history.measure("loss").shape == (60, 2)
+    history.save(new)
+    assert new.read_bytes() == old.read_bytes()
+
+
 def test_returns_are_kept_to_the_last_bit(tmp_path):
     history = History(CONFIG, [0])
     history.episodes = [(0, 7, 0.1 + 0.2, 7), (0, 9, -1e-300, 2)]
@@ -282,6 +294,14 @@ def test_a_file_cut_short_anywhere_is_refused(tmp_path):
             History.load(cut)
 
 
+def one_row_fewer(text, wanted):
+    """Without the first row that holds this; the heading agrees."""
+    start = text.rindex("\n", 0, text.index(wanted) + 1)
+    end = text.index("\n", start + 1)
+    count = int(re.search(r'"rows": (\d+)', text)[1])
+    return (text[:start] + text[end:]).replace(f'"rows": {count}', f'"rows": {count - 1}', 1)
+
+
 @pytest.mark.parametrize(
     "garble",
     [
@@ -295,6 +315,16 @@ def test_a_file_cut_short_anywhere_is_refused(tmp_path):
         lambda text: text.replace("\n3,1,epsilon,1.0", "\n3,1,epsilon", 1),
         lambda text: text.replace("\n3,1,epsilon,1.0", "\n3,1,epsilon,1.0,1.0", 1),
         lambda text: text.replace("\n3,1,epsilon,1.0", "", 1),
+        lambda text: text.replace("\n3,1,epsilon,", "\n3,2,epsilon,", 1),
+        lambda text: text.replace(
+            "\n3,1,epsilon,", "\n8,1,epsilon,", 1
+        ),  # twice, and once not at all
+        lambda text: one_row_fewer(text, "\n8,7,loss,"),
+        lambda text: one_row_fewer(text, "\n3,7,loss,"),
+        lambda text: one_row_fewer(text, ",episode_length,"),
+        lambda text: re.sub(r'"steps": \d+', '"steps": 1' + 30 * "0", text, count=1),
+        lambda text: re.sub(r'"step": \d+', '"step": "many"', text, count=1),
+        lambda text: re.sub(r'"seeds": .*?\]', '"seeds": [[3], 8, 5]', text, count=1),
         lambda text: "\x00\x01\x02\n",
         lambda text: "\n",
         lambda text: "[]\n",
