@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 
 from per_tutorial.common.arguments import float_array, one_of
-from per_tutorial.experiments.estimates import bootstrap_interval
+from per_tutorial.experiments.estimates import Estimate, Statistic, Verdict, bootstrap_interval
 from per_tutorial.notebook.page import show
 from per_tutorial.notebook.style import COLORS, THRESHOLD_STYLE, label_steps, start_at_zero
 
@@ -28,7 +28,7 @@ def draw_curves(
     curves: Mapping[str, tuple[ArrayLike, ArrayLike]],
     *,
     colors: Mapping[str, str],
-    statistic: Callable[..., Any] = np.mean,
+    statistic: Statistic = np.mean,
     threshold: float | None = None,
     linestyles: Mapping[str, str] | None = None,
 ) -> None:
@@ -72,17 +72,17 @@ def draw_curves(
 
 def draw_estimates(
     axes: Axes,
-    estimates: Mapping[str, tuple[float, float, float]],
+    estimates: Mapping[str, Estimate],
     *,
     colors: Mapping[str, str] | None = None,
     reference: float | None = 0.0,
-    verdicts: Mapping[str, str] | None = None,
+    verdicts: Mapping[str, Verdict] | None = None,
     number: str = "+.1f",
 ) -> None:
     """Draw estimates with their intervals, one to a row, and their numbers at the right.
 
-    A thick bar with a filled dot is a clear difference, a medium bar with a half-filled dot a
-    borderline one, a thin bar with a hollow dot none that can be told.
+    A clear difference is a thick bar with a filled dot, a borderline one a thinner bar with a
+    half-filled dot. Arms that are not told apart have the thinnest bar and a hollow dot.
 
     Args:
         axes: where to draw; `rows_size` tells how much room it takes.
@@ -90,8 +90,8 @@ def draw_estimates(
         colors: {label: colour}; that of PER by default.
         reference: what means "no difference", marked by a line: 0 for differences, 0.5 for a
             probability of improvement; None for estimates that are compared with nothing.
-        verdicts: {label: "clear", "borderline" or "not told apart"}; by default a difference is
-            clear if its interval leaves out the reference, and otherwise not told apart.
+        verdicts: {label: `verdict` of the two arms}; by default a difference is clear if its
+            interval leaves out the reference, and otherwise not told apart.
         number: format of the numbers.
 
     Raises:
@@ -121,7 +121,7 @@ def draw_scores(
     scores: Mapping[str, ArrayLike],
     *,
     colors: Mapping[str, str] | None = None,
-    statistic: Callable[..., Any] = np.median,
+    statistic: Statistic = np.median,
     threshold: float | None = None,
 ) -> None:
     """Draw how the scores of runs spread, one arm to a row: a dot for each run, stacked where many

@@ -144,6 +144,7 @@ class TrainPanel:
         label = _in_words(values)
         history = train(self.config.replace(**values), self.seeds, watchers=[ProgressBar()])
         self.histories[label] = history
+        assert history.agent is not None  # a training that is over has one
         greedy = evaluate(history.agent).mean(axis=1)
         lowest, highest = greedy.min(), greedy.max()
         print(f"{label}: greedy score {greedy.mean():.0f} (runs: {lowest:.0f} to {highest:.0f})")

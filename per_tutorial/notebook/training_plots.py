@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,6 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure, FigureBase
 from numpy.typing import ArrayLike, NDArray
 
+from per_tutorial.experiments.estimates import Statistic
 from per_tutorial.notebook.comparison_plots import draw_curves
 from per_tutorial.notebook.page import LiveFigure, show
 from per_tutorial.notebook.style import (
@@ -121,7 +122,7 @@ def draw_learning_curves(
     histories: Mapping[str, History],
     *,
     colors: Mapping[str, str] | None = None,
-    statistic: Callable[..., Any] = np.mean,
+    statistic: Statistic = np.mean,
     window: int = 20,
     threshold: float | None = None,
     points: int = 100,
