@@ -7,14 +7,19 @@ import numpy as np
 import pytest
 
 from per_tutorial.experiments.estimates import (
+    BAND_RESAMPLES,
+    RESAMPLES,
     bootstrap_interval,
     estimate,
     failure_rate,
+    holm,
     interquartile_mean,
     paired_difference,
+    paired_t_test,
     probability_of_improvement,
     steps_to_threshold,
     summary,
+    verdict,
 )
 
 
@@ -31,7 +36,7 @@ def test_the_interval_covers_the_mean_as_often_as_it_says(rng, confidence):
     covered = []
     for seed in range(10):  # 2,000 experiments of thirty runs; 200 at a time share their draws
         samples = rng.normal(5.0, 2.0, size=(200, 30))
-        low, high = bootstrap_interval(samples, confidence=confidence, seed=seed)
+        low, high = bootstrap_interval(samples, confidence=confidence, resamples=2000, seed=seed)
         covered.append((low <= 5.0) & (high >= 5.0))
     covered = np.mean(covered)
     # The percentile method lacks Student's factor: at 30 runs it is a little too narrow.
@@ -74,6 +79,25 @@ def test_a_missing_value_is_not_hidden(rng):
     curve[1, 4] = np.nan
     low, high = bootstrap_interval(curve)
     assert np.isnan(low).tolist() == np.isnan(high).tolist() == [False, True, False]
+
+
+def test_the_number_of_resamples_is_large_unless_that_takes_long(rng):
+    runs, curve = rng.normal(size=30), rng.normal(size=(3, 30))
+    for values, statistic, resamples in (
+        (runs, np.mean, RESAMPLES),
+        (curve, np.mean, RESAMPLES),
+        (runs, np.median, RESAMPLES),
+        (curve, np.median, BAND_RESAMPLES),
+    ):
+        interval = bootstrap_interval(values, statistic=statistic)
+        expected = bootstrap_interval(values, statistic=statistic, resamples=resamples)
+        np.testing.assert_array_equal(interval, expected)
+
+
+def test_the_limits_hardly_move_from_seed_to_seed(rng):
+    sample = rng.normal(size=30)
+    limits = np.array([bootstrap_interval(sample, seed=seed) for seed in range(10)])
+    assert (np.ptp(limits, axis=0) < 0.01 * np.ptp(limits, axis=1).mean()).all()
 
 
 @pytest.mark.parametrize(
@@ -246,6 +270,117 @@ def test_probability_of_improvement_covers_what_it_should(rng):
         _, low, high = probability_of_improvement(a, b, resamples=500, seed=seed)
         covered.append(low < 0.760 < high)
     assert 0.87 < np.mean(covered) <= 1
+
+
+# Verdicts ---------------------------------------------------------------------------------------
+
+
+def shifted_to(limit, sample, **options):
+    """The sample, moved so that the lower limit of its interval becomes ``limit``."""
+    return sample - bootstrap_interval(sample, **options)[0] + limit
+
+
+def test_a_verdict_says_whether_the_interval_holds_zero(rng):
+    noise, zero = rng.normal(size=30), np.zeros(30)
+    assert verdict(noise + 5, zero) == "clear"
+    assert verdict(zero, noise + 5) == "clear"
+    assert verdict(noise - noise.mean(), zero) == "not told apart"
+    assert verdict(noise, noise) == "not told apart"
+    assert verdict(noise + 5, noise) == "clear"  # each difference is 5: the interval is a point
+
+
+@pytest.mark.parametrize("side", [1, -1])
+def test_a_limit_nearer_to_zero_than_its_error_is_borderline(rng, side):
+    # So many runs that the t-test agrees, so few resamples that the error is large.
+    sample, zero, options = rng.normal(size=200), np.zeros(200), {"resamples": 4000}
+    error = 2 * np.std([bootstrap_interval(sample, seed=seed, **options)[0] for seed in range(40)])
+    for distance, expected in (
+        (2, "clear"),
+        (0.5, "borderline"),
+        (-0.5, "borderline"),
+        (-2, "not told apart"),
+    ):
+        moved = shifted_to(distance * error, sample, **options)
+        assert verdict(side * moved, zero, **options) == expected
+
+
+def test_an_interval_that_the_t_test_contradicts_is_borderline(rng):
+    # Of ten runs the bootstrap's interval is too narrow: it leaves out zero where the test does not.
+    sample, zero = rng.normal(size=10), np.zeros(10)
+    near, far = shifted_to(0.01, sample), shifted_to(0.5, sample)
+    assert paired_t_test(near, zero) > 0.05 > paired_t_test(far, zero)
+    assert verdict(near, zero) == "borderline"
+    assert verdict(far, zero) == "clear"
+
+
+def test_a_verdict_has_the_confidence_that_is_asked_for(rng):
+    sample, zero = shifted_to(0.1, rng.normal(size=100)), np.zeros(100)
+    assert verdict(sample, zero) == "clear"
+    assert verdict(sample, zero, confidence=0.9999) == "not told apart"
+
+
+def test_what_gets_no_verdict():
+    for a in ([], np.zeros((2, 3))):
+        with pytest.raises(ValueError, match=r"a, b: must have the shape \(runs,\)"):
+            verdict(a, a)
+    with pytest.raises(ValueError, match="at least two runs"):
+        verdict([1.0], [2.0])
+    with pytest.raises(ValueError, match="resamples: must be at least 1"):
+        verdict([1.0, 2.0], [2.0, 1.0], resamples=0)
+    with pytest.raises(ValueError, match="confidence: must be in"):
+        verdict([1.0, 2.0], [2.0, 1.0], confidence=1.5)
+    assert verdict([1.0, np.nan], [0.0, 0.0]) == "not told apart"  # no interval leaves out zero
+
+
+def test_the_paired_t_test_is_students(rng):
+    a, b = rng.normal(size=(2, 12)) + [[0.5], [0]]
+    difference = a - b
+    t = difference.mean() / (difference.std(ddof=1) / np.sqrt(12))
+    draws = rng.standard_t(11, size=1_000_000)
+    assert paired_t_test(a, b) == pytest.approx((abs(draws) > abs(t)).mean(), abs=0.003)
+    assert paired_t_test(b, a) == paired_t_test(a, b)
+    assert paired_t_test(a, a) == 1.0
+    assert paired_t_test(a + 1, a) == pytest.approx(0.0, abs=1e-30)
+
+
+def rejected(p_values, level):
+    """Holm's method as it is told: the smallest p against level / m, the next against level / (m − 1),
+    and so on until one is too large."""
+    left = sorted(range(len(p_values)), key=lambda k: p_values[k])
+    found = set()
+    while left and p_values[left[0]] <= level / len(left):
+        found.add(left.pop(0))
+    return found
+
+
+def test_corrected_p_values_reject_what_holm_rejects(rng):
+    for _ in range(200):
+        p_values = rng.choice([0.0, 0.001, 0.004, 0.01, 0.02, 0.03, 0.3, 1.0], size=6)
+        corrected = holm(p_values)
+        assert (corrected >= p_values).all() and (corrected <= 1).all()
+        for level in (0.009, 0.05, 0.11, 0.5):
+            assert set(np.flatnonzero(corrected <= level)) == rejected(p_values, level)
+
+
+def test_corrected_p_values_by_hand():
+    np.testing.assert_allclose(holm([0.02, 0.01, 0.5]), [0.04, 0.03, 0.5])
+    np.testing.assert_allclose(holm([0.01, 0.011]), [0.02, 0.02])  # never below a smaller one
+    assert holm([0.7, 0.8]).tolist() == [1.0, 1.0]
+    assert holm([0.3]).tolist() == [0.3]
+    assert holm([]).tolist() == []
+    np.testing.assert_array_equal(holm([np.nan, 0.02]), [np.nan, 0.04])
+
+
+def test_by_chance_one_family_in_twenty_has_a_small_corrected_p_value(rng):
+    families = rng.uniform(size=(2000, 20))  # p-values where nothing makes a difference
+    some = np.mean([(holm(p_values) < 0.05).any() for p_values in families])
+    assert 0.03 < some < 0.06
+
+
+@pytest.mark.parametrize("p_values", [[0.5, 1.1], [-0.1], [[0.1]]])
+def test_what_are_no_p_values(p_values):
+    with pytest.raises(ValueError, match="p_values: must be"):
+        holm(p_values)
 
 
 def test_runs_without_a_partner():

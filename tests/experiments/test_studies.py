@@ -1,0 +1,123 @@
+"""The studies of this series: whole, paired, and comparing what they say they compare."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+from small_study import differences
+
+from per_tutorial.dqn.learner import DQNLearner
+from per_tutorial.experiments import runner
+from per_tutorial.experiments.runner import run_study
+from per_tutorial.experiments.studies import NETWORKS, STUDIES
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_a_declared_study_is_whole(name):
+    study = STUDIES[name]
+    assert study.name == name
+    assert study.question.endswith("?")
+    assert set(study.arms) == {arm for pair in study.comparisons for arm in pair}
+    assert len(set(study.comparisons)) == len(study.comparisons)
+    for pair in study.comparisons:
+        assert differences(study, pair), pair
+    assert len(study.seeds) >= {"long-cartpole": 10, "pong": 3}.get(name, 30)
+    assert {seed for _, seeds in study.stacks for seed in seeds} == set(study.seeds)
+    assert len(study.stacks) == len(set(map(str, study.stacks)))
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_its_fast_form_is_the_same_study_but_small(name):
+    study, fast = STUDIES[name], STUDIES[name].fast()
+    assert fast.name not in STUDIES  # so that its files never mix with those of the study
+    for field in ("question", "comparisons", "metric", "failed_below", "episodes", "curves"):
+        assert getattr(fast, field) == getattr(study, field)
+    assert list(fast.arms) == list(study.arms)
+    assert len(fast.seeds) > fast.stack > 1
+    for arm, config in fast.arms.items():
+        assert config.steps <= 500 and config.learning_starts < config.steps
+        changed = config.replace(**{field: getattr(study.arms[arm], field) for field in SIZES})
+        assert changed == study.arms[arm]
+    for pair in study.comparisons:
+        assert differences(fast, pair) == differences(study, pair)
+
+
+SIZES = ("steps", "max_episode_steps", "hidden", "learning_starts")
+
+
+@pytest.mark.slow
+def test_the_fast_form_of_pong_runs(tmp_path, monkeypatch):
+    """One arm of it, with few updates, and few games: every emulator takes a while to start."""
+    pytest.importorskip("ale_py")
+    pytest.importorskip("cv2")
+    monkeypatch.setattr(runner, "EVALUATION_EPISODES", 2)
+    fast = STUDIES["pong"].fast()
+    arms = {"per": fast.arms["per"].replace(learning_starts=400)}
+    study = dataclasses.replace(fast, arms=arms, comparisons=(), seeds=range(2))
+    results = run_study(study, tmp_path)
+    for measure in ("score", *study.curves, "greedy"):
+        grid, values = results.curve("per", measure)
+        assert grid[-1] == study.arms["per"].steps
+        assert np.isfinite(values).all()
+    assert np.isfinite(results.scores("per")).all()
+    assert DQNLearner.load(tmp_path / study.name / "per.seeds-0-1.safetensors").seeds == [0, 1]
+
+
+@pytest.mark.parametrize("name", [name for name in STUDIES if name.startswith("ablation")])
+def test_the_arms_of_an_ablation_differ_in_what_their_names_say(name):
+    study = STUDIES[name]
+    rate = study.arms["dqn-uniform"].learning_rate
+    for arm, config in study.arms.items():
+        network, label, *quarter = arm.split("-")
+        switches = {"double": False, "dueling": False} | NETWORKS[network]
+        assert (config.double, config.dueling) == (switches["double"], switches["dueling"])
+        assert config.sampler == {"per": "proportional"}.get(label, label)
+        assert config.learning_rate == (rate / 4 if quarter else rate)
+        others = differences(study, (arm, "dqn-uniform"))
+        assert others <= {"double", "dueling", "sampler", "learning_rate"}
+    for arm, against in study.comparisons:
+        assert "uniform" in against and "uniform" not in arm
+        both = differences(study, (arm, against))
+        assert both == {"sampler"} | ({"learning_rate"} if rate_differs(arm, against) else set())
+    for network in NETWORKS:
+        assert (f"{network}-per", f"{network}-uniform") in study.comparisons
+        if f"{network}-per-quarter" in study.arms:
+            for baseline in (f"{network}-uniform-quarter", f"{network}-uniform"):
+                assert (f"{network}-per-quarter", baseline) in study.comparisons
+
+
+def rate_differs(arm, against):
+    return arm.endswith("-quarter") != against.endswith("-quarter")
+
+
+# For the other studies: what a comparison may change at most
+PUBLISHED = ("per-published", "uniform-published")
+SUBJECTS = {
+    "alpha-beta": {"sampler", "alpha", "beta_start", "beta_end"},
+    "beta-schedules": {"sampler", "beta_schedule"},
+    "hundred-runs": {"sampler"},
+    "long-cartpole": {"sampler"},
+    "pong": {"sampler"},
+}
+
+
+def test_every_study_is_covered_here():
+    assert set(STUDIES) == set(SUBJECTS) | {name for name in STUDIES if "ablation" in name}
+
+
+@pytest.mark.parametrize("name", SUBJECTS)
+def test_a_comparison_changes_its_subject_and_nothing_else(name):
+    study = STUDIES[name]
+    for pair in study.comparisons:
+        if pair == PUBLISHED:  # unequal as it was, in its memory and without weights
+            allowed = {"sampler", "capacity", "beta_start", "beta_end"}
+            assert (study.arms[pair[0]].beta_start, study.arms[pair[0]].beta_end) == (0, 0)
+        else:
+            allowed = SUBJECTS[name]
+        assert differences(study, pair) <= allowed, pair
+
+
+def test_every_run_of_the_hundred_finishes_the_episodes_that_are_asked_about():
+    study = STUDIES["hundred-runs"]
+    for config in study.arms.values():
+        assert config.steps // config.max_episode_steps >= study.episodes
