@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 
 CHUNK = 10_000  # resamples drawn at a time
-CHUNK_NUMBERS = 2**22  # and, of any other statistic, at most so many numbers at a time: 32 MiB
+CHUNK_NUMBERS = 2**22  # and, of any other statistic, at most this many numbers at a time: 32 MiB
 
 
 def resampled_means(values: Floats, resamples: int, seed: int) -> Floats:

@@ -226,7 +226,7 @@ class CliffwalkLearner:
         """Replay up to `updates` more transitions, fewer if learning converges.
 
         Args:
-            updates: at most so many.
+            updates: at most this many.
             losses: an array that the global loss after each of these updates is written to.
 
         Returns the number of updates done.

@@ -133,7 +133,9 @@ def _train_stack(study: Study, arm: str, seeds: list[int], path: Path) -> tuple[
         checkpoints = Checkpoints(folder, every=study.checkpoint_every)
     start = time.perf_counter()
     history = train(study.arms[arm], seeds, checkpoints=checkpoints)
-    greedy = evaluate(history.agent, EVALUATION_EPISODES).mean(axis=1)
+    agent = history.agent
+    assert agent is not None, "a training leaves its agent"
+    greedy = evaluate(agent, EVALUATION_EPISODES).mean(axis=1)
     rows = [(arm, *row) for row in _measures(study, history, greedy)]
     heading |= {
         "seconds": round(time.perf_counter() - start, 1),
@@ -141,7 +143,7 @@ def _train_stack(study: Study, arm: str, seeds: list[int], path: Path) -> tuple[
         **versions("torch", "numpy", "numba", "gymnasium"),
     }
     if checkpoints is not None:
-        history.agent.save(path.with_suffix(".safetensors"))
+        agent.save(path.with_suffix(".safetensors"))
     write_table(path, heading, COLUMNS, rows)  # last, since with this file the stack counts as done
     if checkpoints is not None:
         shutil.rmtree(folder)

@@ -1,9 +1,11 @@
 """The studies of this series, declared: what is compared, over how many runs, judged by what."""
 
+from typing import Any
+
 from per_tutorial.dqn.config import DQNConfig
 from per_tutorial.experiments.study import Study
 
-NETWORKS = {
+NETWORKS: dict[str, dict[str, Any]] = {
     "dqn": {},
     "double": {"double": True},
     "dueling": {"dueling": True},
@@ -15,7 +17,14 @@ NETWORKS = {
 QUARTER = 0.25
 
 
-def _ablation(name, question, failed_below, samplers, at_quarter=tuple(NETWORKS), **settings):
+def _ablation(
+    name: str,
+    question: str,
+    failed_below: float,
+    samplers: tuple[str, ...],
+    at_quarter: tuple[str, ...] = tuple(NETWORKS),
+    **settings: Any,
+) -> Study:
     """{uniform, PER} × {η, η/4} × the four networks, or only some of them at η/4."""
     base = DQNConfig(**settings)
     slow = {"learning_rate": base.learning_rate * QUARTER}
@@ -68,7 +77,7 @@ ABLATION_MOUNTAINCAR = _ablation(
 )
 
 
-def _alpha_beta():
+def _alpha_beta() -> Study:
     base = DQNConfig(steps=10_000, sampler="proportional")
     betas = {
         "0": {"beta_start": 0.0, "beta_end": 0.0},
@@ -90,7 +99,7 @@ def _alpha_beta():
     )
 
 
-def _beta_schedules():
+def _beta_schedules() -> Study:
     # The settings of a well-known notebook, whose β is `β += t/T · (1 − β)`.
     base = DQNConfig(
         max_episode_steps=200,
@@ -121,7 +130,7 @@ def _beta_schedules():
     )
 
 
-def _hundred_runs():
+def _hundred_runs() -> Study:
     # At most 200 steps an episode, so that 80,000 steps hold 400 episodes of every run.
     base = DQNConfig(max_episode_steps=200, steps=80_000)
     return Study(
@@ -140,7 +149,7 @@ def _hundred_runs():
     )
 
 
-def _long_cartpole():
+def _long_cartpole() -> Study:
     """D3QN on a CartPole of up to 4,000 steps, as in a well-known tutorial, fair and as it was."""
     base = DQNConfig(
         max_episode_steps=4_000,
@@ -186,7 +195,7 @@ def _long_cartpole():
     )
 
 
-def _pong():
+def _pong() -> Study:
     """D3QN on Pong, from pixels."""
     uniform = DQNConfig(
         env="ALE/Pong-v5",
