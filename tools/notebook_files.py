@@ -13,6 +13,7 @@ WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
 KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
 LANGUAGE = {"name": "python"}
 CELL_METADATA = {"tags"}
+FOLDED = "hide-input"  # the tag of cells that only draw; the site folds them by this tag alone
 
 
 def series():
@@ -47,6 +48,8 @@ def normalise(notebook, name):
     name_cells(notebook.cells)
     for cell in notebook.cells:
         kept = {key: value for key, value in cell.metadata.items() if key in CELL_METADATA}
+        if FOLDED in kept.get("tags", []):
+            kept |= {"jupyter": {"source_hidden": True}, "cellView": "form"}  # JupyterLab, Colab
         cell.metadata = nbformat.from_dict(kept)
     for cell in code_cells(notebook):
         cell.outputs = tidy_outputs(cell.outputs)

@@ -1,0 +1,83 @@
+"""How long a notebook takes to read, measured and not promised.
+
+python tools/reading_time.py [NOTEBOOK...]   minutes of each section
+
+Words are read at 200 a minute, lines of code at 15 a minute. What is folded away (cells tagged
+`hide-input`) is not read. Exercises, their solutions and appendices are not part of the main text.
+"""
+
+import argparse
+import re
+from pathlib import Path
+
+from notebook_files import read, series
+
+WORDS_A_MINUTE = 200
+LINES_A_MINUTE = 15
+APART = ("exercise", "appendix", "explorer", "try it", "your turn")  # sections that one does, or skips
+
+
+def words(markdown):
+    """How many words a Markdown text has; a formula on a line of its own counts as one."""
+    text = re.sub(r"<details>.*?</details>", "", markdown, flags=re.DOTALL)
+    text = re.sub(r"\$\$.*?\$\$", " formula ", text, flags=re.DOTALL)
+    text = re.sub(r"<[^>]+>|\]\([^)]*\)|!\[[^\]]*\]", " ", text)
+    return len(re.findall(r"[^\s|]*\w[^\s|]*", text))
+
+
+def code_lines(source):
+    """How many lines of code a reader meets: no blank ones, no comments."""
+    lines = (line.strip() for line in source.splitlines())
+    return sum(1 for line in lines if line and not line.startswith("#"))
+
+
+def is_folded(cell):
+    """Whether the cell's code is folded away under its title."""
+    return "hide-input" in cell.metadata.get("tags", [])
+
+
+def sections(notebook):
+    """{heading: minutes}, in order; what comes before the second heading belongs to the title."""
+    minutes = {}
+    heading = ""
+    for cell in notebook.cells:
+        found = re.search(r"^#{1,2} (.+)$", cell.source, re.MULTILINE)
+        if cell.cell_type == "markdown" and found:
+            heading = found[1]
+        if cell.cell_type == "markdown":
+            took = words(cell.source) / WORDS_A_MINUTE
+        else:
+            took = 0 if is_folded(cell) else code_lines(cell.source) / LINES_A_MINUTE
+        minutes[heading] = minutes.get(heading, 0) + took
+    return minutes
+
+
+def main_text(notebook):
+    """{heading: minutes} of the main text: without exercises and appendices."""
+    return {
+        heading: took
+        for heading, took in sections(notebook).items()
+        if not any(word in heading.lower() for word in APART)
+    }
+
+
+def total(notebook):
+    """Minutes of the main text, to the next five."""
+    return max(5, 5 * round(sum(main_text(notebook).values()) / 5))
+
+
+def main():
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("notebooks", nargs="*", type=Path, metavar="NOTEBOOK")
+    for path in parser.parse_args().notebooks or series():
+        notebook = read(path)
+        counted = main_text(notebook)
+        print(f"{path.name}: about {total(notebook)} minutes")
+        for heading, took in sections(notebook).items():
+            print(f"{took:6.1f}  {heading}{'' if heading in counted else '  (apart)'}")
+
+
+if __name__ == "__main__":
+    main()
