@@ -6,34 +6,47 @@ takes some seconds when the first update is made; the results differ by rounding
 networks in a process it warns, and further ones are updated operation by operation.
 """
 
+from typing import Any, Protocol
+
 import torch
+from torch import Tensor
 from torch.func import functional_call, vjp
 
-from per_tutorial.dqn.learner import clip_by_run, of_actions
+from per_tutorial.dqn.config import DQNConfig
+from per_tutorial.dqn.losses import Tensors, clip_by_run, of_actions
+from per_tutorial.dqn.networks import QNetwork
+
+
+class Learner(Protocol):
+    """What is asked of a `DQNLearner` here."""
+
+    config: DQNConfig
+    online: QNetwork
+    optimizer: torch.optim.Adam  # with its moments
+    updates: int
+
+    def errors_and_losses(
+        self, q_values: Tensor, tensors: Tensors
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """δ of Q(s, a), the losses, and their gradients with respect to Q(s, a)."""
 
 
 class CompiledStep:
-    """`DQNLearner.descend` as one function, Adam (Kingma & Ba 2015, algorithm 1) included.
+    """The learner's gradient step as one function, Adam (Kingma & Ba 2015, algorithm 1) included.
 
     Args:
-        learner: a `DQNLearner`; its optimiser holds Adam's moments, as if it had made the steps.
+        learner: its optimiser holds Adam's moments, as if it had made the steps.
     """
 
-    def __init__(self, learner):
+    def __init__(self, learner: Learner) -> None:
         self.learner = learner
         (group,) = learner.optimizer.param_groups
         (self.first_decay, self.second_decay), self.epsilon = group["betas"], group["eps"]
-        for parameter in group["params"]:
-            learner.optimizer.state[parameter] = {
-                "step": torch.zeros((), device=parameter.device),
-                "exp_avg": torch.zeros_like(parameter),
-                "exp_avg_sq": torch.zeros_like(parameter),
-            }
-        self._compiled = torch.compile(self._descend, dynamic=False)
+        self._compiled = torch.compile(self._step, dynamic=False)
 
     @torch.no_grad()
-    def __call__(self, tensors):
-        """What `DQNLearner.descend` does and returns."""
+    def __call__(self, tensors: Tensors) -> tuple[Tensor, Tensor, Tensor]:
+        """Move the online networks down the gradient; returns δ, Q(s, a) and the losses."""
         (group,) = self.learner.optimizer.param_groups
         states = [self.learner.optimizer.state[parameter] for parameter in group["params"]]
         k = self.learner.updates + 1
@@ -42,17 +55,23 @@ class CompiledStep:
         step_size = torch.tensor(group["lr"] / (1 - self.first_decay**k), dtype=torch.float64)
         return self._compiled(tensors, states, step_size, scale)
 
-    def _descend(self, tensors, states, step_size, scale):
+    def _step(
+        self,
+        tensors: Tensors,
+        states: list[dict[str, Any]],
+        step_size: Tensor,
+        scale: Tensor,
+    ) -> tuple[Tensor, Tensor, Tensor]:
         learner = self.learner
         names, parameters = zip(*learner.online.named_parameters(), strict=True)
 
-        def q_of(*parameters):
+        def q_of(*parameters: Tensor) -> Tensor:
             named = dict(zip(names, parameters, strict=True))
             q_values = functional_call(learner.online, named, (tensors.observations,))
             return of_actions(q_values, tensors.actions)
 
-        q_values, pull_back = vjp(q_of, *parameters)
-        td_errors, losses, gradients = learner.judge(q_values, tensors)
+        q_values, pull_back = vjp(q_of, *parameters)[:2]
+        td_errors, losses, gradients = learner.errors_and_losses(q_values, tensors)
         gradients = pull_back(gradients)
         if learner.config.max_grad_norm is not None:
             clip_by_run(gradients, learner.config.max_grad_norm)

@@ -1,38 +1,44 @@
 """All settings of a training run, in one frozen dataclass; the command line is made from it."""
 
 import dataclasses
+from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from functools import partial
+from typing import Any, Self
 
 from per_tutorial.common.arguments import one_of, real_number, whole_number
 from per_tutorial.dqn import schedules
+from per_tutorial.dqn.worlds import world_of
+from per_tutorial.replay.registry import SAMPLERS
 
-SAMPLERS = ("uniform", "proportional", "rank")
 BETA_SCHEDULES = ("linear", "compounding")
 EPSILON_SCHEDULES = ("linear", "exponential", "geometric")
 
 
-def _setting(default, check, text):
+Check = Callable[[str, Any], Any]  # of a setting's name and value: what is kept, or an error
+
+
+def _setting(default: Any, check: Check, text: str) -> Any:
     return field(default=default, metadata={"check": check, "help": text})
 
 
-def _optional(check):
+def _optional(check: Check) -> Check:
     return lambda name, value: None if value is None else check(name, value)
 
 
-def _text(name, value):
+def _text(name: str, value: Any) -> str:
     if not isinstance(value, str) or not value:
         raise TypeError(f"{name}: must be a non-empty string, got {value!r}")
     return value
 
 
-def _flag(name, value):
+def _flag(name: str, value: Any) -> bool:
     if not isinstance(value, bool):
         raise TypeError(f"{name}: must be True or False, got {value!r}")
     return value
 
 
-def _sizes(name, value):
+def _sizes(name: str, value: Any) -> tuple[int, ...]:
     if not isinstance(value, (tuple, list)):
         raise TypeError(f"{name}: must be a tuple of integers, got {value!r}")
     return tuple(whole_number(name, size) for size in value)
@@ -154,7 +160,7 @@ class DQNConfig:
     )
     device: str = _setting("cpu", _text, "PyTorch device")
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         for one in fields(self):
             value = one.metadata["check"](one.name, getattr(self, one.name))
             object.__setattr__(self, one.name, value)
@@ -173,7 +179,7 @@ class DQNConfig:
                 f"n_step: must be at most capacity ({self.capacity}), got {self.n_step}"
             )
 
-        if self.environments > 1 and not self.from_pixels:
+        if self.environments > 1 and not world_of(self.env).side_by_side:
             raise ValueError(
                 f"environments: must be 1 unless env is an Atari game (ALE/…), "
                 f"got {self.environments} with {self.env!r}"
@@ -184,31 +190,30 @@ class DQNConfig:
             )
         if self.capacity < self.environments:
             raise ValueError(
-                f"environments: must be at most capacity ({self.capacity}), "
-                f"got {self.environments}"
+                f"environments: must be at most capacity ({self.capacity}), got {self.environments}"
             )
 
     @property
-    def from_pixels(self):
-        """Whether the agent sees the frames of an Atari game (notebook 05)."""
-        return self.env.startswith("ALE/")
+    def storage(self) -> str:
+        """How transitions are kept, a name in `per_tutorial.replay.registry.STORAGES`."""
+        return world_of(self.env).storage
 
-    def replace(self, **changes):
+    def replace(self, **changes: Any) -> Self:
         """A copy with some fields changed."""
         return dataclasses.replace(self, **changes)
 
-    def epsilon(self, step):
+    def epsilon(self, step: int) -> float:
         """ε of the policy at an environment step."""
         if self.epsilon_schedule == "linear":
             return schedules.linear(step, self.epsilon_start, self.epsilon_end, self.epsilon_steps)
         decay = getattr(schedules, self.epsilon_schedule)
         return decay(step, self.epsilon_start, self.epsilon_end, self.epsilon_decay)
 
-    def step_size(self, step):
+    def step_size(self, step: int) -> float:
         """The learning rate η at an environment step."""
         return schedules.linear(step, self.learning_rate, self.learning_rate_end, self.steps)
 
-    def beta(self, step):
+    def beta(self, step: int) -> float:
         """β of the importance-sampling weights at an environment step."""
         change = getattr(schedules, self.beta_schedule)
         return change(step, self.beta_start, self.beta_end, self.beta_steps or self.steps)

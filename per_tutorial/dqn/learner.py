@@ -1,117 +1,56 @@
-"""What is learned from a minibatch: targets and losses as pure functions, and the learner.
+"""The agent: Q-networks of a stack of runs, and how they learn from minibatches.
 
 Shapes: (runs, batch) unless a comment says otherwise.
 """
 
-import dataclasses
-import json
-import math
-import os
-from pathlib import Path
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, Self
 
 import numpy as np
 import torch
+from numpy.typing import ArrayLike, NDArray
+from torch import Tensor
 
 from per_tutorial.common.arguments import whole_number
-from per_tutorial.common.files import atomic_write, part_of
+from per_tutorial.common.files import PathLike
+from per_tutorial.common.states import ArraySpec, Schema, State, checked_state
+from per_tutorial.dqn.compiled import CompiledStep
 from per_tutorial.dqn.config import DQNConfig
+from per_tutorial.dqn.losses import (
+    Tensors,
+    clip_by_run,
+    loss_gradients,
+    of_actions,
+    td_targets,
+    weighted_losses,
+)
 from per_tutorial.dqn.networks import QNetwork
+from per_tutorial.dqn.saved_agents import SavedAgent, read_agent, write_agent
+from per_tutorial.dqn.worlds import world_of
+from per_tutorial.replay.contracts import Batch
 
-STEEPEST = {"squared": math.inf, "huber": 1.0}  # the largest |∂L/∂δ| of a loss
-
-
-def td_targets(rewards, terminated, next_q, discount, next_q_online=None):
-    """r + γ · max_a Q(s', a), and r alone where the episode terminated.
-
-    Over k steps, r is the discounted sum of their rewards, s' what the last one led to, and γ^k
-    takes the place of γ.
-
-    Args:
-        rewards, terminated: (runs, batch).
-        next_q: (runs, batch, actions), the target network's values of the next observations.
-        discount: γ, or γ^k of each transition (runs, batch).
-        next_q_online: the online network's values of them; if given, it chooses the action that
-            the target network rates (double Q-learning).
-    """
-    if next_q_online is None:
-        next_values = next_q.amax(dim=-1)
-    else:
-        next_values = of_actions(next_q, next_q_online.argmax(dim=-1))
-    assert next_values.shape == rewards.shape == terminated.shape
-    return rewards + discount * next_values.masked_fill(terminated, 0.0)
+MOST_UPDATES = 2**62  # of a checkpoint: more than can be made, less than would overflow
 
 
-def of_actions(q_values, actions):
-    """Q(s, a) of one action in each state: (..., actions), (...) → (...)."""
-    return q_values.gather(-1, actions.unsqueeze(-1)).squeeze(-1)
-
-
-def weighted_losses(td_errors, weights, loss="huber", clip=None):
-    """The loss of each run, (runs,): mean over the batch of w_i · L(δ_i), L Huber or ½δ².
-
-    With ``clip`` = c, δ is clipped to [−c, c] in the gradient (section 4 of Schaul et al.: c = 1).
-    For a squared loss this is to go on as a straight line beyond |δ| = c, as Huber's does beyond 1.
-
-    The weights must multiply each error before the mean. Shapes (batch,) and (batch, 1) would
-    broadcast to (batch, batch) without a word and cancel the correction, hence the assertion.
-    """
-    assert td_errors.shape == weights.shape, (td_errors.shape, weights.shape)
-    slopes = _slopes(td_errors.detach(), loss, clip)
-    elementwise = slopes * (td_errors - 0.5 * slopes)  # ½δ², or limit · (|δ| − ½ limit)
-    return (weights * elementwise).mean(dim=1)
-
-
-def loss_gradients(td_errors, weights, loss="huber", clip=None):
-    """The gradient of `weighted_losses` with respect to the Q(s, a) in δ = target − Q(s, a).
-
-    Shaped like both, (runs, batch). Line 13 of Algorithm 1 with the opposite sign: it adds
-    w_j · δ_j · ∇Q to what the parameters are moved by, an optimiser subtracts a gradient.
-    """
-    assert td_errors.shape == weights.shape, (td_errors.shape, weights.shape)
-    return weights * _slopes(td_errors, loss, clip) / -td_errors.shape[1]
-
-
-def _slopes(td_errors, loss, clip):
-    """∂L/∂δ: δ, or ±limit where it is beyond."""
-    limit = STEEPEST[loss] if clip is None else min(STEEPEST[loss], clip)
-    return td_errors.clamp(-limit, limit)
-
-
-def clip_by_run(gradients, largest):
-    """Scale the gradient of each run, over all its parameters, down to the norm ``largest``, in place."""
-    norms = sum(gradient.square().flatten(1).sum(dim=1) for gradient in gradients).sqrt()
-    scales = (largest / (norms + 1e-6)).clamp(max=1.0)
-    for gradient in gradients:
-        gradient.mul_(scales.view(-1, *[1] * (gradient.dim() - 1)))
-
-
-def _check_device(device):
-    """ValueError if PyTorch cannot use the device."""
+def check_device(device: str) -> None:
+    """ValueError unless PyTorch computes on the device, and what comes out can be fetched."""
     try:
-        torch.empty(0, device=device)
-    except (RuntimeError, AssertionError) as error:
-        raise ValueError(f"device: {device!r} cannot be used ({error})") from error
-
-
-class Tensors(NamedTuple):
-    """A minibatch on the learner's device: observations as the networks take them, else (runs, batch)."""
-
-    observations: torch.Tensor
-    actions: torch.Tensor
-    rewards: torch.Tensor
-    next_observations: torch.Tensor
-    terminated: torch.Tensor
-    weights: torch.Tensor
-    discounts: torch.Tensor  # γ^k
+        place = torch.device(device)
+        if place.type == "cpu" and place.index:
+            raise ValueError("there is one cpu, without a number")
+        if (torch.ones(2, device=place) + 1).cpu().tolist() != [2.0, 2.0]:
+            raise ValueError("1 + 1 is not 2 there")
+    except Exception as error:  # which one depends on the kind of device
+        lines = str(error).splitlines() or [type(error).__name__]
+        raise ValueError(f"device: {device!r} cannot be used ({lines[0]})") from error
 
 
 class Update(NamedTuple):
     """What an update saw, before it changed the network; NumPy arrays."""
 
-    td_errors: np.ndarray  # (runs, batch), δ with its sign, clipped if the settings say so
-    q_values: np.ndarray  # (runs, batch), Q(s, a) of the replayed actions
-    losses: np.ndarray  # (runs,)
+    td_errors: NDArray  # (runs, batch), δ with its sign, clipped if the settings say so
+    q_values: NDArray  # (runs, batch), Q(s, a) of the replayed actions
+    losses: NDArray  # (runs,)
 
 
 class DQNLearner:
@@ -125,18 +64,25 @@ class DQNLearner:
         seeds: one int per run, for the initial networks.
     """
 
-    def __init__(self, config, observation_shape, actions, seeds):
+    def __init__(
+        self,
+        config: DQNConfig,
+        observation_shape: Sequence[int],
+        actions: int,
+        seeds: Sequence[int],
+    ) -> None:
         self.config = config
+        self.observation_shape = tuple(int(length) for length in observation_shape)
+        self.actions = actions
         self.seeds = list(seeds)
-        pixels = config.from_pixels
-        inputs = tuple(observation_shape) if pixels else int(np.prod(observation_shape))
-        _check_device(config.device)
+        self._world = world_of(config.env)
+        check_device(config.device)
         self.online, self.target = (
             QNetwork(
-                inputs,
+                self._world.network_inputs(self.observation_shape),
                 actions,
                 config.hidden,
-                seeds,
+                self.seeds,
                 dueling=config.dueling,
                 bfloat16=config.precision == "bfloat16",
             ).to(config.device)
@@ -147,29 +93,33 @@ class DQNLearner:
         self.optimizer = torch.optim.Adam(
             self.online.parameters(), lr=config.learning_rate, fused=True
         )
+        for parameter in self.online.parameters():  # as its first step would begin
+            self.optimizer.state[parameter] = {
+                "step": torch.zeros((), device=parameter.device),
+                "exp_avg": torch.zeros_like(parameter),
+                "exp_avg_sq": torch.zeros_like(parameter),
+            }
         self.updates = 0
-        self._step = self.descend
+        self._step: Callable[[Tensors], tuple[Tensor, Tensor, Tensor]] = self._gradient_step
         if config.compiled:
-            from per_tutorial.dqn.compiled import CompiledStep
-
             self._step = CompiledStep(self)
 
     @torch.no_grad()
-    def q_values(self, observations):
+    def q_values(self, observations: ArrayLike) -> NDArray:
         """Q of observations (runs, n, *shape): (runs, n, actions), NumPy."""
         return self.online(self._observations(observations)).cpu().numpy()
 
-    def policy(self, run):
+    def policy(self, run: int) -> Callable[[ArrayLike], int]:
         """The greedy policy of one run, a function from an observation to an action."""
 
         @torch.no_grad()
-        def act(observation):
+        def act(observation: ArrayLike) -> int:
             stack = np.repeat(np.asarray(observation)[None, None], len(self.seeds), axis=0)
             return int(self.online(self._observations(stack))[run, 0].argmax())
 
         return act
 
-    def save(self, path, run=None):
+    def save(self, path: PathLike, run: int | None = None) -> None:
         """Write the online networks and the settings to a safetensors file. Atomic.
 
         Args:
@@ -179,8 +129,6 @@ class DQNLearner:
         Raises:
             TypeError, ValueError: ``run`` is not one of the stack's.
         """
-        from safetensors.torch import save
-
         runs = slice(None)
         if run is not None:
             run = whole_number("run", run, minimum=0)
@@ -191,140 +139,152 @@ class DQNLearner:
             name: parameter[runs].cpu().contiguous()
             for name, parameter in self.online.state_dict().items()
         }
-        facts = {"config": dataclasses.asdict(self.config), "seeds": self.seeds[runs]}
-        with atomic_write(path) as file:
-            file.write(save(tensors, {name: json.dumps(fact) for name, fact in facts.items()}))
+        agent = SavedAgent(
+            self.config, self.observation_shape, self.actions, self.seeds[runs], tensors
+        )
+        write_agent(path, agent)
 
     @classmethod
-    def load(cls, path, device="cpu"):
+    def load(cls, path: PathLike, device: str = "cpu", *, trusted: bool = False) -> Self:
         """The learner that `save` wrote; its target networks equal the online ones, Adam starts anew.
 
-        Nothing in the file is executed, so it need not be trusted.
+        The file need not be trusted: nothing in it is executed, and it is checked as a whole, sizes
+        before anything is allocated. Its networks must be those that its settings describe, of finite
+        float32 numbers, one for each seed.
 
         Args:
             path: the file.
             device: PyTorch device, in place of the one that it was saved from.
+            trusted: whether its environment may be one that Gymnasium does not know yet, such as
+                "module:Name-v0". To make that, Gymnasium imports the module. Otherwise it must be
+                registered, an Atari game, or an environment of this package.
 
         Raises:
             FileNotFoundError: there is no such file.
             ValueError: it is damaged or holds something else, or the device cannot be used.
         """
-        from safetensors import SafetensorError, safe_open
-
-        _check_device(device)
-        if not Path(path).is_file():
-            raise FileNotFoundError(f"path: no file {os.fspath(path)!r}")
-        # What reading a file of any other content, and fitting networks to it, may end in
-        damage = (SafetensorError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
-        try:
-            with safe_open(path, framework="pt") as file:
-                facts = {name: json.loads(fact) for name, fact in file.metadata().items()}
-                tensors = {name: file.get_tensor(name) for name in file.keys()}
-            config = DQNConfig(**facts["config"] | {"device": device})
-            shape = (tensors["layers.0.weight"].shape[1],)
-            if config.from_pixels:
-                stack = tensors["convolutions.0.weight"].shape[2]
-                shape = (stack, config.frame_size, config.frame_size)
-            outputs = tensors[f"layers.{len(config.hidden)}.bias"].shape[2]
-            learner = cls(config, shape, outputs - config.dueling, facts["seeds"])
-            for network in (learner.online, learner.target):
-                network.load_state_dict(tensors)
-        except damage as error:
-            raise ValueError(f"path: {os.fspath(path)!r} holds no agent ({error})") from error
+        check_device(device)
+        agent = read_agent(path, device, trusted=trusted)
+        learner = cls(agent.config, agent.observation_shape, agent.actions, agent.seeds)
+        for network in (learner.online, learner.target):
+            network.load_state_dict(agent.tensors)
         return learner
 
     @property
-    def state(self):
-        """Both networks, the optimiser and the number of updates, a dict of arrays."""
+    def _tensors(self) -> dict[str, Tensor]:
+        """All that changes but the number of updates: both networks and the optimiser's moments."""
         tensors = {}
         for network in ("online", "target"):
             for name, tensor in getattr(self, network).state_dict().items():
                 tensors[f"{network}.{name}"] = tensor
-        for number, moments in self.optimizer.state_dict()["state"].items():
+        for number, moments in enumerate(self.optimizer.state.values()):
             for name, tensor in moments.items():
                 tensors[f"adam.{number}.{name}"] = tensor
-        arrays = {name: tensor.cpu().numpy() for name, tensor in tensors.items()}
+        return tensors
+
+    @property
+    def state(self) -> State:
+        """Both networks, the optimiser and the number of updates, a dict of arrays."""
+        arrays = {name: tensor.cpu().numpy() for name, tensor in self._tensors.items()}
         return {"updates": np.array(self.updates), **arrays}
 
-    def restore(self, state):
-        """Go on from what `state` gave, in a learner with the same settings."""
+    @property
+    def schema(self) -> Schema:
+        """What each array of a state must be."""
+        arrays = {name: ArraySpec(array.dtype, array.shape) for name, array in self.state.items()}
+        return arrays | {"updates": ArraySpec(np.int64, (), 0, MOST_UPDATES)}
 
-        def tensors(part):
-            return {name: torch.from_numpy(array) for name, array in part_of(state, part).items()}
+    @torch.no_grad()
+    def restore(self, state: State) -> None:
+        """Go on from what `state` gave, in a learner with the same settings.
 
+        Raises:
+            ValueError: it is no state of such a learner. The learner is as it was then.
+        """
+        state = checked_state(state, self.schema)
         self.updates = int(state["updates"])
-        self.online.load_state_dict(tensors("online"))
-        self.target.load_state_dict(tensors("target"))
-        adam = self.optimizer.state_dict()
-        numbers = adam["param_groups"][0]["params"]
-        adam["state"] = {number: tensors(f"adam.{number}") for number in numbers}
-        self.optimizer.load_state_dict(adam)
+        for name, tensor in self._tensors.items():
+            tensor.copy_(torch.from_numpy(state[name]))
 
-    def update(self, batch, step_size=None):
+    def update(self, batch: Batch, step_size: float | None = None) -> Update:
         """One gradient step of every run on its minibatch (Algorithm 1, lines 11 to 16).
 
         ``step_size`` is the learning rate from here on; None leaves it as it is. Returns an `Update`.
         """
         if step_size is not None:
             self.optimizer.param_groups[0]["lr"] = step_size
-        rewards, terminated, actions = map(
-            self._tensor, (batch.rewards, batch.terminated, batch.actions)
-        )
-        tensors = Tensors(
-            self._observations(batch.observations),
-            actions,
-            rewards,
-            self._observations(batch.next_observations),
-            terminated,
-            self._tensor(batch.weights).to(rewards.dtype),
-            self._tensor(self.config.discount ** np.asarray(batch.steps)),
-        )
-        td_errors, q_values, losses = self._step(tensors)
+        td_errors, q_values, losses = self._step(self._on_device(batch))
         self.updates += 1
         if self.updates % self.config.target_update_every == 0:
             self.update_target(self.config.tau)
-        clip = self.config.td_error_clip
-        if clip is not None:
-            td_errors = td_errors.clamp(-clip, clip)
-        return Update(*(each.detach().cpu().numpy() for each in (td_errors, q_values, losses)))
+        each = (self._clipped(td_errors), q_values, losses)
+        return Update(*(tensor.detach().cpu().numpy() for tensor in each))
 
-    def descend(self, tensors):
+    @torch.no_grad()
+    def td_errors(self, batch: Batch) -> NDArray:
+        """δ as an `update` on this minibatch would see it; nothing changes."""
+        tensors = self._on_device(batch)
+        q_values = of_actions(self.online(tensors.observations), tensors.actions)
+        return self._clipped(self._targets(tensors) - q_values).cpu().numpy()
+
+    def _gradient_step(self, tensors: Tensors) -> tuple[Tensor, Tensor, Tensor]:
         """Move the online networks down the gradient; returns δ, Q(s, a) and the losses."""
         q_values = of_actions(self.online(tensors.observations), tensors.actions)
         with torch.no_grad():
-            td_errors, losses, gradients = self.judge(q_values, tensors)
+            td_errors, losses, gradients = self.errors_and_losses(q_values, tensors)
         self.optimizer.zero_grad()
         q_values.backward(gradients)  # of Q: the rest of the way to the parameters
         if self.config.max_grad_norm is not None:
-            clip_by_run([each.grad for each in self.online.parameters()], self.config.max_grad_norm)
+            found = [each.grad for each in self.online.parameters() if each.grad is not None]
+            clip_by_run(found, self.config.max_grad_norm)
         self.optimizer.step()
         return td_errors, q_values, losses
 
-    def judge(self, q_values, tensors):
+    def errors_and_losses(
+        self, q_values: Tensor, tensors: Tensors
+    ) -> tuple[Tensor, Tensor, Tensor]:
         """δ of Q(s, a), the losses, and their gradients with respect to Q(s, a)."""
+        td_errors = self._targets(tensors) - q_values
+        loss, clip = self.config.loss, self.config.td_error_clip
+        losses = weighted_losses(td_errors, tensors.weights, loss, clip)
+        return td_errors, losses, loss_gradients(td_errors, tensors.weights, loss, clip)
+
+    def _targets(self, tensors: Tensors) -> Tensor:
         next_q = self.target(tensors.next_observations)
-        targets = td_targets(
+        return td_targets(
             tensors.rewards,
             tensors.terminated,
             next_q,
             tensors.discounts.to(next_q.dtype),
             self.online(tensors.next_observations) if self.config.double else None,
         )
-        td_errors = targets - q_values
-        how = self.config.loss, self.config.td_error_clip
-        losses = weighted_losses(td_errors, tensors.weights, *how)
-        return td_errors, losses, loss_gradients(td_errors, tensors.weights, *how)
 
     @torch.no_grad()
-    def update_target(self, tau):
+    def update_target(self, tau: float) -> None:
         """Move the target networks by the share ``tau`` of the way to the online ones (notebook 04)."""
         for target, online in zip(self.target.parameters(), self.online.parameters(), strict=True):
             target.lerp_(online, tau)
 
-    def _tensor(self, array):
+    def _clipped(self, td_errors: Tensor) -> Tensor:
+        clip = self.config.td_error_clip
+        return td_errors if clip is None else td_errors.clamp(-clip, clip)
+
+    def _on_device(self, batch: Batch) -> Tensors:
+        rewards = self._tensor(batch.rewards)
+        return Tensors(
+            self._observations(batch.observations),
+            self._tensor(batch.actions),
+            rewards,
+            self._observations(batch.next_observations),
+            self._tensor(batch.terminated),
+            self._tensor(batch.weights).to(rewards.dtype),
+            self._tensor(self.config.discount ** np.asarray(batch.steps)),
+        )
+
+    def _tensor(self, array: ArrayLike) -> Tensor:
         return torch.from_numpy(np.asarray(array)).to(self.config.device)
 
-    def _observations(self, observations):
+    def _observations(self, observations: ArrayLike) -> Tensor:
         """(runs, n, *shape) → float32 (runs, n, inputs); frames stay bytes, for the network to scale."""
         tensor = self._tensor(observations)
-        return tensor if self.config.from_pixels else tensor.to(torch.float32).flatten(start_dim=2)
+        return tensor if self._world.frames else tensor.to(torch.float32).flatten(start_dim=2)

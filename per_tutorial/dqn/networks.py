@@ -5,18 +5,63 @@ no run touches the numbers of another. A single network is a stack of one.
 """
 
 import math
+from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
+from typing import NamedTuple, cast
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 # Filters, kernel size and stride of each convolution. Those of Mnih et al. (2015) turn 84×84 pixels
 # into 7×7; frames half as high and wide, with 4×4 in the end, take less than half of the computing.
 CONVOLUTIONS = ((32, 8, 4), (64, 4, 2), (64, 3, 1))
 SMALL_CONVOLUTIONS = ((32, 5, 2), (64, 3, 2), (64, 3, 2))
 
+Inputs = int | tuple[int, ...]  # numbers in an observation, or the shape of a stack of frames
 
-def uniform_parameter(generators, inputs, *shape):
+
+class Architecture(NamedTuple):
+    """The sizes of all layers of a `QNetwork`.
+
+    Attributes:
+        convolutions: channels, filters, kernel size and stride of each.
+        layers: inputs and outputs of each linear layer.
+    """
+
+    convolutions: list[tuple[int, int, int, int]]
+    layers: list[tuple[int, int]]
+
+    @property
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """The shape of every parameter by its name, without the leading axis of the runs."""
+        shapes: dict[str, tuple[int, ...]] = {}
+        for number, (channels, filters, kernel, _) in enumerate(self.convolutions):
+            shapes[f"convolutions.{number}.weight"] = (filters, channels, kernel, kernel)
+            shapes[f"convolutions.{number}.bias"] = (filters,)
+        for number, (inputs, outputs) in enumerate(self.layers):
+            shapes[f"layers.{number}.weight"] = (inputs, outputs)
+            shapes[f"layers.{number}.bias"] = (1, outputs)
+        return shapes
+
+
+def architecture(
+    inputs: Inputs, actions: int, hidden: Sequence[int], dueling: bool
+) -> Architecture:
+    """The sizes of the layers between such inputs and the Q-values; see `QNetwork`."""
+    convolutions = []
+    if not isinstance(inputs, int):
+        channels, size, _ = inputs
+        for filters, kernel, stride in CONVOLUTIONS if size >= 64 else SMALL_CONVOLUTIONS:
+            convolutions.append((channels, filters, kernel, stride))
+            channels, size = filters, (size - kernel) // stride + 1
+        inputs = channels * size**2
+    sizes = [inputs, *hidden, actions + 1 if dueling else actions]
+    return Architecture(convolutions, list(zip(sizes, sizes[1:], strict=False)))
+
+
+def uniform_parameter(
+    generators: Sequence[torch.Generator], inputs: int, *shape: int
+) -> nn.Parameter:
     """(runs, *shape) numbers, distributed as in PyTorch's own layers of so many inputs.
 
     The slice of each run comes from its own generator.
@@ -28,12 +73,12 @@ def uniform_parameter(generators, inputs, *shape):
 class StackedLinear(nn.Module):
     """R linear layers side by side: (runs, batch, inputs) → (runs, batch, outputs)."""
 
-    def __init__(self, inputs, outputs, generators):
+    def __init__(self, inputs: int, outputs: int, generators: Sequence[torch.Generator]) -> None:
         super().__init__()
         self.weight = uniform_parameter(generators, inputs, inputs, outputs)
         self.bias = uniform_parameter(generators, inputs, 1, outputs)
 
-    def forward(self, inputs):
+    def forward(self, inputs: Tensor) -> Tensor:
         return torch.baddbmm(self.bias, inputs, self.weight)
 
 
@@ -43,14 +88,21 @@ class StackedConvolution(nn.Module):
     (batch, runs · channels, height, width) → (batch, runs · filters, smaller, smaller).
     """
 
-    def __init__(self, channels, filters, kernel, stride, generators):
+    def __init__(
+        self,
+        channels: int,
+        filters: int,
+        kernel: int,
+        stride: int,
+        generators: Sequence[torch.Generator],
+    ) -> None:
         super().__init__()
         inputs = channels * kernel**2
         self.weight = uniform_parameter(generators, inputs, filters, channels, kernel, kernel)
         self.bias = uniform_parameter(generators, inputs, filters)
         self.stride = stride
 
-    def forward(self, images):
+    def forward(self, images: Tensor) -> Tensor:
         weight, bias = self.weight.flatten(0, 1), self.bias.flatten()
         return nn.functional.conv2d(images, weight, bias, self.stride, groups=len(self.weight))
 
@@ -73,29 +125,35 @@ class QNetwork(nn.Module):
             keep all theirs.
     """
 
-    def __init__(self, inputs, actions, hidden, seeds, *, dueling=False, bfloat16=False):
+    def __init__(
+        self,
+        inputs: Inputs,
+        actions: int,
+        hidden: Sequence[int],
+        seeds: Sequence[int],
+        *,
+        dueling: bool = False,
+        bfloat16: bool = False,
+    ) -> None:
         super().__init__()
         generators = [torch.Generator().manual_seed(seed) for seed in seeds]
-        self.convolutions = nn.ModuleList()
-        if not isinstance(inputs, int):
-            channels, size, _ = inputs
-            for filters, kernel, stride in CONVOLUTIONS if size >= 64 else SMALL_CONVOLUTIONS:
-                layer = StackedConvolution(channels, filters, kernel, stride, generators)
-                self.convolutions.append(layer)
-                channels, size = filters, (size - kernel) // stride + 1
-            inputs = channels * size**2
-        sizes = [inputs, *hidden, actions + 1 if dueling else actions]
-        self.layers = nn.ModuleList(
-            StackedLinear(*pair, generators) for pair in zip(sizes, sizes[1:], strict=False)
+        sizes = architecture(inputs, actions, hidden, dueling)
+        self.convolutions = nn.ModuleList(
+            StackedConvolution(*each, generators) for each in sizes.convolutions
         )
+        self.layers = nn.ModuleList(StackedLinear(*each, generators) for each in sizes.layers)
         self.dueling = dueling
-        self.bfloat16 = bfloat16
+        self.in_bfloat16 = bfloat16
 
-    def forward(self, observations):
-        *hidden, last = self.layers
+    def forward(self, observations: Tensor) -> Tensor:
+        *hidden, last = cast(Iterable[StackedLinear], self.layers)
         device = observations.device.type
-        with torch.autocast(device, torch.bfloat16) if self.bfloat16 else nullcontext():
-            features = self._look_at(observations) if self.convolutions else observations
+        with torch.autocast(device, torch.bfloat16) if self.in_bfloat16 else nullcontext():
+            features = (
+                self._convolved(observations, last.weight.dtype)
+                if self.convolutions
+                else observations
+            )
             for layer in hidden:
                 features = torch.relu_(layer(features))
         # What tells actions apart is small beside Q itself, so the last layer rounds nothing.
@@ -105,12 +163,11 @@ class QNetwork(nn.Module):
         value, advantages = outputs[..., :1], outputs[..., 1:]
         return value + advantages - advantages.mean(dim=-1, keepdim=True)
 
-    def _look_at(self, frames):
+    def _convolved(self, frames: Tensor, dtype: torch.dtype) -> Tensor:
         """Frames (runs, batch, stack, size, size) uint8 → features (runs, batch, inputs)."""
         runs, batch = frames.shape[:2]
         images = frames.transpose(0, 1).flatten(1, 2)
         # Channels last in memory: measured to save a tenth of an update of 42×42 frames on a CPU.
-        dtype = self.layers[0].weight.dtype
         images = images.to(dtype=dtype, memory_format=torch.channels_last) / 255
         for convolution in self.convolutions:
             images = torch.relu(convolution(images))

@@ -1,18 +1,22 @@
 """Trained agents that come with the package, each a safetensors file with a model card beside it."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from per_tutorial.common.arguments import one_of
+
+if TYPE_CHECKING:
+    from per_tutorial.dqn.learner import DQNLearner
 
 FOLDER = Path(__file__).parents[1] / "results"
 
 
-def agent_names():
+def agent_names() -> list[str]:
     """The names of the agents that come with the package."""
     return sorted(path.stem for path in FOLDER.glob("*.safetensors"))
 
 
-def load_agent(name, device="cpu"):
+def load_agent(name: str, device: str = "cpu") -> "DQNLearner":
     """The trained `DQNLearner` of this name; a stack of one run.
 
     Raises:

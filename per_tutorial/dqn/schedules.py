@@ -3,12 +3,12 @@
 import math
 
 
-def linear(step, start, end, steps):
+def linear(step: int, start: float, end: float, steps: int) -> float:
     """From ``start`` at step 0 to ``end`` at step ``steps``, constant from there on."""
     return end if step >= steps else start + (end - start) * step / steps
 
 
-def compounding(step, start, end, steps):
+def compounding(step: int, start: float, end: float, steps: int) -> float:
     """What ``value += step / steps * (end - value)`` at every step makes of a linear schedule.
 
     A slip that tutorials copy from one another: the share of the way is added to a value that has
@@ -22,11 +22,11 @@ def compounding(step, start, end, steps):
     return end + (start - end) * math.exp(log_gap)
 
 
-def exponential(step, start, end, rate):
+def exponential(step: int, start: float, end: float, rate: float) -> float:
     """Decay towards ``end``: the gap to it shrinks by the factor exp(−rate) a step."""
     return end + (start - end) * math.exp(-rate * step)
 
 
-def geometric(step, start, end, rate):
+def geometric(step: int, start: float, end: float, rate: float) -> float:
     """Decay towards zero by the factor (1 − rate) a step, stopped at ``end``."""
     return max(end, start * (1 - rate) ** step)

@@ -1,17 +1,24 @@
 """Deep Q-learning with replay (Algorithm 1 of Schaul et al.), for a stack of runs at once."""
 
-from typing import NamedTuple
+from collections.abc import Iterable
+from typing import NamedTuple, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from per_tutorial.common.arguments import real_number, whole_number
 from per_tutorial.common.files import part_of
+from per_tutorial.common.states import State, checked_state
+from per_tutorial.dqn.config import DQNConfig
 from per_tutorial.dqn.history import History
 from per_tutorial.dqn.learner import DQNLearner
-from per_tutorial.dqn.worlds.atari import FRAME_SKIP, make_atari_environments, make_atari_references
-from per_tutorial.dqn.worlds.environments import Environments, make_environments
-from per_tutorial.replay.buffers import Replay, make_replay
+from per_tutorial.dqn.watchers import Watcher
+from per_tutorial.dqn.worlds import world_of
+from per_tutorial.dqn.worlds.environments import Environments
+from per_tutorial.replay.contracts import Transition
 from per_tutorial.replay.random_streams import RandomStreams
+from per_tutorial.replay.registry import make_replay
+from per_tutorial.replay.replay import Replay
 
 
 class Training(NamedTuple):
@@ -24,21 +31,52 @@ class Training(NamedTuple):
     history: History
 
     @property
-    def state(self):
+    def state(self) -> State:
         """A dict of arrays named PART.NAME."""
         parts = self._asdict().items()
         return {f"{one}.{name}": array for one, part in parts for name, array in part.state.items()}
 
-    def restore(self, state):
-        """Go on from what `state` gave. Episodes that cannot go on are cut: they count as truncated."""
+    def check(self, state: State) -> None:
+        """Raise ValueError unless this training could go on from the state."""
+        for name, part in self._asdict().items():
+            arrays = part_of(state, name)
+            if hasattr(part, "schema"):
+                arrays = checked_state(arrays, part.schema)
+            if hasattr(part, "check"):
+                part.check(arrays)
+
+    def restore(self, state: State) -> None:
+        """Go on from what `state` gave. Episodes that cannot go on are cut: they count as truncated.
+
+        Raises:
+            ValueError: it is no state of such a training. Nothing has changed then.
+        """
+        self.check(state)
         episodes_go_on = self.environments.restore(part_of(state, "environments"))
         for name in ("exploration", "replay", "agent", "history"):
             getattr(self, name).restore(part_of(state, name))
         if not episodes_go_on:
-            self.replay.storage.cut()
+            self.replay.cut()
 
 
-def train(config, seeds=range(10), *, replay=None, watchers=(), checkpoints=None):
+class Keeper(Protocol):
+    """What writes a training down at intervals, such as `Checkpoints`."""
+
+    def restore(self, training: Training) -> None:
+        """Let the training go on from what was written, if anything was."""
+
+    def save_if_due(self, training: Training) -> None:
+        """Write the training, if it is time to. Called after every step."""
+
+
+def train(
+    config: DQNConfig,
+    seeds: int | Iterable[int] = range(10),
+    *,
+    replay: Replay | None = None,
+    watchers: Iterable[Watcher] = (),
+    checkpoints: Keeper | None = None,
+) -> History:
     """Train one agent per seed, side by side; each depends on no seed but its own.
 
     Args:
@@ -54,7 +92,7 @@ def train(config, seeds=range(10), *, replay=None, watchers=(), checkpoints=None
         A `History`; its `agent` is the trained `DQNLearner`.
     """
     seeds = _seed_list(seeds)
-    environments = _environments(config, seeds)
+    environments = world_of(config.env).module().training_environments(config, seeds)
     agent = DQNLearner(config, environments.observation_shape, environments.actions, seeds)
     if replay is None:
         replay = make_replay(config, environments.observation_shape, seeds)
@@ -82,14 +120,15 @@ def train(config, seeds=range(10), *, replay=None, watchers=(), checkpoints=None
         reward = step.reward
         if config.terminal_reward is not None:
             reward = np.where(step.terminated, config.terminal_reward, reward)
-        ends = (step.terminated, step.truncated)
-        transition = (observation, action, reward, step.next_observation, *ends)
-        replay.add(*map(storage.by_run, transition), valid=step.valid)
+        transition = Transition(
+            observation, action, reward, step.next_observation, step.terminated, step.truncated
+        )
+        replay.add(*with_axes(storage.leading_axes, transition), valid=step.valid)
         history.record_step(environments.finished)
 
         for k in range(t, t + config.environments):  # each environment has made one step
             if len(replay) >= config.learning_starts and k % config.update_every == 0:
-                batch = replay.sample(config.batch_size, config.beta(k))
+                batch = replay.sample(config.batch_size, config.beta(k), td_errors=agent.td_errors)
                 update = agent.update(batch, config.step_size(k))
                 replay.update_priorities(batch.indices, update.td_errors)
                 history.record_update(batch, update)
@@ -104,7 +143,14 @@ def train(config, seeds=range(10), *, replay=None, watchers=(), checkpoints=None
     return history
 
 
-def epsilon_greedy(agent, observations, epsilon, streams):
+def with_axes(axes: tuple[int, ...], transition: Transition) -> Transition:
+    """The fields, a row for each environment, with the axes (runs,) or (runs, environments)."""
+    return Transition(*(np.reshape(field, axes + np.shape(field)[1:]) for field in transition))
+
+
+def epsilon_greedy(
+    agent: DQNLearner, observations: NDArray, epsilon: float, streams: RandomStreams
+) -> NDArray[np.int64]:
     """Actions, (environments,): random with probability ε, else that of the largest Q.
 
     Of the observations (environments, *shape) every run has as many, those of the first run first.
@@ -117,7 +163,14 @@ def epsilon_greedy(agent, observations, epsilon, streams):
     return np.where(draws[..., 0] < epsilon, random_actions, q_values.argmax(axis=-1)).reshape(-1)
 
 
-def evaluate(agent, episodes=10, *, seed=10_000, max_episode_steps=None, epsilon=None):
+def evaluate(
+    agent: DQNLearner,
+    episodes: int = 10,
+    *,
+    seed: int = 10_000,
+    max_episode_steps: int | None = None,
+    epsilon: float | None = None,
+) -> NDArray[np.float64]:
     """Returns of the (nearly) greedy policy, (runs, episodes), on new episodes of its environment.
 
     Atari games are played to their end, their scores left as they are, in Gymnasium's own pipeline.
@@ -136,17 +189,13 @@ def evaluate(agent, episodes=10, *, seed=10_000, max_episode_steps=None, epsilon
     config = agent.config
     if max_episode_steps is not None:
         config = config.replace(max_episode_steps=max_episode_steps)
+    world = world_of(config.env)
     if epsilon is None:
-        epsilon = 0.01 if config.from_pixels else 0.0
+        epsilon = world.evaluation_epsilon
     epsilon = real_number("epsilon", epsilon, 0, 1)
     first_seeds = [seed + own * episodes for own in agent.seeds]
     seeds = [first + k for first in first_seeds for k in range(episodes)]
-    if config.from_pixels:
-        environments = make_atari_references(config.env, seeds, **_atari_options(config))
-    else:
-        environments = make_environments(
-            config.env, seeds, max_episode_steps=config.max_episode_steps
-        )
+    environments = world.module().evaluation_environments(config, seeds)
     exploration = RandomStreams(first_seeds, "evaluation")
     returns = np.zeros(len(seeds))
     running = np.ones(len(seeds), dtype=bool)
@@ -159,31 +208,11 @@ def evaluate(agent, episodes=10, *, seed=10_000, max_episode_steps=None, epsilon
     return returns.reshape(len(agent.seeds), episodes)
 
 
-def _environments(config, seeds):
-    """The environments to train in, ``config.environments`` for each seed."""
-    if config.from_pixels:
-        options = _atari_options(config)
-        return make_atari_environments(config.env, config.environments, seeds, **options)
-    return make_environments(
-        config.env,
-        seeds,
-        max_episode_steps=config.max_episode_steps,
-        vectorization=config.vectorization,
-    )
-
-
-def _atari_options(config):
-    options = {"size": config.frame_size, "sticky_actions": config.sticky_actions}
-    if config.max_episode_steps is not None:
-        options["max_frames"] = FRAME_SKIP * config.max_episode_steps
-    return options
-
-
-def _seed_list(seeds):
-    seeds = [seeds] if isinstance(seeds, (int, np.integer)) else list(seeds)
-    if not seeds:
+def _seed_list(seeds: int | Iterable[int]) -> list[int]:
+    given = [seeds] if isinstance(seeds, (int, np.integer)) else list(seeds)
+    if not given:
         raise ValueError("seeds: at least one is needed, got none")
-    seeds = [whole_number("seeds", seed, minimum=0) for seed in seeds]
-    if len(set(seeds)) < len(seeds):
-        raise ValueError(f"seeds: must differ from one another, got {seeds}")
-    return seeds
+    checked = [whole_number("seeds", seed, minimum=0) for seed in given]
+    if len(set(checked)) < len(checked):
+        raise ValueError(f"seeds: must differ from one another, got {checked}")
+    return checked

@@ -1,20 +1,27 @@
 """Watch a training from outside: functions to pass to `train(..., watchers=[...])`."""
 
+import os
 import sys
 from collections import deque
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from tqdm import tqdm
+
+from per_tutorial.dqn.history import History
+
+Watcher = Callable[[History], object]
 
 
 class ProgressBar:
     """Steps done, steps per second, time left, and the mean return of the last episodes."""
 
-    def __init__(self, label=""):
+    def __init__(self, label: str = "") -> None:
         self._label = label
-        self._bar = None
+        self._bar: Any = None
 
-    def __call__(self, history):
+    def __call__(self, history: History) -> None:
         if self._bar is None:
             before = [0, *history.log_steps][-2]  # not 0 where a training was continued
             self._bar = tqdm(
@@ -41,16 +48,17 @@ class TensorBoard:
             shown; a training that was continued is written whole, from its first step.
     """
 
-    def __init__(self, folder):
+    def __init__(self, folder: str | os.PathLike[str]) -> None:
         from torch.utils.tensorboard import SummaryWriter
 
         self._folder = folder
         self._writer_class = SummaryWriter
-        self._writers = None
+        self._writers: list[Any] = []  # one for each seed, when the first measurements come
+        self._recent: list[deque[float]] = []  # the returns of the last 100 episodes
         self._episodes = self._rows = 0  # written so far
 
-    def __call__(self, history):
-        if self._writers is None:
+    def __call__(self, history: History) -> None:
+        if not self._writers:
             self._writers = [
                 self._writer_class(f"{self._folder}/seed-{seed}", purge_step=0)
                 for seed in history.seeds

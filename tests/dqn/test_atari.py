@@ -19,6 +19,7 @@ from per_tutorial.dqn.worlds.atari import (  # noqa: E402
     make_atari_environments,
     make_atari_reference,
 )
+from per_tutorial.replay import Transition  # noqa: E402
 from per_tutorial.replay.storages.frames import FrameStorage  # noqa: E402
 
 gym.register_envs(ale_py)
@@ -178,7 +179,8 @@ def test_the_storage_rebuilds_what_was_seen(game):
         actions = numbers.integers(environments.actions, size=3)
         step = environments.step(actions)
         fields = (observation, actions, step.reward, step.next_observation)
-        storage.add(*(field[None] for field in (*fields, step.terminated, step.truncated)))
+        fields += (step.terminated, step.truncated)
+        storage.add(Transition(*(field[None] for field in fields)))
         seen += zip(observation, step.next_observation, strict=True)
         ends += (step.terminated | step.truncated).sum()
     environments.close()

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from per_tutorial.dqn import schedules
-from per_tutorial.dqn.config import BETA_SCHEDULES, EPSILON_SCHEDULES, SAMPLERS, DQNConfig
+from per_tutorial.dqn.config import BETA_SCHEDULES, EPSILON_SCHEDULES, DQNConfig
+from per_tutorial.replay import SAMPLERS
 
 FIELDS = [field.name for field in dataclasses.fields(DQNConfig)]
 
@@ -172,6 +173,20 @@ def test_values_are_kept_as_plain_python_ones(changes):
         assert type(kept) in (int, float, tuple)
         assert kept == (tuple(value) if name == "hidden" else value)
         assert hash(config)
+
+
+def test_a_sampler_registered_later_is_accepted(monkeypatch):
+    with pytest.raises(ValueError, match="sampler: must be one of"):
+        DQNConfig(sampler="newest")
+    monkeypatch.setitem(SAMPLERS, "newest", SAMPLERS["uniform"])
+    assert DQNConfig(sampler="newest").sampler == "newest"
+
+
+@pytest.mark.parametrize(
+    ("env", "storage"), [("CartPole-v1", "transitions"), ("ALE/Pong-v5", "frames")]
+)
+def test_the_world_tells_how_transitions_are_kept(env, storage):
+    assert DQNConfig(env=env).storage == storage
 
 
 def test_settings_cannot_be_changed_only_replaced():

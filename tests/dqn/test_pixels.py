@@ -27,7 +27,7 @@ from per_tutorial.dqn.worlds.atari import (  # noqa: E402
     make_atari_environments,
     make_atari_reference,
 )
-from per_tutorial.replay.buffers import Batch, Replay, make_replay  # noqa: E402
+from per_tutorial.replay import Batch, Replay, make_replay  # noqa: E402
 from per_tutorial.replay.samplers.proportional import ProportionalSampler  # noqa: E402
 from per_tutorial.replay.storages.transitions import TransitionStorage  # noqa: E402
 
@@ -148,7 +148,7 @@ def test_the_precision_is_that_of_the_settings():
     config = CONFIG.replace(precision="bfloat16")
     for precise, each in ((True, CONFIG), (False, config)):
         learner = DQNLearner(each, (4, 20, 20), ACTIONS, [0])
-        assert precise != learner.online.bfloat16 == learner.target.bfloat16
+        assert precise != learner.online.in_bfloat16 == learner.target.in_bfloat16
 
 
 # The learner
@@ -278,9 +278,9 @@ class Recorded(Replay):
         self.actions.append(action.reshape(-1))
         super().add(observation, action, *others, **options)
 
-    def sample(self, batch_size, beta):
+    def sample(self, batch_size, beta, **options):
         self.betas.append(beta)
-        return super().sample(batch_size, beta)
+        return super().sample(batch_size, beta, **options)
 
 
 class Played(NamedTuple):

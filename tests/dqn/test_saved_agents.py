@@ -4,10 +4,15 @@ import dataclasses
 import json
 import os
 import pickle
+import sys
+import time
+import tracemalloc
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from counting import COUNTING
 from safetensors.torch import save as as_safetensors
 from small import ACTIONS, INPUTS, LEARNER_CONFIG, TINY, TINY_CONFIG, random_batch
 
@@ -61,7 +66,12 @@ def test_networks_settings_and_seeds_come_back(path, dueling, double, hidden):
 
 
 def test_every_setting_comes_back_the_optional_ones_too(path):
-    changes = {"max_grad_norm": 0.5, "max_episode_steps": 7, "terminal_reward": -1.0, "env": "Änv"}
+    changes = {
+        "max_grad_norm": 0.5,
+        "max_episode_steps": 7,
+        "terminal_reward": -1.0,
+        "env": COUNTING,
+    }
     agent = learner(**changes)
     agent.save(path)
     assert DQNLearner.load(path).config == agent.config
@@ -96,7 +106,31 @@ def test_observations_of_any_shape_are_still_taken(path):
     agent = DQNLearner(LEARNER_CONFIG, (2, 3), ACTIONS, SEEDS)
     agent.save(path)
     images = np.random.default_rng(0).integers(255, size=(2, 5, 2, 3), dtype=np.uint8)
-    np.testing.assert_array_equal(DQNLearner.load(path).q_values(images), agent.q_values(images))
+    loaded = DQNLearner.load(path)
+    assert (loaded.observation_shape, loaded.actions) == ((2, 3), ACTIONS)
+    np.testing.assert_array_equal(loaded.q_values(images), agent.q_values(images))
+
+
+def test_a_file_of_version_0_1_0_is_still_read():
+    """It says neither the shape of observations nor the number of actions."""
+    loaded = DQNLearner.load(Path(__file__).parents[1] / "data" / "agent-0.1.0.safetensors")
+    assert (loaded.observation_shape, loaded.actions) == ((4,), 2)
+    assert (loaded.config.hidden, loaded.config.dueling, loaded.seeds) == ((4, 3), True, [5, 6])
+    q_values = loaded.q_values(np.ones((2, 1, 4), dtype=np.float32))
+    expected = [[[0.42812252, 0.44849432]], [[-0.16042979, -0.0692205]]]  # by version 0.1.0
+    np.testing.assert_allclose(q_values, expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("name", "shape", "actions"), [("long-cartpole", (4,), 2), ("pong", (4, 42, 42), 6)]
+)
+def test_a_shipped_agent_knows_what_it_sees_and_does(path, name, shape, actions):
+    agent = load_agent(name)
+    assert (agent.observation_shape, agent.actions) == (shape, actions)
+    agent.save(path)
+    loaded = DQNLearner.load(path)
+    assert (loaded.observation_shape, loaded.actions) == (shape, actions)
+    assert_same_networks(loaded.online, agent.online)
 
 
 def test_a_loaded_agent_goes_on_learning(path):
@@ -207,7 +241,8 @@ def test_nothing_is_unpickled(path, tmp_path):
 
 
 TENSORS = learner().online.state_dict()
-FACTS = {"config": dataclasses.asdict(LEARNER_CONFIG), "seeds": SEEDS}
+OLD_FACTS = {"config": dataclasses.asdict(LEARNER_CONFIG), "seeds": SEEDS}  # of version 0.1.0
+FACTS = OLD_FACTS | {"observation_shape": [INPUTS], "actions": ACTIONS}
 
 
 def without(mapping, name):
@@ -218,42 +253,143 @@ def written(tensors, facts):
     return as_safetensors(tensors, {name: json.dumps(fact) for name, fact in facts.items()})
 
 
-def test_the_foreign_files_below_differ_from_an_agent_only_in_what_they_say(path):
-    path.write_bytes(written(TENSORS, FACTS))
+@pytest.mark.parametrize("facts", [FACTS, OLD_FACTS])
+def test_the_foreign_files_below_differ_from_an_agent_only_in_what_they_say(path, facts):
+    path.write_bytes(written(TENSORS, facts))
     assert_same_networks(DQNLearner.load(path).online, learner().online)
 
 
+def with_settings(**changes):
+    return {"config": FACTS["config"] | changes}
+
+
+@pytest.mark.parametrize("all_facts", [FACTS, OLD_FACTS], ids=["now", "0.1.0"])
 @pytest.mark.parametrize(
-    ("tensors", "facts"),
+    ("tensors", "changes"),
     [
-        ({"weight": torch.zeros(3)}, {"format": "pt"}),
-        (TENSORS, {}),
-        (TENSORS, without(FACTS, "config")),
-        (TENSORS, without(FACTS, "seeds")),
-        (TENSORS, FACTS | {"config": [1, 2]}),
-        (TENSORS, FACTS | {"config": FACTS["config"] | {"alpha": 7}}),
-        (TENSORS, FACTS | {"config": FACTS["config"] | {"flavour": "mint"}}),
-        (TENSORS, FACTS | {"config": FACTS["config"] | {"hidden": [8]}}),
-        (TENSORS, FACTS | {"config": FACTS["config"] | {"hidden": [8, 8, 8]}}),
-        (TENSORS, FACTS | {"config": FACTS["config"] | {"hidden": [8, 9]}}),
-        (TENSORS, FACTS | {"seeds": None}),
-        (TENSORS, FACTS | {"seeds": []}),
-        (TENSORS, FACTS | {"seeds": [5, 6, 7]}),
-        (TENSORS, FACTS | {"seeds": ["five", "six"]}),
-        ({}, FACTS),
-        (without(TENSORS, "layers.1.bias"), FACTS),
-        (TENSORS | {"layers.3.bias": torch.zeros(2, 1, 4)}, FACTS),
-        (TENSORS | {"layers.0.weight": torch.zeros(3)}, FACTS),
-        (TENSORS | {"layers.2.bias": torch.zeros(4)}, FACTS),
-        ({name: tensor[:1].contiguous() for name, tensor in TENSORS.items()}, FACTS),
+        ({"weight": torch.zeros(3)}, {}),
+        (TENSORS, {"config": [1, 2]}),
+        (TENSORS, with_settings(alpha=7)),
+        (TENSORS, with_settings(flavour="mint")),
+        (TENSORS, with_settings(hidden=[8])),
+        (TENSORS, with_settings(hidden=[8, 8, 8])),
+        (TENSORS, with_settings(hidden=[8, 9])),
+        (TENSORS, with_settings(hidden=[8] * 100_000)),
+        (TENSORS, with_settings(hidden=[2**62, 2**62])),
+        (TENSORS, with_settings(env="ALE/Pong-v5")),
+        (TENSORS, {"seeds": None}),
+        (TENSORS, {"seeds": []}),
+        (TENSORS, {"seeds": 5}),
+        (TENSORS, {"seeds": {}}),
+        (TENSORS, {"seeds": [5, 6, 7]}),
+        (TENSORS, {"seeds": [5, -6]}),
+        (TENSORS, {"seeds": [5, 2**64]}),
+        (TENSORS, {"seeds": [5, 6.0]}),
+        (TENSORS, {"seeds": ["five", "six"]}),
+        ({}, {}),
+        (without(TENSORS, "layers.1.bias"), {}),
+        (TENSORS | {"layers.3.bias": torch.zeros(2, 1, 4)}, {}),
+        (TENSORS | {"layers.0.weight": torch.zeros(3)}, {}),
+        (TENSORS | {"layers.2.bias": torch.zeros(4)}, {}),
+        (TENSORS | {"layers.2.bias": torch.zeros(2, 1, 0)}, {}),
+        (TENSORS | {"layers.2.bias": torch.full((2, 1, ACTIONS), torch.nan)}, {}),
+        (TENSORS | {"layers.2.bias": torch.full((2, 1, ACTIONS), -torch.inf)}, {}),
+        ({name: tensor.double() for name, tensor in TENSORS.items()}, {}),
+        ({name: tensor[:1].contiguous() for name, tensor in TENSORS.items()}, {}),
     ],
 )
-def test_a_foreign_file_is_refused(path, tensors, facts):
-    assert_refused(path, written(tensors, facts))
+def test_a_foreign_file_is_refused(path, tensors, changes, all_facts):
+    assert_refused(path, written(tensors, all_facts | changes))
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [
+        {"format": "pt"},
+        {},
+        without(FACTS, "config"),
+        without(FACTS, "seeds"),
+        without(FACTS, "actions"),
+        FACTS | with_settings(dueling=True),
+        FACTS | {"actions": 0},
+        FACTS | {"actions": ACTIONS + 1},
+        FACTS | {"actions": "many"},
+        FACTS | {"observation_shape": INPUTS},
+        FACTS | {"observation_shape": [INPUTS + 1]},
+        FACTS | {"observation_shape": [INPUTS, 0]},
+        FACTS | {"observation_shape": [2**62, 2**62]},
+        FACTS | {"observation_shape": "of three numbers"},
+    ],
+    ids=str,
+)
+def test_a_file_that_says_something_else_or_too_little_is_refused(path, facts):
+    assert_refused(path, written(TENSORS, facts))
+
+
+@pytest.mark.parametrize("shape", [[4, 84, 84], [4, 42], [20, 20, 4]])
+def test_frames_must_be_of_the_size_that_the_settings_say(path, shape):
+    config = LEARNER_CONFIG.replace(env="ALE/Pong-v5", frame_size=20)
+    agent = DQNLearner(config, (4, 20, 20), ACTIONS, SEEDS)
+    facts = FACTS | {"config": dataclasses.asdict(config)}
+    assert_refused(path, written(agent.online.state_dict(), facts | {"observation_shape": shape}))
+
+
+def test_facts_that_are_no_json_are_refused(path):
+    for text in ("", "{", "[" * 100_000, "9" * 10_000):
+        facts = {name: json.dumps(fact) for name, fact in FACTS.items()} | {"seeds": text}
+        assert_refused(path, as_safetensors(TENSORS, facts))
 
 
 def test_a_file_without_facts_is_refused(path):
     assert_refused(path, as_safetensors(TENSORS))
+
+
+@pytest.mark.parametrize(
+    "changes", [with_settings(hidden=[60_000, 60_000]), {"seeds": list(range(3_000_000))}]
+)
+def test_a_file_of_small_tensors_asks_for_no_large_networks(path, changes):
+    """Networks of these settings would take 29 GB, or minutes."""
+    path.write_bytes(written(TENSORS, FACTS | changes))
+    start = time.monotonic()
+    tracemalloc.start()
+    with pytest.raises(ValueError, match="holds no agent"):
+        DQNLearner.load(path)
+    assert tracemalloc.get_traced_memory()[1] < 500e6
+    tracemalloc.stop()
+    assert time.monotonic() - start < 20
+
+
+def test_a_file_makes_nobody_import_a_module(path, tmp_path, monkeypatch):
+    """Gymnasium imports what stands before the colon of an id; only a caller may allow that."""
+    (tmp_path / "bait.py").write_text(
+        "import gymnasium\n"
+        "from gymnasium.envs.classic_control import CartPoleEnv\n"
+        "gymnasium.register('tests/Bait-v0', CartPoleEnv, max_episode_steps=5)\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    config = LEARNER_CONFIG.replace(env="bait:tests/Bait-v0")
+    DQNLearner(config, (4,), 2, SEEDS).save(path)
+    with pytest.raises(ValueError, match="env: must be registered in Gymnasium, .*'bait:tests/Bai"):
+        DQNLearner.load(path)
+    loaded = DQNLearner.load(path, trusted=True)
+    assert "bait" not in sys.modules
+    assert evaluate(loaded, 1).shape == (2, 1)
+    assert "bait" in sys.modules
+
+
+@pytest.mark.parametrize("env", ["tests/Unheard-v0", "os:Name-v0", ":", "per_tutorial2:A-v0"])
+def test_an_environment_that_is_not_registered_is_refused(path, env):
+    DQNLearner(LEARNER_CONFIG.replace(env=env), (4,), 2, SEEDS).save(path)
+    with pytest.raises(ValueError, match="env: must be registered in Gymnasium"):
+        DQNLearner.load(path)
+
+
+@pytest.mark.parametrize(
+    "env", ["CartPole-v1", COUNTING, "per_tutorial.cliffwalk:per_tutorial/BlindCliffwalk-v0"]
+)
+def test_registered_environments_and_our_own_are_taken(path, env):
+    DQNLearner(LEARNER_CONFIG.replace(env=env), (4,), 2, SEEDS).save(path)
+    assert DQNLearner.load(path).config.env == env
 
 
 # The command line

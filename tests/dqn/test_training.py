@@ -33,7 +33,7 @@ from per_tutorial.dqn.learner import DQNLearner
 from per_tutorial.dqn.training import epsilon_greedy, evaluate, train
 from per_tutorial.dqn.worlds import environments as environments_module
 from per_tutorial.dqn.worlds.environments import make_environments
-from per_tutorial.replay.buffers import (
+from per_tutorial.replay import (
     PrioritizedReplayBuffer,
     RankBasedReplayBuffer,
     ReplayBuffer,
@@ -78,8 +78,8 @@ class Recorded:
         self.actions.append(int(action[0]))
         super().add(observation, action, *others, **options)
 
-    def sample(self, batch_size, beta):
-        batch = super().sample(batch_size, beta)
+    def sample(self, batch_size, beta, **options):
+        batch = super().sample(batch_size, beta, **options)
         self.replayed.append(batch.indices[0].tolist())
         self.weights.append(batch.weights[0])
         return batch
@@ -307,7 +307,7 @@ def assert_true_transitions_are_stored():
 
 @pytest.mark.parametrize("mode", MAKERS)
 def test_true_transitions_are_stored_and_all_of_them(mode, monkeypatch):
-    monkeypatch.setattr(training, "make_environments", MAKERS[mode])
+    monkeypatch.setattr(environments_module, "make_environments", MAKERS[mode])
     assert_true_transitions_are_stored()
 
 
@@ -321,7 +321,7 @@ def test_true_transitions_are_stored_and_all_of_them(mode, monkeypatch):
 )
 def test_false_transitions_in_the_memory_are_noticed(bugged, mode, monkeypatch):
     monkeypatch.setattr(environments_module, "Environments", bugged)
-    monkeypatch.setattr(training, "make_environments", MAKERS[mode])
+    monkeypatch.setattr(environments_module, "make_environments", MAKERS[mode])
     with pytest.raises(AssertionError):
         assert_true_transitions_are_stored()
 
@@ -503,9 +503,9 @@ def test_epsilon_beta_and_step_size_are_those_of_the_step(monkeypatch):
         return epsilon_greedy(agent, observations, epsilon, streams)
 
     class Memory(PrioritizedReplayBuffer):
-        def sample(self, batch_size, beta):
+        def sample(self, batch_size, beta, **options):
             betas.append(beta)
-            return super().sample(batch_size, beta)
+            return super().sample(batch_size, beta, **options)
 
     class Learner(DQNLearner):
         def update(self, batch, step_size):

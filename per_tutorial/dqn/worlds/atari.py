@@ -27,13 +27,17 @@ has sticky actions (0.25): scores of the two must not be compared.
 
 import difflib
 import re
+from collections.abc import Sequence
+from typing import Any
 
 import gymnasium as gym
 import numpy as np
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
+from numpy.typing import NDArray
 
 from per_tutorial.common.arguments import real_number, whole_number
-from per_tutorial.dqn.worlds.environments import Environments
+from per_tutorial.dqn.worlds import WorldSettings
+from per_tutorial.dqn.worlds.environments import Environments, Step
 from per_tutorial.replay.random_streams import seeds_for
 
 FRAME_SKIP = 4  # frames in a step
@@ -49,27 +53,41 @@ class AtariEnvironments(Environments):
             the game's own points, steps).
     """
 
-    def __init__(self, vector_env, seeds, *, episodic_life, clip_rewards):
+    def __init__(
+        self,
+        vector_env: gym.vector.VectorEnv,
+        seeds: Any,
+        *,
+        episodic_life: bool,
+        clip_rewards: bool,
+    ) -> None:
         super().__init__(vector_env, seeds)
         self.episodic_life = episodic_life
         self.clip_rewards = clip_rewards
 
-    def _begin(self, seeds):
+    def _begin(self, seeds: Any) -> None:
         # The emulators take 31 bits, and no list.
         super()._begin((np.asarray(seeds, dtype=np.uint32) >> 1).astype(np.int32))
         count = self.vector_env.num_envs
         self._lives = np.zeros(count, dtype=np.int32)  # not known before the first step
         self._depths = np.ones(count, dtype=np.int64)  # frames of each stack that are not padding
 
-    def send(self, actions):
+    def send(self, actions: NDArray) -> None:
         """Begin a step; until `receive` returns it, something else can be done."""
         self.vector_env.send(actions)
 
-    def receive(self):
+    def receive(self) -> Step:
         """The `Step` that `send` began."""
         return self._transitions(*self.vector_env.recv())
 
-    def _transitions(self, observation, reward, terminated, truncated, info):
+    def _transitions(
+        self,
+        observation: NDArray,
+        reward: NDArray,
+        terminated: NDArray,
+        truncated: NDArray,
+        info: dict[str, Any],
+    ) -> Step:
         step = super()._transitions(observation, reward, terminated, truncated, info)
         over = terminated | truncated
         # Some games show 0 lives for a moment before they are over: that is one end, not two.
@@ -94,19 +112,19 @@ class AtariEnvironments(Environments):
 
 
 def make_atari_environments(
-    game,
-    count,
-    seeds,
+    game: str,
+    count: int,
+    seeds: int | Sequence[int],
     *,
-    size=84,
-    stack=4,
-    noop_max=30,
-    episodic_life=True,
-    clip_rewards=True,
-    sticky_actions=0.0,
-    max_frames=MAX_FRAMES,
-    threads=0,
-):
+    size: int = 84,
+    stack: int = 4,
+    noop_max: int = 30,
+    episodic_life: bool = True,
+    clip_rewards: bool = True,
+    sticky_actions: float = 0.0,
+    max_frames: int = MAX_FRAMES,
+    threads: int = 0,
+) -> AtariEnvironments:
     """`AtariEnvironments`: ``count`` for each run, those of the first run first.
 
     Args:
@@ -131,15 +149,17 @@ def make_atari_environments(
     count, size = whole_number("count", count), whole_number("size", size)
     from ale_py.vector_env import AtariVectorEnv
 
-    seeds = [seeds] if np.ndim(seeds) == 0 else seeds
+    run_seeds: Any = [seeds] if np.ndim(seeds) == 0 else seeds
     # Seeds that follow one another would give a run's second game to the next run as its first.
-    states = [
-        np.random.SeedSequence(seed).generate_state(count) for seed in seeds_for(seeds, len(seeds))
-    ]
-    seeds = np.concatenate(states)
+    game_seeds = np.concatenate(
+        [
+            np.random.SeedSequence(seed).generate_state(count)
+            for seed in seeds_for(run_seeds, len(run_seeds))
+        ]
+    )
     vector_env = AtariVectorEnv(
         rom,
-        len(seeds),
+        len(game_seeds),
         img_height=size,
         img_width=size,
         stack_num=whole_number("stack", stack),
@@ -152,7 +172,7 @@ def make_atari_environments(
     )
     return AtariEnvironments(
         vector_env,
-        seeds,
+        game_seeds,
         episodic_life=episodic_life,
         clip_rewards=clip_rewards,
     )
@@ -161,23 +181,25 @@ def make_atari_environments(
 class FireReset(gym.Wrapper):
     """Press FIRE for one frame after a reset: some games wait for it."""
 
-    def reset(self, *, seed=None, options=None):
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[NDArray, dict[str, Any]]:
         self.env.reset(seed=seed, options=options)
-        fire = self.unwrapped.get_action_meanings().index("FIRE")
+        fire = _meanings(self).index("FIRE")
         observation, _, _, _, info = self.env.step(fire)
         return observation, info
 
 
 def make_atari_reference(
-    game,
+    game: str,
     *,
-    size=84,
-    stack=4,
-    noop_max=30,
-    sticky_actions=0.0,
-    max_frames=MAX_FRAMES,
-    render_mode=None,
-):
+    size: int = 84,
+    stack: int = 4,
+    noop_max: int = 30,
+    sticky_actions: float = 0.0,
+    max_frames: int = MAX_FRAMES,
+    render_mode: str | None = None,
+) -> gym.Env:
     """One game as a Gymnasium environment, made of Gymnasium's own wrappers.
 
     Its rewards are not clipped and its episodes are whole games. Arguments and errors are those of
@@ -190,7 +212,7 @@ def make_atari_reference(
         max_num_frames_per_episode=whole_number("max_frames", max_frames),
         render_mode=render_mode,
     )
-    if "FIRE" in env.unwrapped.get_action_meanings():
+    if "FIRE" in _meanings(env):
         env = FireReset(env)
     env = gym.wrappers.AtariPreprocessing(
         env,
@@ -202,13 +224,39 @@ def make_atari_reference(
     )
 
 
-def make_atari_references(game, seeds, **options):
-    """`make_atari_reference`, one for each seed, side by side: `Environments`."""
-    makers = [lambda: make_atari_reference(game, **options)] * len(seeds)
-    return Environments(SyncVectorEnv(makers, autoreset_mode=AutoresetMode.SAME_STEP), seeds)
+def _meanings(env: gym.Env) -> list[str]:
+    """What each action of a game is, such as "FIRE"."""
+    emulator: Any = env.unwrapped
+    return emulator.get_action_meanings()
 
 
-def _game(name):
+def training_environments(config: WorldSettings, seeds: Sequence[int]) -> AtariEnvironments:
+    """``config.environments`` for each seed, with clipped rewards and lives as episodes."""
+    return make_atari_environments(config.env, config.environments, seeds, **_options(config))
+
+
+def evaluation_environments(config: WorldSettings, seeds: Sequence[int]) -> Environments:
+    """One game for each seed, in Gymnasium's own pipeline: `make_atari_reference`, side by side."""
+
+    def make() -> gym.Env:
+        return make_atari_reference(config.env, **_options(config))
+
+    games = SyncVectorEnv([make] * len(seeds), autoreset_mode=AutoresetMode.SAME_STEP)
+    return Environments(games, list(seeds))
+
+
+def check_id(env: str) -> None:
+    """Nothing to refuse: whatever the id says, only games of ale-py are looked up."""
+
+
+def _options(config: WorldSettings) -> dict[str, Any]:
+    options = {"size": config.frame_size, "sticky_actions": config.sticky_actions}
+    if config.max_episode_steps is not None:
+        options["max_frames"] = FRAME_SKIP * config.max_episode_steps
+    return options
+
+
+def _game(name: str) -> gym.envs.registration.EnvSpec:
     """Gymnasium's registration of a game: an error with the closest names if there is none."""
     try:
         import ale_py

@@ -1,0 +1,100 @@
+"""What is learned from a minibatch: targets, losses and their gradients, as pure functions.
+
+Shapes: (runs, batch) unless a comment says otherwise.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from torch import Tensor
+
+LARGEST_SLOPES = {"squared": math.inf, "huber": 1.0}  # the largest |∂L/∂δ| of a loss
+
+
+class Tensors(NamedTuple):
+    """A minibatch on the learner's device: observations as the networks take them, else (runs, batch)."""
+
+    observations: Tensor
+    actions: Tensor
+    rewards: Tensor
+    next_observations: Tensor
+    terminated: Tensor
+    weights: Tensor
+    discounts: Tensor  # γ^k
+
+
+def td_targets(
+    rewards: Tensor,
+    terminated: Tensor,
+    next_q: Tensor,
+    discount: float | Tensor,
+    next_q_online: Tensor | None = None,
+) -> Tensor:
+    """r + γ · max_a Q(s', a), and r alone where the episode terminated.
+
+    Over k steps, r is the discounted sum of their rewards, s' what the last one led to, and γ^k
+    takes the place of γ.
+
+    Args:
+        rewards, terminated: (runs, batch).
+        next_q: (runs, batch, actions), the target network's values of the next observations.
+        discount: γ, or γ^k of each transition (runs, batch).
+        next_q_online: the online network's values of them; if given, it chooses the action that
+            the target network rates (double Q-learning).
+    """
+    if next_q_online is None:
+        next_values = next_q.amax(dim=-1)
+    else:
+        next_values = of_actions(next_q, next_q_online.argmax(dim=-1))
+    assert next_values.shape == rewards.shape == terminated.shape
+    return rewards + discount * next_values.masked_fill(terminated, 0.0)
+
+
+def of_actions(q_values: Tensor, actions: Tensor) -> Tensor:
+    """Q(s, a) of one action in each state: (..., actions), (...) → (...)."""
+    return q_values.gather(-1, actions.unsqueeze(-1)).squeeze(-1)
+
+
+def weighted_losses(
+    td_errors: Tensor, weights: Tensor, loss: str = "huber", clip: float | None = None
+) -> Tensor:
+    """The loss of each run, (runs,): mean over the batch of w_i · L(δ_i), L Huber or ½δ².
+
+    With ``clip`` = c, δ is clipped to [−c, c] in the gradient (section 4 of Schaul et al.: c = 1).
+    The loss then goes on as a straight line beyond |δ| = c, as Huber's does beyond 1.
+
+    The weights must multiply each error before the mean. Shapes (batch,) and (batch, 1) would
+    broadcast to (batch, batch) without a word and cancel the correction, hence the assertion.
+    """
+    assert td_errors.shape == weights.shape, (td_errors.shape, weights.shape)
+    steepness = slopes(td_errors.detach(), loss, clip)
+    elementwise = steepness * (td_errors - 0.5 * steepness)  # ½δ², or limit · (|δ| − ½ limit)
+    return (weights * elementwise).mean(dim=1)
+
+
+def loss_gradients(
+    td_errors: Tensor, weights: Tensor, loss: str = "huber", clip: float | None = None
+) -> Tensor:
+    """The gradient of `weighted_losses` with respect to the Q(s, a) in δ = target − Q(s, a).
+
+    Shaped like both, (runs, batch). Line 13 of Algorithm 1 with the opposite sign: it adds
+    w_j · δ_j · ∇Q to what the parameters are moved by, an optimiser subtracts a gradient.
+    """
+    assert td_errors.shape == weights.shape, (td_errors.shape, weights.shape)
+    return weights * slopes(td_errors, loss, clip) / -td_errors.shape[1]
+
+
+def slopes(td_errors: Tensor, loss: str = "huber", clip: float | None = None) -> Tensor:
+    """∂L/∂δ of a loss L: δ, or ±limit where it is beyond."""
+    limit = LARGEST_SLOPES[loss] if clip is None else min(LARGEST_SLOPES[loss], clip)
+    return td_errors.clamp(-limit, limit)
+
+
+def clip_by_run(gradients: Sequence[Tensor], largest: float) -> None:
+    """Scale the gradient of each run, over all its parameters, down to the norm ``largest``, in place."""
+    squares = [gradient.square().flatten(1).sum(dim=1) for gradient in gradients]
+    norms = sum(squares[1:], start=squares[0]).sqrt()
+    scales = (largest / (norms + 1e-6)).clamp(max=1.0)
+    for gradient in gradients:
+        gradient.mul_(scales.view(-1, *[1] * (gradient.dim() - 1)))

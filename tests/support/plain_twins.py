@@ -1,0 +1,47 @@
+"""Learners and their plain twins, trained on the same minibatches and compared."""
+
+import numpy as np
+import torch
+from plain_dqn import DoublePrecisionLearner, PlainLearner, PlainQNetwork
+from small import ACTIONS, INPUTS, RUNS, random_batch
+
+
+def assert_same_as_plain(
+    config, plain_config=None, *, learner_class=DoublePrecisionLearner, updates=40, rtol=1e-9
+):
+    """Train a stack, and a plain learner for each of its runs, on the same minibatches."""
+    numbers = np.random.default_rng(0)
+    stack = learner_class(config, (INPUTS,), ACTIONS, seeds=[5, 6])
+    twins = [
+        PlainLearner(plain_config or config, PlainQNetwork(stack.online, run))
+        for run in range(RUNS)
+    ]
+    tolerance = {"rtol": rtol, "atol": rtol}
+    for step in range(updates):
+        batch = random_batch(numbers)
+        step_size = config.learning_rate / (1 + step)
+        update = stack.update(batch, step_size)
+        for run, twin in enumerate(twins):
+            fields = (*batch[:5], batch.steps)
+            transitions = list(zip(*(field[run] for field in fields), strict=True))
+            td_errors, loss = twin.update(transitions, batch.weights[run], step_size)
+            np.testing.assert_allclose(update.td_errors[run], td_errors, **tolerance)
+            np.testing.assert_allclose(update.losses[run], loss, **tolerance)
+    probes = numbers.normal(size=(RUNS, 20, INPUTS)).astype(np.float32)
+    for name in ("online", "target"):
+        q_values = getattr(stack, name)(stack._observations(probes)).detach()
+        for run, twin in enumerate(twins):
+            expected = getattr(twin, name)(probes[run]).detach()
+            np.testing.assert_allclose(q_values[run], expected, **tolerance)
+
+
+def gradients_of(losses):
+    """What autograd makes of losses in the place of `loss_gradients`, where δ = target − Q(s, a)."""
+
+    def gradients(td_errors, weights, *_):
+        td_errors = td_errors.detach().requires_grad_()
+        with torch.enable_grad():
+            losses(td_errors, weights).sum().backward()
+        return -td_errors.grad
+
+    return gradients
