@@ -212,7 +212,10 @@ class RankBasedSampler:
         """P(i) of slots (runs, n): 0 where nothing is stored."""
         ranks = np.take_along_axis(self.ranks, slots, axis=1)
         stored = ranks > 0
-        return np.where(stored, self._probability(np.where(stored, ranks, 1), self.sizes), 0.0)
+        # In an empty run there is no rank, and no sum to divide by.
+        return np.where(
+            stored, self._probability(np.maximum(ranks, 1), np.maximum(self.sizes, 1)), 0.0
+        )
 
     def measures(self, sizes: NDArray[np.int64]) -> dict[str, NDArray]:
         """Measurements per run for `History`: the largest |δ| seen, and their mean now."""
@@ -249,6 +252,9 @@ class RankBasedSampler:
         """Raise ValueError unless the heaps are heaps, and ranks and slots tell the same."""
         if not np.array_equal(state["sizes"], sizes):
             raise ValueError("state: sizes must be those of the storage")
+        # Were it more, the next newcomers would be taken for known ones, and never enter the heap.
+        if not np.array_equal(np.minimum(state["told"], self.capacity), sizes):
+            raise ValueError("state: told must be the number of transitions added")
         for run, size in enumerate(sizes.tolist()):
             keys, slots, ranks = (state[name][run] for name in ("keys", "slots", "ranks"))
             used = slots[1 : size + 1]
