@@ -1,0 +1,211 @@
+"""Calling an answer and reading what it returns, so that whatever it does becomes a `Hint`."""
+
+import inspect
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from copy import deepcopy
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Case = Mapping[str, Any]  # the arguments of one call by name, in their order
+Give = Callable[[str, Any], Any]  # (an argument's name, its value) → the copy that the answer gets
+
+
+def cases_of(names: str, rows: Iterable[Iterable[Any]]) -> list[Case]:
+    """The arguments of several calls: the names in one string, a row of values for each call."""
+    return [dict(zip(names.split(), row, strict=True)) for row in rows]
+
+
+class Hint(Exception):
+    """A sentence about the mistake in an answer."""
+
+
+class Unsolved(Exception):
+    """An answer is still the stub that the notebook starts with."""
+
+
+def is_stub(value: object) -> bool:
+    """Whether this is the dots of a stub, alone or among others."""
+    several = value if isinstance(value, tuple | list) else (value,)
+    return any(each is ... or each is NotImplemented for each in several)
+
+
+# Calling ------------------------------------------------------------------------------------------
+
+
+def a_copy(name: str, value: Any) -> Any:
+    return deepcopy(value)
+
+
+def ask(answer: Any, case: Case, give: Give = a_copy) -> Any:
+    """What a function returns for copies of these arguments, which it must leave as they are."""
+    given = {name: give(name, value) for name, value in case.items()}
+    result = call(answer, given)
+    for name, value in case.items():
+        if not identical(given[name], give(name, value)):
+            raise Hint(f"it changes `{name}`, which belongs to the caller: work on a copy.")
+    return result
+
+
+def call(answer: Any, arguments: Case) -> Any:
+    """What a function returns for these arguments."""
+    if not callable(answer):
+        raise Hint("a function is asked for: give `check` its name, without calling it.")
+    try:
+        inspect.signature(answer).bind(*arguments.values())
+    except TypeError:
+        names = ", ".join(arguments)
+        raise Hint(f"your function is called with ({names}): keep these arguments.") from None
+    except ValueError:  # some functions written in C don't tell their arguments
+        pass
+    try:
+        result = answer(*arguments.values())
+        if isinstance(result, Iterator):
+            result = list(result)  # here, where its errors are the answer's
+    except Exception as error:  # noqa: BLE001  (a wrong answer may raise anything)
+        if "requires grad" in str(error):
+            raise Hint(
+                "your function leaves torch, and the gradient would be lost on the way: use the "
+                "operations of torch."
+            ) from None
+        raise Hint(
+            f"your function stopped with {type(error).__name__}: {error} — for "
+            f"{described(arguments)}."
+        ) from None
+    if is_stub(result):
+        raise Unsolved
+    if result is None:
+        raise Hint("your function returns None: is the `return` missing?")
+    return result
+
+
+def identical(a: Any, b: Any) -> bool:
+    """Whether two arguments are the same: type, shape and values."""
+    if isinstance(a, list | tuple):
+        return type(a) is type(b) and len(a) == len(b) and all(map(identical, a, b))
+    a, b = np.asarray(plain(a)), np.asarray(plain(b))
+    return a.dtype == b.dtype and np.array_equal(a, b)
+
+
+# Reading ------------------------------------------------------------------------------------------
+
+
+def plain(value: Any) -> Any:
+    """A tensor as an array, what can only be iterated as a list; everything else as it is."""
+    if hasattr(value, "detach"):
+        return value.detach().cpu().numpy()
+    if isinstance(value, Iterator):
+        value = list(value)
+    if isinstance(value, list | tuple):
+        return [plain(each) for each in value]
+    return value
+
+
+def numbers(value: Any) -> NDArray[np.float64]:
+    """The numbers in a list, a tuple, an array, a tensor, an iterator or a number."""
+    value = plain(value)
+    if value is None:
+        raise Hint("that is None, and a number is asked for.")
+    if isinstance(value, Set | Mapping):
+        raise Hint(f"a {type(value).__name__} has no order: return a list or an array.")
+    if callable(value):
+        raise Hint("that is a function, and a number is asked for: call it.")
+    try:
+        kind = np.asarray(value).dtype.kind
+    except ValueError:
+        raise Hint("the rows have different lengths, so they are no array.") from None
+    if kind in "US":
+        raise Hint(f"{shown(value)} is text: write the number without quotation marks.")
+    if kind == "b":
+        raise Hint(f"{shown(value)} is no number: return the value, not whether it is so.")
+    try:
+        return np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise Hint(f"{value!r} cannot be read as numbers.") from None
+
+
+def number(value: Any) -> float:
+    """One number."""
+    array = numbers(value)
+    if array.shape != ():
+        raise Hint(f"a single number is asked for; yours has the shape {array.shape}.")
+    return float(array)
+
+
+def like(result: Any, right: Any) -> NDArray[np.float64]:
+    """The numbers of a result that should have the shape of the right one."""
+    got, shape = numbers(result), tuple(np.shape(right))
+    if got.shape == shape:
+        return got
+    if shape == ():
+        raise Hint(f"a single number is asked for; yours has the shape {got.shape}.")
+    if got.shape == (*shape, 1):
+        raise Hint(
+            f"the shape is {got.shape}, a column. As soon as {shape} meets it, broadcasting makes "
+            f"a table of {shape * 2} without an error: return {shape}."
+        )
+    if got.shape == shape * 2:
+        raise Hint(
+            f"the result is a table of {got.shape}; {shape} is asked for. Where a column "
+            f"{(*shape, 1)} meets {shape}, broadcasting pairs each number with all others: bring "
+            "both to one shape first."
+        )
+    if len(shape) == 1 and got.ndim < 2:
+        raise Hint(f"the result should have {shape[0]} numbers; yours has {got.size}.")
+    raise Hint(f"the result should have the shape {shape}; yours has the shape {got.shape}.")
+
+
+def part(result: Any, place: int, names: Sequence[str], right: Any = None) -> Any:
+    """One of the several things that a function should return, none other of which is like it."""
+    wanted = f"return {len(names)} things, {' and '.join(names)}"
+    size = tuple(np.shape(plain(result))) if hasattr(result, "shape") else None
+    if size not in (None, (len(names),)):
+        raise Hint(f"{wanted}; yours is one array of the shape {size}.")
+    try:
+        parts = () if isinstance(result, str | Set | Mapping) else tuple(result)
+    except TypeError:
+        raise Hint(f"{wanted}; yours is one number.") from None
+    if len(parts) != len(names):
+        raise Hint(f"{wanted}, as a tuple; yours is {shown(result)}.")
+    shapes = [np.shape(plain(each)) for each in parts]
+    if right is not None and np.shape(right) in shapes and shapes[place] != np.shape(right):
+        raise Hint(f"in this order, please: {', then '.join(names)}.")
+    return parts[place]
+
+
+# Telling ------------------------------------------------------------------------------------------
+
+
+def same(a: Any, b: Any) -> bool:
+    """Whether two results are equal, but for what float32 rounds off."""
+    a, b = np.asarray(a), np.asarray(b)
+    return a.shape == b.shape and np.allclose(a, b, rtol=1e-5, atol=1e-6, equal_nan=True)
+
+
+def shown(value: Any, digits: int = 4) -> str:
+    """A value on one line, with so many significant digits."""
+    value = plain(value)
+    if isinstance(value, np.ndarray | np.generic):
+        value = value.tolist()
+    if isinstance(value, list):
+        some = [shown(each, digits) for each in value[:12]] + ["…"] * (len(value) > 12)
+        return f"[{', '.join(some)}]"
+    if isinstance(value, float):
+        whole = value.is_integer() and abs(value) < 1e15
+        return f"{value:.0f}" if whole else f"{value:.{digits}g}"
+    return repr(value)
+
+
+def told_apart(right: Any, got: Any) -> tuple[str, str]:
+    """Two values that differ, with as many digits as it takes to see it."""
+    for digits in range(4, 17):
+        texts = shown(right, digits), shown(got, digits)
+        if texts[0] != texts[1]:
+            return texts
+    return texts
+
+
+def described(case: Case) -> str:
+    """A call's arguments, to be put into a sentence."""
+    return ", ".join(f"{name} = {shown(value)}" for name, value in case.items())

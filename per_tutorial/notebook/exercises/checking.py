@@ -1,0 +1,74 @@
+"""`check`, which the notebooks call, and the register of checkers behind it.
+
+A checker takes an answer. It returns None if the answer is right, or else a sentence about the
+mistake; it may also raise the sentence as a `Hint`. It is registered under the notebook's number
+and its own: `@checks("01.2")`.
+"""
+
+import re
+import warnings
+from collections.abc import Callable
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+
+from per_tutorial.notebook.exercises.answers import Hint, Unsolved, is_stub
+
+Checker = Callable[[Any], str | None]
+
+CHECKERS: dict[str, Checker] = {}
+
+
+def checks(name: str) -> Callable[[Checker], Checker]:
+    """Register a checker for the exercise of this name."""
+
+    def register(checker: Checker) -> Checker:
+        CHECKERS[name] = checker
+        return checker
+
+    return register
+
+
+def check(name: str, answer: object) -> bool:
+    """Print whether the answer to an exercise is right; return True if it is, False if not.
+
+    Never raises because of the answer, so that a notebook runs to its end while it is unsolved.
+
+    Args:
+        name: the exercise, such as "01.2".
+        answer: a value or a function; `...` (or a function that returns it) counts as unsolved.
+    """
+    checker = checker_of(name)
+    mistake: str | None
+    try:
+        if is_stub(answer):
+            raise Unsolved
+        # The hint says what is wrong; NumPy's warnings about the same would only hide it.
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")
+            mistake = checker(answer)
+    except Unsolved:
+        print(
+            f"○ {name}: not solved yet. "
+            "Put your answer in place of the dots and run the cell again."
+        )
+        return False
+    except Hint as hint:
+        mistake = str(hint)
+    except Exception as error:  # noqa: BLE001  (an answer may be an object that does anything)
+        mistake = f"the check cannot read this answer ({type(error).__name__}: {error})."
+    print(f"✓ {name}: right." if mistake is None else f"✗ {name}: {mistake}")
+    return mistake is None
+
+
+def checker_of(name: str) -> Checker:
+    """The checker of an exercise. A notebook's checkers are imported when the first is needed."""
+    number = re.match(r"\d\d(?=\.)", name)
+    module = f"{__package__}.notebook_{number[0]}" if number else ""
+    if name not in CHECKERS and module and find_spec(module):
+        import_module(module)
+    if name not in CHECKERS:
+        raise ValueError(f"name: must be an exercise such as '01.2', got {name!r}")
+    return CHECKERS[name]

@@ -1,0 +1,49 @@
+"""Exercises in torch: tensors as arguments, and results that let the gradient through."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from per_tutorial.notebook.exercises.answers import Case, Give, Hint, call, numbers, same
+from per_tutorial.notebook.exercises.comparing import Function
+
+NO_GRADIENT = (
+    "the values are right, but no gradient flows back through them, so the network could not "
+    "learn: stay in torch, without `.item()`, `.detach()`, `float()` or NumPy."
+)
+
+
+def tensors(trained: Sequence[str] = ()) -> Give:
+    """Copies of tensors; the arguments named here come out of a network and carry a gradient."""
+
+    def give(name: str, value: Any) -> Any:
+        if not isinstance(value, torch.Tensor):
+            return value
+        # A network's output is no leaf of the graph; a leaf could not be changed in place at all.
+        return value.clone().requires_grad_().clone() if name in trained else value.clone()
+
+    return give
+
+
+def check_gradient(answer: Any, right: Function, case: Case, trained: Sequence[str]) -> None:
+    """Raise a `Hint` unless the gradient of the answer is that of the right function."""
+    gradients = []
+    for function in (right, answer):
+        leaves = {name: case[name].clone().requires_grad_() for name in trained}
+        given = {name: leaves[name].clone() if name in trained else case[name] for name in case}
+        result = call(function, given)
+        if not isinstance(result, torch.Tensor) or not result.requires_grad:
+            raise Hint(NO_GRADIENT)
+        # With a different factor for each number, no two of them can stand in for each other.
+        factors = torch.linspace(1.0, 2.0, result.numel()).reshape(result.shape)
+        gradients.append(
+            torch.autograd.grad(
+                (result * factors).sum(), list(leaves.values()), materialize_grads=True
+            )
+        )
+    if not all(same(numbers(a), numbers(b)) for a, b in zip(*gradients, strict=True)):
+        raise Hint(
+            "the values are right, but the gradient is not: a part of the formula is cut off from "
+            "it (`.detach()`, `torch.no_grad()` or the like)."
+        )

@@ -1,0 +1,324 @@
+"""What `check` does with an answer, whatever it is, and what holds for the checkers of all exercises."""
+
+import subprocess
+import sys
+from importlib import import_module
+
+import numpy as np
+import pytest
+import torch
+
+from per_tutorial.notebook.exercises import check, checking
+from per_tutorial.notebook.exercises.answers import (
+    Hint,
+    ask,
+    cases_of,
+    identical,
+    like,
+    number,
+    part,
+    told_apart,
+)
+from per_tutorial.notebook.exercises.comparing import compare, remembers
+from per_tutorial.notebook.exercises.tensors import check_gradient, tensors
+
+FUNCTIONS = {  # number of exercises that ask for a function, and of those that ask for a value
+    "00": ("1 2 3", ""),
+    "01": ("2 3", "1 4"),
+    "02": ("1 2 3", "4 5"),
+    "03": ("1 2 3 4", ""),
+    "04": ("1 2 3 4 5", ""),
+    "05": ("1 2 3 4 5", ""),
+}
+ASKING_FUNCTIONS = [
+    f"{notebook}.{k}" for notebook, each in FUNCTIONS.items() for k in each[0].split()
+]
+ASKING_VALUES = [f"{notebook}.{k}" for notebook, each in FUNCTIONS.items() for k in each[1].split()]
+
+
+# check --------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def sum_of_two(monkeypatch):
+    """Registers a checker for one test."""
+
+    def checker(add):
+        result = ask(add, {"a": 1, "b": 2})
+        return None if number(result) == 3 else "subtracted, not added."
+
+    monkeypatch.setitem(checking.CHECKERS, "99.1", checker)
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (lambda a, b: a + b, "✓ 99.1: right."),
+        (lambda a, b: a - b, "✗ 99.1: subtracted, not added."),
+        (lambda a, b: 1 / 0, "✗ 99.1: your function stopped with ZeroDivisionError: division by zero — for a = 1, b = 2."),
+        (lambda a: a, "✗ 99.1: your function is called with (a, b): keep these arguments."),
+        (5, "✗ 99.1: a function is asked for: give `check` its name, without calling it."),
+        (lambda a, b: None, "✗ 99.1: your function returns None: is the `return` missing?"),
+        (lambda a, b: "3", "✗ 99.1: '3' is text: write the number without quotation marks."),
+        (..., "○ 99.1: not solved yet."),
+        (NotImplemented, "○ 99.1: not solved yet."),
+        ([...], "○ 99.1: not solved yet."),
+        (lambda a, b: ..., "○ 99.1: not solved yet."),
+        (lambda a, b: NotImplemented, "○ 99.1: not solved yet."),
+        (lambda a, b: (..., ...), "○ 99.1: not solved yet."),
+    ],
+)  # fmt: skip
+def test_check_says_what_the_answer_is(sum_of_two, said, answer, words):
+    right, printed = said("99.1", answer)
+    assert right is printed.startswith("✓")
+    assert printed.startswith(words)
+    assert printed.count("\n") == 1
+
+
+def test_an_interrupt_is_not_taken_for_a_mistake(sum_of_two):
+    def interrupted(a, b):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        check("99.1", interrupted)
+
+
+@pytest.mark.parametrize("name", ["98.1", "00.9", "1.2", "", "exercise"])
+def test_a_name_without_exercise_is_an_error(name):
+    with pytest.raises(ValueError, match="name: must be an exercise such as '01.2', got"):
+        check(name, ...)
+
+
+@pytest.mark.parametrize("notebook", ["00", "01"])
+def test_exercises_without_torch_load_no_torch(notebook):
+    code = f"""if True:
+        import sys
+        from per_tutorial.notebook.exercises import check
+        assert check("{notebook}.1", 0) is False
+        assert "torch" not in sys.modules"""
+    subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
+
+
+# All exercises ------------------------------------------------------------------------------------
+
+
+class Odd:
+    """An object that fails whatever one does with it."""
+
+    def __getattr__(self, name):
+        raise RuntimeError(f"no {name}")
+
+    __eq__ = __array__ = __len__ = __iter__ = __float__ = __bool__ = lambda self, *given: 1 / 0
+
+
+@pytest.mark.parametrize("name", ASKING_FUNCTIONS + ASKING_VALUES)
+def test_no_answer_raises(said, name):
+    values = [None, True, 0, -1.5, np.nan, 1j, "", "x", (), [], {}, [[]], [1, [2]], object(), Odd()]
+    values += [
+        np.zeros(0),
+        np.zeros((2, 2)),
+        torch.zeros(3),
+        torch.tensor(1.0),
+        len,
+        Odd,
+        "…" * 999,
+    ]
+    values += [lambda *given, value=value: value for value in values]
+    values += [lambda: 0, lambda *given: given, lambda *given: iter(given), lambda *given: 1 // 0]
+    for value in values:
+        right, words = said(name, value)
+        assert not right
+        assert words.startswith(f"✗ {name}: ")
+
+
+@pytest.mark.parametrize("name", ASKING_FUNCTIONS)
+def test_stubs_are_unsolved(said, name):
+    for stub in (..., lambda *given: ..., lambda *given: (..., ...)):
+        assert said(name, stub)[1].startswith(f"○ {name}: not solved yet")
+
+
+@pytest.mark.parametrize("name", ASKING_VALUES)
+def test_values_are_asked_for_and_not_functions(said, name):
+    assert "that is a function" in said(name, lambda: 1)[1]
+
+
+def comparisons(name, monkeypatch):
+    """(right function, known mistakes) of each comparison that an exercise's checker makes."""
+    made = []
+    check(name, ...)  # imports the checkers
+    module = import_module(f"per_tutorial.notebook.exercises.notebook_{name[:2]}")
+    with monkeypatch.context() as patch:
+        patch.setattr(
+            module,
+            "compare",
+            lambda answer, right, cases, mistakes, **_: made.append((right, mistakes)),
+        )
+        check(name, lambda *given: 0)
+    return made
+
+
+@pytest.mark.parametrize("name", ASKING_FUNCTIONS)
+def test_every_known_mistake_hears_its_own_sentence(said, monkeypatch, name):
+    made = comparisons(name, monkeypatch)
+    rights = [right for right, _ in made]
+    parts = 2 if name in ("03.2", "05.1", "05.4") else 1
+    for place, (_, mistakes) in enumerate(made):
+        assert len(mistakes) >= 6
+        for mistake, sentence in mistakes:
+
+            def answer(*given, place=place, mistake=mistake):
+                results = [mistake if k == place else right for k, right in enumerate(rights)]
+                results = [result(*given) for result in results]
+                return (*results, 0.0)[:2] if parts == 2 else results[0]
+
+            right, words = said(name, answer)
+            assert not right
+            assert words.rstrip().endswith(sentence)
+
+
+# Calling and reading ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("change", "argument"),
+    [
+        (lambda array, rows, count: array.__imul__(2), "array"),
+        (lambda array, rows, count: array.resize(4, refcheck=False), "array"),
+        (lambda array, rows, count: rows.append(3), "rows"),
+        (lambda array, rows, count: rows[0].append(3), "rows"),
+        (lambda array, rows, count: rows.__setitem__(1, (5, 6)), "rows"),
+    ],
+)
+def test_an_answer_that_changes_its_arguments_is_told_which(change, argument):
+    def answer(array, rows, count):
+        change(array, rows, count)
+        return 0
+
+    case = {"array": np.array([1.0, 2.0, 3.0]), "rows": [[1], (2, 3)], "count": 1}
+    with pytest.raises(Hint, match=f"it changes `{argument}`"):
+        ask(answer, case)
+    assert identical(case["array"], np.array([1.0, 2.0, 3.0]))
+    assert case["rows"] == [[1], (2, 3)]
+
+
+@pytest.mark.parametrize("other", [[1, 2.0], (1, 2), [1], np.array([1, 2]), [1, 2, 3]])
+def test_lists_are_the_same_only_if_type_and_values_are(other):
+    assert identical([1, 2], [1, 2])
+    assert not identical([1, 2], other)
+
+
+@pytest.mark.parametrize("value", [2, 2.0, np.float32(2), np.array(2), torch.tensor(2.0)])
+def test_a_number_may_come_in_any_form(value):
+    assert number(value) == 2.0
+
+
+@pytest.mark.parametrize(
+    ("value", "right", "hint"),
+    [
+        (np.zeros((4, 1)), np.zeros(4), r"\(4, 1\), a column"),
+        (np.zeros((4, 4)), np.zeros(4), r"a table of \(4, 4\)"),
+        (np.zeros(3), np.zeros(4), "should have 4 numbers; yours has 3"),
+        (0.0, np.zeros(4), "should have 4 numbers; yours has 1"),
+        (np.zeros(4), 0.0, r"a single number is asked for; yours has the shape \(4,\)"),
+        (np.zeros((3, 2)), np.zeros((2, 3)), r"should have the shape \(2, 3\)"),
+        ([1, [2, 3]], np.zeros(2), "rows have different lengths"),
+        ({1.0, 2.0}, np.zeros(2), "a set has no order"),
+        (["1", "2"], np.zeros(2), "is text"),
+        ([True, False], np.zeros(2), "is no number"),
+    ],
+)
+def test_results_of_another_form_are_told_so(value, right, hint):
+    with pytest.raises(Hint, match=hint):
+        like(value, right)
+
+
+@pytest.mark.parametrize(
+    "result", [(1, 2), [1, 2], np.array([1, 2]), torch.tensor([1, 2]), iter((1, 2))]
+)
+def test_two_things_may_come_in_any_form(result):
+    assert part(result, 1, ["one", "other"]) == 2
+
+
+def test_numbers_that_differ_are_told_with_digits_enough():
+    assert told_apart(0.55, 0.5500001) == ("0.55", "0.5500001")
+    assert told_apart(0.7, 0.75) == ("0.7", "0.75")
+    assert told_apart(np.array([1.0, 0.7]), [1, 0.70001]) == ("[1, 0.7]", "[1, 0.70001]")
+    assert told_apart(16_777_216.0, 16_777_215.0) == ("16777216", "16777215")
+
+
+# Comparing ----------------------------------------------------------------------------------------
+
+
+CASES = cases_of("a b", [(2, 2), (2, 3), (5, 3), (4, 1)])
+MISTAKES = [
+    (lambda a, b: a + b, "added."),
+    (lambda a, b: a**b, "raised."),
+    (lambda a, b: a * b + (a == 5), "one too much."),
+]
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (lambda a, b: a * b, None),
+        (lambda a, b: a + b, "added."),
+        (lambda a, b: a**b, "raised."),  # the first case alone could not tell these apart
+        (lambda a, b: a * b if b < 3 else a + b, "added."),
+        (
+            lambda a, b: 3 * a,
+            "your answer does not change with `b`: is the argument used everywhere?",
+        ),
+        (lambda a, b: 7, "your answer is always 7; it should depend on the arguments."),
+        (lambda a, b: 2 * a * b, "for a = 2, b = 2 it should be 4, yours is 8."),
+        (lambda a, b: a + b if a < 5 else [][0], "added."),
+    ],
+)
+def test_the_mistake_that_explains_all_cases_is_told(answer, words):
+    assert compare(answer, lambda a, b: a * b, CASES, MISTAKES) == words
+
+
+def test_an_answer_that_is_right_until_it_stops_is_told_where():
+    with pytest.raises(Hint, match="stopped with IndexError: .* — for a = 5, b = 3"):
+        compare(lambda a, b: a * b if a < 5 else [][0], lambda a, b: a * b, CASES, MISTAKES)
+
+
+def test_an_answer_that_remembers_is_found_out():
+    calls = []
+    cases = cases_of("step", [(step,) for step in range(8)])
+    assert remembers(lambda step: calls.append(step) or len(calls), cases)
+    assert not remembers(lambda step: step, cases)
+
+
+# Gradients ----------------------------------------------------------------------------------------
+
+
+def test_trained_arguments_carry_a_gradient_and_can_be_changed_in_place():
+    give = tensors(["a"])
+    a, b = (give(name, torch.ones(2)) for name in "ab")
+    assert (a.requires_grad, b.requires_grad) == (True, False)
+    a += 1  # a leaf would refuse
+    assert give("n", 3) == 3
+
+
+@pytest.mark.parametrize(
+    ("answer", "hint"),
+    [
+        (lambda a, b: a * b, None),
+        (lambda a, b: b * a + b.detach() * 0, None),
+        (lambda a, b: (a * b).detach(), "no gradient flows back"),
+        (lambda a, b: (a * b).tolist(), "no gradient flows back"),
+        (lambda a, b: a.detach() * b, "the gradient is not"),
+        (lambda a, b: a.numpy() * b, "leaves torch"),
+    ],
+)
+def test_answers_let_the_gradient_through(answer, hint):
+    case = {"a": torch.tensor([1.0, 2.0]), "b": torch.tensor([3.0, 5.0])}
+
+    def gradient():
+        check_gradient(answer, lambda a, b: a * b, case, ["a", "b"])
+
+    if hint is None:
+        gradient()
+    else:
+        with pytest.raises(Hint, match=hint):
+            gradient()
