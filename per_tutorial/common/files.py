@@ -282,12 +282,6 @@ _HEADERS = {
 }
 
 
-def read_arrays(path: PathLike) -> dict[str, NDArray[Any]]:
-    """All members of an `.npz` file, whatever they are. Raises what `ArrayFile` raises."""
-    with ArrayFile(path) as file:
-        return {name: file.read(name) for name in file.specs}
-
-
 def part_of(arrays: Mapping[str, T], name: str) -> dict[str, T]:
     """Of a dict of arrays, those named ``NAME.REST``: a dict with the keys ``REST``."""
     prefix = f"{name}."

@@ -98,7 +98,12 @@ class Checkpoints:
                     f"folder: {str(path)!r} was made with {difference}; "
                     "choose another folder or remove it"
                 )
-            training.restore(state)
+            try:
+                training.restore(state)
+            except ValueError as error:
+                raise ValueError(
+                    f"folder: checkpoint {str(path)!r} does not fit this training ({error})"
+                ) from error
             self._whole = {path.name}
             return
         if found:

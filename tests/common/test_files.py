@@ -22,7 +22,6 @@ from per_tutorial.common.files import (
     check_writable,
     locked,
     part_of,
-    read_arrays,
     write_arrays,
 )
 
@@ -315,6 +314,12 @@ def rewrite(path, members):
         warnings.simplefilter("ignore")  # of names that come twice
         for name, data in members:
             file.writestr(name, data)
+
+
+def read_arrays(path):
+    """All members of the file."""
+    with ArrayFile(path) as file:
+        return {name: file.read(name) for name in file.specs}
 
 
 def npy(array=None, *, header=None, version=(1, 0), **options):

@@ -17,7 +17,7 @@ from counting import COUNTING
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
 from per_tutorial.common import files
-from per_tutorial.common.files import locked, read_arrays
+from per_tutorial.common.files import ArrayFile, locked
 from per_tutorial.dqn import checkpoints as checkpoints_module
 from per_tutorial.dqn import history as history_module
 from per_tutorial.dqn import watchers as watchers_module
@@ -126,6 +126,12 @@ def logged_steps(checkpoints):
     watchers = [lambda history: steps.append(history.step)]
     train(CONFIG, SEEDS, checkpoints=checkpoints, watchers=watchers)
     return steps
+
+
+def read_arrays(path):
+    """All members of the file."""
+    with ArrayFile(path) as file:
+        return {name: file.read(name) for name in file.specs}
 
 
 def names(folder):
@@ -809,4 +815,17 @@ def test_a_checkpoint_that_lacks_an_array_is_damaged(tmp_path):
     del arrays["history.measure.loss"]
     np.savez(path, **arrays)
     with pytest.warns(UserWarning, match="arrays are missing"), pytest.raises(ValueError):
+        train(CONFIG, SEEDS, checkpoints=Checkpoints(tmp_path))
+
+
+def test_a_checkpoint_with_an_array_of_another_shape_is_named(tmp_path):
+    train(CONFIG, SEEDS, checkpoints=Checkpoints(tmp_path, every=CONFIG.steps))
+    (path,) = tmp_path.glob("*.npz")
+    with np.load(path) as file:
+        arrays = dict(file)
+    arrays["replay.storage.added"] = np.zeros((7, 7), np.int64)
+    np.savez(path, **arrays)
+    with pytest.raises(
+        ValueError, match="folder: checkpoint '.*060.npz' does not fit this training"
+    ):
         train(CONFIG, SEEDS, checkpoints=Checkpoints(tmp_path))
