@@ -39,6 +39,7 @@ def compare(
 
     A known mistake explains an answer if it returns the same in every case, also in those in which
     it happens to be right. Two mistakes that coincide in one case are thus told apart by another.
+    If there is none, one that explains all the wrong results is told.
 
     Args:
         answer: the reader's function.
@@ -78,7 +79,7 @@ def compare(
     if name := unused_argument(cases, got, expected):
         return f"your answer does not change with `{name}`: is the argument used everywhere?"
     for mistake, sentence in mistakes:
-        if explains(mistake, wrong):
+        if len(wrong) > 1 and explains(mistake, wrong):  # one case alone may be chance
             return sentence
     first = wrong[0]
     if told := otherwise(cases[first], got[first]):

@@ -268,6 +268,9 @@ N_STEP_MISTAKES = [
     (with_rewards(lambda r, g: r[0]),
      "only the first reward is counted; the others come later, and are discounted."),
     (with_rewards(lambda r, g: 0.0), "the rewards are missing."),
+    *((lambda r, end, v, g, cut=cut: n_step_target(r, end, cut(v), g),
+       "the value after the window may be negative: it counts as it is.")
+      for cut in (abs, lambda v: max(v, 0.0))),
     (with_rewards(lambda r, g: ahead(r[:-1], g)), "the last reward is missing."),
     (with_rewards(lambda r, g: ahead(r[:3], g)),
      "you count three rewards at most; a window holds as many as `rewards` is long."),
@@ -279,10 +282,11 @@ N_STEP_MISTAKES = [
 @checks("04.4")
 def check_n_steps(answer: object) -> str | None:
     rows = [([1.0, 3.0, 2.0], False, 10.0, 0.9), ([1.0, 3.0, 2.0], True, 10.0, 0.9),
-             ([1.0, 3.0, 2.0], False, 10.0, 0.5), ([1.0, 3.0, 2.0], False, -4.0, 0.9),
-             ([1.0, 3.0, 2.0, 0.0, 5.0], False, 10.0, 0.9), ([1.0, 3.0], True, 10.0, 0.8),
-             ([4.0], False, 10.0, 0.9), ([0.5, -2.0], False, 6.0, 0.95),
-             ([0.5, -2.0, 1.5, 0.25], True, -3.0, 0.7)]  # fmt: skip
+            ([1.0, 3.0, 2.0], False, 10.0, 0.5), ([1.0, 3.0, 2.0], False, -4.0, 0.9),
+            ([1.0, 3.0, 2.0, 0.0, 5.0], False, 10.0, 0.9), ([1.0, 3.0], True, 10.0, 0.8),
+            ([4.0], False, 10.0, 0.9), ([0.5, -2.0], False, 6.0, 0.95),
+            ([0.5, -2.0, 1.5, 0.25], True, -3.0, 0.7),
+            ([0.5, -2.0, 1.5], False, -3.0, 0.7)]  # fmt: skip
     cases = cases_of("rewards terminated next_value discount", rows)
     return compare(answer, n_step_target, cases, N_STEP_MISTAKES)
 

@@ -245,6 +245,7 @@ WRONG = [
         lambda r, end, v, g: r[0] + g * r[1] + g * g * r[2] + (not end) * g**3 * v,
         "it should be 14.51, yours is 12.61",
     ),
+    ("04.4", lambda r, end, v, g: n_step_target(r, end, abs(v), g), "may be negative"),
     ("04.4", emptied, "it changes `rewards`"),
     ("04.5", lambda a, b: np.sqrt((a.var() + b.var()) / len(a)), "were no pairs"),
     ("04.5", lambda a, b: np.sqrt((a.var(ddof=1) + b.var(ddof=1)) / len(a)), "were no pairs"),
