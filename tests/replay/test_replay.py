@@ -19,7 +19,6 @@ from per_tutorial.replay import (
     ProportionalSampler,
     RankBasedSampler,
     ReplayBuffer,
-    TransitionStorage,
     UniformSampler,
 )
 from per_tutorial.replay.samplers.rank_based import update_keys
@@ -120,24 +119,6 @@ def test_a_batch_is_a_copy(kind):
     for field in buffer.sample(2):
         field[...] = 0
     assert bits(buffer)["storage.rows"] == before
-
-
-@pytest.mark.parametrize("capacity", [1, 2, 5])
-def test_numbers_and_slots_belong_together(capacity):
-    """The k-th transition lies in slot k % capacity, until the (k + capacity)-th takes its place."""
-    storage = TransitionStorage(capacity, 1, runs=2)
-    for added in range(3 * capacity + 2):
-        storage.added[:] = added, added + 1
-        for run, count in enumerate(storage.added):
-            numbers = np.arange(count)
-            stored = numbers >= count - capacity
-            expected = np.where(stored, numbers % capacity, -1)
-            rows = np.zeros((2, count), dtype=np.int64)
-            rows[run] = numbers
-            slots = storage.current_slots(rows)[run]
-            np.testing.assert_array_equal(slots, expected)
-            rows[run, stored] = expected[stored]
-            np.testing.assert_array_equal(storage.ids(rows)[run, stored], numbers[stored])
 
 
 class StaleWriteBack(PrioritizedReplayBuffer):
