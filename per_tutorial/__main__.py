@@ -50,6 +50,15 @@ def _shown(default: Any) -> Any:
     return " ".join(map(str, default)) if isinstance(default, tuple) else default
 
 
+def _check_folders(**options: str | None) -> None:
+    """An option that names a folder must name one; None: it was not given."""
+    for option, path in options.items():
+        if path == "":
+            raise ValueError(f"--{option}: must name a folder, got nothing")
+        if path and os.path.exists(path) and not os.path.isdir(path):
+            raise NotADirectoryError(f"--{option}: {path!r} is no folder")
+
+
 def _check_targets(**options: str | None) -> None:
     """Say now, rather than after hours, that a result could not be written; None: nothing to write."""
     targets: dict[str, str] = {}
@@ -81,11 +90,18 @@ def command_train(arguments: argparse.Namespace) -> None:
         field.name: getattr(arguments, field.name) for field in dataclasses.fields(DQNConfig)
     }
     config = DQNConfig(**settings | {"hidden": tuple(settings["hidden"])})
-    runs = whole_number("--runs", arguments.runs, maximum=MOST_RUNS)
-    first = whole_number("--first-seed", arguments.first_seed, minimum=0)
+    runs = whole_number("--runs", arguments.runs, minimum=0, maximum=MOST_RUNS)
     episodes = whole_number("--episodes", arguments.episodes, maximum=MOST_EPISODES)
-    if arguments.checkpoint_copy and not arguments.checkpoint:
+    copy = arguments.checkpoint_copy
+    _check_folders(
+        checkpoint=arguments.checkpoint,
+        tensorboard=arguments.tensorboard,
+        **{"checkpoint-copy": copy},
+    )
+    if copy and not arguments.checkpoint:
         raise ValueError("--checkpoint-copy: needs --checkpoint, the folder to copy from")
+    if copy and os.path.realpath(copy) == os.path.realpath(arguments.checkpoint):
+        raise ValueError(f"--checkpoint-copy: must be another folder than --checkpoint, {copy!r}")
     _check_targets(out=arguments.out, save=arguments.save)
 
     import numpy as np
@@ -99,12 +115,12 @@ def command_train(arguments: argparse.Namespace) -> None:
         checkpoints = Checkpoints(
             arguments.checkpoint,
             every=arguments.checkpoint_every,
-            copy_to=arguments.checkpoint_copy,
+            copy_to=copy,
         )
     watchers: list[Watcher] = [] if arguments.quiet else [ProgressBar(config.sampler)]
     if arguments.tensorboard:
         watchers.append(TensorBoard(arguments.tensorboard))
-    seeds = range(first, first + runs)
+    seeds = range(arguments.first_seed, arguments.first_seed + runs)
     history = train(config, seeds, watchers=watchers, checkpoints=checkpoints)
     writers = []
     if arguments.out:
@@ -143,9 +159,9 @@ def command_study(arguments: argparse.Namespace) -> None:
     if processes is None:
         processes = (os.cpu_count() or 1) if arguments.device == "cpu" else 1
     processes = whole_number("--processes", processes, maximum=MOST_PROCESSES)
+    _check_folders(out=arguments.out)
 
     from tqdm import tqdm
-
     from per_tutorial.experiments.results import report
     from per_tutorial.experiments.runner import run_study
     from per_tutorial.experiments.study import METRICS
@@ -155,15 +171,26 @@ def command_study(arguments: argparse.Namespace) -> None:
         study = study.fast()
     print(f"{study.question}\nMetric: {study.metric}, {METRICS[study.metric]}.")
     # No smoothing: stacks finish rarely and several at once, so the time left follows the average.
-    with tqdm(unit="step", unit_scale=True, smoothing=0, disable=arguments.quiet) as bar:
+    bar = None
 
-        def progress(done: int, total: int) -> None:
-            if bar.total is None:  # what was there already says nothing about the speed
-                bar.reset(total)
-                bar.initial = bar.n = done
-            bar.update(done - bar.n)
+    def progress(done: int, total: int) -> None:
+        nonlocal bar
+        if bar is None:  # what was there already says nothing about the speed
+            bar = tqdm(
+                total=total,
+                initial=done,
+                unit="step",
+                unit_scale=True,
+                smoothing=0,
+                disable=arguments.quiet,
+            )
+        bar.update(done - bar.n)
 
+    try:
         results = run_study(study, arguments.out, processes=processes, progress=progress)
+    finally:
+        if bar is not None:
+            bar.close()
     print(report(results))
 
 

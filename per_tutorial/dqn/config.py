@@ -10,6 +10,9 @@ from per_tutorial.common.arguments import one_of, real_number, whole_number
 from per_tutorial.dqn import schedules
 from per_tutorial.dqn.worlds import world_of
 from per_tutorial.replay.registry import SAMPLERS
+from per_tutorial.replay.samplers.proportional import LARGEST_EPSILON, SMALLEST_EPSILON
+
+MOST_LAYERS = 100
 
 BETA_SCHEDULES = ("linear", "compounding")
 EPSILON_SCHEDULES = ("linear", "exponential", "geometric")
@@ -41,6 +44,8 @@ def _flag(name: str, value: Any) -> bool:
 def _sizes(name: str, value: Any) -> tuple[int, ...]:
     if not isinstance(value, (tuple, list)):
         raise TypeError(f"{name}: must be a tuple of integers, got {value!r}")
+    if len(value) > MOST_LAYERS:
+        raise ValueError(f"{name}: must be at most {MOST_LAYERS} layers, got {len(value)}")
     return tuple(whole_number(name, size) for size in value)
 
 
@@ -132,7 +137,11 @@ class DQNConfig:
         partial(one_of, allowed=BETA_SCHEDULES),
         "how β changes; compounding is a common slip, to be compared with",
     )
-    priority_epsilon: float = _setting(1e-6, _positive, "ε in p = |δ| + ε")
+    priority_epsilon: float = _setting(
+        1e-6,
+        partial(real_number, low=SMALLEST_EPSILON, high=LARGEST_EPSILON, above=0),
+        "ε in p = |δ| + ε",
+    )
     normalize: str = _setting(
         "batch",
         partial(one_of, allowed=("batch", "buffer", "none")),

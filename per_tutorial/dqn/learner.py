@@ -3,6 +3,7 @@
 Shapes: (runs, batch) unless a comment says otherwise.
 """
 
+import warnings
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, Self
 
@@ -35,14 +36,16 @@ MOST_UPDATES = 2**62  # of a checkpoint: more than can be made, less than would 
 def check_device(device: str) -> None:
     """ValueError unless PyTorch computes on the device, and what comes out can be fetched."""
     try:
-        place = torch.device(device)
+        with warnings.catch_warnings(action="ignore"):  # of names that PyTorch wants to forget
+            place = torch.device(device)
         if place.type == "cpu" and place.index:
             raise ValueError("there is one cpu, without a number")
         if (torch.ones(2, device=place) + 1).cpu().tolist() != [2.0, 2.0]:
             raise ValueError("1 + 1 is not 2 there")
     except Exception as error:  # which one depends on the kind of device
-        lines = str(error).splitlines() or [type(error).__name__]
-        raise ValueError(f"device: {device!r} cannot be used ({lines[0]})") from error
+        # PyTorch goes on for a page; its first sentence says it.
+        reason = str(error).partition("\n")[0].partition(". ")[0] or type(error).__name__
+        raise ValueError(f"device: {device!r} cannot be used ({reason[:120]})") from error
 
 
 class Update(NamedTuple):

@@ -4,7 +4,7 @@ Every number stands in a tidy table: the arm, the seed of the run, what was meas
 """
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -40,9 +40,33 @@ def read_results(
     """
     heading, rows = read_table(path, COLUMNS)
     missing = [name for name in facts if name not in heading]
-    if missing:
-        raise ValueError(f"path: {os.fspath(path)!r} holds no results (no {', '.join(missing)})")
+    wrong = [name for name in facts if name in heading and not FACTS[name](heading[name])]
+    if missing or wrong:
+        what = f"no {', '.join(missing)}" if missing else f"{', '.join(wrong)} of the wrong form"
+        raise ValueError(f"path: {os.fspath(path)!r} holds no results ({what})")
     return heading, rows
+
+
+def _is_stack(fact: Any) -> bool:
+    """Whether this is what is known of a trained stack."""
+    return (
+        isinstance(fact, dict)
+        and isinstance(fact.get("arm"), str)
+        and isinstance(fact.get("seeds"), list)
+        and all(isinstance(seed, int) for seed in fact["seeds"])
+        and all(FACTS[name](fact.get(name)) for name in ("settings", "seconds"))
+    )
+
+
+# What a heading may be asked for, and the form that it must have.
+FACTS: dict[str, Callable[[Any], bool]] = {
+    "settings": lambda fact: isinstance(fact, dict),
+    "seconds": lambda fact: isinstance(fact, (int, float)),
+    "stacks": lambda fact: isinstance(fact, list) and bool(fact) and all(map(_is_stack, fact)),
+    "comparisons": lambda fact: isinstance(fact, list),
+    "metric": lambda fact: fact in METRICS,
+    "failed_below": lambda fact: isinstance(fact, (int, float)),
+}
 
 
 class StudyResults:

@@ -61,7 +61,11 @@ def run_study(
             file. Nothing has been trained or written then. Or the checkpoints of a stack were made
             with other settings, or all are damaged; that shows when its turn comes.
     """
+    from per_tutorial.dqn.learner import check_device
+
     processes = whole_number("processes", processes)
+    for device in {config.device for config in study.arms.values()}:
+        check_device(device)
     parts = Path(folder) / study.name
     parts.mkdir(parents=True, exist_ok=True)
     whole = Path(folder) / f"{study.name}.csv.gz"

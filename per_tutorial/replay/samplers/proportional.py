@@ -114,7 +114,7 @@ class ProportionalSampler:
     ) -> None:
         self.alpha = real_number("alpha", alpha, 0, 1)
         self.priority_epsilon = real_number(
-            "priority_epsilon", priority_epsilon, SMALLEST_EPSILON, LARGEST_EPSILON
+            "priority_epsilon", priority_epsilon, SMALLEST_EPSILON, LARGEST_EPSILON, above=0
         )
         self.normalize = one_of("normalize", normalize, ("batch", "buffer", "none"))
         self.runs = len(seeds)
