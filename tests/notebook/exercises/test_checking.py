@@ -1,4 +1,4 @@
-"""What `check` does with an answer, whatever it is, and what holds for the checkers of all exercises."""
+"""What `check` does with an answer, whatever it is, and what holds for all exercises."""
 
 import subprocess
 import sys
@@ -22,7 +22,7 @@ from per_tutorial.notebook.exercises.answers import (
 from per_tutorial.notebook.exercises.comparing import compare, remembers
 from per_tutorial.notebook.exercises.tensors import check_gradient, tensors
 
-FUNCTIONS = {  # number of exercises that ask for a function, and of those that ask for a value
+FUNCTIONS = {  # the exercises that ask for a function, and those that ask for a value
     "00": ("1 2 3", ""),
     "01": ("2 3", "1 4"),
     "02": ("1 2 3", "4 5"),
@@ -55,7 +55,8 @@ def sum_of_two(monkeypatch):
     [
         (lambda a, b: a + b, "✓ 99.1: right."),
         (lambda a, b: a - b, "✗ 99.1: subtracted, not added."),
-        (lambda a, b: 1 / 0, "✗ 99.1: your function stopped with ZeroDivisionError: division by zero — for a = 1, b = 2."),
+        (lambda a, b: [][a], "✗ 99.1: your function stopped with IndexError: list index out of range "
+                             "— for a = 1, b = 2."),
         (lambda a: a, "✗ 99.1: your function is called with (a, b): keep these arguments."),
         (5, "✗ 99.1: a function is asked for: give `check` its name, without calling it."),
         (lambda a, b: None, "✗ 99.1: your function returns None: is the `return` missing?"),

@@ -7,7 +7,7 @@ import pytest
 
 
 def copies_counted(n, state):
-    """Goes through all sequences of actions; one that goes wrong at state s reaches no later one."""
+    """Goes through all sequences of actions: those that take the right one up to the state."""
     sequences = itertools.product((0, 1), repeat=n)
     return sum(all(each[:state]) and each[state] for each in sequences)
 
