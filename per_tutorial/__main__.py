@@ -122,13 +122,15 @@ def command_train(arguments: argparse.Namespace) -> None:
         watchers.append(TensorBoard(arguments.tensorboard))
     seeds = range(arguments.first_seed, arguments.first_seed + runs)
     history = train(config, seeds, watchers=watchers, checkpoints=checkpoints)
+    agent = history.agent
+    assert agent is not None  # it was trained just now, not read from a file
     writers = []
     if arguments.out:
         writers.append(lambda: history.save(arguments.out))
     if arguments.save:
-        writers.append(lambda: history.agent.save(arguments.save))
+        writers.append(lambda: agent.save(arguments.save))
     _write_all(*writers)
-    greedy = evaluate(history.agent, episodes).mean(axis=1)
+    greedy = evaluate(agent, episodes).mean(axis=1)
     for seed, value in zip(history.seeds, greedy, strict=True):
         print(f"seed {seed}: greedy return {value:.1f}")
     tenth, median = np.percentile(greedy, (10, 50))
@@ -162,6 +164,7 @@ def command_study(arguments: argparse.Namespace) -> None:
     _check_folders(out=arguments.out)
 
     from tqdm import tqdm
+
     from per_tutorial.experiments.results import report
     from per_tutorial.experiments.runner import run_study
     from per_tutorial.experiments.study import METRICS

@@ -120,8 +120,19 @@ def check_writable(path: PathLike, name: str = "path") -> None:
     place = path if special else Path(os.path.realpath(path)).parent
     if not special and not place.is_dir():
         raise FileNotFoundError(f"{name}: there is no folder for {str(path)!r}")
-    if not os.access(place, os.W_OK):
+    if not os.access(place, os.W_OK) or not (special or _takes_a_file(place)):
         raise PermissionError(f"{name}: {str(path)!r} cannot be written")
+
+
+def _takes_a_file(folder: Path) -> bool:
+    """Whether a file can be made in a folder; only trying tells, for instance below `/proc`."""
+    trial = folder / f".{secrets.token_hex(8)}"
+    try:
+        os.close(os.open(trial, os.O_WRONLY | os.O_CREAT | os.O_EXCL))
+        trial.unlink()
+    except OSError:
+        return False
+    return True
 
 
 @contextmanager

@@ -12,6 +12,7 @@ from per_tutorial.common.states import State, checked_state
 from per_tutorial.dqn.config import DQNConfig
 from per_tutorial.dqn.history import History
 from per_tutorial.dqn.learner import DQNLearner
+from per_tutorial.dqn.networks import LARGEST_SEED
 from per_tutorial.dqn.watchers import Watcher
 from per_tutorial.dqn.worlds import world_of
 from per_tutorial.dqn.worlds.environments import Environments
@@ -212,7 +213,7 @@ def _seed_list(seeds: int | Iterable[int]) -> list[int]:
     given = [seeds] if isinstance(seeds, (int, np.integer)) else list(seeds)
     if not given:
         raise ValueError("seeds: at least one is needed, got none")
-    checked = [whole_number("seeds", seed, minimum=0) for seed in given]
+    checked = [whole_number("seeds", seed, minimum=0, maximum=LARGEST_SEED) for seed in given]
     if len(set(checked)) < len(checked):
         raise ValueError(f"seeds: must differ from one another, got {checked}")
     return checked

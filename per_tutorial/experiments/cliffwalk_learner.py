@@ -194,7 +194,7 @@ class CliffwalkLearner:
         noise = real_number("noise", noise, low=0)
         initial_scale = real_number("initial_scale", initial_scale, low=0)
         self.step_size = real_number("step_size", step_size, above=0)
-        rng = np.random.default_rng(whole_number("seed", seed, minimum=0))
+        rng = np.random.default_rng(whole_number("seed", seed, minimum=0, maximum=None))
         self.memory = make_memory(self.n, rng, noise)
         self.truth = true_values(self.n)
         self.theta = rng.normal(0.0, initial_scale, (2, self.n + 1))

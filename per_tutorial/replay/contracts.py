@@ -102,15 +102,16 @@ class Storage(Part, Protocol):
         n_step, discount: of the windows.
         environments: how many take turns in adding to each run. Of the same environment, a transition
             and its successor are that many slots apart.
-        leading_axes: the axes that fields begin with when they are added: (runs,), or
-            (runs, environments).
     """
 
     added: NDArray[np.int64]
     n_step: int
     discount: float
     environments: int
-    leading_axes: tuple[int, ...]
+
+    @property
+    def leading_axes(self) -> tuple[int, ...]:
+        """The axes that fields begin with when they are added: (runs,), or (runs, environments)."""
 
     @property
     def sizes(self) -> NDArray[np.int64]:
@@ -133,8 +134,8 @@ class Storage(Part, Protocol):
     def prepare_many(self, transitions: Transition) -> Write:
         """Make ready to write n steps that follow one another, fields shaped (runs, n, ...)."""
 
-    def commit(self, write: Write) -> None:
-        """Write what was prepared. A second time, it writes the same to the same places."""
+    def commit(self, write: Any) -> None:
+        """Write what `prepare` returned. A second time, it writes the same to the same places."""
 
     def windows(self, slots: Slots) -> tuple[Mapping[str, NDArray] | NDArray, NDArray[np.int64]]:
         """The n-step transitions that begin in ``slots`` (runs, batch), by field, and their lengths.

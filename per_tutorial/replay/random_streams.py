@@ -47,14 +47,14 @@ class RandomStreams:
     """Independent streams of uniform random numbers, one per run.
 
     Args:
-        seeds: one int per run, or None for a seed from the operating system.
+        seeds: one int per run.
         purpose: names what the numbers are for; streams of one seed and different purposes differ.
 
     Attributes:
         states: (runs,) uint64, all there is to save.
     """
 
-    def __init__(self, seeds: Sequence[int | None], purpose: str) -> None:
+    def __init__(self, seeds: Sequence[int], purpose: str) -> None:
         salt = zlib.crc32(purpose.encode())
         self.states = np.array(
             [
@@ -95,8 +95,8 @@ def seeds_for(seed: int | Sequence[int] | None, runs: int) -> list[int]:
     if seed is None:
         return [secrets.randbits(63) for _ in range(runs)]
     if isinstance(seed, (int, np.integer)) or np.ndim(seed) == 0:
-        first = whole_number("seed", seed, minimum=0)
+        first = whole_number("seed", seed, minimum=0, maximum=None)
         return [first + run for run in range(runs)]
     if len(seed) != runs:
         raise ValueError(f"seed: one int for each of {runs} runs is needed, got {len(seed)}")
-    return [whole_number("seed", one, minimum=0) for one in seed]
+    return [whole_number("seed", one, minimum=0, maximum=None) for one in seed]

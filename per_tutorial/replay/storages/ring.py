@@ -248,7 +248,7 @@ class RingStorage:
         raw = self.rows.view(np.dtype((np.void, self.rows.itemsize)))
         return raw[:, :stored].copy().view(self.rows.dtype)
 
-    def _take(self, slots: Slots) -> NDArray:
+    def _take(self, slots: Slots) -> NDArray[np.void]:
         """The rows in ``slots`` (runs, batch), copied."""
         places = np.empty_like(slots)
         if not place_rows(places, slots, self.capacity, self._memory, self.rows.itemsize):
