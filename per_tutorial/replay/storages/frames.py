@@ -137,7 +137,7 @@ class FrameStorage(RingStorage):
         slots = numbers % self.capacity
         before = self._take((numbers - self.environments) % self.capacity)
         begins = before["terminated"] | before["truncated"] | (numbers < self.environments)
-        rows = np.zeros_like(before)
+        rows = np.zeros(before.shape, before.dtype)  # the bytes between fields as well
         for name in ("action", "reward", "terminated", "truncated"):
             rows[name] = fields[name]
         rows["depth"] = np.where(begins, 1, np.minimum(before["depth"], self.stack - 1) + 1)
