@@ -2,20 +2,35 @@
 
 import dataclasses
 import os
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from per_tutorial.common.arguments import whole_number
-from per_tutorial.common.files import part_of
+from per_tutorial.common.files import PathLike, part_of
+from per_tutorial.common.states import ArraySpec, State, checked_state
 from per_tutorial.common.tables import read_table, write_table
 from per_tutorial.dqn.config import DQNConfig
+from per_tutorial.replay.contracts import Batch
+from per_tutorial.replay.replay import Replay
+
+if TYPE_CHECKING:
+    from per_tutorial.dqn.learner import DQNLearner, Update
 
 LOG_POINTS = 200
 BATCH_MEASURES = ("td_error", "q_value", "weight", "age", "effective_sample_size")
 # What every training measures; samplers add measures of their own priorities.
 MEASURES = ("epsilon", "beta", "loss", *BATCH_MEASURES, "held_out_q")
 HELD_OUT = 128  # states
+LAST = ("weights", "indices", "td_errors", "q_values")  # of a minibatch, kept for the next row
 COLUMNS = ("seed", "step", "measure", "value")
+
+
+MOST_ROWS = 2**40  # of a checkpoint: more than a training makes
+
+Episode = tuple[int, int, float, int]  # run, step at its end, return, length in steps
 
 
 class History:
@@ -39,22 +54,24 @@ class History:
         agent: the trained `DQNLearner` (None when read from a file).
     """
 
-    def __init__(self, config, seeds):
+    def __init__(self, config: DQNConfig, seeds: Iterable[int]) -> None:
         self.config = config
         self.seeds = list(seeds)
         self.step = 0
-        self.episodes = []
-        self.log_steps = []
-        self.measures = {}
-        self.agent = None
-        self._losses = []
-        self._last = {}  # of the last minibatch: weights, indices, td_errors, q_values
-        self._held_out = np.empty((len(self.seeds), 0))  # states: (runs, HELD_OUT, *shape)
+        self.episodes: list[Episode] = []
+        self.log_steps: list[int] = []
+        self.measures: dict[str, list[NDArray[np.float64]]] = {}
+        self.agent: DQNLearner | None = None
+        self._losses: list[NDArray] = []
+        self._last: dict[
+            str, NDArray
+        ] = {}  # of the last minibatch: weights, indices, td_errors, q_values
+        self._held_out: NDArray = np.empty((len(self.seeds), 0))  # states: (runs, HELD_OUT, *shape)
         # A multiple of what `step` moves on by, so that no log point is skipped
         together = config.environments
         self._log_every = max(1, config.steps // LOG_POINTS // together) * together
 
-    def record_step(self, finished):
+    def record_step(self, finished: Iterable[tuple[int, float, int]]) -> None:
         """Count a step of every environment; note the episodes that it ended.
 
         Args:
@@ -66,21 +83,18 @@ class History:
             run = environment // self.config.environments
             self.episodes.append((run, self.step, value, length))
 
-    def record_update(self, batch, update):
+    def record_update(self, batch: Batch, update: "Update") -> None:
         """Note the losses of an `Update`, and for the next row of measurements what it was made of."""
         self._losses.append(update.losses)
-        self._last = {
-            "weights": batch.weights,
-            "indices": batch.indices,
-            "td_errors": update.td_errors,
-            "q_values": update.q_values,
-        }
+        values = (batch.weights, batch.indices, update.td_errors, update.q_values)
+        self._last = dict(zip(LAST, values, strict=True))
 
     @property
-    def log_is_due(self):
+    def log_is_due(self) -> bool:
+        """Whether it is time to write a row of measurements."""
         return self.step % self._log_every == 0 or self.step == self.config.steps
 
-    def log(self, replay):
+    def log(self, replay: Replay) -> None:
         """Write a row of measurements."""
         runs = len(self.seeds)
         nothing = np.full(runs, np.nan)
@@ -89,8 +103,8 @@ class History:
             "beta": np.full(runs, self.config.beta(self.step - 1)),
             "loss": np.mean(self._losses, axis=0) if self._losses else nothing,
             **dict.fromkeys(BATCH_MEASURES, nothing),
-            **(_batch_statistics(replay, **self._last) if self._last else {}),
-            **replay.sampler.statistics(replay.storage.sizes),
+            **(_batch_measures(replay, **self._last) if self._last else {}),
+            **replay.sampler.measures(replay.storage.sizes),
             "held_out_q": self._held_out_q(replay, nothing),
         }
         self._losses = []
@@ -99,7 +113,7 @@ class History:
             self.measures.setdefault(name, []).append(np.asarray(values, dtype=np.float64))
 
     @property
-    def state(self):
+    def state(self) -> State:
         """What a checkpoint holds, a dict of arrays."""
         return {
             "step": np.array(self.step),
@@ -111,8 +125,41 @@ class History:
             **{f"measure.{name}": self.measure(name) for name in self.measures},
         }
 
-    def restore(self, state):
-        """Go on from what `state` gave, in a history of the same settings and seeds."""
+    def check(self, state: State) -> None:
+        """Raise ValueError unless `restore` could go on from this state."""
+        runs, rows = len(self.seeds), range(MOST_ROWS)
+        schema = {
+            "step": ArraySpec(np.int64, (), 0, self.config.steps),
+            "episodes": ArraySpec(np.float64, (rows, 4)),
+            "log_steps": ArraySpec(np.int64, (rows,), 0, self.config.steps),
+        }
+        checked = checked_state(state, schema)
+        whole = checked["episodes"][:, [0, 1, 3]]
+        if not ((whole >= 0) & (whole <= [runs - 1, self.config.steps, self.config.steps])).all():
+            raise ValueError("state: episodes must be of these runs and steps")
+        logged = len(checked["log_steps"])
+        measures = part_of(state, "measure")
+        checked_state(measures, dict.fromkeys(measures, ArraySpec(np.float64, (logged, runs))))
+        # The types of the others are those that the network computes with.
+        shapes: dict[str, tuple[int | range, ...]] = {"losses": (rows, runs), "held_out": (runs, 0)}
+        if "losses" in state and not state["losses"].size:
+            shapes["losses"] = (0,)
+        if self.agent is not None and "held_out" in state and state["held_out"].size:
+            shapes["held_out"] = (runs, HELD_OUT, *self.agent.observation_shape)
+        if part_of(state, "last"):
+            shapes |= {f"last.{name}": (runs, self.config.batch_size) for name in LAST}
+        for name, shape in shapes.items():
+            kind = state[name].dtype if name in state and state[name].dtype.kind in "iuf" else float
+            checked_state(state, {name: ArraySpec(kind, shape)})
+
+    def restore(self, state: State) -> None:
+        """Go on from what `state` gave, in a history of the same settings and seeds.
+
+        Raises:
+            ValueError: it is no state of such a history, which is as it was then.
+        """
+        self.check(state)
+        state = {name: np.copy(array) for name, array in state.items()}
         self.step = int(state["step"])
         self.episodes = [
             (int(run), int(step), value, int(length))
@@ -124,7 +171,9 @@ class History:
         self._last = part_of(state, "last")
         self.measures = {name: list(rows) for name, rows in part_of(state, "measure").items()}
 
-    def _held_out_q(self, replay, nothing):
+    def _held_out_q(self, replay: Replay, nothing: NDArray) -> NDArray:
+        if self.agent is None:
+            return nothing
         if self._held_out.size == 0:
             if len(replay) < self.config.learning_starts:
                 return nothing
@@ -133,22 +182,22 @@ class History:
             self._held_out = rows["observation"]
         return self.agent.q_values(self._held_out).max(axis=-1).mean(axis=1)
 
-    def measure(self, name):
+    def measure(self, name: str) -> NDArray[np.float64]:
         """One measurement over time, (log steps, runs)."""
         return np.array(self.measures[name])
 
-    def returns(self, run):
+    def returns(self, run: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """The steps at which episodes of a run ended, and their returns, in order."""
         mine = [(step, value) for one, step, value, _ in self.episodes if one == run]
         return np.array([s for s, _ in mine], dtype=np.int64), np.array([v for _, v in mine])
 
-    def learning_curve(self, grid, window=20):
+    def learning_curve(self, grid: ArrayLike, window: int = 20) -> NDArray[np.float64]:
         """Mean return of the last ``window`` finished episodes, (len(grid), runs).
 
         Args:
             grid: environment steps. NaN where a run has finished no episode yet.
         """
-        curve = np.full((len(grid), len(self.seeds)), np.nan)
+        curve = np.full((np.size(grid), len(self.seeds)), np.nan)
         for run in range(len(self.seeds)):
             steps, values = self.returns(run)
             for row, done in enumerate(np.searchsorted(steps, grid, side="right")):
@@ -156,7 +205,7 @@ class History:
                     curve[row, run] = values[max(0, done - window) : done].mean()
         return curve
 
-    def save(self, path: str | os.PathLike[str]) -> None:
+    def save(self, path: PathLike) -> None:
         """Write a tidy CSV file, one value a line: seed, step, measure, value.
 
         The first line, a comment, holds the settings; `pandas.read_csv(path, comment="#")` reads
@@ -169,7 +218,7 @@ class History:
         }
         write_table(path, heading, COLUMNS, self._rows())
 
-    def _rows(self):
+    def _rows(self) -> Iterator[tuple[Any, ...]]:
         for run, step, episode_return, length in self.episodes:
             yield self.seeds[run], step, "episode_return", repr(episode_return)
             yield self.seeds[run], step, "episode_length", length
@@ -179,7 +228,7 @@ class History:
                     yield seed, step, name, repr(value)
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> "History":
+    def load(cls, path: PathLike) -> Self:
         """Read what `save` wrote.
 
         Raises:
@@ -202,22 +251,24 @@ class History:
             raise ValueError(f"path: {os.fspath(path)!r} {fault} ({error})") from error
         return history
 
-    def _read_row(self, seed, step, measure, value):
-        run, step = self.seeds.index(int(seed)), int(step)
+    def _read_row(self, seed: str, step: str, measure: str, value: str) -> None:
+        run, at = self.seeds.index(int(seed)), int(step)
         if measure == "episode_return":
-            self.episodes.append((run, step, float(value), None))
+            self.episodes.append((run, at, float(value), 0))  # the next row tells its length
         elif measure == "episode_length":
             self.episodes[-1] = (*self.episodes[-1][:3], int(value))
         else:
-            if not self.log_steps or self.log_steps[-1] < step:
-                self.log_steps.append(step)
+            if not self.log_steps or self.log_steps[-1] < at:
+                self.log_steps.append(at)
             rows = self.measures.setdefault(measure, [])
             if run == 0:
                 rows.append(np.full(len(self.seeds), np.nan))
             rows[-1][run] = float(value)
 
 
-def _batch_statistics(replay, weights, indices, td_errors, q_values):
+def _batch_measures(
+    replay: Replay, weights: NDArray, indices: NDArray, td_errors: NDArray, q_values: NDArray
+) -> dict[str, NDArray]:
     share = weights.sum(axis=1) ** 2 / (weights**2).sum(axis=1) / weights.shape[1]
     values = (
         np.abs(td_errors).mean(axis=1),

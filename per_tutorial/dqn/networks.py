@@ -12,6 +12,8 @@ from typing import NamedTuple, cast
 import torch
 from torch import Tensor, nn
 
+LARGEST_SEED = 2**64 - 1  # that PyTorch's generators take
+
 # Filters, kernel size and stride of each convolution. Those of Mnih et al. (2015) turn 84×84 pixels
 # into 7×7; frames half as high and wide, with 4×4 in the end, take less than half of the computing.
 CONVOLUTIONS = ((32, 8, 4), (64, 4, 2), (64, 3, 1))

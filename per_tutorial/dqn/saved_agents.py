@@ -17,7 +17,7 @@ from torch import Tensor
 from per_tutorial.common.arguments import whole_number
 from per_tutorial.common.files import PathLike, atomic_write
 from per_tutorial.dqn.config import DQNConfig
-from per_tutorial.dqn.networks import architecture
+from per_tutorial.dqn.networks import LARGEST_SEED, architecture
 from per_tutorial.dqn.worlds import world_of
 
 
@@ -53,7 +53,7 @@ def read_agent(path: PathLike, device: str, *, trusted: bool) -> SavedAgent:
     if not Path(path).is_file():
         raise FileNotFoundError(f"path: no file {os.fspath(path)!r}")
     # What reading a file of any other content may end in
-    damage = (SafetensorError, ArithmeticError, AttributeError, LookupError, RecursionError)
+    damage = (SafetensorError, ArithmeticError, AttributeError, LookupError, RuntimeError)
     try:
         with safe_open(path, framework="pt") as file:
             facts = {name: json.loads(fact) for name, fact in file.metadata().items()}
@@ -79,7 +79,7 @@ def read_agent(path: PathLike, device: str, *, trusted: bool) -> SavedAgent:
 def _whole_numbers(name: str, values: Any, minimum: int) -> list[int]:
     if not isinstance(values, list):
         raise TypeError(f"{name}: must be a list, got {values!r}")
-    return [whole_number(name, value, minimum) for value in values]
+    return [whole_number(name, value, minimum, LARGEST_SEED) for value in values]
 
 
 def _check_shapes(

@@ -185,6 +185,9 @@ def evaluate(
         max_episode_steps: time limit; None for the one that the agent was trained under.
         epsilon: share of random actions. None: 0.01 in Atari games, where a policy may otherwise
             repeat itself without end, and 0 elsewhere.
+
+    Raises:
+        ValueError: the environment is not what the agent was made for, or cannot be made.
     """
     episodes = whole_number("episodes", episodes)
     config = agent.config
@@ -197,6 +200,7 @@ def evaluate(
     first_seeds = [seed + own * episodes for own in agent.seeds]
     seeds = [first + k for first in first_seeds for k in range(episodes)]
     environments = world.module().evaluation_environments(config, seeds)
+    _check_fit(agent, environments)
     exploration = RandomStreams(first_seeds, "evaluation")
     returns = np.zeros(len(seeds))
     running = np.ones(len(seeds), dtype=bool)
@@ -207,6 +211,18 @@ def evaluate(
         running &= ~(step.terminated | step.truncated)
     environments.close()
     return returns.reshape(len(agent.seeds), episodes)
+
+
+def _check_fit(agent: DQNLearner, environments: Environments) -> None:
+    """ValueError if the agent's network is one for other observations or actions."""
+    inputs = world_of(agent.config.env).network_inputs
+    seen, shown = agent.observation_shape, environments.observation_shape
+    if inputs(seen) != inputs(shown) or agent.actions != environments.actions:
+        environments.close()
+        raise ValueError(
+            f"agent: has seen observations of the shape {seen} and has {agent.actions} actions, "
+            f"{agent.config.env!r} shows {shown} and has {environments.actions}"
+        )
 
 
 def _seed_list(seeds: int | Iterable[int]) -> list[int]:

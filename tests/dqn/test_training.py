@@ -1,5 +1,6 @@
 """Whole trainings: the plain twin's, one run beside others, the bugs put in, and real learning."""
 
+import copy
 import itertools
 
 import numpy as np
@@ -40,7 +41,7 @@ from per_tutorial.replay import (
     make_replay,
 )
 from per_tutorial.replay.random_streams import RandomStreams
-from per_tutorial.replay.samplers import proportional as samplers_module
+from per_tutorial.replay.samplers import proportional, uniform
 
 SHORT = DQNConfig(
     steps=240,
@@ -275,6 +276,11 @@ def test_both_arms_of_a_comparison_start_alike():
         ([1, 1], ValueError, r"seeds: must differ from one another, got \[1, 1\]"),
         (-1, ValueError, "seeds: must be at least 0, got -1"),
         ([0, 1.5], TypeError, "seeds: must be an integer, got 1.5"),
+        (
+            2**64,
+            ValueError,
+            "seeds: must be at most 18446744073709551615, got 18446744073709551616",
+        ),
     ],
 )
 def test_wrong_seeds_are_refused(seeds, exception, message):
@@ -471,9 +477,11 @@ def test_replay_follows_its_seed(sampler):
 
 
 @pytest.mark.parametrize("bugged", [constant, from_the_system])
-@pytest.mark.parametrize("sampler", RECORDED)
-def test_an_ignored_seed_is_noticed(sampler, bugged, monkeypatch):
-    monkeypatch.setattr(samplers_module, "RandomStreams", bugged)
+@pytest.mark.parametrize(
+    ("sampler", "module"), [("uniform", uniform), ("proportional", proportional)]
+)
+def test_an_ignored_seed_is_noticed(sampler, module, bugged, monkeypatch):
+    monkeypatch.setattr(module, "RandomStreams", bugged)
     with pytest.raises(AssertionError):
         assert_replay_follows_its_seed(sampler)
 
@@ -586,11 +594,84 @@ def test_evaluation_under_another_time_limit():
         evaluate(agent, max_episode_steps=0)
 
 
+@pytest.mark.parametrize("shape, actions", [((5,), 2), ((4,), 3), ((2, 3), 2)])
+def test_an_agent_that_was_made_for_something_else_is_refused(shape, actions):
+    with pytest.raises(
+        ValueError, match=r"agent: has seen .*, 'CartPole-v1' shows \(4,\) and has 2"
+    ):
+        evaluate(DQNLearner(SHORT, shape, actions, [0]), 1)
+
+
 @pytest.mark.parametrize("episodes, exception", [(0, ValueError), (1.5, TypeError)])
 def test_evaluation_needs_an_episode(episodes, exception):
     agent = DQNLearner(SHORT, (4,), 2, [0])
     with pytest.raises(exception, match="episodes: must be"):
         evaluate(agent, episodes)
+
+
+# States
+
+
+class Stopped(Exception):
+    pass
+
+
+class Taken:
+    """Gets hold of a training before its first step, or of its state after some."""
+
+    def __init__(self, steps=0):
+        self.steps = steps
+
+    def restore(self, training):
+        self.training = training
+        if self.steps == 0:
+            raise Stopped
+
+    def save_if_due(self, training):
+        if training.history.step == self.steps:
+            self.state = copy.deepcopy(training.state)
+            raise Stopped
+
+
+def taken(steps, seeds, config):
+    keeper = Taken(steps)
+    with pytest.raises(Stopped):
+        train(config, seeds, checkpoints=keeper)
+    return keeper
+
+
+WRONG_PARTS = {
+    "environments.returns": np.zeros(9),
+    "environments.simulation": np.zeros(3, np.uint8),
+    "exploration.states": np.zeros(2),
+    "replay.storage.added": np.array([-1, 70]),
+    "replay.sampler.largest_priority": np.array([np.nan, 1.0]),
+    "agent.updates": np.array(-3),
+    "agent.adam.0.exp_avg": np.zeros(2),
+    "history.step": np.array(10**9),
+    "history.log_steps": np.zeros(3),
+    "history.episodes": np.array([[0, 20, 20.0, np.inf]]),
+    "history.measure.loss": np.zeros((1, 2)),
+    "history.last.weights": np.zeros((2, 1), np.float32),
+    "history.held_out": np.zeros((2, 128, 5), np.float32),
+}
+
+
+@pytest.mark.parametrize("name", WRONG_PARTS)
+def test_a_state_with_one_wrong_array_is_refused_and_changes_nothing(name):
+    config = SHORT.replace(sampler="proportional")
+    training = taken(0, [1, 2], config).training
+    state = taken(70, [1, 2], config).state
+    before = copy.deepcopy(training.state)
+    wrong_states = [state | {name: WRONG_PARTS[name]}]
+    if not name.startswith("history.measure"):  # there are as many as the sampler tells of
+        wrong_states.append({key: array for key, array in state.items() if key != name})
+    for wrong in wrong_states:
+        with pytest.raises(ValueError, match="^state: "):
+            training.restore(wrong)
+        assert_identical(before, training.state)
+    training.restore(state)
+    assert_identical(state, training.state)
 
 
 # Learning
