@@ -3,9 +3,10 @@
 from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic, overload
+from numpy.typing import NDArray
 
 
-def prefetch(array, index):
+def prefetch(array: NDArray, index: int) -> None:
     """Ask the processor to bring ``array[index]`` (one axis) into its cache; nobody waits for it.
 
     A read that misses the cache holds up what comes after it, and only a few of them are under way at

@@ -158,6 +158,31 @@ def test_no_folder_of_the_package_is_full():
     assert {name: n for name, n in folders.items() if n > LARGEST_FOLDER} == {}
 
 
+def is_hinted(function, method):
+    """Whether a function says what it takes and returns; `self` needs no hint."""
+    every = function.args
+    arguments = [*every.posonlyargs, *every.args, *every.kwonlyargs, every.vararg, every.kwarg]
+    hints = [argument.annotation for argument in filter(None, arguments)]
+    return function.returns is not None and None not in hints[method:]
+
+
+def test_public_functions_carry_type_hints():
+    # But not those that numba compiles: it finds the types by itself.
+    bare = []
+    for path in (ROOT / "per_tutorial").rglob("*.py"):
+        tree = ast.parse(path.read_text())
+        for holder in (tree, *(node for node in ast.walk(tree) if isinstance(node, ast.ClassDef))):
+            for node in holder.body:
+                if not isinstance(node, ast.FunctionDef):
+                    continue
+                decorators = {ast.unparse(each).partition("(")[0] for each in node.decorator_list}
+                public = node.name == "__init__" or not node.name.startswith("_")
+                method = isinstance(holder, ast.ClassDef) and "staticmethod" not in decorators
+                if public and "njit_cached" not in decorators and not is_hinted(node, method):
+                    bare.append(f"{path.relative_to(ROOT)}: {node.name}")
+    assert bare == []
+
+
 def test_no_test_module_imports_another():
     modules = {path.stem: path for path in (ROOT / "tests").rglob("test_*.py")}
     importers = {}
