@@ -195,6 +195,7 @@ def test_the_storage_rebuilds_what_was_seen(game):
 # How games start and end
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("game, fire", [("Pong", 1), ("MsPacman", 0)])
 def test_games_start_after_a_random_number_of_frames(game, fire):
     environments = make_atari_environments(game, 2, 0)
@@ -232,6 +233,7 @@ def film(seeds, count=2, steps=40, **options):
     return [shown.tobytes() for shown in np.stack(frames, axis=1)]
 
 
+@pytest.mark.slow
 def test_environments_depend_on_their_runs_seed_alone():
     shown = film([3, 4])  # by chance, no two of them begin after as many frames
     assert len(set(shown)) == 4

@@ -163,6 +163,7 @@ CASES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES)
 def test_a_training_killed_after_every_step_equals_one_that_never_stopped(
     case, tmp_path, monkeypatch
@@ -242,6 +243,7 @@ def left_out_of_the_simulation(kind, number):
     return change
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "sampler, vectorization",
     [

@@ -9,6 +9,7 @@ from small import ACTIONS, INPUTS, LEARNER_CONFIG, random_batch
 from per_tutorial.dqn.learner import DQNLearner
 
 
+@pytest.mark.slow
 @needs_compiler
 @pytest.mark.parametrize(
     "changes",

@@ -31,6 +31,7 @@ from per_tutorial.replay import Batch, Replay, make_replay  # noqa: E402
 from per_tutorial.replay.samplers.proportional import ProportionalSampler  # noqa: E402
 from per_tutorial.replay.storages.transitions import TransitionStorage  # noqa: E402
 
+pytestmark = pytest.mark.slow  # a whole training each
 ACTIONS = 3
 CONFIG = DQNConfig(
     env="ALE/Pong-v5",
@@ -207,7 +208,6 @@ def test_in_single_precision_as_it_is_used():
     assert_same_as_plain(LEARNER, LEARNER, DQNLearner, rtol=2e-3)
 
 
-@pytest.mark.slow
 @needs_compiler
 def test_compiled_the_learner_is_the_plain_algorithm_as_well():
     assert_same_as_plain(LEARNER.replace(compiled=True), LEARNER)
@@ -465,7 +465,6 @@ def test_a_memory_for_other_environments_is_refused():
         train(CONFIG, 0, replay=replay)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("every", [100, 98])  # a multiple of 4 environments, and none
 def test_a_training_that_was_stopped_goes_on_in_new_games(every, tmp_path):
     """All is as it was; the games that ran are cut, as by a time limit, and counted nowhere."""

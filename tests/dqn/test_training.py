@@ -677,6 +677,7 @@ def test_a_state_with_one_wrong_array_is_refused_and_changes_nothing(name):
 # Learning
 
 
+@pytest.mark.slow
 def test_agents_learn_to_balance_the_pole():
     """Ten agents, 4,000 steps each, episodes of at most 200 steps: far better than chance."""
     config = SHORT.replace(

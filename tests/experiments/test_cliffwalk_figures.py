@@ -51,6 +51,7 @@ def test_medians_are_within_one_and_a_half_times_the_papers(series):
     assert all(1 / 1.5 < half < 1.5 for half in measured)
 
 
+@pytest.mark.slow
 def test_the_command_prints_the_table_and_draws(tmp_path, capsys):
     out = tmp_path / "walk.csv"
     main(["cliffwalk", "--longest", "5", "--out", str(out), "--quiet"])

@@ -65,6 +65,7 @@ class Twin:
         return loss
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("linear", [False, True])
 @pytest.mark.parametrize("sampler", SAMPLERS)
 @pytest.mark.parametrize("noise", [0.0, 0.3])
