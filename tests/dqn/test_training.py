@@ -530,6 +530,20 @@ def test_epsilon_beta_and_step_size_are_those_of_the_step(monkeypatch):
     assert step_sizes == [config.step_size(step) for step in range(39, 240)]
 
 
+def test_a_memory_may_ask_for_the_td_errors_of_a_batch_before_the_update():
+    class Memory(Recorded, PrioritizedReplayBuffer):
+        def sample(self, batch_size, beta, *, td_errors):
+            batch = super().sample(batch_size, beta, td_errors=td_errors)
+            fresh.append(td_errors(batch)[0])
+            return batch
+
+    fresh = []
+    replay = Memory(240, (4,), runs=1, seed=0)
+    train(SHORT.replace(steps=60, double=True), 0, replay=replay)
+    assert len(fresh) == 21
+    np.testing.assert_array_equal(fresh, replay.td_errors)
+
+
 def test_exploration_is_as_frequent_as_epsilon_says_and_uniform():
     class FavouritesOnly:
         def q_values(self, observations):
