@@ -471,8 +471,10 @@ def test_the_seed_decides_what_is_drawn(bugged):
         ({"alpha": np.nan}, ValueError, ["alpha", "[0, 1]", "got nan"]),
         ({"alpha": "0.6"}, TypeError, ["alpha", "number", "got '0.6'"]),
         ({"alpha": True}, TypeError, ["alpha", "number", "got True"]),
-        ({"priority_epsilon": 0.0}, ValueError, ["priority_epsilon", "[1e-20, 1e+20]", "got 0.0"]),
-        ({"priority_epsilon": -1e-6}, ValueError, ["priority_epsilon", "[1e-20", "got -1e-06"]),
+        ({"priority_epsilon": 0.0}, ValueError, ["priority_epsilon", "than 0", "got 0.0"]),
+        ({"priority_epsilon": -1e-6}, ValueError, ["priority_epsilon", "than 0", "got -1e-06"]),
+        ({"priority_epsilon": 9e-21}, ValueError, ["priority_epsilon", "[1e-20", "got 9e-21"]),
+        ({"priority_epsilon": 2e20}, ValueError, ["priority_epsilon", "1e+20]", "got 2e+20"]),
         ({"priority_epsilon": np.inf}, ValueError, ["priority_epsilon", "1e+20]", "got inf"]),
         ({"priority_epsilon": None}, TypeError, ["priority_epsilon", "number", "got None"]),
         ({"normalize": "max"}, ValueError, ["normalize", "'batch', 'buffer', 'none'", "'max'"]),
@@ -483,3 +485,16 @@ def test_bad_settings_are_named(options, error, said):
     with pytest.raises(error) as caught:
         ProportionalSampler(4, [0], **options)
     assert all(part in str(caught.value) for part in said), caught.value
+
+
+@pytest.mark.parametrize("normalize", ["batch", "buffer", "none"])
+@pytest.mark.parametrize("epsilon", [1e-20, 1e20])
+@pytest.mark.parametrize("alpha", [0.0, 0.6, 1.0])
+def test_weights_stay_numbers_at_both_ends_of_what_is_allowed(normalize, epsilon, alpha):
+    options = {"alpha": alpha, "priority_epsilon": epsilon, "normalize": normalize}
+    for td_errors in ([0.0] * 5, [1e100] * 5, [0.0, 1e100, 0.0, 1e-100, 1.0]):
+        buffer = with_td_errors(make_buffer, 8, td_errors, **options)
+        for beta in (0.0, 0.4, 1.0):
+            for _ in range(20):
+                weights = buffer.sample(5, beta).weights
+                assert (np.isfinite(weights) & (weights > 0)).all()
