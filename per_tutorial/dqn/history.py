@@ -149,8 +149,9 @@ class History:
         if part_of(state, "last"):
             shapes |= {f"last.{name}": (runs, self.config.batch_size) for name in LAST}
         for name, shape in shapes.items():
-            kind = state[name].dtype if name in state and state[name].dtype.kind in "iuf" else float
-            checked_state(state, {name: ArraySpec(kind, shape)})
+            kind = state[name].dtype if name in state else np.dtype(float)
+            usable = kind.kind in "iuf" and kind.isnative
+            checked_state(state, {name: ArraySpec(kind if usable else float, shape)})
 
     def restore(self, state: State) -> None:
         """Go on from what `state` gave, in a history of the same settings and seeds.

@@ -148,7 +148,14 @@ class DQNLearner:
         write_agent(path, agent)
 
     @classmethod
-    def load(cls, path: PathLike, device: str = "cpu", *, trusted: bool = False) -> Self:
+    def load(
+        cls,
+        path: PathLike,
+        device: str = "cpu",
+        *,
+        precision: str | None = None,
+        trusted: bool = False,
+    ) -> Self:
         """The learner that `save` wrote; its target networks equal the online ones, Adam starts anew.
 
         The file need not be trusted: nothing in it is executed, and it is checked as a whole, sizes
@@ -158,6 +165,7 @@ class DQNLearner:
         Args:
             path: the file.
             device: PyTorch device, in place of the one that it was saved from.
+            precision: of `DQNConfig`, in place of the one that it was trained with; None keeps that.
             trusted: whether its environment may be one that Gymnasium does not know yet, such as
                 "module:Name-v0". To make that, Gymnasium imports the module. Otherwise it must be
                 registered, an Atari game, or an environment of this package.
@@ -168,7 +176,8 @@ class DQNLearner:
         """
         check_device(device)
         agent = read_agent(path, device, trusted=trusted)
-        learner = cls(agent.config, agent.observation_shape, agent.actions, agent.seeds)
+        config = agent.config if precision is None else agent.config.replace(precision=precision)
+        learner = cls(config, agent.observation_shape, agent.actions, agent.seeds)
         for network in (learner.online, learner.target):
             network.load_state_dict(agent.tensors)
         return learner

@@ -19,9 +19,13 @@ def agent_names() -> list[str]:
 def load_agent(name: str, device: str = "cpu") -> "DQNLearner":
     """The trained `DQNLearner` of this name; a stack of one run.
 
+    It plays in float32, whatever it was trained with: bfloat16 takes many times as long on processors
+    that have no instructions for it.
+
     Raises:
         ValueError: there is no agent of this name.
     """
     from per_tutorial.dqn.learner import DQNLearner
 
-    return DQNLearner.load(FOLDER / f"{one_of('name', name, agent_names())}.safetensors", device)
+    path = FOLDER / f"{one_of('name', name, agent_names())}.safetensors"
+    return DQNLearner.load(path, device, precision="float32")
