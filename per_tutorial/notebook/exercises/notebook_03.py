@@ -174,6 +174,8 @@ NEWCOMER_MISTAKES = [
      "you compare with the sum of the new priorities; compare with the largest."),
     (lambda d, m, a, e: min(m, (np.abs(d) + e).max()) ** a,
      "the larger of the two counts, not the smaller."),
+    (lambda d, m, a, e: max(1.0, newcomer_leaf(d, m, a, e)),
+     "1 is where the largest priority starts in our code, not a lower limit: take the one given."),
     (lambda d, m, a, e: 1.0,
      "it is not always 1 but the largest priority so far, raised to α."),
 ]  # fmt: skip
@@ -186,7 +188,7 @@ def check_leaves(answer: object) -> str | None:
     # The largest error is never the first or the last of its minibatch, and once it is negative.
     rows = [(four, 1.5, 0.6, 0.01), (three, 4.0, 0.6, 0.01), (four, 1.5, 0.8, 0.01),
             (four, 1.5, 0.6, 0.2), (five, 2.0, 0.5, 0.1), (five, 0.5, 0.5, 0.1),
-            (four, 2.05, 0.7, 0.1)]  # fmt: skip
+            (four, 2.05, 0.7, 0.1), (three, 0.4, 0.7, 0.05)]  # fmt: skip
     cases = cases_of("td_errors largest_priority alpha epsilon", rows)
     things = ["the leaves of the replayed transitions", "the newcomer's leaf"]
 

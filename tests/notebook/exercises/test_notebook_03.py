@@ -150,6 +150,7 @@ WRONG = [
     ("03.2", with_newcomer(lambda p, largest, a: max(largest, p[0]) ** a), "not only the first"),
     ("03.2", with_newcomer(lambda p, largest, a: max(largest, p[-1]) ** a), "not only the last"),
     ("03.2", with_newcomer(lambda p, largest, a: 1.0), "not always 1"),
+    ("03.2", with_newcomer(lambda p, largest, a: max(1.0, largest, *p) ** a), "not a lower limit"),
     ("03.2", with_newcomer(lambda p, largest, a: max(largest, *p) ** 0.6), "with `alpha`"),
     ("03.2", with_newcomer(lambda p, largest, a: p), "a single number"),
     (
