@@ -203,7 +203,9 @@ class EpisodeSampler(Sampler, Protocol):
         """Learn that episodes end with ``slots`` (runs, n), which were added before; −1: none.
 
         The step before the one in slot s is in slot (s − stride) % capacity, back to the episode's
-        first, which follows another end or nothing. May be called twice for the same episodes.
+        first, which follows another end or nothing. Of a run's transitions only the last `capacity`
+        are left: behind the oldest of them lies the newest one, which belongs to another episode.
+        May be called twice for the same episodes.
         """
 
 

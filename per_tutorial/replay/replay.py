@@ -172,8 +172,10 @@ class Replay:
             )
         draws = self._candidates.candidates * batch_size
         slots, weights = self.sampler.sample(draws, sizes, beta)
-        errors = float_array("td_errors", td_errors(self._batch(slots, weights)))
-        chosen, weights = self._candidates.choose(errors.reshape(slots.shape), batch_size, beta)
+        batch = self._batch(slots, weights)
+        errors = _errors_like(batch.indices, td_errors(batch)).reshape(slots.shape)
+        _refuse_infinite(errors)
+        chosen, weights = self._candidates.choose(errors, batch_size, beta)
         return self._batch(np.take_along_axis(slots, chosen, axis=1), weights)
 
     @property
@@ -199,11 +201,7 @@ class Replay:
         if self._unfinished is not None:
             self._finish()
         numbers = index_array("indices", indices)
-        errors = float_array("td_errors", td_errors)
-        if errors.shape != numbers.shape:
-            raise ValueError(
-                f"td_errors: must have the shape of indices {numbers.shape}, got {errors.shape}"
-            )
+        errors = _errors_like(numbers, td_errors)
         if self.runs is None:
             numbers, errors = numbers.reshape(1, -1), errors.reshape(1, -1)
         elif numbers.ndim != 2 or len(numbers) != self.runs:
@@ -367,10 +365,24 @@ class Replay:
                 f"indices: must be in [0, {added[outside.any(axis=1)].min()}), "
                 f"got {indices[outside][0]}"
             )
-        # The bound keeps every sum of priorities finite; NaN fails the comparison as well.
-        wrong = ~(np.abs(td_errors) <= 1e100)
-        if wrong.any():
-            raise ValueError(f"td_errors: must be finite (|δ| ≤ 1e100), got {td_errors[wrong][0]}")
+        _refuse_infinite(td_errors)
+
+
+def _errors_like(indices: NDArray[np.int64], td_errors: ArrayLike) -> Floats:
+    """TD errors as floats, one for each index."""
+    errors = float_array("td_errors", td_errors)
+    if errors.shape != indices.shape:
+        raise ValueError(
+            f"td_errors: must have the shape of indices {indices.shape}, got {errors.shape}"
+        )
+    return errors
+
+
+def _refuse_infinite(td_errors: Floats) -> None:
+    # The bound keeps every sum of priorities finite; NaN fails the comparison as well.
+    wrong = ~(np.abs(td_errors) <= 1e100)
+    if wrong.any():
+        raise ValueError(f"td_errors: must be finite (|δ| ≤ 1e100), got {td_errors[wrong][0]}")
 
 
 def _as(sampler: Sampler, protocol: type, mark: str) -> Any:

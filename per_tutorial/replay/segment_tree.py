@@ -179,7 +179,7 @@ class _SegmentTree:
         ):
             raise ValueError(f"state: in {name}, a node contradicts its children")
         roots = nodes[first : first + len(sizes)]
-        leaves = nodes[total:].reshape(first, self.leaves)
+        leaves = self.leaves_of(nodes)
         filled = np.zeros(leaves.shape, dtype=bool)
         filled[: len(sizes)] = np.arange(self.leaves) < sizes[:, None]
         right = (leaves != self._empty) & np.isfinite(leaves) == filled
@@ -189,6 +189,10 @@ class _SegmentTree:
             )
         if not np.isfinite(roots[sizes > 0]).all():
             raise ValueError(f"state: in {name}, the sum is infinite")
+
+    def leaves_of(self, nodes: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The leaves of such a tree, padding included: (runs, leaves), runs padded as well."""
+        return nodes[len(nodes) // 2 :].reshape(self.first_root, self.leaves)
 
     def _root_values(self) -> Any:
         if self.runs is None:

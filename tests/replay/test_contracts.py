@@ -355,6 +355,13 @@ def test_a_sampler_of_candidates_is_asked_for_more_and_chooses():
     assert batch.indices.tolist() == [7] * 6 == batch.actions.tolist()
     with pytest.raises(ValueError, match="td_errors: FreshErrors chooses by the TD errors"):
         replay.sample(6)
+    for errors, said in [
+        (np.ones((24, 1)), r"must have the shape of indices \(24,\), got \(24, 1\)"),
+        (np.ones(6), r"must have the shape of indices \(24,\), got \(6,\)"),
+        (np.full(24, np.nan), "must be finite"),
+    ]:
+        with pytest.raises(ValueError, match=f"td_errors: {said}"):
+            replay.sample(6, td_errors=lambda batch, errors=errors: errors)
 
 
 # ---------------------------------------------------------------- parts that are none

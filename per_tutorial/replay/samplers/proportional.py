@@ -15,6 +15,7 @@ from per_tutorial.replay.segment_tree import MinTree, SumTree, find_leaves, set_
 
 # Beyond these, (N · P(i))^−β leaves the range of numbers, and weights become NaN or zero.
 SMALLEST_EPSILON, LARGEST_EPSILON = 1e-20, 1e20
+LARGEST_PRIORITY = 2e100  # |δ| is at most 1e100
 
 
 @njit_cached
@@ -186,17 +187,28 @@ class ProportionalSampler:
         schema = {
             "streams": self.streams.spec,
             "sums": ArraySpec(np.float64, self.sums.nodes.shape, low=0),
-            "largest_priority": ArraySpec(np.float64, (self.runs,), SMALLEST_EPSILON, 2e100),
+            "largest_priority": ArraySpec(
+                np.float64, (self.runs,), SMALLEST_EPSILON, LARGEST_PRIORITY
+            ),
         }
         if self.minima is not None:
             schema["minima"] = ArraySpec(np.float64, self.minima.nodes.shape, low=0)
         return schema
 
     def check(self, state: State, sizes: NDArray[np.int64]) -> None:
-        """Raise ValueError unless the trees are trees, with a leaf for each stored transition."""
+        """Raise ValueError unless the trees are trees, with the leaves of possible priorities."""
         self.sums.check("sums", state["sums"], sizes)
+        leaves = self.sums.leaves_of(state["sums"])[: self.runs]
+        stored = np.arange(leaves.shape[1]) < sizes[:, None]
+        # A bit more, since powers are rounded.
+        low, high = 0.99 * SMALLEST_EPSILON**self.alpha, 1.01 * LARGEST_PRIORITY**self.alpha
+        if not ((leaves[stored] >= low) & (leaves[stored] <= high)).all():
+            raise ValueError("state: sums has a leaf that no priority could give")
         if self.minima is not None:
             self.minima.check("minima", state["minima"], sizes)
+            minima = self.minima.leaves_of(state["minima"])[: self.runs]
+            if (minima[stored] != leaves[stored]).any():
+                raise ValueError("state: minima and sums have different leaves")
 
     def restore(self, state: State) -> None:
         """Go on from a state that was checked."""
