@@ -16,9 +16,9 @@ from typing import Any
 
 from per_tutorial.common.files import atomic_write
 
-# Bytes that a `.gz` file may unpack to: a hundred times the largest study of the package. A few
-# kilobytes could unpack to any number of gigabytes.
-MOST_UNPACKED = 256 * 2**20
+# A `.gz` file may unpack to so many times its size, or to a mebibyte. Tables come to about seven times;
+# a few kilobytes of something else could unpack to any number of gigabytes.
+MOST_UNPACKED = 16
 
 _CHUNK = 2**20
 
@@ -45,7 +45,9 @@ def write_table(
     table.writerows(rows)
     data = text.getvalue().encode()
     if Path(path).suffix == ".gz":
-        data = gzip.compress(data, mtime=0)  # without the time of writing
+        packed = gzip.compress(data, mtime=0)  # without the time of writing
+        fits = len(data) <= _most_unpacked(len(packed))
+        data = packed if fits else gzip.compress(data, 0, mtime=0)  # so that it can be read again
     with atomic_write(path) as file:
         file.write(data)
 
@@ -56,7 +58,7 @@ def read_table(
     """The heading and the rows of a file that `write_table` made.
 
     Args:
-        path: if it ends in ".gz", the file is unpacked, up to `MOST_UNPACKED` bytes.
+        path: if it ends in ".gz", the file is unpacked, up to `MOST_UNPACKED` times its size.
         columns: the names that the file must have, in this order.
         fault: what the error says of a file that cannot be used.
 
@@ -75,13 +77,17 @@ def read_table(
 def _content(path: str | os.PathLike[str]) -> str:
     if Path(path).suffix != ".gz":
         return Path(path).read_bytes().decode()
-    data = bytearray()
+    data, most = bytearray(), _most_unpacked(os.path.getsize(path))
     with gzip.open(path) as file:
         while chunk := file.read(_CHUNK):
             data += chunk
-            if len(data) > MOST_UNPACKED:
-                raise ValueError(f"it unpacks to more than {MOST_UNPACKED} bytes")
+            if len(data) > most:
+                raise ValueError(f"it unpacks to more than {most} bytes")
     return data.decode()
+
+
+def _most_unpacked(packed: int) -> int:
+    return max(2**20, MOST_UNPACKED * packed)
 
 
 def _parsed(text: str, columns: Sequence[str]) -> tuple[dict[str, Any], list[list[str]]]:
@@ -98,11 +104,12 @@ def _parsed(text: str, columns: Sequence[str]) -> tuple[dict[str, Any], list[lis
     names = next(table, [])
     if names != list(columns):
         raise ValueError(f"the columns are {', '.join(names)}")
-    rows = list(table)
+    rows = []
+    for number, row in enumerate(table, start=1):
+        if len(row) != len(names):  # now: a file of nothing but line ends would become large lists
+            raise ValueError(f"row {number} has {len(row)} of {len(names)} values")
+        rows.append(row)
     # The Blind Cliffwalk's file of version 0.1.0 does not say how many there are.
     if heading.get("rows", len(rows)) != len(rows):
         raise ValueError(f"{len(rows)} of {heading['rows']} rows")
-    for number, row in enumerate(rows, start=1):
-        if len(row) != len(names):
-            raise ValueError(f"row {number} has {len(row)} of {len(names)} values")
     return heading, rows
