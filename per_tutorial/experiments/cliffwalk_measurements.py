@@ -136,11 +136,16 @@ def load_results(path: str | os.PathLike[str] = RESULTS) -> list[Walk]:
         raise ValueError(
             f"path: {os.fspath(path)!r} was made with {heading.get('settings')}, not {SETTINGS}"
         )
+    kinds = {(point.figure, point.sampler) for point in points()}
     try:
-        return [
+        walks = [
             Walk(figure, int(n), sampler, float(alpha), int(run), float(updates), float(seconds))
             for figure, n, sampler, alpha, run, updates, seconds in rows
         ]
+        for walk in walks:
+            if (walk.figure, walk.sampler) not in kinds or walk.n < 2:
+                raise ValueError(f"no such point: {walk.figure}, {walk.sampler}, n = {walk.n}")
+        return walks
     except ValueError as error:
         raise ValueError(f"path: {os.fspath(path)!r} holds no results ({error})") from error
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from per_tutorial.common.arguments import one_of
+from per_tutorial.common.arguments import LARGEST, one_of
 from per_tutorial.common.tables import read_table
 from per_tutorial.dqn.config import DQNConfig
 from per_tutorial.experiments.estimates import (
@@ -36,15 +36,27 @@ def read_results(
     """The heading and the rows of a file of results, of one stack or of a whole study.
 
     Raises:
-        ValueError: the file is damaged, or its heading lacks one of the ``facts``.
+        ValueError: the file is damaged, its heading lacks one of the ``facts``, or a row has no numbers
+            where they belong.
     """
     heading, rows = read_table(path, COLUMNS)
     missing = [name for name in facts if name not in heading]
     wrong = [name for name in facts if name in heading and not FACTS[name](heading[name])]
     if missing or wrong:
         what = f"no {', '.join(missing)}" if missing else f"{', '.join(wrong)} of the wrong form"
-        raise ValueError(f"path: {os.fspath(path)!r} holds no results ({what})")
+        raise _holds_none(path, what)
+    try:
+        for _, seed, _, at, value in rows:
+            if max(abs(int(seed)), abs(int(at))) > LARGEST:
+                raise ValueError(f"{seed}, {at}")
+            float(value)
+    except ValueError as error:
+        raise _holds_none(path, error) from error
     return heading, rows
+
+
+def _holds_none(path: str | os.PathLike[str], what: object) -> ValueError:
+    return ValueError(f"path: {os.fspath(path)!r} holds no results ({what})")
 
 
 def _is_stack(fact: Any) -> bool:
@@ -58,13 +70,18 @@ def _is_stack(fact: Any) -> bool:
     )
 
 
+def _is_pair(fact: Any) -> bool:
+    """Whether these are the names of two arms."""
+    return isinstance(fact, list) and len(fact) == 2 and all(isinstance(arm, str) for arm in fact)
+
+
 # What a heading may be asked for, and the form that it must have.
 FACTS: dict[str, Callable[[Any], bool]] = {
     "settings": lambda fact: isinstance(fact, dict),
     "seconds": lambda fact: isinstance(fact, (int, float)),
     "stacks": lambda fact: isinstance(fact, list) and bool(fact) and all(map(_is_stack, fact)),
-    "comparisons": lambda fact: isinstance(fact, list),
-    "metric": lambda fact: fact in METRICS,
+    "comparisons": lambda fact: isinstance(fact, list) and all(map(_is_pair, fact)),
+    "metric": lambda fact: isinstance(fact, str) and fact in METRICS,
     "failed_below": lambda fact: isinstance(fact, (int, float)),
 }
 
@@ -88,6 +105,9 @@ class StudyResults:
         ] = {}  # measure → (arm, at, seed) →
         for arm, seed, measure, at, value in rows:
             self._values.setdefault(measure, {})[arm, int(at), int(seed)] = float(value)
+        for pair in self.comparisons:
+            for arm in pair:
+                one_of("comparisons", arm, self.arms)
 
     @property
     def comparisons(self) -> list[tuple[str, str]]:
@@ -135,7 +155,11 @@ def load_study(name: str, folder: str | os.PathLike[str] = SHIPPED) -> StudyResu
         )
         there = f"there are {', '.join(known)}" if known else "there are none of any"
         raise ValueError(f"name: no results of a study {name!r}, {there}")
-    return StudyResults(*read_results(path, "stacks", "metric", "comparisons", "failed_below"))
+    facts, rows = read_results(path, "stacks", "metric", "comparisons", "failed_below")
+    try:
+        return StudyResults(facts, rows)
+    except (TypeError, ValueError) as error:  # of the settings of an arm, or of its name
+        raise _holds_none(path, error) from error
 
 
 def report(results: StudyResults) -> str:

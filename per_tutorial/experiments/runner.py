@@ -208,7 +208,7 @@ def _refuse_other_settings(path: Path, heading: dict[str, Any], wanted: dict[str
     differences = [
         f"{name} = {found.get(name)!r}, not {wanted.get(name)!r}"
         for name in found | wanted
-        if found.get(name) != wanted.get(name)
+        if name not in wanted or found.get(name) != wanted[name]
     ]
     if differences:
         raise ValueError(

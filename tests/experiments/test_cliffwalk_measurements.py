@@ -55,6 +55,17 @@ def test_damaged_results_are_named(tmp_path):
         load_results(path)
 
 
+@pytest.mark.parametrize(
+    "change", [("uniform", "unifrm"), ("tabular,2", "tabular,1"), (",2,", ",x,")]
+)
+def test_rows_of_what_is_not_measured_are_refused(change, tmp_path):
+    path = tmp_path / "results.csv"
+    measure_walks(path, longest=2)
+    path.write_text(path.read_text().replace(*change, 1))
+    with pytest.raises(ValueError, match="holds no results"):
+        load_results(path)
+
+
 def test_the_shipped_results_are_complete_and_what_the_code_gives():
     rows = load_results()
     assert {walk.point for walk in rows} == set(points())

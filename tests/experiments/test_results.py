@@ -1,5 +1,7 @@
 """The results of a study: what is read from its file, what is refused, and what the report says."""
 
+import gzip
+import json
 import tomllib
 from pathlib import Path, PurePath
 
@@ -136,6 +138,41 @@ def test_a_file_without_the_facts_of_a_study_is_named(finished):
     part = finished[0] / "small" / "per.seeds-0-1.csv"
     with pytest.raises(ValueError, match=r"per.seeds-0-1.csv' holds no results \(no stacks\)"):
         read_results(part, "settings", "stacks")
+
+
+@pytest.mark.parametrize(
+    "row",
+    ["per,x,score,20,1", "per,0,score,1e3,1", "per,0,score,20,", "per,0,s," + 30 * "9" + ",1"],
+)
+def test_a_row_without_numbers_where_they_belong_is_noticed_when_it_is_read(row, copied):
+    part = copied / "small" / "per.seeds-0-1.csv"
+    first, columns, _, *rest = part.read_text().split("\n")
+    part.write_text("\n".join([first, columns, row, *rest]))
+    with pytest.raises(ValueError, match=r"per.seeds-0-1.csv' holds no results"):
+        read_results(part)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda facts: facts.update(comparisons=[["per", "other"]]), "comparisons: must be one of"),
+        (
+            lambda facts: facts.update(comparisons=[["per", ["per"]]]),
+            "comparisons of the wrong form",
+        ),
+        (lambda facts: facts.update(metric=["greedy score"]), "metric of the wrong form"),
+        (lambda facts: facts["stacks"][0]["settings"].update(speed=None), "'speed'"),
+        (lambda facts: facts["stacks"][0]["settings"].update(alpha=2), "alpha: must be in"),
+    ],
+)
+def test_a_heading_that_makes_no_sense_is_refused(change, said, copied):
+    path = copied / "small.csv.gz"
+    first, rest = gzip.decompress(path.read_bytes()).decode().split("\n", 1)
+    facts = json.loads(first.removeprefix("# "))
+    change(facts)
+    path.write_bytes(gzip.compress(f"# {json.dumps(facts)}\n{rest}".encode()))
+    with pytest.raises(ValueError, match=f"small.csv.gz' holds no results .*{said}"):
+        load_study("small", copied)
 
 
 def test_an_unknown_study_is_told_which_there_are(copied):

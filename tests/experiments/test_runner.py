@@ -379,6 +379,15 @@ def test_a_setting_that_is_no_longer_there_is_refused(copied):
         run_study(STUDY, copied)
 
 
+def test_a_setting_that_never_was_is_refused(copied):
+    with_heading(
+        copied / "small" / "per.seeds-0-1.csv",
+        lambda heading: heading["settings"].update(momentum=None),
+    )
+    with pytest.raises(ValueError, match="made with momentum = None"):
+        run_study(STUDY, copied)
+
+
 DAMAGE = {
     "empty": lambda data: b"",
     "half": lambda data: data[: len(data) // 2],
