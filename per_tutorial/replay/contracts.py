@@ -204,7 +204,7 @@ class EpisodeSampler(Sampler, Protocol):
 
         The step before the one in slot s is in slot (s − stride) % capacity, back to the episode's
         first, which follows another end or nothing. Of a run's transitions only the last `capacity`
-        are left: behind the oldest of them lies the newest one, which belongs to another episode.
+        are left: behind the oldest of them lies the newest one, which came after it.
         May be called twice for the same episodes.
         """
 
