@@ -10,6 +10,7 @@ A module is named as below the package: `replay.segment_tree`. A package's name 
 
 import ast
 import datetime
+import functools
 import hashlib
 import platform
 from importlib.metadata import version
@@ -48,7 +49,7 @@ def source_hash(notebook):
     # The set-up cell computes nothing, and it changes with the repository's address.
     sources = [cell.source for cell in code_cells(notebook) if cell.id != "setup"]
     modules = modules_behind(sources)
-    parts = sources + [f"{name}: {canonical(module_tree(name))}" for name in sorted(modules)]
+    parts = sources + [f"{name}: {text_of(name)}" for name in sorted(modules)]
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
 
@@ -152,6 +153,17 @@ def module_tree(name):
     return parsed(file_of(name).read_text())
 
 
+def text_of(name):
+    """What of one of the package's modules computes, as text."""
+    return canonical_text(file_of(name).read_text())
+
+
+@functools.cache  # the notebooks share most of their modules
+def canonical_text(source):
+    return canonical(parsed(source))
+
+
+@functools.cache
 def parsed(source):
     """The syntax tree of a source without type hints and without what is there for their sake."""
     return _WithoutHints().visit(ast.parse(source))

@@ -278,6 +278,7 @@ def test_a_checkpoint_made_with_other_settings_is_refused(tmp_path):
     assert contents(tmp_path) == before
 
 
+@pytest.mark.slow
 def test_an_error_in_a_process_surfaces_and_stops_the_others(tmp_path):
     """At once: the other arm would need minutes."""
     slow = CONFIG.replace(steps=300_000)

@@ -108,6 +108,7 @@ def test_a_panel_draws_the_curves_of_all_that_it_has_trained(shown, monkeypatch)
     assert plt.get_fignums() == []
 
 
+@pytest.mark.slow
 def test_a_panel_may_train_more_settings_than_it_has_colours(shown):
     count = len(explorers.PANEL_COLORS) + 1
     panel = explorers.TrainPanel(TINY, [3, 4], batch_size=range(4, 4 + count))

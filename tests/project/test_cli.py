@@ -243,6 +243,7 @@ def studied_with(small_study, monkeypatch):
     return calls
 
 
+@pytest.mark.slow
 def test_a_study_states_its_question_and_metric_and_reports_every_arm_and_comparison(
     small_study, tmp_path, capsys
 ):

@@ -242,6 +242,7 @@ def test_replay_loads_without_the_learning_and_the_showing_side(room):
     assert loaded.isdisjoint({"PIL", "tqdm"} | LEARNING_SIDE | SHOWING_SIDE)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("room", ["dqn", "experiments"])
 def test_learning_loads_without_the_showing_side(room):
     assert loaded_by(*modules_in(room)).isdisjoint(SHOWING_SIDE)

@@ -202,6 +202,7 @@ def damage(data, state):
 unlucky = settings(deadline=None, derandomize=True, max_examples=120)
 
 
+@pytest.mark.slow
 @every_sampler
 @unlucky
 @given(st.data(), st.sampled_from([1, 3, 6]), st.integers(1, 9))

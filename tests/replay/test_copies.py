@@ -64,6 +64,7 @@ def test_a_pickle_is_little_larger_than_what_is_stored(steps):
         assert len(pickle.dumps(buffer)) < 1.2 * stored + 4000, name
 
 
+@pytest.mark.slow
 def test_buffers_go_on_in_other_processes(tmp_path):
     """A process that begins anew (spawn) adds 500 transitions and saves; nothing is lost."""
     context = multiprocessing.get_context("spawn")

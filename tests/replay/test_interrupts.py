@@ -187,6 +187,7 @@ QUICK = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("storage", "sampler", "runs", "steps"), QUICK)
 def test_an_interrupted_call_has_happened_or_has_not(storage, sampler, runs, steps, tmp_path):
     scene = Scene(storage, sampler, runs, steps, tmp_path)

@@ -215,6 +215,7 @@ class WindowAcrossTruncation(FrameStorage):
         return walk
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "bugged",
     [
