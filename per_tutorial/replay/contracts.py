@@ -149,6 +149,9 @@ class Storage(Part, Protocol):
     def current_slots(self, ids: NDArray[np.int64]) -> Slots:
         """(runs, batch): the slot of each transition, −1 for one that was overwritten."""
 
+    def episode_lengths(self, slots: Slots) -> NDArray[np.int64]:
+        """(runs, n): how many steps are stored of the episodes that end with ``slots``; 0 for −1."""
+
     def cut(self) -> Slots:
         """End the running episodes as a time limit does; return their newest slots (runs, n)."""
 
@@ -199,13 +202,15 @@ class EpisodeSampler(Sampler, Protocol):
     Having `end_episodes` makes a sampler one of these.
     """
 
-    def end_episodes(self, slots: Slots, stride: int) -> None:
+    def end_episodes(self, slots: Slots, lengths: NDArray[np.int64], stride: int) -> None:
         """Learn that episodes end with ``slots`` (runs, n), which were added before; −1: none.
 
-        The step before the one in slot s is in slot (s − stride) % capacity, back to the episode's
-        first, which follows another end or nothing. Of a run's transitions only the last `capacity`
-        are left: behind the oldest of them lies the newest one, which came after it.
         May be called twice for the same episodes.
+
+        Args:
+            slots: where their last steps lie.
+            lengths: (runs, n) how many of their last steps are stored.
+            stride: the step before the one in slot s is in slot (s − stride) % capacity.
         """
 
 

@@ -316,8 +316,7 @@ class Replay:
     def _do_write(self, write: Write, ends: Slots | None) -> None:
         self.storage.commit(write)
         self.sampler.add(write.slots, write.added)
-        if ends is not None and (ends >= 0).any():
-            self._episodes.end_episodes(ends, self.storage.environments)
+        self._end_episodes(ends)
 
     def _ends(self, slots: Slots, transition: Transition) -> Slots:
         """Those of ``slots`` (runs, n) with which an episode ends, −1 elsewhere."""
@@ -328,9 +327,12 @@ class Replay:
         return np.where(over, slots, -1)[:, -self.capacity :]
 
     def _cut(self) -> None:
-        slots = self.storage.cut()
-        if self._episodes is not None:
-            self._episodes.end_episodes(slots, self.storage.environments)
+        self._end_episodes(self.storage.cut())
+
+    def _end_episodes(self, slots: Slots | None) -> None:
+        if self._episodes is not None and slots is not None and (slots >= 0).any():
+            lengths = self.storage.episode_lengths(slots)
+            self._episodes.end_episodes(slots, lengths, self.storage.environments)
 
     def _restore(self, state: State) -> None:
         self.storage.restore(part_of(state, "storage"))

@@ -24,6 +24,7 @@ class Life:
     def __init__(self, make, capacity=CAPACITY, seeds=SEEDS):
         self.sampler = make(capacity, list(seeds))
         self.added = np.zeros(len(seeds), dtype=np.int64)
+        self.running = np.zeros(len(seeds), dtype=np.int64)  # steps of the running episodes
         self.chances = [np.random.default_rng(seed) for seed in seeds]
 
     @property
@@ -63,8 +64,12 @@ class Life:
             valid = self.choose(1, [True, True, False])[:, 0]
             slots, _ = self.add(valid | (self.added == 0))
             over = self.choose(1, [True, False, False, False])
+            self.running += slots[:, 0] >= 0
             if hasattr(self.sampler, "end_episodes"):
-                self.sampler.end_episodes(np.where(over, slots, -1), 1)
+                ends = np.where(over, slots, -1)
+                steps = np.minimum(self.running, self.sampler.capacity)[:, None]
+                self.sampler.end_episodes(ends, np.where(ends >= 0, steps, 0), 1)
+            self.running[over[:, 0]] = 0
             drawn += [*self.learn(td_errors=td_errors), self.probabilities()]
         return drawn
 
@@ -184,7 +189,8 @@ def holds_a_restored_sampler_continues(make):
         for _ in range(2):
             other.sampler.restore(state)
             assert bits(other.sampler) == bits(life.sampler)
-        other.added, other.chances = life.added.copy(), copy.deepcopy(life.chances)
+        other.added, other.running = life.added.copy(), life.running.copy()
+        other.chances = copy.deepcopy(life.chances)
         assert_same(other.go_on(8), life.go_on(8))
         for name, array in kept.items():
             np.testing.assert_array_equal(state[name], array, err_msg="a part of the state given")

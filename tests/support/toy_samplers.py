@@ -2,7 +2,6 @@
 
 import numpy as np
 
-from per_tutorial.common.states import ArraySpec
 from per_tutorial.replay import ProportionalSampler, UniformSampler
 from per_tutorial.replay.random_streams import RandomStreams
 
@@ -50,38 +49,14 @@ class NearTheEnd(ProportionalSampler):
     def __init__(self, capacity, seeds):
         super().__init__(capacity, seeds, alpha=1.0)
         self.settings = {"sampler": "near the end"}
-        self.over = np.zeros((self.runs, capacity), dtype=bool)
-        self.added = np.zeros(self.runs, dtype=np.int64)
 
-    def add(self, slots, added):
-        super().add(slots, added)
-        runs, k = np.nonzero(slots >= 0)
-        self.over[runs, slots[runs, k]] = False
-        self.added[:] = added
-
-    def end_episodes(self, slots, stride):
-        for run, k in np.argwhere(slots >= 0):
-            oldest = max(0, self.added[run] - self.capacity)
-            earlier = (slots[run, k] - oldest) % self.capacity  # stored before it
-            for steps in range(earlier // stride + 1):
-                slot = (slots[run, k] - steps * stride) % self.capacity
-                if steps and self.over[run, slot]:
-                    break
-                self.over[run, slot] = steps == 0
-                one = np.where(np.arange(self.runs) == run, slot, -1)[:, None]
-                self._write(one, np.full(one.shape, 1 / (1 + steps)))
+    def end_episodes(self, slots, lengths, stride):
+        for steps in range(lengths.max()):
+            earlier = np.where(steps < lengths, (slots - steps * stride) % self.capacity, -1)
+            self._write(earlier, np.full(slots.shape, 1 / (1 + steps)))
 
     def update(self, slots, td_errors):
         pass
-
-    @property
-    def state(self):
-        return super().state | {"over": self.over, "added": self.added}
-
-    @property
-    def schema(self):
-        mine = {"over": ArraySpec(bool, self.over.shape), "added": ArraySpec(int, (self.runs,), 0)}
-        return super().schema | mine
 
 
 class FreshErrors(UniformSampler):

@@ -60,6 +60,26 @@ def sum_windows(
 
 
 @njit_cached
+def count_steps(terminated, truncated, added, stride, slots, lengths):
+    """Write into `lengths` (runs, n) how many steps are stored of the episode that ends in each slot.
+
+    A slot of −1 has none. Before the oldest transition lies the newest one: the walk stops there.
+    """
+    capacity = terminated.shape[1]
+    for run in range(slots.shape[0]):
+        for k in range(slots.shape[1]):
+            slot, length = slots[run, k], 0
+            newer = (added[run] - 1 - slot) % capacity
+            older = min(added[run], capacity) - 1 - newer
+            while slot >= 0:
+                length += 1
+                slot = (slots[run, k] - length * stride) % capacity
+                if length * stride > older or terminated[run, slot] or truncated[run, slot]:
+                    break
+            lengths[run, k] = length
+
+
+@njit_cached
 def fill_ids(ids, slots, added, capacity):
     """Write into `ids` (runs, batch) the number of the transition that lies in each slot."""
     for run in range(slots.shape[0]):
@@ -202,6 +222,13 @@ class RingStorage:
         slots = np.empty(ids.shape, dtype=np.int64)
         fill_slots(slots, ids, self.added, self.capacity)
         return slots
+
+    def episode_lengths(self, slots: Slots) -> NDArray[np.int64]:
+        """How many steps are stored of the episodes that end with ``slots`` (runs, n); 0 for −1."""
+        lengths = np.empty(slots.shape, dtype=np.int64)
+        ends = self.rows["terminated"], self.rows["truncated"]
+        count_steps(*ends, self.added, self.environments, slots, lengths)
+        return lengths
 
     @property
     def state(self) -> State:
