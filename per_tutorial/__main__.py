@@ -6,6 +6,7 @@ import os
 import sys
 import types
 import typing
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -308,7 +309,10 @@ def main(arguments: list[str] | None = None) -> None:
     walker.add_argument("--quiet", action="store_true", help="no progress lines")
 
     chosen = parser.parse_args(arguments)
+    usual = warnings.formatwarning
     try:
+        # One line each, as errors are: where in the package it arose says nothing to a user.
+        warnings.formatwarning = lambda message, *_: f"{parser.prog}: warning: {message}\n"
         chosen.command(chosen)
     except KeyboardInterrupt:
         print(f"{parser.prog}: interrupted", file=sys.stderr)
@@ -323,6 +327,8 @@ def main(arguments: list[str] | None = None) -> None:
         if not _is_about_memory(error):
             raise
         sys.exit(f"{parser.prog}: not enough memory for these settings ({_first_line(error)})")
+    finally:
+        warnings.formatwarning = usual
 
 
 def _is_about_memory(error: Exception) -> bool:
