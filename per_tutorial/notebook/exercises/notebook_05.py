@@ -60,6 +60,11 @@ SCREEN_MISTAKES = [
 ALL_FOUR = "all four count; only the screen is made of the last two."
 CLIPPED = "they are clipped later, where one learns from them."
 
+CUT_SHORT = (
+    "right for four frames. But a game can end within a step, which then has fewer: use the last two "
+    "of those that are there, or the only one. "
+)
+
 ONE_FRAME = "one frame's alone is too little: points may be scored in any of the four."
 
 REWARD_MISTAKES = [
@@ -81,12 +86,17 @@ REWARD_MISTAKES = [
 @checks("05.1")
 def check_max_and_skip(answer: object) -> str | None:
     # In the first, no two pixels are the same, and most sums of two exceed 255.
+    random = np.random.default_rng(5)
     screens = [
         (np.arange(24) * 73 % 256).astype(np.uint8).reshape(4, 3, 2),
-        np.random.default_rng(5).integers(0, 256, (4, 5, 3), dtype=np.uint8),
+        random.integers(0, 256, (4, 5, 3), dtype=np.uint8),
     ]
+    short = [random.integers(0, 256, (count, 2, 4), dtype=np.uint8) for count in (3, 2, 1)]
     rewards = [4.0, 0.0, 5.0, 2.0], [0.5, -3.0, 0.0, 1.0]
     cases = cases_of("frames rewards", zip(screens, np.array(rewards), strict=True))
+    cut = cases_of(
+        "frames rewards", [(each, np.array([-2.0, 1.0, 4.0])[-len(each) :]) for each in short]
+    )
     things = ["the screen that the agent sees", "the reward of the step"]
     types = set()
 
@@ -98,14 +108,26 @@ def check_max_and_skip(answer: object) -> str | None:
     def reward(result: Any, right: float) -> Any:
         return like(part(result, 1, things), right)
 
-    mistake = compare(answer, lambda f, r: f[-2:].max(axis=0), cases, SCREEN_MISTAKES, read=screen)
-    if mistake:
+    def seen(frames: Screens, rewards: object) -> Screens:
+        return frames[-2:].max(axis=0)
+
+    def scored(frames: Screens, rewards: NDArray[np.float64]) -> float:
+        return rewards.sum()
+
+    if mistake := compare(answer, seen, cases, SCREEN_MISTAKES, read=screen):
         return mistake
     if types != {np.dtype(np.uint8)}:
         other = next(str(each) for each in types if each != np.uint8)
         return f"the right screen, but as {other}: leave it uint8, one byte a pixel."
-    mistake = compare(answer, lambda f, r: r.sum(), cases, REWARD_MISTAKES, read=reward)
-    return mistake and f"the screen is right. But the rewards: {mistake}"
+    if mistake := compare(answer, scored, cases, REWARD_MISTAKES, read=reward):
+        return f"the screen is right. But the rewards: {mistake}"
+    try:
+        mistake = compare(answer, seen, cut, [], read=screen) or compare(
+            answer, scored, cut, [], read=reward
+        )
+    except Hint as hint:
+        mistake = str(hint)
+    return mistake and f"{CUT_SHORT}({mistake})"
 
 
 # 05.2: which frames are a stack ------------------------------------------------------------------

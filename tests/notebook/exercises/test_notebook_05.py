@@ -121,12 +121,17 @@ def convolved(size, layers):
 
 RIGHT = [
     ("05.1", max_and_skip),
-    ("05.1", lambda frames, rewards: (np.maximum(frames[2], frames[3]), sum(rewards))),
-    ("05.1", lambda frames, rewards: [torch.as_tensor(frames)[2:].amax(0), sum(rewards)]),
     (
         "05.1",
-        lambda frames, r: (np.where(frames[3] > frames[2], frames[3], frames[2]), r @ np.ones(4)),
+        lambda frames, rewards: (
+            (np.maximum(*frames[[-2, -1]]), sum(rewards))
+            if len(frames) > 1
+            else (frames[0], rewards[0])
+        ),
     ),
+    ("05.1", lambda frames, rewards: [torch.as_tensor(frames)[-2:].amax(0), sum(rewards)]),
+    ("05.1", lambda frames, r: (np.maximum.reduce(list(frames)[-2:]), r @ np.ones(len(r)))),
+    ("05.1", lambda frames, r: (np.maximum(frames[max(len(frames) - 2, 0)], frames[-1]), r.sum())),
     ("05.2", stack_numbers),
     ("05.2", packaged_numbers),
     ("05.2", padded(lambda own: -1)),
@@ -153,6 +158,10 @@ RIGHT = [
 
 WRONG = [
     ("05.1", into_the_last_frame, "it changes `frames`"),
+    ("05.1", with_screen(lambda f: np.maximum(f[-2], f[-1])), "right for four frames"),
+    ("05.1", with_screen(lambda f: f[2:4].max(axis=0)), "right for four frames"),
+    ("05.1", with_screen(lambda f: np.maximum(f[2], f[3])), "a game can end within a step"),
+    ("05.1", with_reward(lambda r: r[0] + r[1] + r[2] + r[3]), "right for four frames"),
     ("05.1", with_screen(lambda f: f[-1]), "the last frame alone"),
     ("05.1", with_screen(lambda f: f[-2]), "before the last alone"),
     ("05.1", with_screen(lambda f: f[:2].max(axis=0)), "the first two frames"),
