@@ -1,6 +1,7 @@
-"""Notebook 00, the Blind Cliffwalk: copies of a transition, the TD error, ranks."""
+"""Notebook 00, the Blind Cliffwalk: copies of a transition, how fast a value is learned, how often
+the first rank is drawn, and what greedy replay never looks at again."""
 
-from typing import Any
+import math
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,204 +49,173 @@ def check_copies(answer: object) -> str | None:
     return compare(answer, copies, cases_of("n state", SIZES), COPIES_MISTAKES)
 
 
-# 00.2: the TD error of one transition ------------------------------------------------------------
+# 00.2: updates until the error of a value is small ----------------------------------------------
 
 
-def td_error(
-    q: Array, state: int, action: int, reward: float, next_state: int, discount: float
-) -> float:
-    following = 0.0 if next_state == -1 else q[next_state].max()
-    return reward + discount * following - q[state, action]
+def updates_until_close(error: float, step_size: float, tolerance: float) -> int:
+    updates = 0
+    while abs(error) >= tolerance:
+        error = (1 - step_size) * error
+        updates += 1
+    return updates
 
 
-def with_following(value: Function) -> Function:
-    """`td_error` with another value of the next state, given (its row of q, action)."""
-
-    def wrong(q, state, action, reward, next_state, discount):
-        following = 0.0 if next_state == -1 else value(q[next_state], action)
-        return reward + discount * following - q[state, action]
-
-    return wrong
+def exact_updates(error: float, step_size: float, tolerance: float) -> float:
+    """The same before it is rounded up, and below 0 where the error is small from the start."""
+    return math.log(tolerance / abs(error)) / math.log(1 - step_size)
 
 
-def with_end(is_end: Function) -> Function:
-    """`td_error` with another sign of the end, given (reward, next_state)."""
-
-    def wrong(q, state, action, reward, next_state, discount):
-        following = 0.0 if is_end(reward, next_state) else q[next_state].max()
-        return reward + discount * following - q[state, action]
-
-    return wrong
-
-
-def with_estimate(estimate: Function) -> Function:
-    """`td_error` with something else subtracted, given (q, state, action)."""
-
-    def wrong(q, state, action, *rest):
-        return td_error(q, state, action, *rest) + q[state, action] - estimate(q, state, action)
-
-    return wrong
-
-
-Q_TABLES = [
-    np.array([[0.1, 0.2], [0.5, 0.3], [-0.4, -0.2]]),
-    np.array([[0.35, 0.62], [0.15, -0.44], [-0.7, -0.9], [0.81, 0.27], [0.05, 0.4]]),
-]
-
-# (table, state, action, reward, next_state, discount). Rewards come at the end and elsewhere, and
-# state 0 is a next state, too.
-TRANSITIONS = [
-    (0, 0, 1, 0.0, 1, 0.8), (0, 0, 1, 0.0, 1, 0.5), (0, 1, 0, 0.0, 2, 0.5), (0, 2, 1, 1.0, -1, 0.5),
-    (0, 1, 1, 0.0, -1, 0.5), (0, 0, 0, 1.0, 1, 0.8), (0, 2, 0, 0.5, 0, 0.9), (0, 2, 0, 0.0, 0, 0.9),
-    (1, 3, 0, -2.0, 4, 0.7), (1, 4, 1, 3.0, -1, 0.7), (1, 1, 1, 0.0, 2, 0.6),
-    (1, 4, 0, 1.0, 3, 1.0),
+# (error, step_size, tolerance). No error ever comes so near to the tolerance that rounding decides.
+ERRORS = [
+    (1.0, 0.25, 0.03), (1.0, 0.5, 0.03), (1.0, 0.25, 0.002), (0.4, 0.25, 0.05), (0.4, 0.25, 0.03),
+    (-1.0, 0.25, 0.03), (0.02, 0.25, 0.03), (-2.0, 0.1, 0.05), (5.0, 0.5, 0.03), (-0.01, 0.5, 0.03),
+    (1.0, 0.125, 0.03),
 ]  # fmt: skip
 
-ABSOLUTE_END = (
-    "the end is told by `next_state` −1 alone; any transition may bring a reward or none."
+OF_WHAT_IS_LEFT = (
+    "each update takes away a share of what is *left* of the error, not the same amount again and "
+    "again: 1, 0.75, 0.5625, …"
 )
+TOO_FEW = "one too few: after so many updates the error is not yet below the tolerance."
+WHOLE = "updates are whole: round up."
 
-ONLY_THE_FUTURE = (
-    "the discount belongs to the value of the next state alone; the reward and the old Q count in "
-    "full."
-)
-
-TD_ERROR_MISTAKES = [
-    (lambda *given: -td_error(*given),
-     "the sign is wrong: δ is what the transition says, minus what Q said."),
-    (with_end(lambda reward, next_state: False),
-     "next_state −1 means the end: nothing follows, and q[-1] is another state's row."),
-    (lambda q, s, a, r, s2, g: td_error(q, s, a, g * r, s2, 1.0), ONLY_THE_FUTURE),
-    (lambda q, s, a, r, s2, g: td_error(q, s, a, g * r, s2, g), ONLY_THE_FUTURE),
-    (lambda q, s, a, r, s2, g: g * td_error(q, s, a, r, s2, g), ONLY_THE_FUTURE),
-    (lambda q, s, a, r, s2, g: g * td_error(q, s, a, r, s2, 1.0), ONLY_THE_FUTURE),
-    (lambda q, s, a, r, s2, g: td_error(q, s, a, r, s2, 1.0),
-     "the value of the next state is not discounted."),
-    (lambda q, s, a, r, s2, g: r - q[s, a], "the value of the next state is missing."),
-    (lambda q, s, a, r, s2, g: td_error(q, s, a, 0.0, s2, g), "the reward is missing."),
-    (with_estimate(lambda q, s, a: q[s].max()),
-     "you subtract the largest Q of the state; the estimate is the Q of the action that was "
-     "taken."),
-    (with_estimate(lambda q, s, a: q[s, 1 - a]), "you subtract the Q of the other action."),
-    (with_estimate(lambda q, s, a: q[s].mean()),
-     "you subtract the mean Q of the state; the estimate is the Q of the action that was taken."),
-    (with_estimate(lambda q, s, a: 0.0),
-     "that is the target. The TD error is the target minus the Q of the action that was taken."),
-    (with_following(lambda row, a: row.mean()),
-     "you take the mean Q of the next state; the target takes the largest."),
-    (with_following(lambda row, a: row.min()),
-     "you take the smallest Q of the next state; the target takes the largest."),
-    (with_following(lambda row, a: row.sum()),
-     "you add up the Q-values of the next state; the target takes the largest."),
-    (with_following(lambda row, a: row[a]),
-     "you take the Q of the same action in the next state; the target takes the largest."),
-    (with_following(lambda row, a: row[0]),
-     "you take the Q of the first action; the target takes the largest."),
-    (with_following(lambda row, a: row[1]),
-     "you take the Q of the second action; the target takes the largest."),
-    (with_following(lambda row, a: row.argmax()),
-     "argmax says *which* action has the largest Q; the target takes that Q itself."),
-    (with_following(lambda row, a: np.abs(row).max()),
-     "Q may be negative, and the largest Q is then negative, too: no absolute value."),
-    (with_following(lambda row, a: max(0.0, row.max())),
-     "the largest Q of a state may be negative: nothing cuts it off at 0."),
-    (with_end(lambda reward, next_state: reward == 1 or next_state == -1), ABSOLUTE_END),
-    (with_end(lambda reward, next_state: reward == 1), ABSOLUTE_END),
-    (with_end(lambda reward, next_state: reward > 0), ABSOLUTE_END),
-    (with_end(lambda reward, next_state: reward > 0 or next_state == -1), ABSOLUTE_END),
-    (with_end(lambda reward, next_state: reward != 0), ABSOLUTE_END),
-    (with_end(lambda reward, next_state: reward != 0 or next_state == -1), ABSOLUTE_END),
-    (with_end(lambda reward, next_state: next_state <= 0),
-     "state 0 is a state like the others: only −1 means the end."),
-    (lambda q, s, a, r, s2, g: 0.0 if s2 == -1 else td_error(q, s, a, r, s2, g),
-     "at the end δ is not 0: the reward comes, and Q said something, too."),
-    (lambda q, s, a, r, s2, g: r if s2 == -1 else td_error(q, s, a, r, s2, g),
-     "at the end Q is subtracted, too: δ is the reward minus the Q of the action that was taken."),
-    (lambda *given: abs(td_error(*given)), "δ keeps its sign."),
-    (lambda *given: td_error(*given) ** 2, "δ is the difference itself, not its square."),
-    (lambda q, s, a, *rest: q[s, a] + td_error(q, s, a, *rest) / 4,
-     "that is Q after the update; the TD error alone is asked for."),
+UPDATES_MISTAKES = [
+    (lambda e, s, t: max(0, math.ceil((abs(e) - t) / (s * abs(e)))), OF_WHAT_IS_LEFT),
+    (lambda e, s, t: max(0, math.ceil((abs(e) - t) / s)), OF_WHAT_IS_LEFT),
+    (lambda e, s, t: updates_until_close(e, 1 - s, t),
+     "`step_size` is what an update takes away; what is left is the share 1 − step_size."),
+    (lambda e, s, t: updates_until_close(e, s, t) + 1,
+     "one too many: count the updates before which the error is still too large."),
+    (lambda e, s, t: max(0, updates_until_close(e, s, t) - 1), TOO_FEW),
+    (lambda e, s, t: math.floor(exact_updates(e, s, t)), TOO_FEW),
+    (lambda e, s, t: int(exact_updates(e, s, t)), TOO_FEW),
+    (lambda e, s, t: math.ceil(exact_updates(e, s, t)),
+     "an error that is small from the start needs 0 updates, never a negative number."),
+    (lambda e, s, t: max(0.0, exact_updates(e, s, t)), WHOLE),
+    (exact_updates, WHOLE),
+    (lambda e, s, t: max(0, round(exact_updates(e, s, t))), "round *up*, not to the nearest."),
+    (lambda e, s, t: updates_until_close(max(e, 0.0), s, t),
+     "an error of −1 is as far off as one of 1: compare its size with the tolerance."),
+    (lambda e, s, t: updates_until_close(e, s, math.sqrt(t)),
+     "the tolerance is for the error itself, not for its square."),
+    (lambda e, s, t: max(0, math.ceil(math.log(abs(e) / t) / s)),
+     "an update multiplies the error by 1 − step_size; exp(−step_size) only comes near that."),
+    (lambda e, s, t: abs(e) * (1 - s) ** updates_until_close(e, s, t),
+     "that is what is left of the error; the number of updates is asked for."),
 ]  # fmt: skip
 
 
 @checks("00.2")
-def check_td_error(answer: object) -> str | None:
-    rows = [(Q_TABLES[q], *rest) for q, *rest in TRANSITIONS]
-    cases = cases_of("q state action reward next_state discount", rows)
-    return compare(answer, td_error, cases, TD_ERROR_MISTAKES)
+def check_updates_until_close(answer: object) -> str | None:
+    cases = cases_of("error step_size tolerance", ERRORS)
+    return compare(answer, updates_until_close, cases, UPDATES_MISTAKES)
 
 
-# 00.3: the probabilities of rank-based replay ----------------------------------------------------
+# 00.3: draws until the largest error comes up, by rank --------------------------------------------
 
 
-def shares(ranks: NDArray[Any], alpha: float) -> Array:
-    """Probabilities in proportion to rank^(−α)."""
-    p = ranks.astype(float) ** -alpha
-    return p / p.sum()
+def draws_until_largest(size: int, alpha: float) -> float:
+    return sum((1 / rank) ** alpha for rank in range(1, size + 1))
 
 
-def ranks_of(keys: Array) -> NDArray[np.int64]:
-    """Rank 1 for the smallest key."""
-    return np.argsort(np.argsort(keys)) + 1
+MEMORIES = [
+    (10, 0.7), (10, 0.4), (10, 1.0), (100, 0.7), (2, 1.0), (500, 0.6), (1, 0.7), (10, 0.0),
+]  # fmt: skip
 
-
-def rank_probabilities(td_errors: Array, alpha: float) -> Array:
-    return shares(ranks_of(-np.abs(td_errors)), alpha)
-
-
-def with_ranks(ranks: Function) -> Function:
-    """`rank_probabilities` with other ranks, given the TD errors."""
-    return lambda td_errors, alpha: shares(ranks(td_errors), alpha)
-
-
-def proportional(td_errors: Array, alpha: float) -> Array:
-    p = np.abs(td_errors) ** alpha
-    return p / p.sum()
-
-
-# No two errors have the same size. Sorted by size or by value they come in different orders, and no
-# order is its own inverse: so `argsort` never looks like the ranks.
-TD_ERRORS = [
-    [0.5, -3.0, 0.1, 1.0, -0.7, 2.0],
-    [-0.2, 1.5, 0.9, -4.0, 2.5],
-    [2.2, 0.3, -1.1, -0.6, 5.0, -0.05, 0.8, -1.9, 0.4],
-]
-
-SIZE_FIRST = "the largest error in *size* has rank 1: take |δ| before you sort."
-ONE_SORT = (
-    "argsort tells which transition has a given rank, not which rank a transition has: write the "
-    "ranks to the places that argsort returns."
-)
-
-RANK_MISTAKES = [
-    (lambda d, a: ranks_of(-np.abs(d)).astype(float) ** -a, "they do not add up to 1 yet."),
-    (lambda d, a: ranks_of(-np.abs(d)), "those are the ranks; go on to the probabilities."),
-    (with_ranks(lambda d: ranks_of(-d)), SIZE_FIRST),
-    (with_ranks(ranks_of), SIZE_FIRST),
-    (with_ranks(lambda d: ranks_of(np.abs(d))),
-     "you have given rank 1 to the smallest |δ|; it belongs to the largest."),
-    *((with_ranks(lambda d, key=key: np.argsort(key(d)) + 1), ONE_SORT)
-      for key in (lambda d: -np.abs(d), np.abs, lambda d: -d, lambda d: d)),
-    (with_ranks(lambda d: np.arange(1, len(d) + 1)),
-     "these are in the order of the ranks; put them into the order of the errors."),
-    (with_ranks(lambda d: ranks_of(-np.abs(d)) - 1),
-     "ranks begin with 1: 0 has no negative power."),
-    (with_ranks(lambda d: np.argsort(-np.abs(d))),
-     "ranks begin with 1, and argsort alone does not tell which rank a transition has."),
-    (with_ranks(lambda d: ranks_of(-np.abs(d)) + 1), "ranks begin with 1, yours with 2."),
-    (lambda d, a: rank_probabilities(d, -a),
-     "the exponent is −α: a high rank number means a small probability."),
-    (lambda d, a: rank_probabilities(d, 1.0), "where is α? It is the exponent, not always 1."),
-    (lambda d, a: rank_probabilities(d, 1.0) ** a,
-     "raise to α first, then divide by the sum: yours do not add up to 1."),
-    (lambda d, a: rank_probabilities(d, a * a), "α is applied twice."),
-    (proportional, "that is proportional replay; here only the rank of |δ| counts."),
-    (lambda d, a: np.ones(len(d)) / len(d), "that is uniform replay."),
+LARGEST_MISTAKES = [
+    (lambda n, a: 1 / draws_until_largest(n, a),
+     "that is the probability P that it comes up at a draw; it takes 1/P draws on average."),
+    (lambda n, a: draws_until_largest(n - 1, a),
+     "one rank is missing: range(1, size) ends at size − 1."),
+    (lambda n, a: draws_until_largest(n, a) - 1, "rank 1 is missing in the sum."),
+    (lambda n, a: draws_until_largest(n + 1, a), "one rank too many: the last one is `size`."),
+    (lambda n, a: draws_until_largest(n, -a),
+     "the other way round: the *higher* the rank's number, the *smaller* the priority."),
+    (lambda n, a: draws_until_largest(n, 1.0), "where is α? Each 1 / rank is raised to it."),
+    (lambda n, a: draws_until_largest(n, 1.0) ** a,
+     "raise each 1 / rank to α first, then add up."),
+    (lambda n, a: n**a * draws_until_largest(n, a),
+     "that is how long the *smallest* error takes: it has rank `size`, the largest has rank 1."),
+    (lambda n, a: n, "that is uniform replay; here the largest error comes up more often."),
+    (lambda n, a: 1 / n, "that is the probability of a draw of uniform replay."),
+    (lambda n, a: n**a, "divide by the sum over *all* ranks: priorities are no probabilities yet."),
+    (lambda n, a: 1,
+     "its priority is 1, but not its probability: that is its share of all priorities."),
 ]  # fmt: skip
 
 
 @checks("00.3")
-def check_rank_probabilities(answer: object) -> str | None:
-    rows = [(np.array(errors), alpha) for errors in TD_ERRORS for alpha in (0.7, 0.4, 1.0)]
-    cases = cases_of("td_errors alpha", rows)
-    return compare(answer, rank_probabilities, cases, RANK_MISTAKES)
+def check_draws_until_largest(answer: object) -> str | None:
+    cases = cases_of("size alpha", MEMORIES)
+    return compare(answer, draws_until_largest, cases, LARGEST_MISTAKES)
+
+
+# 00.4: what greedy replay never chooses again -----------------------------------------------------
+
+
+def never_chosen(noted: Array, actual: Array) -> int:
+    noted = noted.copy()
+    chosen: set[int] = set()
+    while (k := int(np.argmax(noted))) not in chosen:
+        chosen.add(k)
+        noted[k] = actual[k]
+    return len(noted) - len(chosen)
+
+
+def left_when(stays: Function) -> Function:
+    """`never_chosen` with another reason to stay, given (the place k, noted, actual)."""
+
+    def wrong(noted, actual):
+        order = np.argsort(-noted)
+        for seen, k in enumerate(order, start=1):
+            if stays(k, noted, actual):
+                return len(noted) - seen
+        return 0
+
+    return wrong
+
+
+# (noted, actual): it stays with one at once, after some, after all. An error that greedy replay does
+# not reach is the largest of all, and one that grows is not always the largest.
+NOTED = [
+    ([0.9, 0.5, 0.3, 0.7, 0.1, 0.45], [0.2, 0.6, 0.05, 0.4, 0.8, 0.02]),
+    ([0.2, 1.1, 0.6, 0.9], [3.0, 1.5, 0.1, 0.05]),
+    ([0.5, 0.4, 0.3], [0.05, 0.02, 0.01]),
+    ([0.3, 0.8, 0.1, 0.95, 0.6, 0.2, 0.7], [0.31, 0.25, 0.9, 0.15, 0.05, 0.02, 0.12]),
+    ([0.82, 0.4, 0.9, 0.1, 0.6, 0.3, 0.22, 0.7], [0.35, 0.01, 0.5, 0.6, 0.2, 0.04, 0.03, 0.91]),
+    ([1.3, 2.4, 0.7, 1.9, 0.2], [0.1, 1.0, 0.9, 0.3, 0.6]),
+]
+
+NEVER_MISTAKES = [
+    (lambda noted, actual: len(noted) - never_chosen(noted, actual),
+     "that is how many it does choose."),
+    (lambda noted, actual: len(noted) - never_chosen(noted, actual) - 1,
+     "that is how many it leaves behind; those that it never reaches are asked for."),
+    (lambda noted, actual: np.sum(noted < actual.max()),
+     "an error that greedy replay has not noted yet cannot hold it: it must choose that "
+     "transition first."),
+    (lambda noted, actual: len(noted) - 1,
+     "each time it notes what it finds: noted[k] becomes actual[k]."),
+    (lambda noted, actual: never_chosen(-noted, -actual), "greedy replay takes the *largest*."),
+    (left_when(lambda k, noted, actual: actual[k] > noted[k]),
+     "it stays where what it finds is larger than all *other* noted errors, also if it has become "
+     "smaller itself."),
+    (lambda noted, actual: np.sum(actual > noted),
+     "whether an error has grown does not matter; what counts is which noted error is the "
+     "largest."),
+    (lambda noted, actual: np.sum(actual < noted),
+     "whether an error has become smaller does not matter; what counts is which noted error is "
+     "the largest."),
+    (lambda noted, actual: never_chosen(noted, actual) + 1,
+     "one too many: the one that it stays with is chosen, too."),
+    (lambda noted, actual: never_chosen(noted, actual) - 1, "one too few."),
+    (lambda noted, actual: 0,
+     "not all come up: as soon as something that it has found is larger than all that is noted, "
+     "greedy replay stays there."),
+]  # fmt: skip
+
+
+@checks("00.4")
+def check_never_chosen(answer: object) -> str | None:
+    rows = [(np.array(noted), np.array(actual)) for noted, actual in NOTED]
+    return compare(answer, never_chosen, cases_of("noted actual", rows), NEVER_MISTAKES)

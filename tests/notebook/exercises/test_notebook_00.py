@@ -1,6 +1,7 @@
 """The exercises of notebook 00: right answers of any form pass, wrong ones hear their mistake."""
 
 import itertools
+import math
 
 import numpy as np
 import pytest
@@ -12,58 +13,71 @@ def copies_counted(n, state):
     return sum(all(each[:state]) and each[state] for each in sequences)
 
 
-def td_error(q, state, action, reward, next_state, discount):
-    following = 0.0 if next_state == -1 else q[next_state].max()
-    return reward + discount * following - q[state, action]
+def updates(error, step_size, tolerance):
+    done = 0
+    while abs(error) >= tolerance:
+        error -= step_size * error
+        done += 1
+    return done
 
 
-def with_following(value):
-    """`td_error` with another value of the next state, given its row of q."""
-
-    def answer(q, s, a, r, s2, g):
-        return r + (0.0 if s2 == -1 else g * value(q[s2])) - q[s, a]
-
-    return answer
+def exact(error, step_size, tolerance):
+    return np.log(tolerance / abs(error)) / np.log(1 - step_size)
 
 
-def with_end(is_end):
-    """`td_error` with another end, given (reward, next_state)."""
-
-    def answer(q, s, a, r, s2, g):
-        return r + (0.0 if is_end(r, s2) else g * q[s2].max()) - q[s, a]
-
-    return answer
-
-
-def updated_in_place(q, state, action, reward, next_state, discount):
-    q[state, action] += 0.25 * (error := td_error(q, state, action, reward, next_state, discount))
-    return error
+def same_amount_each_time(error, step_size, tolerance):
+    amount, done, left = step_size * abs(error), 0, abs(error)
+    while left >= tolerance:
+        left -= amount
+        done += 1
+    return done
 
 
-def ranks(td_errors):
-    order = np.argsort(-np.abs(td_errors))
-    found = np.empty(len(td_errors))
-    found[order] = np.arange(1, len(td_errors) + 1)
-    return found
+def without_size(error, step_size, tolerance):
+    done = 0
+    while error >= tolerance:
+        error *= 1 - step_size
+        done += 1
+    return done
 
 
-def normalised(p):
-    return p / p.sum()
+def draws(size, alpha):
+    return np.sum(np.arange(1, size + 1) ** -float(alpha))
 
 
-def with_ranks(ranks):
-    return lambda td_errors, alpha: normalised(ranks(td_errors) ** -alpha)
+def never(noted, actual):
+    """Down the noted errors, until one that was found is larger than the next."""
+    largest_found = -np.inf
+    for reached, k in enumerate(np.argsort(-noted)):
+        if noted[k] < largest_found:
+            return len(noted) - reached
+        largest_found = max(largest_found, actual[k])
+    return 0
 
 
-def sorted_in_place(td_errors, alpha):
-    np.abs(td_errors, out=td_errors)
-    return with_ranks(ranks)(td_errors, alpha)
+def never_by_playing(noted, actual):
+    noted, seen = list(noted), []
+    for _ in range(100):
+        k = noted.index(max(noted))
+        seen.append(k)
+        noted[k] = actual[k]
+    return len(set(range(len(noted))) - set(seen))
 
 
-def ranks_by_counting(td_errors, alpha):
-    sizes = [abs(error) for error in td_errors]
-    p = [(1 + sum(other > size for other in sizes)) ** -alpha for size in sizes]
-    return tuple(share / sum(p) for share in p)
+def never_in_place(noted, actual):
+    for _ in range(100):
+        k = np.argmax(noted)
+        noted[k] = -actual[k]
+    return int((noted > 0).sum())
+
+
+def never_until_it_grows(noted, actual):
+    left = len(noted)
+    for k in np.argsort(noted)[::-1]:
+        left -= 1
+        if actual[k] > noted[k]:
+            break
+    return left
 
 
 RIGHT = [
@@ -72,15 +86,18 @@ RIGHT = [
     ("00.1", lambda n, state: 2.0**n / 2 ** (state + 1)),
     ("00.1", lambda n, state: np.array(2) ** (n - 1 - state)),
     ("00.1", copies_counted),
-    ("00.2", td_error),
-    ("00.2", lambda q, s, a, r, s2, g: np.float32(r + g * (s2 >= 0) * max(q[s2]) - q[s][a])),
-    ("00.2", lambda *given: td_error(given[0].astype(np.float32), *given[1:])),
-    ("00.2", with_following(lambda row: max(row.tolist()))),
-    ("00.3", with_ranks(ranks)),
-    ("00.3", with_ranks(lambda d: np.argsort(np.argsort(-np.abs(d))) + 1.0)),
-    ("00.3", ranks_by_counting),
-    ("00.3", lambda d, a: with_ranks(ranks)(d, a).astype(np.float32)),
-    ("00.3", lambda d, a: (p for p in with_ranks(ranks)(d, a))),
+    ("00.2", updates),
+    ("00.2", lambda e, s, t: max(0, math.ceil(exact(e, s, t)))),
+    ("00.2", lambda e, s, t: np.ceil(np.maximum(0, exact(e, s, t)))),
+    ("00.2", lambda e, s, t: updates(np.float32(e), np.float32(s), t)),
+    ("00.2", lambda e, s, t: np.sum(abs(e) * (1 - s) ** np.arange(200) >= t)),
+    ("00.3", draws),
+    ("00.3", lambda size, alpha: math.fsum(1 / rank**alpha for rank in range(1, size + 1))),
+    ("00.3", lambda size, alpha: np.float32(draws(size, alpha))),
+    ("00.3", lambda size, alpha: np.cumsum((np.arange(size) + 1.0) ** -alpha)[-1]),
+    ("00.4", never),
+    ("00.4", never_by_playing),
+    ("00.4", lambda noted, actual: np.array(float(never(noted, actual)))),
 ]
 
 WRONG = [
@@ -97,54 +114,52 @@ WRONG = [
     ("00.1", lambda n, state: str(2 ** (n - 1 - state)), "without quotation marks"),
     ("00.1", lambda n, state: print(2 ** (n - 1 - state)), "is the `return` missing?"),
     ("00.1", 16, "a function is asked for"),
-    ("00.2", lambda *given: -td_error(*given), "the sign is wrong"),
-    ("00.2", with_end(lambda r, s2: False), "q[-1] is another state's row"),
-    ("00.2", lambda q, s, a, r, s2, g: td_error(q, s, a, g * r, s2, g), "the discount belongs"),
-    ("00.2", lambda q, s, a, r, s2, g: td_error(q, s, a, g * r, s2, 1.0), "the discount belongs"),
-    ("00.2", lambda q, s, a, r, s2, g: td_error(q, s, a, r, s2, 1.0), "is not discounted"),
-    ("00.2", lambda q, s, a, r, s2, g: td_error(q, s, a, r, s2, 0.8), "with `discount`"),
-    ("00.2", lambda q, s, a, r, s2, g: r - q[s, a], "the next state is missing"),
-    (
-        "00.2",
-        lambda q, s, *rest: td_error(q, s, *rest) + q[s, rest[0]] - q[s].max(),
-        "largest Q of",
-    ),
-    ("00.2", lambda q, s, a, *rest: td_error(q, s, a, *rest) + q[s, a], "that is the target"),
-    ("00.2", with_following(np.mean), "the mean Q of the next state"),
-    ("00.2", with_following(lambda row: np.abs(row).max()), "no absolute value"),
-    ("00.2", with_following(lambda row: max(0, *row)), "nothing cuts it off at 0"),
-    ("00.2", with_following(lambda row: row[0]), "the first action"),
-    ("00.2", with_following(np.argmax), "*which* action"),
-    ("00.2", with_end(lambda r, s2: r == 1), "the end is told by `next_state`"),
-    ("00.2", with_end(lambda r, s2: r != 0), "the end is told by `next_state`"),
-    ("00.2", with_end(lambda r, s2: s2 <= 0), "state 0 is a state like the others"),
-    ("00.2", lambda *given: 0.0 if given[4] == -1 else td_error(*given), "at the end δ is not 0"),
-    ("00.2", lambda *given: given[3] if given[4] == -1 else td_error(*given), "at the end Q is"),
-    ("00.2", lambda *given: abs(td_error(*given)), "δ keeps its sign"),
-    ("00.2", updated_in_place, "it changes `q`"),
-    ("00.2", lambda q, s, a, r, s2, g: q[s2 + 5], "IndexError"),
-    ("00.2", lambda q, s, a, r, s2: 0.0, "(q, state, action, reward, next_state, discount)"),
-    ("00.3", lambda d, a: ranks(d) ** -a, "do not add up to 1"),
-    (
-        "00.3",
-        with_ranks(lambda d: ranks(np.where(d > 0, d, 0.01 / -d))),
-        "take |δ| before you sort",
-    ),
-    ("00.3", with_ranks(lambda d: np.argsort(np.argsort(-d)) + 1.0), "take |δ| before you sort"),
-    ("00.3", with_ranks(lambda d: ranks(1 / d)), "rank 1 to the smallest"),
-    ("00.3", with_ranks(lambda d: np.argsort(-np.abs(d)) + 1.0), "argsort tells which transition"),
-    ("00.3", with_ranks(lambda d: np.argsort(np.abs(d)) + 1.0), "argsort tells which transition"),
-    ("00.3", with_ranks(lambda d: np.argsort(d) + 1.0), "argsort tells which transition"),
-    ("00.3", with_ranks(lambda d: np.arange(1.0, len(d) + 1)), "the order of the ranks"),
-    ("00.3", with_ranks(lambda d: ranks(d) - 1), "ranks begin with 1"),
-    ("00.3", lambda d, a: with_ranks(ranks)(d, -a), "the exponent is −α"),
-    ("00.3", lambda d, a: with_ranks(ranks)(d, 1.0), "where is α"),
-    ("00.3", lambda d, a: with_ranks(ranks)(d, 0.7), "does not change with `alpha`"),
-    ("00.3", lambda d, a: normalised(np.abs(d) ** a), "that is proportional replay"),
-    ("00.3", lambda d, a: with_ranks(ranks)(d, a)[:, None], "(6, 1), a column"),
-    ("00.3", lambda d, a: 0.25, "should have 6 numbers; yours has 1"),
-    ("00.3", sorted_in_place, "it changes `td_errors`"),
-    ("00.3", lambda d, a: set(with_ranks(ranks)(d, a)), "a set has no order"),
+    ("00.2", same_amount_each_time, "what is *left*"),
+    ("00.2", lambda e, s, t: max(0, math.ceil((abs(e) - t) / s)), "what is *left*"),
+    ("00.2", lambda e, s, t: updates(e, 1 - s, t), "what is left is the share 1 − step_size"),
+    ("00.2", lambda e, s, t: updates(e, s, t) + 1, "one too many"),
+    ("00.2", lambda e, s, t: int(exact(e, s, t)), "one too few"),
+    ("00.2", lambda e, s, t: exact(e, s, t) // 1, "one too few"),
+    ("00.2", lambda e, s, t: math.ceil(exact(e, s, t)), "never a negative number"),
+    ("00.2", exact, "round up"),
+    ("00.2", lambda e, s, t: max(0, round(exact(e, s, t))), "round *up*"),
+    ("00.2", without_size, "an error of −1 is as far off"),
+    ("00.2", lambda e, s, t: updates(e, s, t**0.5), "not for its square"),
+    ("00.2", lambda e, s, t: max(0, math.ceil(np.log(abs(e) / t) / s)), "only comes near that"),
+    ("00.2", lambda e, s, t: abs(e) * (1 - s) ** updates(e, s, t), "the number of updates"),
+    ("00.2", lambda e, s, t: updates(e, 0.25, t), "does not change with `step_size`"),
+    ("00.2", lambda e, s, t: updates(e, s, 0.03), "does not change with `tolerance`"),
+    ("00.2", lambda e, s, t: math.ceil(math.log(e / t)), "change with `step_size`"),
+    ("00.2", lambda e, s, t: math.log(e / t, 1 / (1 - s)), "round up"),
+    ("00.2", lambda e, s, t: 13, "is always 13"),
+    ("00.2", lambda e: 13, "is called with (error, step_size, tolerance)"),
+    ("00.3", lambda n, a: 1 / draws(n, a), "that is the probability P"),
+    ("00.3", lambda n, a: sum(k**-a for k in range(1, n)), "range(1, size) ends at size − 1"),
+    ("00.3", lambda n, a: sum(k**-a for k in range(2, n + 1)), "rank 1 is missing"),
+    ("00.3", lambda n, a: sum(k**-a for k in range(1, n + 2)), "one rank too many"),
+    ("00.3", lambda n, a: sum(k**a for k in range(1, n + 1)), "the *smaller* the priority"),
+    ("00.3", lambda n, a: draws(n, 1.0), "where is α"),
+    ("00.3", lambda n, a: draws(n, 0.7), "does not change with `alpha`"),
+    ("00.3", lambda n, a: draws(10, a), "does not change with `size`"),
+    ("00.3", lambda n, a: draws(n, 1.0) ** a, "raise each 1 / rank to α first"),
+    ("00.3", lambda n, a: n**a * draws(n, a), "the *smallest* error"),
+    ("00.3", lambda n, a: n, "that is uniform replay"),
+    ("00.3", lambda n, a: 1.0, "that is its share of all priorities"),
+    ("00.3", lambda n, a: sum(k**-a for k in range(n + 1)), "ZeroDivisionError"),
+    ("00.3", lambda n, a: np.arange(1, n + 1) ** -a, "a single number is asked for"),
+    ("00.4", lambda noted, actual: len(noted) - never(noted, actual), "how many it does choose"),
+    ("00.4", lambda noted, actual: (noted < max(actual)).sum(), "cannot hold it"),
+    ("00.4", lambda noted, actual: len(noted) - 1, "noted[k] becomes actual[k]"),
+    ("00.4", lambda noted, actual: never(-noted, -actual), "takes the *largest*"),
+    ("00.4", never_until_it_grows, "larger than all *other* noted errors"),
+    ("00.4", lambda noted, actual: sum(actual > noted), "whether an error has grown"),
+    ("00.4", lambda noted, actual: sum(actual < noted), "has become smaller does not matter"),
+    ("00.4", lambda noted, actual: never(noted, actual) + 1, "one too many"),
+    ("00.4", lambda noted, actual: max(0, never(noted, actual) - 1), "one too few"),
+    ("00.4", lambda noted, actual: 0, "greedy replay stays there"),
+    ("00.4", never_in_place, "it changes `noted`"),
+    ("00.4", lambda noted, actual: np.argsort(noted), "a single number is asked for"),
+    ("00.4", lambda noted, actual: {2, 4}, "a set has no order"),
 ]
 
 
