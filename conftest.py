@@ -3,7 +3,7 @@
 FAST_LIMIT = 60  # seconds, the start of the kernel included
 
 # A file stays with one worker. What takes longest starts first, so that no worker ends long after the
-# others; all other files follow in alphabetical order.
+# others. All other files follow as they were found.
 LONGEST_FIRST = (
     "test_browser.py",
     "test_pixels.py",

@@ -151,9 +151,10 @@ def run_all(page):
 
 
 def errors(page):
-    """The names of the errors that cells ended with."""
+    """The errors that cells ended with."""
     outputs = page.evaluate(f"{CODE_CELLS}.flatMap(cell => cell.outputs)")
-    return [output["ename"] for output in outputs if output["output_type"] == "error"]
+    failures = [output for output in outputs if output["output_type"] == "error"]
+    return [f"{failure['ename']}: {failure['evalue']}" for failure in failures]
 
 
 def pictures(page):
