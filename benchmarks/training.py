@@ -34,7 +34,7 @@ from per_tutorial import Batch, DQNConfig, DQNLearner, History, train
 from per_tutorial.dqn import history, training
 from per_tutorial.dqn.worlds.environments import Environments
 from per_tutorial.experiments.studies import STUDIES
-from per_tutorial.replay.buffers import Replay
+from per_tutorial.replay.replay import Replay
 
 SETTINGS = {
     "env": "CartPole-v1",
@@ -193,7 +193,6 @@ CONTESTANTS = {
     ),
     FLOOR: (floor(100), 100, 6),
 }
-
 
 
 def pixel_updates(frame_size, compiled, updates=20):

@@ -14,7 +14,8 @@ from notebook_files import read, series
 
 WORDS_A_MINUTE = 200
 LINES_A_MINUTE = 15
-APART = ("exercise", "appendix", "explorer", "try it", "your turn")  # sections that one does, or skips
+# Sections that one does, or skips
+APART = ("exercise", "appendix", "explorer", "try it", "your turn")
 
 
 def words(markdown):
