@@ -7,15 +7,20 @@ FAST_LIMIT = 60  # seconds, the start of the kernel included
 LONGEST_FIRST = (
     "test_browser.py",
     "test_pixels.py",
-    "05_atari_per.ipynb",
     "test_checkpoints.py",
-    "test_learner.py",
-    "test_study.py",
+    "05_atari_per.ipynb",
     "test_training.py",
-    "test_atari.py",
     "04_d3qn_per.ipynb",
+    "test_attack.py",
+    "test_compiled.py",
+    "test_runner.py",
+    "test_atari.py",
     "02_uniform_dqn.ipynb",
     "03_per_dqn.ipynb",
+    "test_contracts.py",
+    "test_rank_based.py",
+    "test_interrupts.py",
+    "test_learner.py",
 )
 
 
