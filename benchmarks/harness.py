@@ -7,15 +7,13 @@ twenty processes would take far longer than measuring it. Taken over from them: 
 not count, blocks long enough for the clock, all raw numbers kept.
 """
 
-import platform
 import statistics
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import numpy as np
 import torch
 
-from per_tutorial.common.provenance import processor
+from per_tutorial.common.provenance import processor, versions
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -44,14 +42,7 @@ def exponent(sizes, times):
 
 def machine(packages):
     """Processor, threads and versions, in a line."""
-    versions = []
-    for name in packages:
-        try:
-            versions.append(f"{name} {version(name)}")
-        except PackageNotFoundError:
-            pass  # a contestant that is not installed does not take part
     threads = torch.get_num_threads()
-    return (
-        f"{processor()}, {threads} thread{'s' if threads > 1 else ''}; "
-        f"Python {platform.python_version()}, {', '.join(versions)}"
-    )
+    found = versions(*packages)  # a contestant that is not installed does not take part
+    listed = [f"Python {found.pop('python')}", *(f"{name} {found[name]}" for name in found)]
+    return f"{processor()}, {threads} thread{'s' if threads > 1 else ''}; {', '.join(listed)}"

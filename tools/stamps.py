@@ -12,11 +12,11 @@ import ast
 import datetime
 import functools
 import hashlib
-import platform
-from importlib.metadata import version
 
 from IPython.core.inputtransformer2 import TransformerManager
 from notebook_files import ROOT, code_cells
+
+from per_tutorial.common.provenance import processor, versions
 
 PACKAGE = ROOT / "per_tutorial"
 HINT_MODULES = {"__future__", "collections.abc", "numpy.typing", "typing"}
@@ -29,16 +29,13 @@ def is_current(notebook):
 
 def make(notebook, seconds):
     """The stamp of a run that has just ended, after `seconds`, in this environment."""
-    import torch  # here, as a check of stamps needs neither
-
-    from per_tutorial.common.provenance import processor
+    import torch  # here, as a check of stamps does not need it
 
     return {
         "source": source_hash(notebook),
         "date": datetime.date.today().isoformat(),
         "seconds": round(seconds, 1),
-        "python": platform.python_version(),
-        **{name: version(name) for name in ("torch", "numpy", "gymnasium")},
+        **versions("torch", "numpy", "gymnasium"),
         "cpu": processor(),
         "threads": torch.get_num_threads(),
     }
