@@ -123,8 +123,10 @@ def draw_shares(
             linewidth=1.8 if chosen else 1.2,
             zorder=3 if chosen else 2,
         )
-        if value > 0.045 * total:  # no room in smaller ones
-            axes.text(start + value / 2, 0, f"[{leaf}]", ha="center", va="center", size=8, zorder=4)
+        if value > 0.03 * total:  # no room in smaller ones
+            size = 8 if value > 0.045 * total else 6.5
+            middle = start + value / 2
+            axes.text(middle, 0, f"[{leaf}]", ha="center", va="center", size=size, zorder=4)
         start += value
     for prefix in prefixes:
         arrow = {"arrowstyle": "-|>", "color": COLORS["path"]}

@@ -6,6 +6,7 @@
 | `answers` | calls an answer and reads what it returns, whatever it does |
 | `comparing` | compares an answer with the right one, and finds the mistake that explains it |
 | `tensors` | the same for torch: arguments, results and gradients |
+| `trees` | sum trees, right and wrong, for the checkers of notebook 01 |
 | `notebook_00` … `notebook_05` | the checkers, and the mistakes that they know |
 """
 

@@ -63,6 +63,8 @@ def call(answer: Any, arguments: Case) -> Any:
         result = answer(*arguments.values())
         if isinstance(result, Iterator):
             result = list(result)  # here, where its errors are the answer's
+    except Hint:  # of arguments that watch what the answer does with them
+        raise
     except Exception as error:  # noqa: BLE001  (a wrong answer may raise anything)
         if "requires grad" in str(error):
             raise Hint(

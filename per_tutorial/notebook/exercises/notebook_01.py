@@ -1,24 +1,35 @@
-"""Notebook 01, the segment tree: a walk, prefix sums, stratified draws, memory."""
+"""Notebook 01, the segment tree: a walk, `find` and `set` from memory, prefix sums, memory."""
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from per_tutorial.notebook.exercises.answers import Case, call, cases_of, number, numbers, shown
+from per_tutorial.notebook.exercises.answers import (
+    Case,
+    call,
+    cases_of,
+    number,
+    numbers,
+    shown,
+)
 from per_tutorial.notebook.exercises.checking import checks
-from per_tutorial.notebook.exercises.comparing import Function, compare
-
-LEAVES = [3.0, 1.0, 4.0, 1.0, 5.0, 9.0, 2.0, 6.0]
-
-
-def sum_nodes(leaves: Sequence[float]) -> list[float]:
-    nodes = [0.0] * len(leaves) + list(leaves)
-    for node in reversed(range(1, len(leaves))):
-        nodes[node] = nodes[2 * node] + nodes[2 * node + 1]
-    return nodes
-
+from per_tutorial.notebook.exercises.comparing import compare
+from per_tutorial.notebook.exercises.trees import (
+    LARGE,
+    LEAVES,
+    CountedNodes,
+    climb,
+    climbed,
+    counted,
+    leaves_of,
+    left_sibling,
+    on_its_own_nodes,
+    root_at_0,
+    sum_after,
+    sum_before,
+    sum_nodes,
+    walk_down,
+)
 
 # 01.1: the nodes that `find(23)` visits ----------------------------------------------------------
 
@@ -70,52 +81,175 @@ def check_path(answer: object) -> str | None:
     return "the walk is over when it stands on a leaf; four nodes are enough."
 
 
-# 01.2: the sum of all leaves before a leaf -------------------------------------------------------
+# 01.2: `find` in a tree whose root is node 0 -----------------------------------------------------
+
+find = walk_down()
 
 
-class CountedNodes(Sequence[float]):
-    """Nodes that count how often they are read."""
-
-    def __init__(self, nodes: Sequence[float]) -> None:
-        self.nodes = nodes
-        self.reads = 0
-
-    def __len__(self) -> int:
-        return len(self.nodes)
-
-    def __getitem__(self, place: Any) -> Any:
-        found = self.nodes[place]
-        self.reads += len(found) if isinstance(place, slice) else 1
-        return found
+def find_of_section_6(nodes: Sequence[float], prefix: float) -> int:
+    """The notebook's own, for a root at place 1."""
+    leaves, node = len(nodes) // 2, 1
+    while node < leaves:
+        if prefix < nodes[2 * node] or nodes[2 * node + 1] == 0.0:
+            node = 2 * node
+        else:
+            prefix -= nodes[2 * node]
+            node = 2 * node + 1
+    return node - leaves
 
 
-def sum_before(nodes: Sequence[float], leaf: int) -> float:
-    first = len(nodes) // 2
-    return float(sum(nodes[first : first + leaf]))
+def shorter_comparison(prefix: float, left: float, right: float) -> bool:
+    return prefix < left
 
 
-def sum_after(nodes: Sequence[float], leaf: int) -> float:
-    return nodes[1] - sum_before(nodes, leaf + 1)
+NUMBERING = (
+    "that is the numbering with the root at place 1. Here it is at place 0, and the children of "
+    "node i are 2i + 1 and 2i + 2."
+)
+FIRST_LEAF = "it is off by one or more: with N leaves, the first leaf is node N - 1."
+
+FIND_MISTAKES = [
+    (walk_down(shorter_comparison),
+     "nearly: after rounding, the prefix can be as large as all that is left. Then your walk ends "
+     "in an empty leaf: never go right where nothing is."),
+    (walk_down(lambda prefix, left, right: prefix <= left or right == 0),
+     "Mistake 1: with `<=` a dart at the left end of a strip goes to the neighbour, even to an "
+     "empty one."),
+    *((walk_down(goes_left, lambda prefix, left, right: prefix),
+       "when you go right, the prefix still counts from the start of the parent: subtract the "
+       "left sum.")
+      for goes_left in (lambda prefix, left, right: prefix < left or right == 0,
+                        shorter_comparison)),
+    *((walk_down(goes_left, lambda prefix, left, right: prefix - right),
+       "when you go right, what lies before you is the *left* sum: subtract that one.")
+      for goes_left in (lambda prefix, left, right: prefix < left or right == 0,
+                        shorter_comparison)),
+    *((walk_down(goes_left), "compare the prefix with the sum of the *left* child.")
+      for goes_left in (lambda prefix, left, right: prefix < right,
+                        lambda prefix, left, right: prefix < right or right == 0,
+                        lambda prefix, left, right: prefix < right or left == 0)),
+    (walk_down(lambda prefix, left, right: prefix >= left),
+     "left and right are exchanged: a prefix below the left sum lies on the left."),
+    (walk_down(lambda prefix, left, right: prefix < left or left == 0),
+     "the guard looks at the wrong child: it is the right one that must not be empty."),
+    (walk_down(lambda prefix, left, right: left == right or prefix < left or right == 0),
+     "Mistake 3: equal children are no special case."),
+    *((walk_down(goes_left), "you follow the larger child; but the prefix says where to go.")
+      for goes_left in (lambda prefix, left, right: left >= right,
+                        lambda prefix, left, right: left > right)),
+    (walk_down(result=lambda node, nodes: node),
+     "that is the leaf's node; the number of the leaf is asked for, from 0."),
+    (walk_down(result=lambda node, nodes: node - len(nodes) // 2 - 1), FIRST_LEAF),
+    (walk_down(result=lambda node, nodes: node - len(nodes) // 2 + 1), FIRST_LEAF),
+    (walk_down(result=lambda node, nodes: nodes[node]),
+     "that is the priority of the leaf; its number is asked for, from 0."),
+    (walk_down(result=lambda node, nodes: node - 7),
+     "it is right for 8 leaves, but not for other sizes: the first leaf is node len(nodes) // 2."),
+    (find_of_section_6, NUMBERING),
+]  # fmt: skip
 
 
-def climbed(
-    adds: Function, start: Function = lambda nodes, leaf: len(nodes) // 2 + leaf
-) -> Function:
-    """A walk up the tree that adds what `adds(nodes, node)` says."""
+@checks("01.2")
+def check_find(answer: object) -> str | None:
+    darts = [(LEAVES, prefix) for prefix in (0.0, 2.9, 3.0, 7.5, 8.0, 13.0, 14.0, 22.5, 23.0, 30.5)]
+    darts += [([7.0], 3.0), ([2.0, 5.0], 1.5), ([2.0, 5.0], 2.0), ([1.0, 3.0, 1.0, 3.0], 4.5)]
+    darts += [([0.0, 2.0, 1.0, 1.0], 0.0), ([0.0, 0.0, 4.0, 0.0], 0.0), ([3.0, 0.0, 0.0, 2.0], 3.0)]
+    last = math.nextafter(1.0, 0.0)
+    darts += [([0.3, 0.0, 0.7, 0.0], last), ([0.3, 0.0, 0.0, 0.0, 0.7, 0.0, 0.0, 0.0], last)]
+    darts += [(LARGE[:16], 61.0), (LARGE[:64], 200.5), (LARGE, 4000.25)]
+    cases = cases_of("nodes prefix", [(root_at_0(leaves), prefix) for leaves, prefix in darts])
 
-    def wrong(nodes, leaf):
-        node, before = start(nodes, leaf), 0.0
-        while node > 1:
-            before += adds(nodes, node)
-            node //= 2
-        return before
+    def otherwise(case: Case, got: Any) -> str:
+        return (
+            f"for a dart at {shown(case['prefix'], 17)} and the leaves "
+            f"{shown(leaves_of(case['nodes']))} it should be leaf {find(**case)}, yours is "
+            f"{shown(got)}."
+        )
 
-    return wrong
+    if mistake := compare(answer, find, cases, FIND_MISTAKES, give=counted, otherwise=otherwise):
+        return mistake
+    nodes = CountedNodes(root_at_0(LARGE))
+    call(answer, {"nodes": nodes, "prefix": 4000.25})
+    if nodes.reads > 60:
+        return (
+            f"the leaf is right, but it read {nodes.reads} nodes of a tree of 1024 leaves. Walk "
+            "down from the root: ten comparisons are enough."
+        )
+    return None
 
 
-def left_sibling(nodes: Sequence[float], node: int) -> float:
-    return nodes[node - 1] if node % 2 == 1 else 0.0
+# 01.3: `set` in the same tree --------------------------------------------------------------------
 
+set_leaf = climb()
+
+SET_MISTAKES = [
+    (climb(goes_on=lambda node: False), "the leaf has its value; the sums above it are still the old."),
+    *((climb(lambda nodes, node, value, change: nodes[node] + change, put=put),
+       "Mistake 5: you add the change, and the sums keep every rounding error. Add the two children "
+       "instead.")
+      for put in (lambda old, value: value, lambda old, value: old + (value - old))),
+    (climb(goes_on=lambda node: node > 2), "the root is node 0, and it needs its new sum as well."),
+    (climb(goes_on=lambda node: node > 1),
+     "the root is node 0: from the left side your walk ends before it."),
+    (climb(goes_on=lambda node: node >= 0),
+     "one step too far: above the root there is nothing, and nodes[-1] is the last leaf."),
+    (climb(parent=lambda node: node // 2),
+     "with the root at place 0, the parent of node i is (i - 1) // 2."),
+    (climb(first=lambda nodes, leaf: len(nodes) // 2 + 1 + leaf),
+     "one place too far: with N leaves, leaf 0 is node N - 1."),
+    (climb(first=lambda nodes, leaf: leaf),
+     "you change node number `leaf`; leaf [k] is node N - 1 + k."),
+    (climb(put=lambda old, value: old + value),
+     "you add to the leaf; `value` is what the leaf has afterwards."),
+    (climb(lambda nodes, node, value, change: nodes[2 * node] + nodes[2 * node + 1]),
+     "with the root at place 0, the children of node i are 2i + 1 and 2i + 2."),
+    (climb(lambda nodes, node, value, change: max(nodes[2 * node + 1], nodes[2 * node + 2])),
+     "a node holds the sum of its children, not the larger of them."),
+    (climb(lambda nodes, node, value, change: nodes[node] + value),
+     "you add the new value to the sums, and the old one is still in them."),
+    (climb(lambda nodes, node, value, change: value),
+     "you write the value of the leaf into all nodes above it; they are sums of two children."),
+    (climb(first=lambda nodes, leaf: 7 + leaf),
+     "it is right for 8 leaves, but not for other sizes: the first leaf is node len(nodes) // 2."),
+]  # fmt: skip
+
+
+@checks("01.3")
+def check_set(answer: Any) -> str | None:
+    changes = [(LEAVES, leaf, value) for leaf, value in enumerate([5, 0, 10, 2.5, 1, 9, 4, 7])]
+    changes += [(LARGE[:16], 13, 20.0), (LARGE[:64], 22, 0.5), ([0.0, 0.0, 4.0, 0.0], 2, 0.0)]
+    changes += [([1.0, 1e17], 1, 2.0), ([7.0], 0, 3.0), ([2.0, 5.0], 0, 4.0)]
+    cases = cases_of("nodes leaf value", [(root_at_0(leaves), *rest) for leaves, *rest in changes])
+
+    def otherwise(case: Case, got: Any) -> str:
+        right = set_leaf(**case)
+        node = next(k for k in range(len(right)) if not math.isclose(right[k], got[k]))
+        return (
+            f"after leaf {case['leaf']} of {shown(leaves_of(case['nodes']))} is set to "
+            f"{shown(case['value'])}, node {node} should be {shown(right[node])}, yours is "
+            f"{shown(got[node])}."
+        )
+
+    if mistake := compare(
+        on_its_own_nodes(answer), set_leaf, cases, SET_MISTAKES, otherwise=otherwise
+    ):
+        return mistake
+    nodes = CountedNodes(root_at_0(LARGE))
+    answer(nodes, 500, 30.0)
+    if nodes == root_at_0(LARGE):
+        return (
+            "you return a changed copy, and `nodes` is as it was. Change `nodes` itself: to copy a "
+            "million nodes takes longer than to walk along the strips."
+        )
+    if nodes.reads > 60:
+        return (
+            f"the sums are right, but it read {nodes.reads} nodes of a tree of 1024 leaves. Only "
+            "the ten sums above the leaf have changed: walk up."
+        )
+    return None
+
+
+# 01.4: the sum of all leaves before a leaf -------------------------------------------------------
 
 FIRST_NODES = (
     "you add up the first places of the list, which hold the sums: the leaves begin in its "
@@ -157,11 +291,10 @@ SUM_MISTAKES = [
 ]  # fmt: skip
 
 
-@checks("01.2")
+@checks("01.4")
 def check_sum_before(answer: object) -> str | None:
-    large = np.random.default_rng(2).integers(1, 10, 1024).astype(float).tolist()
     places = [(LEAVES, leaf) for leaf in range(8)]
-    places += [([7.0], 0), ([2.0, 5.0], 1), (large[:16], 13), (large[:64], 22), (large, 1023)]
+    places += [([7.0], 0), ([2.0, 5.0], 1), (LARGE[:16], 13), (LARGE[:64], 22), (LARGE, 1023)]
     cases = cases_of("nodes leaf", [(sum_nodes(leaves), leaf) for leaves, leaf in places])
 
     def otherwise(case: Case, got: Any) -> str:
@@ -171,108 +304,21 @@ def check_sum_before(answer: object) -> str | None:
             f"{shown(sum_before(**case))}, yours is {shown(got)}."
         )
 
-    if mistake := compare(answer, sum_before, cases, SUM_MISTAKES, otherwise=otherwise):
+    if mistake := compare(
+        answer, sum_before, cases, SUM_MISTAKES, give=counted, otherwise=otherwise
+    ):
         return mistake
-    counted = CountedNodes(sum_nodes(large))
-    call(answer, {"nodes": counted, "leaf": 1023})
-    if counted.reads > 40:
+    nodes = CountedNodes(sum_nodes(LARGE))
+    call(answer, {"nodes": nodes, "leaf": 1023})
+    if nodes.reads > 40:
         return (
-            f"the sums are right, but it read {counted.reads} nodes of a tree of 1024 leaves. Ten "
+            f"the sums are right, but it read {nodes.reads} nodes of a tree of 1024 leaves. Ten "
             "are enough: walk up, and add whole subtrees on the way."
         )
     return None
 
 
-# 01.3: one prefix sum in each range --------------------------------------------------------------
-
-Array = NDArray[np.float64]
-
-
-def stratified_prefixes(total: float, uniforms: Array) -> Array:
-    batch = len(uniforms)
-    return (np.arange(batch) + uniforms) / batch * total
-
-
-def with_places(place: Function) -> Function:
-    """Prefix sums whose draw number k lies at `place(k, u)` ranges from the left."""
-
-    def wrong(total, uniforms):
-        batch = len(uniforms)
-        return place(np.arange(batch), uniforms) * total / batch
-
-    return wrong
-
-
-UNSCALED = "these are in [0, 1): stretch them to [0, total)."
-ALWAYS_THE_SAME = (
-    "every batch would get the same prefix sums; where each lies in its range is up to its random "
-    "number."
-)
-
-STRATIFIED_MISTAKES = [
-    (lambda total, u: total * u,
-     "these are independent draws from all of [0, total); but draw number k has a range of its "
-     "own."),
-    (lambda total, u: np.sort(total * u),
-     "these are independent draws, sorted: two of them may fall into the same range."),
-    (lambda total, u: stratified_prefixes(1.0, u), UNSCALED),
-    *((with_places(lambda k, u, at=at: k + at), ALWAYS_THE_SAME) for at in (0.5, 0, 1)),
-    (with_places(lambda k, u: k + 1 + u),
-     "every range is one too far to the right, and the last lies beyond the total: k starts at 0."),
-    (with_places(lambda k, u: k - 1 + u), "every range is one too far to the left: k starts at 0."),
-    (with_places(lambda k, u: u),
-     "all of them lie in the first range: draw number k belongs into range number k."),
-    (with_places(lambda k, u: k * u),
-     "k says which range it is: add it to the random number, don't multiply."),
-    (with_places(lambda k, u: k + u[0]), "all draws share one random number; each has its own."),
-    (with_places(lambda k, u: k + 1 - u),
-     "each lies in its range, but counted from the right end: with u = 0 it would be the end "
-     "itself, which belongs to the next."),
-    (with_places(lambda k, u: len(u) - 1 - k + u),
-     "the ranges are in the wrong order: draw 0 belongs into the first."),
-    (with_places(lambda k, u: (k + u)[::-1]),
-     "the prefix sums are in the wrong order: draw 0 comes first."),
-    (with_places(lambda k, u: k + np.sort(u)),
-     "each random number belongs to its own draw: don't sort."),
-    (lambda total, u: (np.arange(len(u)) + u) * total,
-     "far beyond the total: a range is total / batch wide."),
-    (lambda total, u: np.arange(len(u)) + u, "a range is total / batch wide, not 1."),
-    (lambda total, u: np.arange(len(u)) * total / len(u) + u,
-     "the ranges begin where they should, but each is total / batch wide: stretch the random "
-     "number, too."),
-    (lambda total, u: np.arange(len(u)) * total / len(u) + u * total,
-     "the random number reaches over the whole line: it moves a draw within its range alone, "
-     "which is total / batch wide."),
-    (lambda total, u: np.arange(len(u)) + u * total / len(u),
-     "range number k begins at k * total / batch."),
-]  # fmt: skip
-
-
-@checks("01.3")
-def check_stratified(answer: object) -> str | None:
-    batches = [
-        (8.0, [0.5, 0.25, 0.75, 0.0]),
-        (31.0, [0.5, 0.25, 0.75, 0.0]),
-        (31.0, [0.9, 0.3, 0.65, 0.1, 0.8]),
-        (2.5, [0.7, 0.2]),
-        (5.0, [0.375]),
-    ]
-    cases = cases_of("total uniforms", [(total, np.array(u)) for total, u in batches])
-
-    def otherwise(case: Case, got: Array) -> str | None:
-        uniforms = case["uniforms"]
-        edges = np.linspace(0.0, case["total"], len(uniforms) + 1)
-        if not np.all((edges[:-1] <= got) & (got < edges[1:])):
-            return None
-        return (
-            f"each lies in its range, but not where the random numbers {shown(uniforms)} say: "
-            f"{shown(got)}."
-        )
-
-    return compare(answer, stratified_prefixes, cases, STRATIFIED_MISTAKES, otherwise=otherwise)
-
-
-# 01.4: the size of a tree ------------------------------------------------------------------------
+# 01.5: the size of a tree ------------------------------------------------------------------------
 
 NO_POWER_OF_TWO = "a million is no power of two: what is it padded to?"
 
@@ -292,7 +338,7 @@ WRONG_SIZES = {
 }
 
 
-@checks("01.4")
+@checks("01.5")
 def check_bytes(answer: object) -> str | None:
     size = number(answer)
     if size == 2 * 2**20 * 8:

@@ -24,7 +24,7 @@ from per_tutorial.notebook.exercises.tensors import check_gradient, tensors
 
 FUNCTIONS = {  # the exercises that ask for a function, and those that ask for a value
     "00": ("1 2 3", ""),
-    "01": ("2 3", "1 4"),
+    "01": ("2 3 4", "1 5"),
     "02": ("1 2 3", "4 5"),
     "03": ("1 2 3 4", ""),
     "04": ("1 2 3 4 5", ""),
