@@ -6,9 +6,9 @@ or shows what came of it. Names are imported when they are first used, so that
 ``import per_tutorial`` loads neither PyTorch nor matplotlib.
 """
 
-from typing import TYPE_CHECKING
-
 from per_tutorial.common.lazy import lazy_names
+
+TYPE_CHECKING = False  # type checkers know better; to import `typing` takes longer than all of this
 
 if TYPE_CHECKING:
     from per_tutorial.dqn.checkpoints import Checkpoints as Checkpoints

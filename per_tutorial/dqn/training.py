@@ -111,6 +111,8 @@ def train(
     history = History(config, seeds)
     history.agent = agent
     training = Training(environments, exploration, replay, agent, history)
+    # Asked for by samplers that choose from a larger draw (`replay.contracts.CandidateSampler`).
+    fresh_errors = {"td_errors": agent.td_errors} if hasattr(replay.sampler, "choose") else {}
     if checkpoints is not None:
         checkpoints.restore(training)
 
@@ -129,7 +131,7 @@ def train(
 
         for k in range(t, t + config.environments):  # each environment has made one step
             if len(replay) >= config.learning_starts and k % config.update_every == 0:
-                batch = replay.sample(config.batch_size, config.beta(k), td_errors=agent.td_errors)
+                batch = replay.sample(config.batch_size, config.beta(k), **fresh_errors)
                 update = agent.update(batch, config.step_size(k))
                 replay.update_priorities(batch.indices, update.td_errors)
                 history.record_update(batch, update)
