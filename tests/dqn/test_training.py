@@ -27,6 +27,7 @@ from plain_dqn import (
     PlainReplay,
     plain_train,
 )
+from toy_samplers import FreshErrors
 
 from per_tutorial.dqn import training
 from per_tutorial.dqn.config import DQNConfig
@@ -37,7 +38,9 @@ from per_tutorial.dqn.worlds.environments import make_environments
 from per_tutorial.replay import (
     PrioritizedReplayBuffer,
     RankBasedReplayBuffer,
+    Replay,
     ReplayBuffer,
+    TransitionStorage,
     make_replay,
 )
 from per_tutorial.replay.random_streams import RandomStreams
@@ -530,15 +533,18 @@ def test_epsilon_beta_and_step_size_are_those_of_the_step(monkeypatch):
     assert step_sizes == [config.step_size(step) for step in range(39, 240)]
 
 
-def test_a_memory_may_ask_for_the_td_errors_of_a_batch_before_the_update():
-    class Memory(Recorded, PrioritizedReplayBuffer):
-        def sample(self, batch_size, beta, *, td_errors):
-            batch = super().sample(batch_size, beta, td_errors=td_errors)
-            fresh.append(td_errors(batch)[0])
-            return batch
+def test_a_sampler_that_chooses_sees_the_td_errors_from_before_the_update():
+    class Sampler(FreshErrors):
+        def choose(self, td_errors, batch_size, beta):
+            chosen, weights = super().choose(td_errors, batch_size, beta)
+            fresh.append(td_errors[0, chosen[0]])
+            return chosen, weights
+
+    class Memory(Recorded, Replay):
+        pass
 
     fresh = []
-    replay = Memory(240, (4,), runs=1, seed=0)
+    replay = Memory(TransitionStorage(240, (4,)), Sampler(240, [0]), 1)
     train(SHORT.replace(steps=60, double=True), 0, replay=replay)
     assert len(fresh) == 21
     np.testing.assert_array_equal(fresh, replay.td_errors)
