@@ -547,7 +547,8 @@ def test_a_sampler_that_chooses_sees_the_td_errors_from_before_the_update():
     replay = Memory(TransitionStorage(240, (4,)), Sampler(240, [0]), 1)
     train(SHORT.replace(steps=60, double=True), 0, replay=replay)
     assert len(fresh) == 21
-    np.testing.assert_array_equal(fresh, replay.td_errors)
+    # Batches of other sizes are summed in another order.
+    np.testing.assert_allclose(fresh, replay.td_errors, rtol=1e-4, atol=1e-6)
 
 
 def test_exploration_is_as_frequent_as_epsilon_says_and_uniform():
