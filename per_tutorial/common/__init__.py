@@ -1,1 +1,1 @@
-"""Three small rooms that all others use: arguments, files and tables, provenance."""
+"""What all other rooms use: arguments, files, tables, states, provenance and lazy names."""

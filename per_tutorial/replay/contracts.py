@@ -1,6 +1,6 @@
 """What storages and samplers must do: the contract between the two kinds of parts.
 
-A replay buffer (`buffers.Replay`) is one `Storage` and one `Sampler`. They never meet: the buffer asks
+A replay buffer (`replay.Replay`) is one `Storage` and one `Sampler`. They never meet: the buffer asks
 the storage where a transition went, and tells the sampler; it asks the sampler what to replay, and
 fetches that from the storage. Both know a transition by its *slot*, its place in a ring of `capacity`
 slots, and carry a leading axis for runs in every array.

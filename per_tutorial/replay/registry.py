@@ -29,7 +29,7 @@ STORAGES: dict[str, Callable[..., Storage]] = {}
 
 
 def register_sampler(name: str, sampler: type, color: str) -> None:
-    """Make a sampler known by a name.
+    """Make a sampler known by a name; a sampler that had this name before is replaced.
 
     Args:
         name: of `DQNConfig.sampler`.

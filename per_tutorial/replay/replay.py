@@ -46,8 +46,8 @@ class Replay:
 
     A call that is interrupted (Ctrl-C, a notebook's stop button) has either happened or not happened:
     the next call finishes what it began. Copies (`copy.deepcopy`, `pickle`) share nothing, and have the
-    same random streams: a copy draws what the original would have drawn. Several threads must take
-    turns, with a lock around each call; so must a forked process not go on with its parent's streams.
+    same random streams: a copy draws what the original would have drawn. So a forked process must not
+    go on with its parent's buffer. Several threads must take turns, with a lock around each call.
 
     Args:
         storage: where transitions are kept, such as `TransitionStorage`.
@@ -339,7 +339,7 @@ class Replay:
         self.sampler.restore(part_of(state, "sampler"))
 
     def _finish(self) -> None:
-        """Do again what an interrupt cut short; what happens at every step asks first whether it must."""
+        """Do again what an interrupt cut short. What runs at every step asks first, to save the call."""
         if self._unfinished is not None:
             self._unfinished()
             self._unfinished = None

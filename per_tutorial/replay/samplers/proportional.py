@@ -160,7 +160,7 @@ class ProportionalSampler:
 
     def probabilities(self, slots: Slots, sizes: NDArray[np.int64]) -> Floats:
         """P(i) of slots (runs, n): 0 where nothing is stored."""
-        # Where all is empty, 0 of whatever is 0.
+        # The total of an empty run is 0: divided by 1 instead, its leaves give P = 0.
         totals = np.where(sizes > 0, self.sums.total, 1.0)
         return self.sums.get(slots) / totals[:, None]
 

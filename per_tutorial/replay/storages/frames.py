@@ -242,7 +242,9 @@ class FrameStorage(RingStorage):
         }
 
     def check(self, state: State) -> NDArray[np.int64]:
-        """As in `RingStorage`; and frames must be as many as were added and episodes that ended."""
+        """As in `RingStorage`. Also, there must be as many frames as transitions were added, with the
+        next ones, and a final frame for each stored transition that ended an episode.
+        """
         sizes = super().check(state)
         added, rows = state["added"], state["rows"]
         if (added != added[0]).any() or added[0] % self.environments:

@@ -16,7 +16,7 @@ from per_tutorial.replay.contracts import Slots
 from per_tutorial.replay.prefetching import prefetch
 
 LARGEST_REWARD = float(np.finfo(np.float32).max)  # rewards are stored as float32
-VIEWS = ("_all_rows", "_memory", "_first_rows")
+VIEWS = ("_all_rows", "_memory", "_first_rows")  # what `_make_views` makes
 MOST_ADDED = 2**62  # transitions of a run; more than any run can make, less than would overflow
 
 

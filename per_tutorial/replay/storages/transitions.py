@@ -63,7 +63,7 @@ class TransitionStorage(RingStorage):
     def prepare(self, transition: Transition, valid: ArrayLike | None = None) -> RowWrite:
         """Make ready to write one transition for every run, fields shaped (runs, ...).
 
-        Nowhere ``truncated`` may be False, without a shape. Runs where ``valid`` (runs,) is False have
+        ``truncated`` may be a single False for all runs. Runs where ``valid`` (runs,) is False have
         nothing to write: −1 in the slots (runs, 1). Raises ValueError or TypeError for a field that
         does not fit.
         """
