@@ -31,9 +31,9 @@ class Checkpoints:
     be saved (CartPole, Acrobot, MountainCar). In others the running episodes are cut and new ones
     begin; all else continues.
 
-    The last two checkpoints are kept. Each holds the whole replay memory: a million Atari frames
-    are 7 GB, written anew every time while the training waits (and copied, with ``copy_to``), with
-    room for three on the disk, and in memory twice while they are read. Choose ``every`` with that
+    The last two checkpoints are kept. Each holds the whole replay memory, 7 GB for a million Atari
+    frames, and the training waits while it is written (and copied, with ``copy_to``). The disk needs
+    room for three, and a checkpoint is in memory twice while it is read. Choose ``every`` with that
     in mind.
 
     Args:
@@ -69,7 +69,7 @@ class Checkpoints:
         self.folder.mkdir(parents=True, exist_ok=True)
         folders = [self.folder]
         if self.copy_to is not None:
-            # Only the last folder is made: a path on a drive that is not mounted shall be an error.
+            # Only the last folder is made: a path on a drive that is not mounted must be an error.
             if not self.copy_to.absolute().parent.is_dir():
                 raise FileNotFoundError(f"copy_to: there is no folder for {str(self.copy_to)!r}")
             self.copy_to.mkdir(exist_ok=True)

@@ -50,7 +50,8 @@ class CompiledStep:
         (group,) = self.learner.optimizer.param_groups
         states = [self.learner.optimizer.state[parameter] for parameter in group["params"]]
         k = self.learner.updates + 1
-        # In tensors, since a new number would be compiled anew; without axes they keep the dtype.
+        # In tensors: plain numbers would be compiled in, once for each value. Without axes, they leave
+        # the dtype of the parameters as it is.
         scale = torch.tensor(1 / (1 - self.second_decay**k), dtype=torch.float64)
         step_size = torch.tensor(group["lr"] / (1 - self.first_decay**k), dtype=torch.float64)
         return self._compiled(tensors, states, step_size, scale)

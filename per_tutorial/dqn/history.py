@@ -26,8 +26,6 @@ MEASURES = ("epsilon", "beta", "loss", *BATCH_MEASURES, "held_out_q")
 HELD_OUT = 128  # states
 LAST = ("weights", "indices", "td_errors", "q_values")  # of a minibatch, kept for the next row
 COLUMNS = ("seed", "step", "measure", "value")
-
-
 MOST_ROWS = 2**40  # of a checkpoint: more than a training makes
 
 Episode = tuple[int, int, float, int]  # run, step at its end, return, length in steps
@@ -63,9 +61,7 @@ class History:
         self.measures: dict[str, list[NDArray[np.float64]]] = {}
         self.agent: DQNLearner | None = None
         self._losses: list[NDArray] = []
-        self._last: dict[
-            str, NDArray
-        ] = {}  # of the last minibatch: weights, indices, td_errors, q_values
+        self._last: dict[str, NDArray] = {}  # of the last minibatch, by the names in `LAST`
         self._held_out: NDArray = np.empty((len(self.seeds), 0))  # states: (runs, HELD_OUT, *shape)
         # A multiple of what `step` moves on by, so that no log point is skipped
         together = config.environments

@@ -97,7 +97,7 @@ def _check_shapes(
         size = config.frame_size
         if len(observation_shape) != 3 or observation_shape[1:] != (size, size):
             raise ValueError(f"observation_shape: must be (stack, {size}, {size})")
-    # Each hidden layer has tensors in the file: no longer list of sizes is looked at.
+    # Each hidden layer has tensors in the file, so a list of more sizes need not be looked at.
     if len(config.hidden) >= len(shapes):
         raise ValueError(f"hidden: {len(config.hidden)} layers, but {len(shapes)} tensors")
     inputs = world.network_inputs(observation_shape)

@@ -91,6 +91,10 @@ def train(
 
     Returns:
         A `History`; its `agent` is the trained `DQNLearner`.
+
+    Raises:
+        ValueError: the environment cannot be made, two seeds are the same, ``replay`` does not fit
+            ``config``, or the checkpoints are those of another training.
     """
     seeds = _seed_list(seeds)
     environments = world_of(config.env).module().training_environments(config, seeds)

@@ -17,9 +17,8 @@ from per_tutorial.experiments.cliffwalk_learner import CliffwalkLearner
 RESULTS = Path(__file__).parents[1] / "results" / "cliffwalk.csv"
 RUNS = 10
 LIMIT = 20_000_000  # updates after which a run counts as never converged
-ORACLE_LIMIT = (
-    20_000  # little is left to learn for an oracle that is stuck, and its updates are slow
-)
+# Little is left to learn for an oracle that is stuck, and its updates are slow.
+ORACLE_LIMIT = 20_000
 SETTINGS = {"runs": RUNS, "step_size": 0.25, "initial_scale": 0.1, "priority_epsilon": 1e-6}
 ALPHAS = (0.5, 0.6, 0.7, 0.8, 1.0)
 

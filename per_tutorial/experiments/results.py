@@ -100,9 +100,8 @@ class StudyResults:
         stacks = facts["stacks"]
         self.arms = {stack["arm"]: DQNConfig(**stack["settings"]) for stack in stacks}
         self.seeds = sorted({seed for stack in stacks for seed in stack["seeds"]})
-        self._values: dict[
-            str, dict[tuple[str, int, int], float]
-        ] = {}  # measure → (arm, at, seed) →
+        # measure → (arm, at, seed) → value
+        self._values: dict[str, dict[tuple[str, int, int], float]] = {}
         for arm, seed, measure, at, value in rows:
             self._values.setdefault(measure, {})[arm, int(at), int(seed)] = float(value)
         for pair in self.comparisons:

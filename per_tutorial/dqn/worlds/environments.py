@@ -153,7 +153,7 @@ class Environments:
         return schema
 
     def check(self, state: State) -> None:
-        """Raise ValueError if arrays that fit the `schema` are not what these environments could be in."""
+        """Raise ValueError if arrays that fit the `schema` are no state of these environments."""
         if "simulation" in state:
             self._simulation(state)
 
