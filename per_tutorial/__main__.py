@@ -1,4 +1,4 @@
-"""The command line: `python -m per_tutorial COMMAND`; `--help` says it all."""
+"""Train, evaluate and compare agents; `python -m per_tutorial COMMAND --help` says more."""
 
 import argparse
 import dataclasses
