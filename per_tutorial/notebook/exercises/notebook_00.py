@@ -65,11 +65,12 @@ def exact_updates(error: float, step_size: float, tolerance: float) -> float:
     return math.log(tolerance / abs(error)) / math.log(1 - step_size)
 
 
-# (error, step_size, tolerance). No error ever comes so near to the tolerance that rounding decides.
+# (error, step_size, tolerance). Where an error meets the tolerance, both are powers of two, and
+# logarithms are exact, too; elsewhere it never comes so near that rounding decides.
 ERRORS = [
     (1.0, 0.25, 0.03), (1.0, 0.5, 0.03), (1.0, 0.25, 0.002), (0.4, 0.25, 0.05), (0.4, 0.25, 0.03),
     (-1.0, 0.25, 0.03), (0.02, 0.25, 0.03), (-2.0, 0.1, 0.05), (5.0, 0.5, 0.03), (-0.01, 0.5, 0.03),
-    (1.0, 0.125, 0.03),
+    (1.0, 0.125, 0.03), (1.0, 0.5, 0.25), (-0.25, 0.5, 0.25),
 ]  # fmt: skip
 
 OF_WHAT_IS_LEFT = (
@@ -78,15 +79,31 @@ OF_WHAT_IS_LEFT = (
 )
 TOO_FEW = "one too few: after so many updates the error is not yet below the tolerance."
 WHOLE = "updates are whole: round up."
+BEFORE_THE_FIRST = (
+    "an error that is small from the start needs 0 updates: compare it before the first update."
+)
+NOT_YET_SMALLER = (
+    "equal is not yet smaller: an error of exactly the tolerance needs another update."
+)
+
+
+def updates_until_equal(error: float, step_size: float, tolerance: float) -> int:
+    return max(0, math.ceil(exact_updates(error, step_size, tolerance)))
+
 
 UPDATES_MISTAKES = [
     (lambda e, s, t: max(0, math.ceil((abs(e) - t) / (s * abs(e)))), OF_WHAT_IS_LEFT),
     (lambda e, s, t: max(0, math.ceil((abs(e) - t) / s)), OF_WHAT_IS_LEFT),
+    (lambda e, s, t: max(0, math.floor((abs(e) - t) / (s * abs(e))) + 1), OF_WHAT_IS_LEFT),
+    (lambda e, s, t: max(0, math.floor((abs(e) - t) / s) + 1), OF_WHAT_IS_LEFT),
     (lambda e, s, t: updates_until_close(e, 1 - s, t),
      "`step_size` is what an update takes away; what is left is the share 1 − step_size."),
     (lambda e, s, t: updates_until_close(e, s, t) + 1,
      "one too many: count the updates before which the error is still too large."),
     (lambda e, s, t: max(0, updates_until_close(e, s, t) - 1), TOO_FEW),
+    (updates_until_equal, NOT_YET_SMALLER),
+    (lambda e, s, t: max(1, updates_until_close(e, s, t)), BEFORE_THE_FIRST),
+    (lambda e, s, t: max(1, updates_until_equal(e, s, t)), BEFORE_THE_FIRST),
     (lambda e, s, t: math.floor(exact_updates(e, s, t)), TOO_FEW),
     (lambda e, s, t: int(exact_updates(e, s, t)), TOO_FEW),
     (lambda e, s, t: math.ceil(exact_updates(e, s, t)),

@@ -41,6 +41,21 @@ def without_size(error, step_size, tolerance):
     return done
 
 
+def until_not_above(error, step_size, tolerance):
+    done = 0
+    while abs(error) > tolerance:
+        error *= 1 - step_size
+        done += 1
+    return done
+
+
+def update_first(error, step_size, tolerance):
+    for done in itertools.count(1):
+        error *= 1 - step_size
+        if abs(error) < tolerance:
+            return done
+
+
 def draws(size, alpha):
     return np.sum(np.arange(1, size + 1) ** -float(alpha))
 
@@ -87,8 +102,8 @@ RIGHT = [
     ("00.1", lambda n, state: np.array(2) ** (n - 1 - state)),
     ("00.1", copies_counted),
     ("00.2", updates),
-    ("00.2", lambda e, s, t: max(0, math.ceil(exact(e, s, t)))),
-    ("00.2", lambda e, s, t: np.ceil(np.maximum(0, exact(e, s, t)))),
+    ("00.2", lambda e, s, t: max(0, math.floor(exact(e, s, t)) + 1)),
+    ("00.2", lambda e, s, t: np.floor(np.maximum(-1, exact(e, s, t))) + 1),
     ("00.2", lambda e, s, t: updates(np.float32(e), np.float32(s), t)),
     ("00.2", lambda e, s, t: np.sum(abs(e) * (1 - s) ** np.arange(200) >= t)),
     ("00.3", draws),
@@ -123,6 +138,11 @@ WRONG = [
     ("00.2", lambda e, s, t: math.ceil(exact(e, s, t)), "never a negative number"),
     ("00.2", exact, "round up"),
     ("00.2", lambda e, s, t: max(0, round(exact(e, s, t))), "round *up*"),
+    ("00.2", until_not_above, "equal is not yet smaller"),
+    ("00.2", lambda e, s, t: max(0, math.ceil(exact(e, s, t))), "equal is not yet smaller"),
+    ("00.2", lambda e, s, t: np.ceil(np.maximum(0, exact(e, s, t))), "equal is not yet smaller"),
+    ("00.2", update_first, "compare it before the first update"),
+    ("00.2", lambda e, s, t: max(1, until_not_above(e, s, t)), "before the first update"),
     ("00.2", without_size, "an error of −1 is as far off"),
     ("00.2", lambda e, s, t: updates(e, s, t**0.5), "not for its square"),
     ("00.2", lambda e, s, t: max(0, math.ceil(np.log(abs(e) / t) / s)), "only comes near that"),
