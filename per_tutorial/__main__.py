@@ -28,7 +28,9 @@ def add_settings(parser: argparse._ArgumentGroup) -> None:
     kinds = typing.get_type_hints(DQNConfig)
     for field in dataclasses.fields(DQNConfig):
         option = f"--{field.name.replace('_', '-')}"
-        text = f"{field.metadata['help'].replace('%', '%%')} (default: {_shown(field.default)})"
+        choices = getattr(field.metadata["check"], "keywords", {}).get("allowed", ())
+        text = f"{', '.join(choices)}: " if choices else ""
+        text += f"{field.metadata['help'].replace('%', '%%')} (default: {_shown(field.default)})"
         kind = kinds[field.name]
         if kind is bool:
             parser.add_argument(

@@ -67,7 +67,7 @@ def index_array(name: str, values: Any) -> NDArray[np.int64]:
 
     ``values`` may be whatever `numpy.asarray` takes, but no masked array with masked entries.
     """
-    array = _plain_array(name, values)
+    array = plain_array(name, values)
     if array.size and array.dtype.kind not in "iu":
         raise TypeError(f"{name}: must be integers, got {array.dtype}")
     if array.size and array.dtype == np.uint64 and array.max() > LARGEST:  # it would wrap around
@@ -81,15 +81,18 @@ def float_array(name: str, values: Any) -> NDArray[np.float64]:
     ``values`` may be a torch tensor, on any device, with or without gradient, or whatever
     `numpy.asarray` takes, but no masked array with masked entries.
     """
-    if hasattr(values, "detach"):
-        values = values.detach().cpu()
-    array = _plain_array(name, values)
+    array = plain_array(name, values)
     if array.dtype.kind not in "iuf":
         raise TypeError(f"{name}: must be numbers, got {array.dtype}")
     return array.astype(np.float64, copy=False)
 
 
-def _plain_array(name: str, values: Any) -> NDArray[Any]:
+def plain_array(name: str, values: Any) -> NDArray[Any]:
+    """``values`` as an array, a torch tensor as well; ValueError where entries are masked."""
+    if type(values) is np.ndarray:  # by far the most frequent case
+        return values
+    if hasattr(values, "detach"):  # a torch tensor, on any device, with or without gradient
+        values = values.detach().cpu()
     if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
         # `asarray` would take what lies under the mask for data.
         raise ValueError(f"{name}: must have no masked entries, got {np.ma.count_masked(values)}")

@@ -32,4 +32,4 @@ def lazy_names(
         setattr(sys.modules[package], name, value)  # the next use is an ordinary one
         return value
 
-    return list(home_of), get, lambda: sorted([*vars(sys.modules[package]), *home_of])
+    return list(home_of), get, lambda: sorted({*vars(sys.modules[package]), *home_of})

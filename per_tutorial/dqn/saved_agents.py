@@ -43,7 +43,18 @@ def write_agent(path: PathLike, agent: SavedAgent) -> None:
     }
     data = save(agent.tensors, {name: json.dumps(fact) for name, fact in facts.items()})
     with atomic_write(path) as file:
-        file.write(data)
+        file.write(_in_order(data))
+
+
+def _in_order(data: bytes) -> bytes:
+    """The file with its heading sorted: safetensors lists metadata in another order in each process.
+
+    A file begins with the length of its heading, 8 bytes, and that is a multiple of 8.
+    """
+    end = 8 + int.from_bytes(data[:8], "little")
+    heading = json.dumps(json.loads(data[8:end]), sort_keys=True, separators=(",", ":")).encode()
+    heading += b" " * (-len(heading) % 8)
+    return len(heading).to_bytes(8, "little") + heading + data[end:]
 
 
 def read_agent(path: PathLike, device: str, *, trusted: bool) -> SavedAgent:

@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from per_tutorial.common.arguments import float_array, index_array, real_number, whole_number
+from per_tutorial.common.arguments import index_array, plain_array, real_number, whole_number
 from per_tutorial.common.files import ArrayFile, PathLike, part_of, write_arrays
 from per_tutorial.common.states import Schema, State, checked_state, fits, wanted
-from per_tutorial.replay.compiling import njit_cached
 from per_tutorial.replay.contracts import (
     Batch,
     CandidateSampler,
@@ -24,17 +23,7 @@ from per_tutorial.replay.contracts import (
     Write,
     require,
 )
-from per_tutorial.replay.storages.ring import plain_array
-
-
-@njit_cached
-def are_valid(indices, td_errors, added):
-    """Whether all transitions (runs, batch) were added, and all TD errors are within ±1e100."""
-    for run in range(indices.shape[0]):
-        for k in range(indices.shape[1]):
-            if not (0 <= indices[run, k] < added[run] and abs(td_errors[run, k]) <= 1e100):
-                return False
-    return True
+from per_tutorial.replay.td_errors import are_valid, errors_like, refuse, refuse_infinite
 
 
 class Replay:
@@ -173,8 +162,8 @@ class Replay:
         draws = self._candidates.candidates * batch_size
         slots, weights = self.sampler.sample(draws, sizes, beta)
         batch = self._batch(slots, weights)
-        errors = _errors_like(batch.indices, td_errors(batch)).reshape(slots.shape)
-        _refuse_infinite(errors)
+        errors = errors_like(batch.indices, td_errors(batch)).reshape(slots.shape)
+        refuse_infinite(errors)
         chosen, weights = self._candidates.choose(errors, batch_size, beta)
         return self._batch(np.take_along_axis(slots, chosen, axis=1), weights)
 
@@ -201,7 +190,7 @@ class Replay:
         if self._unfinished is not None:
             self._finish()
         numbers = index_array("indices", indices)
-        errors = _errors_like(numbers, td_errors)
+        errors = errors_like(numbers, td_errors)
         if self.runs is None:
             numbers, errors = numbers.reshape(1, -1), errors.reshape(1, -1)
         elif numbers.ndim != 2 or len(numbers) != self.runs:
@@ -209,15 +198,13 @@ class Replay:
                 f"indices: must have the shape ({self.runs}, batch), got {numbers.shape}"
             )
         if not are_valid(numbers, errors, self.storage.added):
-            self._refuse(numbers, errors)
+            refuse(numbers, errors, self.storage.added)
         self.sampler.update(self.storage.current_slots(numbers), errors)
 
     def cut(self) -> None:
         """End the running episodes as a time limit does: their environments are about to start again."""
         self._finish()
-        self._unfinished = self._cut
-        self._cut()
-        self._unfinished = None
+        self._do(self._cut)
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -249,9 +236,7 @@ class Replay:
         self._finish()
         state = checked_state(state, self.schema)
         self.check(state)
-        self._unfinished = partial(self._restore, state)
-        self._unfinished()
-        self._unfinished = None
+        self._do(partial(self._restore, state))
 
     def save(self, path: PathLike) -> None:
         """Write everything to one file: transitions, priorities, generators. Atomic."""
@@ -309,9 +294,7 @@ class Replay:
     def _write(self, write: Write, transition: Transition) -> None:
         """Store what was prepared. It counts as stored from the moment that it is noted."""
         ends = None if self._episodes is None else self._ends(write.slots, transition)
-        self._unfinished = partial(self._do_write, write, ends)
-        self._do_write(write, ends)
-        self._unfinished = None
+        self._do(partial(self._do_write, write, ends))
 
     def _do_write(self, write: Write, ends: Slots | None) -> None:
         self.storage.commit(write)
@@ -338,11 +321,16 @@ class Replay:
         self.storage.restore(part_of(state, "storage"))
         self.sampler.restore(part_of(state, "sampler"))
 
+    def _do(self, action: Callable[[], None]) -> None:
+        """Do what may be done twice. It is noted first: if it is cut short, `_finish` does it again."""
+        self._unfinished = action
+        action()
+        self._unfinished = None
+
     def _finish(self) -> None:
-        """Do again what an interrupt cut short. What runs at every step asks first, to save the call."""
+        """Do again what an interrupt cut short."""
         if self._unfinished is not None:
-            self._unfinished()
-            self._unfinished = None
+            self._do(self._unfinished)
 
     def _batch(self, slots: Slots, weights: NDArray) -> Batch:
         rows, steps = self.storage.windows(slots)
@@ -357,34 +345,6 @@ class Replay:
             steps,
         )
         return Batch(*[field[0] for field in fields] if self.runs is None else fields)
-
-    def _refuse(self, indices: NDArray[np.int64], td_errors: Floats) -> None:
-        """Say which value `are_valid` stumbled over."""
-        added = self.storage.added[:, None]
-        outside = (indices < 0) | (indices >= added)
-        if outside.any():
-            raise IndexError(
-                f"indices: must be in [0, {added[outside.any(axis=1)].min()}), "
-                f"got {indices[outside][0]}"
-            )
-        _refuse_infinite(td_errors)
-
-
-def _errors_like(indices: NDArray[np.int64], td_errors: ArrayLike) -> Floats:
-    """TD errors as floats, one for each index."""
-    errors = float_array("td_errors", td_errors)
-    if errors.shape != indices.shape:
-        raise ValueError(
-            f"td_errors: must have the shape of indices {indices.shape}, got {errors.shape}"
-        )
-    return errors
-
-
-def _refuse_infinite(td_errors: Floats) -> None:
-    # The bound keeps every sum of priorities finite; NaN fails the comparison as well.
-    wrong = ~(np.abs(td_errors) <= 1e100)
-    if wrong.any():
-        raise ValueError(f"td_errors: must be finite (|δ| ≤ 1e100), got {td_errors[wrong][0]}")
 
 
 def _as(sampler: Sampler, protocol: type, mark: str) -> Any:

@@ -425,3 +425,11 @@ def test_a_shipped_agent_has_a_model_card_and_plays_well(name):
     agent = load_agent(name)
     assert len(agent.seeds) == 1
     assert evaluate(agent, 2).mean() > {"long-cartpole": 2_000, "pong": 10}[name]
+
+
+def test_the_same_agent_makes_the_same_file(tmp_path):
+    agent, files = learner(), set()
+    for k in range(5):  # by itself, safetensors lists the heading in a random order
+        agent.save(tmp_path / f"{k}.safetensors")
+        files.add((tmp_path / f"{k}.safetensors").read_bytes())
+    assert len(files) == 1

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from per_tutorial.common.arguments import real_number, whole_number
+from per_tutorial.common.arguments import plain_array, real_number, whole_number
 from per_tutorial.common.states import ArraySpec, Schema, State
 from per_tutorial.replay.compiling import njit_cached
 from per_tutorial.replay.contracts import Slots
@@ -326,17 +326,6 @@ def _are_rewards(array: NDArray) -> bool:
     if array.size == 1:  # ten times as fast, and what an agent adds at every step
         return abs(array.item()) <= LARGEST_REWARD
     return bool((np.abs(array) <= LARGEST_REWARD).all())
-
-
-def plain_array(name: str, values: ArrayLike) -> NDArray:
-    """``values`` as an array, a torch tensor as well; ValueError where entries are masked."""
-    if type(values) is np.ndarray:  # by far the most frequent case
-        return values
-    if hasattr(values, "detach"):  # a torch tensor, on any device, with or without gradient
-        values = values.detach().cpu()
-    if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
-        raise ValueError(f"{name}: must have no masked entries, got {values}")
-    return np.asarray(values)
 
 
 def _converted(name: str, array: NDArray, dtype: np.dtype) -> NDArray:

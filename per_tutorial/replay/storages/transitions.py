@@ -5,14 +5,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
+from per_tutorial.common.arguments import plain_array
 from per_tutorial.replay.contracts import Slots, Transition
-from per_tutorial.replay.storages.ring import (
-    RingStorage,
-    as_field,
-    as_shape,
-    claim_slots,
-    plain_array,
-)
+from per_tutorial.replay.storages.ring import RingStorage, as_field, as_shape, claim_slots
 
 
 class RowWrite(NamedTuple):

@@ -373,6 +373,11 @@ WRONG = [
         "add its left sibling",
     ),
     ("01.4", sum_by_walking, "Ten are enough"),
+    (
+        "01.4",
+        lambda nodes, leaf: nodes[1] - sum(nodes[len(nodes) // 2 + leaf :]),
+        "Ten are enough",
+    ),
     ("01.4", lambda nodes, leaf: sum(list(nodes)[len(nodes) // 2 :][:leaf]), "Ten are enough"),
     (
         "01.4",
