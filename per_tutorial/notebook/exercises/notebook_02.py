@@ -111,29 +111,48 @@ def check_td_target(answer: object) -> str | None:
 # 02.2: exploration as a function of the step -----------------------------------------------------
 
 
-def epsilon(step: int) -> float:
-    return 1.0 - 0.9 * min(step / 1000, 1.0)
+def falling(step: int) -> int:
+    """How many steps ε has been falling: it begins at step 200."""
+    return max(step - 200, 0)
 
+
+def epsilon(step: int) -> float:
+    return 1.0 - 0.9 * min(falling(step) / 1000, 1.0)
+
+
+TOO_EARLY = "it falls from step 0 on; it should stay at 1 until step 200."
 
 LINE_MISTAKES = [
-    (lambda step: 1.0 - 0.9 * step / 1000,
-     "after step 1,000 it goes on, and falls below 0.1; it should stay there."),
-    (lambda step: max(0.0, 1.0 - 0.9 * step / 1000),
-     "after step 1,000 it goes on, down to 0; it should stay at 0.1."),
-    (lambda step: max(0.0, 1.0 - step / 1000),
-     "it heads for 0; it should arrive at 0.1 in step 1,000."),
-    (lambda step: 1.0 - step / 1000,
-     "it heads for 0 and beyond; it should arrive at 0.1 in step 1,000, and stay there."),
-    (lambda step: max(0.1, 1.0 - step / 1000),
+    (lambda step: 1.0 - 0.9 * min(step / 1000, 1.0), TOO_EARLY),
+    (lambda step: 1.0 - 0.9 * min(step / 1200, 1.0), TOO_EARLY),
+    (lambda step: 1.0 - 0.9 * min((step - 200) / 1000, 1.0),
+     "before step 200 it is above 1: hold it there."),
+    (lambda step: 1.0 if step < 200 else 1.0 - 0.9 * min(step / 1000, 1.0),
+     "at step 200 it jumps: count the steps from there."),
+    (lambda step: 1.0 if step < 200 else 1.0 - 0.9 * min(step / 1200, 1.0),
+     "at step 200 it jumps: count the steps from there."),
+    (lambda step: 1.0 - 0.9 * min(falling(step) / 800, 1.0),
+     "it is at 0.1 in step 1,000; it falls for 1,000 steps, from step 200 on."),
+    (lambda step: 1.0 - 0.9 * min(falling(step) / 1200, 1.0),
+     "it is at 0.1 in step 1,400; it falls for 1,000 steps, from step 200 on."),
+    (lambda step: 1.0 - 0.9 * falling(step) / 1000,
+     "after step 1,200 it goes on, and falls below 0.1; it should stay there."),
+    (lambda step: max(0.0, 1.0 - 0.9 * falling(step) / 1000),
+     "after step 1,200 it goes on, down to 0; it should stay at 0.1."),
+    (lambda step: max(0.0, 1.0 - falling(step) / 1000),
+     "it heads for 0; it should arrive at 0.1 in step 1,200."),
+    (lambda step: 1.0 - falling(step) / 1000,
+     "it heads for 0 and beyond; it should arrive at 0.1 in step 1,200, and stay there."),
+    (lambda step: max(0.1, 1.0 - falling(step) / 1000),
      "it falls by 1 in 1,000 steps, and is at 0.1 a hundred steps too early: it falls by 0.9 in "
      "all."),
-    (lambda step: 1.0 if step < 1000 else 0.1,
+    (lambda step: 1.0 if step < 1200 else 0.1,
      "that is one jump, not a line: `//` drops the fraction, `/` keeps it."),
     (lambda step: 1.1 - epsilon(step), "upside down: it starts at 1 and ends at 0.1."),
-    (lambda step: 0.1 ** min(step / 1000, 1.0),
+    (lambda step: 0.1 ** min(falling(step) / 1000, 1.0),
      "the ends are right, but between them it falls by the same *factor* at every step: that is "
      "no line."),
-    (lambda step: 0.9 * (1 - min(step / 1000, 1.0)),
+    (lambda step: 0.9 * (1 - min(falling(step) / 1000, 1.0)),
      "it goes from 0.9 to 0; ε goes from 1 to 0.1."),
     (lambda step: 100 * epsilon(step), "that is in percent."),
 ]  # fmt: skip
@@ -141,24 +160,26 @@ LINE_MISTAKES = [
 
 @checks("02.2")
 def check_epsilon(answer: object) -> str | None:
-    if remembers(answer, cases_of("step", [(step,) for step in range(1001)])):
+    if remembers(answer, cases_of("step", [(step,) for step in range(1201)])):
         return (
             "asked for the same step again it gives another answer: it remembers the calls before. "
             "ε is a function of the step alone."
         )
-    steps = (0, 1, 100, 250, 500, 750, 899, 950, 999, 1000, 1001, 1500, 3000, 10**6)
+    steps = (0, 1, 100, 199, 200, 300, 450, 700, 950, 1000, 1099, 1150, 1199, 1200, 1201, 1700)
 
     def otherwise(case: Case, got: Array) -> str:
         should, does = told_apart(epsilon(**case), got)
         if case["step"] == 0:
             return f"at step 0 it starts at 1, yours is {does}."
-        ends = [number(ask(answer, {"step": step})) for step in (0, 1000)]
+        ends = [number(ask(answer, {"step": step})) for step in (0, 200, 1200)]
         line = (
-            "the ends are right, but between them it is no line: " if same(ends, [1, 0.1]) else ""
+            "the ends are right, but between them it is no line: "
+            if same(ends, [1, 1, 0.1])
+            else ""
         )
         return f"{line}at step {case['step']} it should be {should}, yours is {does}."
 
-    cases = cases_of("step", [(step,) for step in steps])
+    cases = cases_of("step", [(step,) for step in (*steps, 3000, 10**6)])
     return compare(answer, epsilon, cases, LINE_MISTAKES, otherwise=otherwise)
 
 

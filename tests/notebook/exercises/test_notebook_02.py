@@ -28,8 +28,20 @@ def zeroed_in_place(reward, terminated, truncated, next_q, discount):
     return reward + discount * next_q.max()
 
 
+def falling(step):
+    return max(0, step - 200)
+
+
 def line(step):
-    return 1.0 - 0.9 * min(step / 1000, 1.0)
+    return 1.0 - 0.9 * min(falling(step) / 1000, 1.0)
+
+
+def accumulated_over(step, fall=0.0009):
+    """The same by a loop, without any memory between calls."""
+    value = 1.0
+    for _ in range(200, min(step, 1200)):
+        value -= fall
+    return value
 
 
 def accumulated():
@@ -38,7 +50,8 @@ def accumulated():
 
     def epsilon(step):
         before = value[0]
-        value[0] = max(0.1, value[0] - 0.0009)
+        if step >= 200:
+            value[0] = max(0.1, value[0] - 0.0009)
         return before
 
     return epsilon
@@ -81,9 +94,10 @@ RIGHT = [
     ("02.1", lambda r, te, tr, q, g: torch.tensor(r) + g * torch.tensor(q).max() * (te is False)),
     ("02.1", lambda r, te, tr, q, g: np.where(te, r, r + g * q.max())),
     ("02.2", line),
-    ("02.2", lambda step: max(0.1, 1.0 - 0.9 * step / 1000)),
-    ("02.2", lambda step: np.interp(step, [0, 1000], [1, 0.1])),
-    ("02.2", lambda step: np.clip(np.float32(1 - 0.0009 * step), 0.1, 1)),
+    ("02.2", lambda step: min(1.0, max(0.1, 1.18 - 0.9 * step / 1000))),
+    ("02.2", lambda step: np.interp(step, [200, 1200], [1, 0.1])),
+    ("02.2", lambda step: np.clip(np.float32(1.18 - 0.0009 * step), 0.1, 1)),
+    ("02.2", accumulated_over),
     ("02.2", lambda step: torch.tensor(line(step))),
     ("02.3", td_errors),
     ("02.3", lambda q, actions, targets: targets - chosen(q, actions)[:, 0]),
@@ -132,19 +146,29 @@ WRONG = [
     ("02.1", lambda r, te, tr, q, g: r + (not te) * g * q, "a single number"),
     ("02.1", lambda r, te, tr, q, g: q[7], "IndexError"),
     ("02.2", accumulated(), "remembers the calls"),
-    ("02.2", lambda step: 1.0 - 0.9 * step / 1000, "goes on"),
-    ("02.2", lambda step: max(0.0, 1.0 - step / 1000), "heads for 0"),
-    ("02.2", lambda step: max(0.1, 1.0 - step / 1000), "a hundred steps too early"),
-    ("02.2", lambda step: max(0.1, 1.0 - 0.9 * (step // 1000)), "drops the fraction"),
-    ("02.2", lambda step: 0.1 + 0.9 * min(step / 1000, 1.0), "upside down"),
-    ("02.2", lambda step: 0.1 ** min(step / 1000, 1), "same *factor*"),
-    ("02.2", lambda step: 0.1 + 0.9 * (1 - min(step / 1000, 1)) ** 2, "it is no line"),
+    ("02.2", lambda step: 1.0 - 0.9 * min(step / 1000, 1.0), "from step 0 on"),
+    ("02.2", lambda step: 1.0 - 0.9 * min(step / 1200, 1.0), "from step 0 on"),
+    ("02.2", lambda step: max(0.1, 1.0 - 0.9 * (step - 200) / 1000), "above 1"),
     (
         "02.2",
-        lambda step: 0.1 + 0.9 * np.exp(-step / 1000),
-        "at step 100 it should be 0.91, yours is 0.9144",
+        lambda step: 1.0 if step < 200 else max(0.1, 1.0 - 0.9 * step / 1000),
+        "at step 200 it jumps",
     ),
-    ("02.2", lambda step: line(step) + (step == 500) / 1e4, "it should be 0.55, yours is 0.5501"),
+    ("02.2", lambda step: max(0.1, 1.0 - 0.9 * falling(step) / 800), "in step 1,000"),
+    ("02.2", lambda step: max(0.1, 1.0 - 0.9 * falling(step) / 1200), "in step 1,400"),
+    ("02.2", lambda step: 1.0 - 0.9 * falling(step) / 1000, "goes on"),
+    ("02.2", lambda step: max(0.0, 1.0 - falling(step) / 1000), "heads for 0"),
+    ("02.2", lambda step: max(0.1, 1.0 - falling(step) / 1000), "a hundred steps too early"),
+    ("02.2", lambda step: max(0.1, 1.0 - 0.9 * (falling(step) // 1000)), "drops the fraction"),
+    ("02.2", lambda step: 0.1 + 0.9 * min(falling(step) / 1000, 1.0), "upside down"),
+    ("02.2", lambda step: 0.1 ** min(falling(step) / 1000, 1), "same *factor*"),
+    ("02.2", lambda step: 0.1 + 0.9 * (1 - min(falling(step) / 1000, 1)) ** 2, "it is no line"),
+    (
+        "02.2",
+        lambda step: 0.1 + 0.9 * np.exp(-falling(step) / 1000),
+        "at step 300 it should be 0.91, yours is 0.9144",
+    ),
+    ("02.2", lambda step: line(step) + (step == 700) / 1e4, "it should be 0.55, yours is 0.5501"),
     ("02.2", lambda step: 0.5, "your answer is always 0.5"),
     ("02.2", lambda step: 0.95 * line(step), "it starts at 1, yours is 0.95"),
     ("02.2", lambda step: f"{line(step)}", "without quotation marks"),
