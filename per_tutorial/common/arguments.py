@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 LARGEST = 2**63 - 1  # of an int64, as arrays and compiled code take it
+INT64, FLOAT64 = np.dtype(np.int64), np.dtype(np.float64)
 
 
 class Choices(Container[str], Iterable[str], Protocol):
@@ -23,6 +24,8 @@ def whole_number(name: str, value: Any, minimum: int = 1, maximum: int | None = 
         minimum: the smallest that is allowed.
         maximum: the largest that is allowed; None: there is no bound, not even that of an int64.
     """
+    if type(value) is int and maximum is not None and minimum <= value <= maximum:
+        return value  # at once, since this is asked at every step
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
         raise TypeError(f"{name}: must be an integer, got {value!r}")
     if value < minimum:
@@ -41,6 +44,8 @@ def real_number(
     above: float | None = None,
 ) -> float:
     """``value`` as a finite float in [low, high], and > ``above`` if that is given."""
+    if type(value) is float and above is None and low <= value <= high and math.isfinite(value):
+        return value
     if isinstance(value, bool) or not isinstance(value, (float, int, np.floating, np.integer)):
         raise TypeError(f"{name}: must be a number, got {value!r}")
     if above is not None and not value > above:
@@ -67,6 +72,8 @@ def index_array(name: str, values: Any) -> NDArray[np.int64]:
 
     ``values`` may be whatever `numpy.asarray` takes, but no masked array with masked entries.
     """
+    if type(values) is np.ndarray and values.dtype == INT64:  # what a minibatch brings
+        return values
     array = plain_array(name, values)
     if array.size and array.dtype.kind not in "iu":
         raise TypeError(f"{name}: must be integers, got {array.dtype}")
@@ -81,6 +88,8 @@ def float_array(name: str, values: Any) -> NDArray[np.float64]:
     ``values`` may be a torch tensor, on any device, with or without gradient, or whatever
     `numpy.asarray` takes, but no masked array with masked entries.
     """
+    if type(values) is np.ndarray and values.dtype == FLOAT64:
+        return values
     array = plain_array(name, values)
     if array.dtype.kind not in "iuf":
         raise TypeError(f"{name}: must be numbers, got {array.dtype}")
