@@ -24,16 +24,12 @@ from per_tutorial.notebook.exercises.comparing import Function, compare
 # 05.1: four frames, one step ---------------------------------------------------------------------
 
 Screens = NDArray[np.uint8]
-
 TRAIL = (
     "you take the maximum of {} frames: whatever moves leaves a trail. The last two are enough "
     "against flicker."
 )
 DIM = "that is the mean: what is not in every frame would be seen dimly."
-SUM = (
-    "you add the frames: what is in both would be twice as bright, and uint8 begins anew after 255."
-)
-
+SUM = "you add the frames: what is in both is twice as bright, and uint8 starts again after 255."
 OTHER_SCREENS = [
     (slice(3, 4), "that is the last frame alone: it may lack what flickers."),
     (slice(2, 3), "that is the frame before the last alone."),
@@ -47,7 +43,6 @@ OTHER_SCREENS = [
     (slice(1, 4), TRAIL.format("the last three")),
     (slice(0, 3), TRAIL.format("the first three")),
 ]  # fmt: skip
-
 SCREEN_MISTAKES = [
     *((lambda f, r, some=some: f[some].max(axis=0), words) for some, words in OTHER_SCREENS),
     *((lambda f, r, last=last, kind=kind: f[-last:].mean(axis=0).astype(kind), DIM)
@@ -56,17 +51,13 @@ SCREEN_MISTAKES = [
       for last in (2, 4) for kind in (float, np.uint8)),
     (lambda f, r: f[-2:].min(axis=0), "that is the minimum: what flickers would never be seen."),
 ]  # fmt: skip
-
 ALL_FOUR = "all four count; only the screen is made of the last two."
 CLIPPED = "they are clipped later, where one learns from them."
-
 CUT_SHORT = (
     "right for four frames. But a game can end within a step, which then has fewer: use the last two "
     "of those that are there, or the only one. "
 )
-
 ONE_FRAME = "one frame's alone is too little: points may be scored in any of the four."
-
 REWARD_MISTAKES = [
     (lambda f, r: r[-1], ONE_FRAME),
     (lambda f, r: r[0], ONE_FRAME),
@@ -94,9 +85,7 @@ def check_max_and_skip(answer: object) -> str | None:
     short = [random.integers(0, 256, (count, 2, 4), dtype=np.uint8) for count in (3, 2, 1)]
     rewards = [4.0, 0.0, 5.0, 2.0], [0.5, -3.0, 0.0, 1.0]
     cases = cases_of("frames rewards", zip(screens, np.array(rewards), strict=True))
-    cut = cases_of(
-        "frames rewards", [(each, np.array([-2.0, 1.0, 4.0])[-len(each) :]) for each in short]
-    )
+    cut = cases_of("frames rewards", [(s, np.array([-2.0, 1.0, 4.0])[-len(s) :]) for s in short])
     things = ["the screen that the agent sees", "the reward of the step"]
     types = set()
 
@@ -122,9 +111,8 @@ def check_max_and_skip(answer: object) -> str | None:
     if mistake := compare(answer, scored, cases, REWARD_MISTAKES, read=reward):
         return f"the screen is right. But the rewards: {mistake}"
     try:
-        mistake = compare(answer, seen, cut, [], read=screen) or compare(
-            answer, scored, cut, [], read=reward
-        )
+        mistake = compare(answer, seen, cut, [], read=screen)
+        mistake = mistake or compare(answer, scored, cut, [], read=reward)
     except Hint as hint:
         mistake = str(hint)
     return mistake and f"{CUT_SHORT}({mistake})"
@@ -169,7 +157,6 @@ OFF_BY_ONE = (
     "off by one: the stack ends with the newest frame, and `depth` counts it, so the first one of "
     "the episode is depth − 1 steps back."
 )
-
 STACK_MISTAKES = [
     (lambda k, d, e, n: own_numbers(k, d, e, n),
      "right, but without the black frames: a stack always has `stack` numbers."),
@@ -238,7 +225,6 @@ TWICE = (
     "counted twice: the newest frame of a next observation is that of the following observation, "
     "and each is held once."
 )
-
 MEMORY_MISTAKES = [
     (with_stacks(lambda stack: stack),
      "the next observation is missing: each transition holds two stacks."),
@@ -246,8 +232,7 @@ MEMORY_MISTAKES = [
     (with_stacks(lambda stack: 1), "that is one frame for each transition; it holds two stacks."),
     (with_stacks(lambda stack: stack + 1),
      "the two stacks share frames, but each has its own copy of them."),
-    (lambda n, single, f, k: gigabytes(n, single, f, 4),
-     "a stack has `stack` frames, not always 4."),
+    (lambda n, single, f, k: gigabytes(n, single, f, 4), "a stack has `stack` frames, not always 4."),
     (lambda n, single, f, k: gigabytes(n, single, 84 * 84, k),
      "a frame has `frame` pixels, not always 84 × 84."),
     (with_single(lambda stack: 2), TWICE),
@@ -284,7 +269,6 @@ def clipped_reward(reward: float, lives_before: int, lives: int, over: bool) -> 
 
 
 ALWAYS = "when the game is over, so is the episode, whatever the lives say."
-
 # lives before, lives, over, terminated, and the sentence for who sees it differently
 ENDS = [
     (3, 3, False, False, "no life is lost and the game is not over: the episode goes on."),
@@ -300,9 +284,7 @@ ENDS = [
     (0, 0, True, True, ALWAYS),
     (3, 3, True, True, ALWAYS),
 ]  # fmt: skip
-
 BETWEEN = "clipping leaves what lies between −1 and 1 as it is; yours does not."
-
 CLIP_MISTAKES = [
     (lambda r, *end: r, "nothing is clipped: the limits are −1 and 1, and both count."),
     (lambda r, *end: min(r, 1.0), "the lower limit is missing: −7 becomes −1."),
@@ -370,7 +352,6 @@ NO_KERNEL = (
     "where is the kernel? Without padding it stays inside the picture, and its corner can move by "
     "size − kernel pixels."
 )
-
 SIZE_MISTAKES = [
     (with_step(lambda n, k, s: (n - k) / s + 1), NOT_WHOLE),
     (with_step(lambda n, k, s: int((n - k) / s)),
@@ -385,14 +366,12 @@ SIZE_MISTAKES = [
      "where is the stride? The kernel moves by so many pixels at a time."),
     (with_step(lambda n, s, k: (n - k) // s + 1),
      "kernel and stride are swapped: a layer is (kernel, stride)."),
-    (lambda n, layers: output_size(n, layers[:1]),
-     "that is the size after the first layer; go on."),
+    (lambda n, layers: output_size(n, layers[:1]), "that is the size after the first layer; go on."),
     (lambda n, layers: output_size(n, layers[:-1]), "the last layer is missing."),
     (lambda n, layers: output_size(n, layers[1:]), "the first layer is missing."),
     (lambda n, layers: output_size(n, layers[-1:]),
      "each layer gets the size that the one before has left, not that of the picture."),
-    (lambda n, layers: output_size(n, layers[::-1]),
-     "the layers are applied in the wrong order."),
+    (lambda n, layers: output_size(n, layers[::-1]), "the layers are applied in the wrong order."),
     (lambda n, layers: output_size(n, layers) ** 2,
      "that is the number of pixels; a side is asked for."),
 ]  # fmt: skip
