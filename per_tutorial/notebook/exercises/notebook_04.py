@@ -15,7 +15,7 @@ from per_tutorial.notebook.exercises.tensors import check_gradient, tensors
 
 Array = NDArray[np.float64]
 
-# 04.1: the targets of double DQN -----------------------------------------------------------------
+# 04.1: the targets of double DQN, after windows of several steps ------------------------------------
 
 
 def rated(choosing: Tensor, rating: Tensor) -> Tensor:
@@ -24,18 +24,27 @@ def rated(choosing: Tensor, rating: Tensor) -> Tensor:
 
 
 def double_targets(
-    rewards: Tensor, terminated: Tensor, online: Tensor, target: Tensor, discount: float
+    rewards: Tensor, steps: Tensor, ended: Tensor, online: Tensor, target: Tensor, discount: float
 ) -> Tensor:
-    return rewards + discount * ~terminated * rated(online, target)
+    return rewards + discount**steps * ~ended * rated(online, target)
 
 
-def with_values(values: Function, ended: Function = torch.logical_not) -> Function:
-    """`double_targets` with other values of the next states, given (online, target)."""
+def with_values(
+    values: Function, future: Function = torch.logical_not, factor: Function = pow
+) -> Function:
+    """`double_targets` with other values of the next states, given (online, target).
 
-    def wrong(rewards, terminated, online, target, discount):
-        return rewards + discount * ended(terminated) * values(online, target)
+    What has a future, given what has ended, and the factor, given γ and the steps, may differ too.
+    """
+
+    def wrong(rewards, steps, ended, online, target, discount):
+        return rewards + factor(discount, steps) * future(ended) * values(online, target)
 
     return wrong
+
+
+def with_factor(factor: Function) -> Function:
+    return with_values(rated, factor=factor)
 
 
 PLAIN_DQN = (
@@ -53,17 +62,28 @@ SWAPPED = "the roles are swapped: you choose by the target network and rate by t
 
 DOUBLE_MISTAKES = [
     (with_values(rated, torch.ones_like),
-     "after termination nothing follows: there the target is the reward alone."),
-    (with_values(rated, lambda terminated: terminated),
+     "after termination nothing follows: there the target is the rewards alone."),
+    (with_values(rated, lambda ended: ended),
      "upside down: the transitions that did *not* terminate have a future."),
-    (lambda r, end, o, t, g: double_targets(r, end, o, t, g) * ~end,
-     "termination cuts off what follows, not the reward of the step itself."),
-    (lambda r, end, o, t, g: double_targets(r, end, o, t, 1.0), "the future is not discounted."),
-    (lambda r, end, o, t, g: g * double_targets(r, end, o, t, 1.0),
-     "the reward comes with the step itself; only the future is discounted."),
-    (lambda r, end, o, t, g: double_targets(0 * r, end, o, t, g), "the reward is missing."),
-    (lambda r, end, o, t, g: r, "the future is missing."),
-    *((with_values(values, ended), sentence)
+    (lambda r, n, end, o, t, g: double_targets(r, n, end, o, t, g) * ~end,
+     "termination cuts off what follows, not the rewards of the window itself."),
+    (with_factor(lambda g, n: 1.0), "the future is not discounted."),
+    (with_factor(lambda g, n: g),
+     "γ is the discount of one step; the value lies `steps` steps ahead, so it is discounted by "
+     "γ to the power of `steps`."),
+    (with_factor(lambda g, n: g * n),
+     "each step multiplies by γ once more: that is a power of γ, not a multiple."),
+    (with_factor(lambda g, n: g ** n.max()),
+     "the windows differ in length: `steps` holds a number for each of them."),
+    *((with_factor(lambda g, n, off=off: g ** (n + off)),
+       "off by one: after a window of k rewards, the value is discounted by γᵏ.")
+      for off in (-1, 1)),
+    *((wrong, "the rewards of the window are discounted already; only the value after it is left.")
+      for wrong in (lambda r, n, end, o, t, g: g**n * double_targets(r, n, end, o, t, 1.0),
+                    lambda *given: given[-1] * double_targets(*given))),
+    (lambda r, n, end, o, t, g: double_targets(0 * r, n, end, o, t, g), "the rewards are missing."),
+    (lambda r, n, end, o, t, g: r, "the future is missing."),
+    *((with_values(values, future), sentence)
       for values, sentence in (
           (lambda o, t: t.max(dim=1).values, PLAIN_DQN),
           (lambda o, t: o.max(dim=1).values, ONE_NETWORK),
@@ -78,7 +98,7 @@ DOUBLE_MISTAKES = [
            "that is the mean over the actions; the online network chooses one of them."),
           (lambda o, t: t.gather(0, o.argmax(dim=1)[None])[0],
            "`gather` has run along the wrong axis: actions are axis 1."),
-      ) for ended in (torch.logical_not, torch.ones_like)),
+      ) for future in (torch.logical_not, torch.ones_like)),
 ]  # fmt: skip
 
 
@@ -86,50 +106,72 @@ DOUBLE_MISTAKES = [
 def check_double(answer: object) -> str | None:
     # First as many transitions as actions, where `gather` along the wrong axis goes unnoticed.
     batches = [
-        ([1.5, 0.25, -2.0], [False, True, False],
+        ([1.5, 0.25, -2.0], [3, 2, 1], [False, True, False],
          [[-1.0, -5, -2], [0.5, 2.5, 4.5], [9, 8, 1]], [[-3.0, -4, -7], [6.5, 5, 1.5], [-8, 3, 2]]),
-        ([1.0, 0.0, -1.0, 0.5], [False, False, True, False],
+        ([1.0, 0.0, -1.0, 0.5], [2, 4, 4, 1], [False, False, True, False],
          [[1.0, 5, 2], [4, 0, 3], [0, 1, 6], [2, 3, 1]],
          [[3.0, 4, 7], [6, 5, 2], [8, 1, 2], [1, 2, 9]]),
     ]  # fmt: skip
     rows = [(*map(torch.tensor, batch), discount) for batch in batches for discount in (0.9, 0.5)]
-    cases = cases_of("rewards terminated next_q_online next_q_target discount", rows)
+    cases = cases_of("rewards steps terminated next_q_online next_q_target discount", rows)
     return compare(answer, double_targets, cases, DOUBLE_MISTAKES, give=tensors())
 
 
-# 04.2: dueling -----------------------------------------------------------------------------------
+# 04.2: dueling, where some actions are illegal -----------------------------------------------------
 
 
-def dueling_q(value: Tensor, advantages: Tensor) -> Tensor:
-    return value + advantages - advantages.mean(dim=1, keepdim=True)
+def legal_mean(advantages: Tensor, legal: Tensor) -> Tensor:
+    return (advantages * legal).sum(dim=1, keepdim=True) / legal.sum(dim=1, keepdim=True)
 
+
+def dueling_q(value: Tensor, advantages: Tensor, legal: Tensor) -> Tensor:
+    return value + advantages - legal_mean(advantages, legal)
+
+
+def largest_legal(advantages: Tensor, legal: Tensor) -> Tensor:
+    return advantages.masked_fill(~legal, float("-inf")).amax(dim=1, keepdim=True)
+
+
+ILLEGAL_TOO = (
+    "you subtract the mean over all actions; those that are illegal in a state have no part in it."
+)
+ALL_COUNTED = "divide by the number of *legal* actions of the state, `legal.sum(...)`."
+EQUATION_8 = (
+    "that is the other form, equation 8 of Wang et al.: it subtracts the largest advantage. "
+    "Here it is the mean, equation 9."
+)
+WHOLE_BATCH = (
+    "you subtract the mean of the whole minibatch, so Q of one state depends on which others "
+    "were drawn: take the mean over the actions alone."
+)
 
 DUELING_MISTAKES = [
-    (lambda V, A: V + A, "nothing is subtracted: V could be anything, since A can make up for it."),
-    (lambda V, A: V + A - A.max(dim=1, keepdim=True).values,
-     "that is the other form, equation 8 of Wang et al.: it subtracts the largest advantage. "
-     "Here it is the mean, equation 9."),
-    (lambda V, A: V + A - A.median(dim=1, keepdim=True).values,
-     "that is the median of the advantages, not their mean."),
-    (lambda V, A: V + A - A.mean(),
-     "you subtract the mean of the whole minibatch, so Q of one state depends on which others "
-     "were drawn: take the mean over the actions alone."),
-    (lambda V, A: V + A - A.mean(dim=0),
+    (lambda V, A, ok: V + A, "nothing is subtracted: V could be anything, since A can make up for it."),
+    (lambda V, A, ok: V + A - A.mean(dim=1, keepdim=True), ILLEGAL_TOO),
+    (lambda V, A, ok: V + A - (A * ok).mean(dim=1, keepdim=True), ALL_COUNTED),
+    (lambda V, A, ok: dueling_q(V, A, ~ok), "upside down: `legal` is True where an action counts."),
+    (lambda V, A, ok: V + A - A.amax(dim=1, keepdim=True), EQUATION_8),
+    (lambda V, A, ok: V + A - largest_legal(A, ok), EQUATION_8),
+    (lambda V, A, ok: V + A - A.mean(), WHOLE_BATCH),
+    (lambda V, A, ok: V + A - A[ok].mean(), WHOLE_BATCH),
+    (lambda V, A, ok: V + A - A.mean(dim=0),
      "you subtract the mean over the minibatch; take it over the actions, the last axis."),
-    (lambda V, A: V + A - A.mean(dim=1),
+    (lambda V, A, ok: V + A - legal_mean(A, ok)[:, 0],
      "the mean of each row is subtracted from a column: keep its axis (`keepdim=True`)."),
-    (lambda V, A: dueling_q(V[:, 0], A), "each V is added to a column: leave it (batch, 1)."),
-    (lambda V, A: V + A + A.mean(dim=1, keepdim=True), "the mean is subtracted, not added."),
-    (lambda V, A: V + A - A.sum(dim=1, keepdim=True),
+    (lambda V, A, ok: V + A - A.mean(dim=1),
+     "the mean of each row is subtracted from a column: keep its axis (`keepdim=True`)."),
+    (lambda V, A, ok: dueling_q(V[:, 0], A, ok), "each V is added to a column: leave it (batch, 1)."),
+    (lambda V, A, ok: V + A + legal_mean(A, ok), "the mean is subtracted, not added."),
+    (lambda V, A, ok: V + A - (A * ok).sum(dim=1, keepdim=True),
      "that is the sum of the advantages, not their mean."),
-    (lambda V, A: dueling_q(0 * V, A), "where is V?"),
-    (lambda V, A: A, "where is V? And the mean advantage is subtracted."),
-    (lambda V, A: dueling_q(V - V.mean(), A),
-     "V stays as it is; only the mean *advantage* is subtracted."),
-    (lambda V, A: V - dueling_q(0 * V, A),
+    (lambda V, A, ok: (V + A - legal_mean(A, ok)) * ok,
+     "illegal actions keep their Q; only the mean leaves them out."),
+    (lambda V, A, ok: V + A * ok - legal_mean(A, ok),
+     "illegal actions keep their advantage; only the mean leaves them out."),
+    (lambda V, A, ok: dueling_q(0 * V, A, ok), "where is V?"),
+    (lambda V, A, ok: A, "where is V? And the mean advantage is subtracted."),
+    (lambda V, A, ok: V - dueling_q(0 * V, A, ok),
      "the advantage is added, and its mean is subtracted: yours is the other way round."),
-    (lambda V, A: dueling_q(V, A) - V.mean(),
-     "V stays as it is; only the mean *advantage* is subtracted."),
 ]  # fmt: skip
 
 
@@ -137,11 +179,16 @@ DUELING_MISTAKES = [
 def check_dueling(answer: object) -> str | None:
     # First as many transitions as actions: a mean along the wrong axis broadcasts without an error.
     batches = [
-        ([1.0, -2.0, 5.0], [[1.0, 2.0, 6.0], [0.0, -4.0, 1.0], [3.0, 3.0, 9.0]]),
-        ([0.5, -1.5], [[0.25, -3.0, 1.0, 7.0], [2.0, 0.5, -0.5, 4.5]]),
+        ([1.0, -2.0, 5.0], [[1.0, 2.0, 6.0], [0.0, -4.0, 1.0], [3.0, 3.0, 9.0]],
+         [[1, 1, 0], [1, 0, 1], [0, 1, 1]]),
+        ([0.5, -1.5], [[0.25, -3.0, 1.0, 7.0], [2.0, 0.5, -0.5, 4.5]], [[1, 0, 0, 1], [1, 1, 0, 1]]),
+        ([2.0, 0.25], [[4.0, -1.0, 0.5], [1.5, 2.5, -7.0]], [[1, 1, 1], [1, 1, 1]]),
+    ]  # fmt: skip
+    rows = [
+        (torch.tensor(V)[:, None], torch.tensor(A), torch.tensor(legal).bool())
+        for V, A, legal in batches
     ]
-    rows = [(torch.tensor(V)[:, None], torch.tensor(A)) for V, A in batches]
-    cases = cases_of("value advantages", rows)
+    cases = cases_of("value advantages legal", rows)
     trained = ["value", "advantages"]
     mistake = compare(answer, dueling_q, cases, DUELING_MISTAKES, give=tensors(trained))
     if mistake is None:

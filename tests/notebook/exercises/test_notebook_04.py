@@ -12,58 +12,80 @@ def rated(choosing, rating):
     return rating.gather(1, choosing.argmax(dim=1, keepdim=True))[:, 0]
 
 
-def double_targets(rewards, terminated, online, target, discount):
-    return rewards + discount * ~terminated * rated(online, target)
+def double_targets(rewards, steps, terminated, online, target, discount):
+    return rewards + discount**steps * ~terminated * rated(online, target)
 
 
-def targets_one_by_one(rewards, terminated, online, target, discount):
+def targets_one_by_one(rewards, steps, terminated, online, target, discount):
     targets = []
     for k, reward in enumerate(rewards.tolist()):
         best = int(online[k].argmax())
-        targets.append(reward if terminated[k] else reward + discount * float(target[k, best]))
+        value = 0.0 if terminated[k] else float(target[k, best])
+        targets.append(reward + discount ** int(steps[k]) * value)
     return targets
 
 
-def packaged_targets(rewards, terminated, next_q_online, next_q_target, discount):
+def packaged_targets(rewards, steps, terminated, next_q_online, next_q_target, discount):
     """The package's own, for a stack of one run."""
     stack = (each[None] for each in (rewards, terminated, next_q_target))
-    return td_targets(*stack, discount, next_q_online[None])[0]
+    return td_targets(*stack, discount**steps, next_q_online[None])[0]
 
 
 def with_next_values(next_values, terminated=True):
     """`double_targets` with another value of what follows, given (online, target)."""
 
-    def answer(rewards, ends, online, target, discount):
+    def answer(rewards, steps, ends, online, target, discount):
         goes_on = ~ends if terminated else torch.ones_like(ends)
-        return rewards + discount * goes_on * next_values(online, target)
+        return rewards + discount**steps * goes_on * next_values(online, target)
 
     return answer
 
 
-def kept_axis(rewards, terminated, online, target, discount):
+def with_factor(factor):
+    """`double_targets` with another factor before the value, given (discount, steps)."""
+
+    def answer(rewards, steps, terminated, online, target, discount):
+        return rewards + factor(discount, steps) * ~terminated * rated(online, target)
+
+    return answer
+
+
+def kept_axis(rewards, steps, terminated, online, target, discount):
     next_values = target.gather(1, online.argmax(dim=1, keepdim=True))
-    return rewards + discount * ~terminated * next_values
+    return rewards + discount**steps * ~terminated * next_values
 
 
-def all_kept_axes(rewards, terminated, *rest):
-    return kept_axis(rewards[:, None], terminated[:, None], *rest)
+def all_kept_axes(rewards, steps, terminated, *rest):
+    return kept_axis(rewards[:, None], steps[:, None], terminated[:, None], *rest)
 
 
-def zeroed_in_place(rewards, terminated, online, target, discount):
+def zeroed_in_place(rewards, steps, terminated, online, target, discount):
     target[terminated] = 0
-    return double_targets(rewards, terminated, online, target, discount)
+    return double_targets(rewards, steps, terminated, online, target, discount)
 
 
 def plain_max(online, target):
     return target.max(dim=1).values
 
 
-def dueling_q(V, A):
-    return V + A - A.mean(dim=1, keepdim=True)
+def legal_mean(A, legal):
+    return (A * legal).sum(dim=1, keepdim=True) / legal.sum(dim=1, keepdim=True)
 
 
-def dueling_in_place(V, A):
-    A -= A.mean(dim=1, keepdim=True)
+def dueling_q(V, A, legal):
+    return V + A - legal_mean(A, legal)
+
+
+def dueling_by_nan(V, A, legal):
+    return V + A - A.masked_fill(~legal, float("nan")).nanmean(dim=1, keepdim=True)
+
+
+def dueling_by_where(V, A, legal):
+    return V + A - torch.where(legal, A, 0.0).sum(1, keepdim=True) / legal.float().sum(1)[:, None]
+
+
+def dueling_in_place(V, A, legal):
+    A -= legal_mean(A, legal)
     return V + A
 
 
@@ -149,14 +171,23 @@ RIGHT = [
     ("04.1", double_targets),
     ("04.1", lambda *given: double_targets(*given).double()),
     ("04.1", lambda *given: double_targets(*given).numpy()),
-    ("04.1", lambda r, end, o, t, g: torch.where(end, r, r + g * rated(o, t))),
-    ("04.1", lambda r, end, o, t, g: r + g * (1 - end.float()) * rated(o, t)),
+    ("04.1", lambda r, n, end, o, t, g: torch.where(end, r, r + g**n * rated(o, t))),
+    (
+        "04.1",
+        lambda r, n, end, o, t, g: r + torch.tensor(g).pow(n) * (1 - end.float()) * rated(o, t),
+    ),
     ("04.1", targets_one_by_one),
     ("04.1", packaged_targets),
     ("04.2", dueling_q),
-    ("04.2", lambda V, A: V + (A - A.mean(1)[:, None])),
-    ("04.2", lambda V, A: torch.stack([v + a - a.mean() for v, a in zip(V, A, strict=True)])),
-    ("04.2", lambda V, A: (V + A) - A.sum(1, keepdim=True) / A.shape[1]),
+    ("04.2", dueling_by_nan),
+    ("04.2", dueling_by_where),
+    ("04.2", lambda *r: torch.stack([v + a - a[k].mean() for v, a, k in zip(*r, strict=True)])),
+    (
+        "04.2",
+        lambda V, A, legal: (
+            (V + A) - torch.einsum("ba,ba->b", A, legal / legal.sum(1)[:, None])[:, None]
+        ),
+    ),
     ("04.3", half_life),
     ("04.3", lambda tau: np.log(0.5) / np.log1p(-tau)),
     ("04.3", lambda tau: 1 / -np.log2(1 - tau)),
@@ -181,33 +212,49 @@ WRONG = [
     ("04.1", with_next_values(lambda o, t: rated(t, o)), "roles are swapped"),
     ("04.1", with_next_values(lambda o, t: torch.minimum(o, t).amax(1)), "another remedy"),
     ("04.1", with_next_values(rated, terminated=False), "nothing follows"),
-    ("04.1", lambda r, end, o, t, g: double_targets(r, ~end, o, t, g), "did *not* terminate"),
-    ("04.1", lambda r, end, *rest: double_targets(r, end, *rest) * ~end, "not the reward"),
-    ("04.1", lambda r, end, o, t, g: double_targets(r, end, o, t, 1.0), "not discounted"),
-    ("04.1", lambda r, end, o, t, g: double_targets(r, end, o, t, 0.9), "with `discount`"),
+    ("04.1", lambda r, n, end, *rest: double_targets(r, n, ~end, *rest), "did *not* terminate"),
+    ("04.1", lambda r, n, end, *rest: double_targets(r, n, end, *rest) * ~end, "not the rewards"),
+    ("04.1", with_factor(lambda g, n: 1.0), "not discounted"),
+    ("04.1", with_factor(lambda g, n: g), "the discount of one step"),
+    ("04.1", with_factor(lambda g, n: n * g), "a power of γ, not a multiple"),
+    ("04.1", with_factor(lambda g, n: g ** n.max()), "the windows differ in length"),
+    ("04.1", with_factor(lambda g, n: g ** (n - 1)), "off by one"),
+    ("04.1", with_factor(lambda g, n: g ** (n + 1)), "off by one"),
+    ("04.1", with_factor(lambda g, n: 0.9**n), "with `discount`"),
+    (
+        "04.1",
+        lambda r, n, end, o, t, g: g**n * (r + ~end * rated(o, t)),
+        "discounted already",
+    ),
     ("04.1", kept_axis, "a table of (3, 3)"),
     ("04.1", all_kept_axes, "(3, 1), a column"),
     ("04.1", with_next_values(lambda o, t: 0.0), "the future is missing"),
     (
         "04.1",
         with_next_values(lambda o, t: rated(o, t) + 0.5),
-        "it should be [-1.2, 0.25, -9.2], yours is [-0.75,",
+        "it should be [-0.687, 0.25, -9.2], yours is [-0.3225,",
     ),
-    ("04.1", lambda r, end, o, t, g: r + g * (1 - end) * o, "stopped with RuntimeError"),
+    ("04.1", lambda r, n, end, o, t, g: r + g**n * (1 - end) * o, "stopped with RuntimeError"),
     ("04.1", zeroed_in_place, "it changes `next_q_target`"),
-    ("04.2", lambda V, A: V + A, "nothing is subtracted"),
-    ("04.2", lambda V, A: V + A - A.max(dim=1, keepdim=True).values, "equation 8"),
-    ("04.2", lambda V, A: V + A - A.mean(), "mean of the whole minibatch"),
-    ("04.2", lambda V, A: V + A - A.mean(dim=0), "over the actions, the last axis"),
-    ("04.2", lambda V, A: V + A - A.mean(dim=1), "`keepdim=True`"),
-    ("04.2", lambda V, A: dueling_q(V.squeeze(), A), "leave it (batch, 1)"),
-    ("04.2", lambda V, A: V + A + A.mean(dim=1, keepdim=True), "not added"),
-    ("04.2", lambda V, A: V + A - A.sum(dim=1, keepdim=True), "not their mean"),
-    ("04.2", lambda V, A: dueling_q(0, A), "where is V"),
-    ("04.2", lambda V, A: V, "yours has the shape (3, 1)"),
-    ("04.2", lambda V, A: V + A - A.mean(1, keepdim=True).detach(), "the gradient is not"),
-    ("04.2", lambda V, A: dueling_q(V, A).detach(), "no gradient flows back"),
-    ("04.2", lambda V, A: V.numpy() + A.numpy(), "leaves torch"),
+    ("04.2", lambda V, A, legal: V + A, "nothing is subtracted"),
+    ("04.2", lambda V, A, legal: V + A - A.mean(1, keepdim=True), "illegal in a state"),
+    ("04.2", lambda V, A, legal: V + A - (A * legal).mean(1, keepdim=True), "number of *legal*"),
+    ("04.2", lambda V, A, legal: dueling_q(V, A, ~legal), "upside down"),
+    ("04.2", lambda V, A, legal: V + A - A.max(dim=1, keepdim=True).values, "equation 8"),
+    ("04.2", lambda V, A, legal: V + A - A.mean(), "mean of the whole minibatch"),
+    ("04.2", lambda V, A, legal: V + A - A[legal].mean(), "mean of the whole minibatch"),
+    ("04.2", lambda V, A, legal: V + A - A.mean(dim=0), "over the actions, the last axis"),
+    ("04.2", lambda V, A, legal: V + A - legal_mean(A, legal).squeeze(), "`keepdim=True`"),
+    ("04.2", lambda V, A, legal: dueling_q(V.squeeze(), A, legal), "leave it (batch, 1)"),
+    ("04.2", lambda V, A, legal: V + A + legal_mean(A, legal), "not added"),
+    ("04.2", lambda V, A, legal: V + A - (A * legal).sum(1, keepdim=True), "not their mean"),
+    ("04.2", lambda V, A, legal: legal * dueling_q(V, A, legal), "keep their Q"),
+    ("04.2", lambda V, A, legal: V + A * legal - legal_mean(A, legal), "keep their advantage"),
+    ("04.2", lambda V, A, legal: dueling_q(0, A, legal), "where is V"),
+    ("04.2", lambda V, A, legal: V, "yours has the shape (3, 1)"),
+    ("04.2", lambda V, A, legal: V + A - legal_mean(A, legal).detach(), "the gradient is not"),
+    ("04.2", lambda V, A, legal: dueling_q(V, A, legal).detach(), "no gradient flows back"),
+    ("04.2", lambda V, A, legal: V.numpy() + A.numpy(), "leaves torch"),
     ("04.2", dueling_in_place, "it changes `advantages`"),
     ("04.3", lambda tau: np.ceil(half_life(tau)), "leave the fraction"),
     ("04.3", lambda tau: round(half_life(tau)), "leave the fraction"),
