@@ -216,7 +216,7 @@ def test_an_interrupted_save_leaves_the_old_file_or_the_new_one(tmp_path):
     assert after > 10 and path.read_bytes() == new != old
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(("storage", "sampler", "runs", "steps"), QUICK)
 def test_at_every_instruction_and_twice(storage, sampler, runs, steps, tmp_path):
     scene = Scene(storage, sampler, runs, steps, tmp_path)
