@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 from per_tutorial.common.lazy import lazy_names
 
 if TYPE_CHECKING:
+    from per_tutorial.notebook.checking import check as check
     from per_tutorial.notebook.comparison_plots import draw_curves as draw_curves
     from per_tutorial.notebook.comparison_plots import draw_estimates as draw_estimates
     from per_tutorial.notebook.comparison_plots import draw_grid as draw_grid
     from per_tutorial.notebook.comparison_plots import draw_scores as draw_scores
     from per_tutorial.notebook.comparison_plots import plot_greedy_scores as plot_greedy_scores
     from per_tutorial.notebook.comparison_plots import rows_size as rows_size
-    from per_tutorial.notebook.exercises import check as check
     from per_tutorial.notebook.explorers import TrainPanel as TrainPanel
     from per_tutorial.notebook.explorers import explore as explore
     from per_tutorial.notebook.explorers import gallery as gallery
@@ -83,7 +83,7 @@ _HOMES = {
         "show_video",
         "video_file",
     ),
-    "exercises": ("check",),
+    "checking": ("check",),
 }
 
 __all__, __getattr__, __dir__ = lazy_names(__name__, _HOMES)

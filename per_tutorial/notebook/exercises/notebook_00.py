@@ -6,9 +6,9 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from per_tutorial.notebook.exercises.answers import cases_of
-from per_tutorial.notebook.exercises.checking import checks
-from per_tutorial.notebook.exercises.comparing import Function, compare
+from per_tutorial.notebook.checking import checks
+from per_tutorial.notebook.checking.answers import cases_of
+from per_tutorial.notebook.checking.comparing import Function, compare
 
 Array = NDArray[np.float64]
 

@@ -4,7 +4,8 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from per_tutorial.notebook.exercises.answers import (
+from per_tutorial.notebook.checking import checks
+from per_tutorial.notebook.checking.answers import (
     Case,
     call,
     cases_of,
@@ -12,9 +13,8 @@ from per_tutorial.notebook.exercises.answers import (
     numbers,
     shown,
 )
-from per_tutorial.notebook.exercises.checking import checks
-from per_tutorial.notebook.exercises.comparing import compare
-from per_tutorial.notebook.exercises.trees import (
+from per_tutorial.notebook.checking.comparing import compare
+from per_tutorial.notebook.checking.trees import (
     LARGE,
     LEAVES,
     CountedNodes,

@@ -7,10 +7,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from per_tutorial.notebook.exercises.answers import Hint, cases_of, like, part
-from per_tutorial.notebook.exercises.checking import checks
-from per_tutorial.notebook.exercises.comparing import Function, compare, remembers
-from per_tutorial.notebook.exercises.tensors import check_gradient, tensors
+from per_tutorial.notebook.checking import checks
+from per_tutorial.notebook.checking.answers import Hint, cases_of, like, part
+from per_tutorial.notebook.checking.comparing import Function, compare, remembers
+from per_tutorial.notebook.checking.tensors import check_gradient, tensors
 
 Array = NDArray[np.float64]
 

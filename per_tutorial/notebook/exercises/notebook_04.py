@@ -8,10 +8,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from per_tutorial.notebook.exercises.answers import Case, cases_of, shown
-from per_tutorial.notebook.exercises.checking import checks
-from per_tutorial.notebook.exercises.comparing import Function, compare
-from per_tutorial.notebook.exercises.tensors import check_gradient, tensors
+from per_tutorial.notebook.checking import checks
+from per_tutorial.notebook.checking.answers import Case, cases_of, shown
+from per_tutorial.notebook.checking.comparing import Function, compare
+from per_tutorial.notebook.checking.tensors import check_gradient, tensors
 
 Array = NDArray[np.float64]
 

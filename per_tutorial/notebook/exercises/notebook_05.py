@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from per_tutorial.notebook.exercises.answers import (
+from per_tutorial.notebook.checking import checks
+from per_tutorial.notebook.checking.answers import (
     Hint,
     ask,
     cases_of,
@@ -18,8 +19,7 @@ from per_tutorial.notebook.exercises.answers import (
     plain,
     shown,
 )
-from per_tutorial.notebook.exercises.checking import checks
-from per_tutorial.notebook.exercises.comparing import Function, compare
+from per_tutorial.notebook.checking.comparing import Function, compare
 
 # 05.1: four frames, one step ---------------------------------------------------------------------
 

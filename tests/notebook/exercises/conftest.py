@@ -2,7 +2,7 @@
 
 import pytest
 
-from per_tutorial.notebook.exercises import check
+from per_tutorial.notebook.checking import check
 
 
 @pytest.fixture

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 import torch
 
-from per_tutorial.notebook.exercises import check, checking
-from per_tutorial.notebook.exercises.answers import (
+from per_tutorial.notebook import checking
+from per_tutorial.notebook.checking import check
+from per_tutorial.notebook.checking.answers import (
     Hint,
     ask,
     cases_of,
@@ -19,8 +20,8 @@ from per_tutorial.notebook.exercises.answers import (
     part,
     told_apart,
 )
-from per_tutorial.notebook.exercises.comparing import compare, remembers
-from per_tutorial.notebook.exercises.tensors import check_gradient, tensors
+from per_tutorial.notebook.checking.comparing import compare, remembers
+from per_tutorial.notebook.checking.tensors import check_gradient, tensors
 
 FUNCTIONS = {  # the exercises that ask for a function, and those that ask for a value
     "00": ("1 2 3", ""),
@@ -94,7 +95,7 @@ def test_a_name_without_exercise_is_an_error(name):
 def test_exercises_without_torch_load_no_torch(notebook):
     code = f"""if True:
         import sys
-        from per_tutorial.notebook.exercises import check
+        from per_tutorial.notebook.checking import check
         assert check("{notebook}.1", 0) is False
         assert "torch" not in sys.modules"""
     subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)

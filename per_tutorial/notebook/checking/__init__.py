@@ -1,6 +1,14 @@
-"""`check`, which the notebooks call, and the register of checkers behind it.
+"""`check`, which the notebooks call: it says whether an answer is right, or what probably went wrong.
 
-A checker takes an answer. It returns None if the answer is right, or else a sentence about the
+| file | what it holds |
+|---|---|
+| here | `check`, and the register of checkers, one for each exercise |
+| `answers` | calls an answer and reads what it returns, whatever it does |
+| `comparing` | compares an answer with the right one, and finds the mistake that explains it |
+| `tensors` | the same for torch: arguments, results and gradients |
+| `trees` | sum trees, right and wrong, for the checkers of notebook 01 |
+
+The checkers themselves stand in `exercises`, one file for each notebook. A checker takes an answer. It returns None if the answer is right, or else a sentence about the
 mistake; it may also raise the sentence as a `Hint`. It is registered under the notebook's number
 and its own: `@checks("01.2")`.
 """
@@ -14,11 +22,12 @@ from typing import Any
 
 import numpy as np
 
-from per_tutorial.notebook.exercises.answers import Hint, Unsolved, is_stub
+from per_tutorial.notebook.checking.answers import Hint, Unsolved, is_stub
 
 Checker = Callable[[Any], str | None]
 
 CHECKERS: dict[str, Checker] = {}
+EXERCISES = "per_tutorial.notebook.exercises"
 
 
 def checks(name: str) -> Callable[[Checker], Checker]:
@@ -66,7 +75,7 @@ def check(name: str, answer: object) -> bool:
 def checker_of(name: str) -> Checker:
     """The checker of an exercise. A notebook's checkers are imported when the first is needed."""
     number = re.match(r"\d\d(?=\.)", name)
-    module = f"{__package__}.notebook_{number[0]}" if number else ""
+    module = f"{EXERCISES}.notebook_{number[0]}" if number else ""
     if name not in CHECKERS and module and find_spec(module):
         import_module(module)
     if name not in CHECKERS:

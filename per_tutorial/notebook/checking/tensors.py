@@ -5,8 +5,8 @@ from typing import Any
 
 import torch
 
-from per_tutorial.notebook.exercises.answers import Case, Give, Hint, call, numbers, same
-from per_tutorial.notebook.exercises.comparing import Function
+from per_tutorial.notebook.checking.answers import Case, Give, Hint, call, numbers, same
+from per_tutorial.notebook.checking.comparing import Function
 
 NO_GRADIENT = (
     "the values are right, but no gradient flows back through them, so the network could not "

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from per_tutorial.notebook.exercises.answers import (
+from per_tutorial.notebook.checking.answers import (
     Case,
     Give,
     Hint,

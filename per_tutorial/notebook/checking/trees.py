@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from per_tutorial.notebook.exercises.answers import Hint
+from per_tutorial.notebook.checking.answers import Hint
 
 Function = Callable[..., Any]
 

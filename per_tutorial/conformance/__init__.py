@@ -1,0 +1,1 @@
+"""An examination for any prioritised replay buffer."""

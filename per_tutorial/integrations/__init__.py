@@ -1,0 +1,1 @@
+"""Prioritised replay inside other libraries' agents: one file for each library."""
