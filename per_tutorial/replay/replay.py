@@ -330,7 +330,12 @@ class Replay:
     def _finish(self) -> None:
         """Do again what an interrupt cut short."""
         if self._unfinished is not None:
-            self._do(self._unfinished)
+            try:
+                self._do(self._unfinished)
+            except Exception:
+                # Twice is no accident: a part is at fault, and a third time would fail as well.
+                self._unfinished = None
+                raise
 
     def _batch(self, slots: Slots, weights: NDArray) -> Batch:
         rows, steps = self.storage.windows(slots)

@@ -420,3 +420,22 @@ def test_parts_that_do_not_match_are_refused(make):
         with pytest.raises(ValueError, match=rf"runs: must be .* storage \(2\), got {runs}"):
             Replay(storage, make(5, [0, 1]), runs)
     Replay(storage, make(5, [0, 1]), 2)
+
+
+class FailsAtTheThird(LowSlots):
+    """A sampler with a bug: it cannot take the transition that was added as the third."""
+
+    def add(self, slots, added):
+        if added.max() == 3:
+            raise RuntimeError("no room")
+
+
+def test_a_part_that_fails_does_not_fail_for_ever():
+    replay = Replay(TransitionStorage(8, ()), FailsAtTheThird(8, [0]))
+    for number in range(2):
+        replay.add(number, 0, 0.0, number, False)
+    for _ in range(2):  # the call that fails, and the one that tries again
+        with pytest.raises(RuntimeError, match="no room"):
+            replay.add(2, 0, 0.0, 2, False)
+    replay.add(3, 0, 0.0, 3, False)
+    assert len(replay) == 4
