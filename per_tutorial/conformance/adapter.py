@@ -1,0 +1,128 @@
+"""What the examination needs to know of a replay buffer: how to make it, add, sample and update.
+
+For most buffers an adapter is about fifteen lines:
+
+```python
+class Mine(Adapter):
+    def make(self, settings):
+        return MyBuffer(settings.capacity, alpha=settings.alpha, seed=settings.seed)
+
+    def add(self, buffer, transition):
+        buffer.push(*transition[:5])
+
+    def sample(self, buffer, batch_size, beta):
+        batch = buffer.sample(batch_size, beta)
+        return Drawn(batch.observations, batch.weights, keys=batch.indices)
+
+    def update(self, buffer, keys, td_errors):
+        buffer.update_priorities(keys, td_errors)
+```
+
+The examination recognises a transition by its observation, which carries a serial number. So it
+doesn't matter what a buffer calls an index, or whether it tells any.
+"""
+
+from typing import Any, ClassVar, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from per_tutorial.replay.contracts import Floats, Transition
+
+Law = Literal["proportional", "rank", "uniform"]
+
+OBSERVATION_SHAPE = (2,)  # float32
+ACTIONS = 2  # 0 or 1
+
+
+class Settings(NamedTuple):
+    """What a buffer is to be made with.
+
+    The examination makes a new buffer for each combination of settings. It never samples with another
+    batch size or another β than those given here.
+    """
+
+    capacity: int
+    alpha: float = 0.6
+    beta: float = 0.4
+    batch_size: int = 64
+    seed: int = 0
+    n_step: int = 1
+    discount: float = 0.5  # of n-step returns
+
+
+class Drawn(NamedTuple):
+    """What a buffer hands out: a minibatch. Fields that it doesn't have stay None.
+
+    Attributes:
+        observations: (batch, 2), as they were added.
+        weights: (batch,) importance-sampling weights.
+        keys: whatever `Adapter.update` needs to find these transitions again. The examination doesn't
+            look into it, and always gives it back whole.
+        actions, rewards, terminated: (batch,).
+        next_observations: (batch, 2).
+        steps: (batch,) or a number: how many steps an n-step return covers.
+    """
+
+    observations: ArrayLike
+    weights: ArrayLike | None = None
+    keys: Any = None
+    actions: ArrayLike | None = None
+    rewards: ArrayLike | None = None
+    next_observations: ArrayLike | None = None
+    terminated: ArrayLike | None = None
+    steps: ArrayLike | None = None
+
+
+class Adapter:
+    """How to handle one kind of buffer. Subclasses write `make`, `add`, `sample` and `update`.
+
+    A class may also define methods that not every buffer can offer. Questions that need one that is
+    missing are answered with "not offered":
+
+    - ``save(buffer, path)`` and ``load(buffer, path)``: write all to a file, and read it into a new
+      buffer that was made with the same settings.
+    - ``find(buffer, fraction)``: the observation (2,) of the transition where the running sum of all
+      priorities passes ``fraction`` of their total, for a number in [0, 1).
+
+    Attributes:
+        name: what reports call it; by default the name of the class.
+        law: how priorities become probabilities. "proportional": P(i) ∝ p^α. "rank": P(i) ∝ 1/rank^α.
+            "uniform": all are equal.
+        epsilon: ε, which the buffer adds to |δ| by itself.
+        seeded: whether `Settings.seed` decides what is drawn.
+        n_step: whether the buffer makes n-step returns (`Settings.n_step`) by itself.
+        time_limit: seconds for one question. One that runs longer counts as failed.
+        packages: the distributions whose versions a report names.
+    """
+
+    name: ClassVar[str] = ""
+    law: ClassVar[Law] = "proportional"
+    epsilon: ClassVar[float] = 0.0
+    seeded: ClassVar[bool] = True
+    n_step: ClassVar[bool] = False
+    time_limit: ClassVar[float] = 5.0
+    packages: ClassVar[tuple[str, ...]] = ()
+
+    def make(self, settings: Settings) -> Any:
+        """An empty buffer for observations (2,) of float32 and actions 0 and 1."""
+        raise NotImplementedError
+
+    def add(self, buffer: Any, transition: Transition) -> None:
+        """Store one transition. Transitions come in the order of time, one environment's."""
+        raise NotImplementedError
+
+    def sample(self, buffer: Any, batch_size: int, beta: float) -> Drawn:
+        """Draw a minibatch."""
+        raise NotImplementedError
+
+    def update(self, buffer: Any, keys: Any, td_errors: Floats) -> None:
+        """Tell the buffer the TD errors δ (batch,), with their sign, of what it drew.
+
+        Where a library asks its users to pass |δ| or a priority, this is the place to make it.
+        """
+        raise NotImplementedError
+
+    def priorities(self, td_errors: NDArray) -> Floats:
+        """The priority p of a transition with the TD error δ: |δ| + ε unless documented otherwise."""
+        return np.abs(np.asarray(td_errors, dtype=np.float64)) + self.epsilon
