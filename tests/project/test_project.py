@@ -1,4 +1,4 @@
-"""The project's frame: requirements, addresses, what loads what, and the tools that write notebooks."""
+"""The project's frame: requirements, rooms and files, what loads what, and the tools that write notebooks."""
 
 import ast
 import itertools
@@ -8,7 +8,6 @@ import sys
 import tomllib
 from collections import Counter
 
-import addresses
 import nbformat
 import pytest
 import yaml
@@ -16,9 +15,12 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_outp
 from notebook_files import ROOT, is_readable, normalise
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
+from tracked import tracked_texts
 
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+TABLES = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+PROJECT = TABLES["project"]
 EXTRAS = PROJECT["optional-dependencies"]
+NOTEBOOK_EXTRAS = TABLES["tool"]["per_tutorial"]["notebook-extras"]
 
 
 def requirements(lines):
@@ -27,22 +29,11 @@ def requirements(lines):
     return {canonicalize_name(r.name): (frozenset(r.extras), str(r.specifier)) for r in parsed}
 
 
-def tracked_texts():
-    """(name, text) of each file that git tracks, or would with the next commit."""
-    listing = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"]
-    names = subprocess.run(listing, cwd=ROOT, check=True, capture_output=True, text=True).stdout
-    for name in filter(None, names.split("\0")):
-        try:
-            yield name, (ROOT / name).read_text()
-        except (UnicodeDecodeError, FileNotFoundError):  # a video; a file deleted but not committed
-            continue
-
-
 # Requirements -----------------------------------------------------------------------------------
 
 
-def test_conda_environment_asks_for_the_same_as_the_package():
-    environment = yaml.safe_load((ROOT / "environment.yml").read_text())
+def test_conda_environment_asks_for_what_the_notebooks_need():
+    environment = yaml.safe_load((ROOT / "environment.yml").read_text(encoding="utf-8"))
     assert environment["channels"] == ["conda-forge", "nodefaults"]
     *from_conda, from_pip = environment["dependencies"]
     assert "-e ." in from_pip["pip"]
@@ -51,12 +42,19 @@ def test_conda_environment_asks_for_the_same_as_the_package():
     asked = requirements(lines)
     assert asked.pop("python")[1] == PROJECT["requires-python"]
     assert asked.pop("pip")
-    assert asked == requirements(PROJECT["dependencies"] + EXTRAS["lab"] + EXTRAS["atari"])
+    extras = {"lab"}.union(*NOTEBOOK_EXTRAS.values())
+    needed = PROJECT["dependencies"] + [line for name in sorted(extras) for line in EXTRAS[name]]
+    assert asked == requirements(needed)
+
+
+def test_the_tests_have_what_the_notebooks_need():
+    (ours,) = (line for line in EXTRAS["test"] if line.startswith("per_tutorial["))
+    assert {"lab"}.union(*NOTEBOOK_EXTRAS.values()) <= Requirement(ours).extras
 
 
 def test_conda_takes_from_pip_what_conda_forge_lacks():
     # conda-forge's ale-py has no games, its gymnasium no extras, its OpenCV another name.
-    environment = yaml.safe_load((ROOT / "environment.yml").read_text())
+    environment = yaml.safe_load((ROOT / "environment.yml").read_text(encoding="utf-8"))
     names = set(
         requirements(line for line in environment["dependencies"][-1]["pip"] if line[0] != "-")
     )
@@ -74,7 +72,7 @@ def test_requirements_have_floors_and_no_caps():
     "constraints", ["constraints.txt", "tests/colab/constraints.txt", "benchmarks/constraints.txt"]
 )
 def test_pinned_versions_meet_the_floors(constraints):
-    lines = (ROOT / constraints).read_text().splitlines()
+    lines = (ROOT / constraints).read_text(encoding="utf-8").splitlines()
     pinned = {}
     for line in lines:
         if not line.startswith("#"):
@@ -86,38 +84,7 @@ def test_pinned_versions_meet_the_floors(constraints):
         assert requirement.specifier.contains(pinned[canonicalize_name(requirement.name)]), line
 
 
-# Addresses, paths, version ----------------------------------------------------------------------
-
-
-def test_the_address_is_the_same_everywhere():
-    assert addresses.disagreeing() == []
-
-
-def test_the_address_stands_only_where_the_tool_corrects_it():
-    managed = {"pyproject.toml", *addresses.PAGES}
-    repository = addresses.address().removeprefix("https://github.com/")
-    holders = {name for name, text in tracked_texts() if repository in text}
-    assert "pyproject.toml" in holders
-    assert {name for name in holders - managed if not name.startswith("notebooks/")} == set()
-
-
-def test_readme_has_a_colab_badge_for_each_notebook():
-    readme = (ROOT / "README.md").read_text()
-    assert [p.name for p in addresses.series() if addresses.colab_badge(p.name) not in readme] == []
-
-
-def test_a_change_of_address_reaches_every_mention(monkeypatch):
-    badge = addresses.colab_badge("01_segment_tree.ipynb")
-    page = f"{badge}\ngit clone {addresses.address()}\npip install 'x @ git+{addresses.address()}'"
-    monkeypatch.setattr(addresses, "address", lambda: "https://github.com/someone/else")
-    corrected = addresses.corrected_text(page)
-    assert corrected.count("someone/else") == 3
-    assert addresses.corrected_text(corrected) == corrected
-    notebook = new_notebook(cells=[new_markdown_cell("# Title\n\nText."), new_code_cell("1 + 1")])
-    addresses.correct_notebook(notebook, "01_segment_tree.ipynb")
-    assert "someone/else/blob/main/notebooks/01_segment_tree.ipynb" in notebook.cells[0].source
-    assert notebook.cells[1].id == "setup"
-    assert "git+https://github.com/someone/else" in notebook.cells[1].source
+# Paths, commands --------------------------------------------------------------------------------
 
 
 def test_no_file_names_a_place_on_someones_machine():
@@ -126,15 +93,10 @@ def test_no_file_names_a_place_on_someones_machine():
     assert {name: places for name, places in found.items() if places} == {}
 
 
-def test_one_version():
-    import per_tutorial
-
-    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
-    assert PROJECT["version"] == per_tutorial.__version__ == str(citation["version"])
-
-
 def test_make_help_lists_every_command():
-    phony = re.search(r"^\.PHONY: (.*)$", (ROOT / "Makefile").read_text(), re.MULTILINE)[1].split()
+    phony = re.search(
+        r"^\.PHONY: (.*)$", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE
+    )[1].split()
     command = ["make", "--no-print-directory", "help"]  # `make test` is itself a make
     listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     assert [line.split()[1] for line in listed.stdout.splitlines()] == phony
@@ -148,7 +110,9 @@ LARGEST_FOLDER = 13  # Python files, the __init__.py included
 
 def test_no_file_of_the_package_is_long():
     files = (ROOT / "per_tutorial").rglob("*.py")
-    lines = {str(path.relative_to(ROOT)): path.read_text().count("\n") for path in files}
+    lines = {
+        str(path.relative_to(ROOT)): path.read_text(encoding="utf-8").count("\n") for path in files
+    }
     assert {name: n for name, n in lines.items() if n > LONGEST_FILE} == {}
 
 
@@ -170,7 +134,7 @@ def test_public_functions_carry_type_hints():
     # But not those that numba compiles: it finds the types by itself.
     bare = []
     for path in (ROOT / "per_tutorial").rglob("*.py"):
-        tree = ast.parse(path.read_text())
+        tree = ast.parse(path.read_text(encoding="utf-8"))
         for holder in (tree, *(node for node in ast.walk(tree) if isinstance(node, ast.ClassDef))):
             for node in holder.body:
                 if not isinstance(node, ast.FunctionDef):
@@ -187,7 +151,7 @@ def test_no_test_module_imports_another():
     modules = {path.stem: path for path in (ROOT / "tests").rglob("test_*.py")}
     importers = {}
     for name, path in modules.items():
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Import):
                 imported = {alias.name for alias in node.names}
             elif isinstance(node, ast.ImportFrom):
