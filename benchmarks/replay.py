@@ -365,11 +365,11 @@ def run(folder, *, quick=False, redraw=False):
         packages = ["torch", "numpy", "numba"] + [each.distribution for each in CONTESTANTS]
         data = {"machine": machine(dict.fromkeys(packages)), "rounds": plan.rounds}
         data["cells"] = measure(plan)
-        raw.write_text(dump(data))
+        raw.write_text(dump(data), encoding="utf-8")
         torch.set_num_threads(threads)
-    results = Results(json.loads(raw.read_text()))
-    (folder / "replay_speed.md").write_text(report(results))
+    results = Results(json.loads(raw.read_text(encoding="utf-8")))
+    (folder / "replay_speed.md").write_text(report(results), encoding="utf-8")
     plot(results, folder / "replay_speed.png")
     if not quick:
-        README.write_text(published(README.read_text(), results))
+        README.write_text(published(README.read_text(encoding="utf-8"), results), encoding="utf-8")
     print("\n".join(summary(results)))

@@ -397,7 +397,7 @@ def run(folder, *, quick=False, redraw=False):
             name: profile(CONTESTANTS[f"{name}, proportional"][0], steps // fewer)
             for name, fewer in (("1 run", 1), ("10 runs", 1), ("100 runs", 6))
         }
-        raw.write_text(json.dumps(data, indent=1) + "\n")
-    text = report(json.loads(raw.read_text()))
-    (folder / "training_speed.md").write_text(text)
+        raw.write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")
+    text = report(json.loads(raw.read_text(encoding="utf-8")))
+    (folder / "training_speed.md").write_text(text, encoding="utf-8")
     print(text)

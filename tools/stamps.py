@@ -147,12 +147,12 @@ def module_name(path):
 
 def module_tree(name):
     """The syntax tree of one of the package's modules, as far as it computes."""
-    return parsed(file_of(name).read_text())
+    return parsed(file_of(name).read_text(encoding="utf-8"))
 
 
 def text_of(name):
     """What of one of the package's modules computes, as text."""
-    return canonical_text(file_of(name).read_text())
+    return canonical_text(file_of(name).read_text(encoding="utf-8"))
 
 
 @functools.cache  # the notebooks share most of their modules

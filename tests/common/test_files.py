@@ -208,7 +208,7 @@ def test_an_error_names_the_path_and_no_temporary_file(tmp_path):
             raise OSError(28, "No space left")
     with pytest.raises(FileNotFoundError, match="'/absent'"):  # of another file
         with atomic_write(tmp_path / "file"):
-            open("/absent")
+            open("/absent", encoding="utf-8")
 
 
 def test_whether_a_file_could_be_written_is_said_beforehand(tmp_path):

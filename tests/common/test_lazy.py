@@ -16,7 +16,7 @@ def lazy_packages():
     """{package: the syntax tree of its __init__.py} of every package that calls `lazy_names`."""
     trees = {}
     for path in sorted(ROOT.rglob("__init__.py")):
-        tree = ast.parse(path.read_text())
+        tree = ast.parse(path.read_text(encoding="utf-8"))
         calls = (node.func for node in ast.walk(tree) if isinstance(node, ast.Call))
         if any(isinstance(called, ast.Name) and called.id == "lazy_names" for called in calls):
             trees[".".join(path.parent.relative_to(ROOT.parent).parts)] = tree
@@ -82,10 +82,11 @@ def lazy_package(tmp_path, monkeypatch):
     """A package `lazily` whose name `value` is in its module `heavy`."""
     folder = tmp_path / "lazily"
     folder.mkdir()
-    (folder / "heavy.py").write_text("value = object()\n")
+    (folder / "heavy.py").write_text("value = object()\n", encoding="utf-8")
     (folder / "__init__.py").write_text(
         "from per_tutorial.common.lazy import lazy_names\n"
-        "__all__, __getattr__, __dir__ = lazy_names(__name__, {'heavy': ('value',)})\n"
+        "__all__, __getattr__, __dir__ = lazy_names(__name__, {'heavy': ('value',)})\n",
+        encoding="utf-8",
     )
     monkeypatch.syspath_prepend(tmp_path)
     yield import_module("lazily")

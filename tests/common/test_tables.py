@@ -157,7 +157,7 @@ def test_what_is_no_table_is_refused(path, text, said):
 
 def test_text_where_gzip_should_be_is_refused(tmp_path):
     path = tmp_path / "table.csv.gz"
-    path.write_text("# {}\nname,at,value\n")
+    path.write_text("# {}\nname,at,value\n", encoding="utf-8")
     assert_refused(path, "gzip")
 
 

@@ -248,7 +248,7 @@ def test_a_history_without_episodes_is_kept_too(tmp_path):
 
 
 def test_the_file_is_tidy_and_needs_nothing_but_a_csv_reader(history, saved):
-    with open(saved, newline="") as file:
+    with open(saved, newline="", encoding="utf-8") as file:
         comment = file.readline()
         rows = list(csv.DictReader(file))
     assert json.loads(comment.removeprefix("# "))["config"]["steps"] == 300
@@ -332,10 +332,10 @@ def one_row_fewer(text, wanted):
     ],
 )
 def test_a_garbled_file_is_refused(saved, garble):
-    text = saved.read_text()
+    text = saved.read_text(encoding="utf-8")
     garbled = garble(text)
     assert garbled != text
-    saved.write_text(garbled)
+    saved.write_text(garbled, encoding="utf-8")
     with pytest.raises(ValueError, match="path: .*history.csv' is no whole history"):
         History.load(saved)
 

@@ -364,7 +364,8 @@ def test_a_file_makes_nobody_import_a_module(path, tmp_path, monkeypatch):
     (tmp_path / "bait.py").write_text(
         "import gymnasium\n"
         "from gymnasium.envs.classic_control import CartPoleEnv\n"
-        "gymnasium.register('tests/Bait-v0', CartPoleEnv, max_episode_steps=5)\n"
+        "gymnasium.register('tests/Bait-v0', CartPoleEnv, max_episode_steps=5)\n",
+        encoding="utf-8",
     )
     monkeypatch.syspath_prepend(tmp_path)
     config = LEARNER_CONFIG.replace(env="bait:tests/Bait-v0")
@@ -421,7 +422,7 @@ def test_a_shipped_agent_has_a_model_card_and_plays_well(name):
     if name == "pong":
         pytest.importorskip("ale_py")
         pytest.importorskip("cv2")
-    assert (FOLDER / f"{name}.md").read_text().startswith(f"# {name}\n")
+    assert (FOLDER / f"{name}.md").read_text(encoding="utf-8").startswith(f"# {name}\n")
     agent = load_agent(name)
     assert len(agent.seeds) == 1
     assert evaluate(agent, 2).mean() > {"long-cartpole": 2_000, "pong": 10}[name]

@@ -50,7 +50,7 @@ def test_results_of_other_settings_are_refused(tmp_path, monkeypatch):
 
 def test_damaged_results_are_named(tmp_path):
     path = tmp_path / "results.csv"
-    path.write_text("nothing")
+    path.write_text("nothing", encoding="utf-8")
     with pytest.raises(ValueError, match="holds no results"):
         load_results(path)
 
@@ -61,7 +61,7 @@ def test_damaged_results_are_named(tmp_path):
 def test_rows_of_what_is_not_measured_are_refused(change, tmp_path):
     path = tmp_path / "results.csv"
     measure_walks(path, longest=2)
-    path.write_text(path.read_text().replace(*change, 1))
+    path.write_text(path.read_text(encoding="utf-8").replace(*change, 1), encoding="utf-8")
     with pytest.raises(ValueError, match="holds no results"):
         load_results(path)
 

@@ -146,8 +146,8 @@ def test_a_file_without_the_facts_of_a_study_is_named(finished):
 )
 def test_a_row_without_numbers_where_they_belong_is_noticed_when_it_is_read(row, copied):
     part = copied / "small" / "per.seeds-0-1.csv"
-    first, columns, _, *rest = part.read_text().split("\n")
-    part.write_text("\n".join([first, columns, row, *rest]))
+    first, columns, _, *rest = part.read_text(encoding="utf-8").split("\n")
+    part.write_text("\n".join([first, columns, row, *rest]), encoding="utf-8")
     with pytest.raises(ValueError, match=r"per.seeds-0-1.csv' holds no results"):
         read_results(part)
 
@@ -226,7 +226,9 @@ def test_what_hung_on_the_seed_of_the_bootstrap_is_borderline():
 
 
 def test_results_are_part_of_the_installed_package():
-    settings = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"][
+        "setuptools"
+    ]
     patterns = settings["package-data"]["per_tutorial"]
     for name in ("study.csv.gz", *(path.name for path in SHIPPED.iterdir())):
         assert any(PurePath("results", name).match(pattern) for pattern in patterns), name

@@ -143,7 +143,9 @@ def test_only_what_is_missing_is_trained(copied, trained):
     before = rows_of(copied / "small.csv.gz")
     (copied / "small" / "per.seeds-2-3.csv").unlink()
     (copied / "small.csv.gz").unlink()
-    (copied / "small" / ".per.seeds-2-3.csv.cut8short").write_text('# {"study": "small", "ar')
+    (copied / "small" / ".per.seeds-2-3.csv.cut8short").write_text(
+        '# {"study": "small", "ar', encoding="utf-8"
+    )
     calls = []
     run_study(STUDY, copied, progress=lambda *counts: calls.append(counts))
     assert trained == [("proportional", [2, 3])]

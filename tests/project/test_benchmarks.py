@@ -115,12 +115,14 @@ def test_a_report_of_a_tiny_run(tmp_path, monkeypatch):
             )
             total = sum(p["times"][replay.OURS][0] for p in parts if "+" not in p["operation"])
             assert cell["times"][replay.OURS][0] == pytest.approx(total, abs=0.01)
-    (tmp_path / "replay_speed.json").write_text(replay.dump(data))
+    (tmp_path / "replay_speed.json").write_text(replay.dump(data), encoding="utf-8")
     replay.run(tmp_path, quick=True, redraw=True)
-    text = (tmp_path / "replay_speed.md").read_text()
+    text = (tmp_path / "replay_speed.md").read_text(encoding="utf-8")
     assert len(re.findall(r"^\| (?:256|512) \|.*×", text, re.MULTILINE)) == len(data["cells"])
     assert (tmp_path / "replay_speed.png").stat().st_size > 10_000
-    assert "a machine" in replay.published(replay.README.read_text(), replay.Results(data))
+    assert "a machine" in replay.published(
+        replay.README.read_text(encoding="utf-8"), replay.Results(data)
+    )
 
 
 def test_the_floor_multiplies_as_much_as_training_does():

@@ -69,7 +69,7 @@ def lab(tmp_path_factory):
     for name, settings in SETTINGS.items():
         file = home / "settings" / "@jupyterlab" / f"{name}.jupyterlab-settings"
         file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(json.dumps(settings))
+        file.write_text(json.dumps(settings), encoding="utf-8")
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -86,7 +86,7 @@ def lab(tmp_path_factory):
     command += [f"--ServerApp.port={port}", "--ServerApp.port_retries=0"]
     command += ["--LabApp.expose_app_in_browser=True", f"--IdentityProvider.token={TOKEN}"]
     command += [f"--ServerApp.root_dir={home / 'notebooks'}"]
-    with open(home / "log", "w") as log:
+    with open(home / "log", "w", encoding="utf-8") as log:
         server = subprocess.Popen(command, env=environment, stdout=log, stderr=subprocess.STDOUT)
     try:
         address = f"http://127.0.0.1:{port}"
@@ -115,7 +115,7 @@ def wait_for(url, server, log):
             return urllib.request.urlopen(url, timeout=10).close()
         except (urllib.error.URLError, OSError):
             time.sleep(0.2)
-    pytest.fail(f"JupyterLab did not start:\n{log.read_text()}")
+    pytest.fail(f"JupyterLab did not start:\n{log.read_text(encoding='utf-8')}")
 
 
 @pytest.fixture

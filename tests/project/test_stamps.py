@@ -48,7 +48,7 @@ def package(tmp_path, monkeypatch):
         indent = len(lines[0]) - len(lines[0].lstrip())
         path = tmp_path / file
         path.parent.mkdir(exist_ok=True)
-        path.write_text("\n".join(line[indent:] for line in lines) + "\n")
+        path.write_text("\n".join(line[indent:] for line in lines) + "\n", encoding="utf-8")
 
     for file, text in MODULES.items():
         write(file, text)

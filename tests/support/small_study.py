@@ -43,10 +43,10 @@ def rows_of(path):
 
 def with_heading(path, change):
     """Give a stack's file another heading."""
-    first, rest = path.read_text().split("\n", 1)
+    first, rest = path.read_text(encoding="utf-8").split("\n", 1)
     heading = json.loads(first.removeprefix("# "))
     change(heading)
-    path.write_text(f"# {json.dumps(heading)}\n{rest}")
+    path.write_text(f"# {json.dumps(heading)}\n{rest}", encoding="utf-8")
 
 
 def differences(study, pair):

@@ -92,5 +92,5 @@ def _ending(status: int, seconds: float) -> str:
 
 def _address_space() -> int:
     """Bytes that this process has mapped."""
-    with open("/proc/self/statm") as file:
+    with open("/proc/self/statm", encoding="utf-8") as file:
         return int(file.read().split()[0]) * resource.getpagesize()

@@ -182,7 +182,7 @@ def _try(main: Callable[[list[str]], object], words: list[str], folder: Path) ->
         print(status, file=sys.stderr)
     sys.stderr.flush()
     os.close(errors)
-    findings = judge(words, status, Path("stderr").read_text(errors="replace"))
+    findings = judge(words, status, Path("stderr").read_text(errors="replace", encoding="utf-8"))
     return findings or ([f"it took {took:.1f} s"] if took > SECONDS else [])
 
 
@@ -208,14 +208,16 @@ def _furnish(folder: Path) -> None:
     """Files and folders that some of the command lines name."""
     (folder / "folder").mkdir()
     (folder / "png-is-a-folder.png").mkdir()
-    (folder / "file").write_text("something else\n")
-    (folder / "text").write_text("something else\n")
+    (folder / "file").write_text("something else\n", encoding="utf-8")
+    (folder / "text").write_text("something else\n", encoding="utf-8")
     (folder / "damaged").mkdir()
     for step in (20, 40):
         (folder / "damaged" / f"step-{step:012d}.npz").write_bytes(b"PK\x03\x04")
     columns = "arm,seed,measure,at,value\n"
     walk = "figure,n,sampler,alpha,run,updates,seconds\n"
-    (folder / "other-settings").write_text(f'# {{"settings": {{"runs": 3}}, "rows": 0}}\n{walk}')
+    (folder / "other-settings").write_text(
+        f'# {{"settings": {{"runs": 3}}, "rows": 0}}\n{walk}', encoding="utf-8"
+    )
     headings = {
         "without-stacks": {"rows": 0},
         "heading-list": [],
@@ -236,7 +238,9 @@ def _furnish(folder: Path) -> None:
     (folder / "damaged-stack" / name).mkdir(parents=True)
     for arm in ("uniform", "per"):
         for seeds in ("0-1", "2-2"):
-            (folder / "damaged-stack" / name / f"{arm}.seeds-{seeds}.csv").write_text("# null\n")
+            (folder / "damaged-stack" / name / f"{arm}.seeds-{seeds}.csv").write_text(
+                "# null\n", encoding="utf-8"
+            )
 
 
 def _shown(command: str) -> str:

@@ -134,7 +134,7 @@ class _memory:
     peak = 0
 
     def __enter__(self) -> "_memory":
-        Path("/proc/self/clear_refs").write_text("5")  # the peak begins anew
+        Path("/proc/self/clear_refs").write_text("5", encoding="utf-8")  # the peak begins anew
         self._before = _status("VmRSS")
         return self
 
@@ -143,7 +143,7 @@ class _memory:
 
 
 def _status(name: str) -> int:
-    for line in Path("/proc/self/status").read_text().splitlines():
+    for line in Path("/proc/self/status").read_text(encoding="utf-8").splitlines():
         if line.startswith(f"{name}:"):
             return int(line.split()[1]) * 1024
     raise KeyError(name)

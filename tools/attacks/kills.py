@@ -130,7 +130,7 @@ def _begun(job: Job, folder: Path) -> int:
         job.run(folder)
         status = 0
     except BaseException:
-        folder.with_suffix(".error").write_text(traceback.format_exc())
+        folder.with_suffix(".error").write_text(traceback.format_exc(), encoding="utf-8")
     finally:
         os._exit(status)
 
@@ -141,7 +141,9 @@ def _done(job: Job, folder: Path) -> str | None:
     if status == 0:
         return None
     file = folder.with_suffix(".error")
-    return file.read_text() if file.exists() else f"it ended with the status {status}"
+    return (
+        file.read_text(encoding="utf-8") if file.exists() else f"it ended with the status {status}"
+    )
 
 
 def _killed_after(job: Job, folder: Path, seconds: float) -> bool:
