@@ -2,6 +2,7 @@
 
 import argparse
 import dataclasses
+import io
 import os
 import sys
 import types
@@ -343,4 +344,6 @@ def _first_line(error: Exception) -> str:
 
 
 if __name__ == "__main__":
+    if isinstance(sys.stdout, io.TextIOWrapper):  # a pipe on Windows may know no α
+        sys.stdout.reconfigure(errors="replace")
     main()

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from platforms import linux_only, posix_only
 
 from per_tutorial.common import files
 from per_tutorial.common.files import (
@@ -101,6 +102,7 @@ def test_data_are_on_the_disk_before_the_file_has_its_name(tmp_path, monkeypatch
     assert done == ["fsync", "replace"]
 
 
+@posix_only
 @pytest.mark.parametrize("mask, expected", [(0o022, 0o644), (0o077, 0o600), (0o002, 0o664)])
 def test_a_new_file_has_the_permissions_that_the_umask_leaves(tmp_path, umask, mask, expected):
     umask(mask)
@@ -108,6 +110,7 @@ def test_a_new_file_has_the_permissions_that_the_umask_leaves(tmp_path, umask, m
     assert mode(tmp_path / "file") == expected
 
 
+@posix_only
 @pytest.mark.parametrize("permissions", [0o600, 0o640, 0o444, 0o666, 0o755])
 def test_an_existing_file_keeps_its_permissions(tmp_path, umask, permissions):
     path = tmp_path / "file"
@@ -120,6 +123,7 @@ def test_an_existing_file_keeps_its_permissions(tmp_path, umask, permissions):
     assert (mode(path), path.read_bytes()) == (permissions, b"new")
 
 
+@posix_only
 def test_a_link_stays_a_link_and_the_file_behind_it_is_replaced(tmp_path):
     (tmp_path / "elsewhere").mkdir()
     target, link, chain = tmp_path / "elsewhere" / "file", tmp_path / "link", tmp_path / "chain"
@@ -133,6 +137,7 @@ def test_a_link_stays_a_link_and_the_file_behind_it_is_replaced(tmp_path):
     assert os.listdir(tmp_path / "elsewhere") == ["file"]
 
 
+@posix_only
 def test_links_in_a_circle_are_an_error(tmp_path):
     (tmp_path / "one").symlink_to("two")
     (tmp_path / "two").symlink_to("one")
@@ -141,6 +146,7 @@ def test_links_in_a_circle_are_an_error(tmp_path):
     assert sorted(os.listdir(tmp_path)) == ["one", "two"]
 
 
+@posix_only
 def test_a_fifo_is_written_to_and_stays_one(tmp_path):
     path, received = tmp_path / "fifo", []
     os.mkfifo(path)
@@ -154,6 +160,7 @@ def test_a_fifo_is_written_to_and_stays_one(tmp_path):
     assert os.listdir(tmp_path) == ["fifo"]
 
 
+@linux_only
 def test_a_device_is_written_to_and_stays_one(tmp_path):
     path = tmp_path / "null"
     try:
@@ -171,6 +178,7 @@ def test_a_device_is_written_to_and_stays_one(tmp_path):
     assert os.listdir(tmp_path) == ["null"]
 
 
+@posix_only
 def test_what_is_written_to_stdout_comes_out_there():
     program = (
         "from per_tutorial.common.files import atomic_write\n"
@@ -180,11 +188,13 @@ def test_what_is_written_to_stdout_comes_out_there():
     assert ran.stdout == b"new"
 
 
+@linux_only
 def test_a_full_device_is_an_error_that_names_it():
     with pytest.raises(OSError, match="No space left on device: '/dev/full'"):
         write("/dev/full")
 
 
+@posix_only
 def test_a_folder_and_a_socket_are_no_files(tmp_path):
     folder, path = tmp_path / "folder", tmp_path / "socket"
     folder.mkdir()
@@ -198,6 +208,7 @@ def test_a_folder_and_a_socket_are_no_files(tmp_path):
     assert sorted(os.listdir(tmp_path)) == ["folder", "socket"]
 
 
+@posix_only
 def test_an_error_names_the_path_and_no_temporary_file(tmp_path):
     path = tmp_path / "absent" / "file"
     with pytest.raises(FileNotFoundError) as caught:
@@ -211,6 +222,7 @@ def test_an_error_names_the_path_and_no_temporary_file(tmp_path):
             open("/absent", encoding="utf-8")
 
 
+@posix_only
 def test_whether_a_file_could_be_written_is_said_beforehand(tmp_path):
     check_writable(tmp_path / "file")
     (tmp_path / "file").write_bytes(b"old")
@@ -228,6 +240,7 @@ def test_whether_a_file_could_be_written_is_said_beforehand(tmp_path):
         check_writable(tmp_path / "link")
 
 
+@posix_only
 def test_a_folder_that_cannot_be_written_to_is_said_beforehand(tmp_path, monkeypatch):
     asked = []
     monkeypatch.setattr(os, "access", lambda path, how: asked.append((Path(path), how)))
@@ -241,6 +254,7 @@ def test_a_folder_that_cannot_be_written_to_is_said_beforehand(tmp_path, monkeyp
 # ---------------------------------------------------------------- locks
 
 
+@posix_only
 def test_a_lock_keeps_others_out_until_it_is_released(tmp_path):
     entered = threading.Event()
 
@@ -259,6 +273,7 @@ def test_a_lock_keeps_others_out_until_it_is_released(tmp_path):
     assert os.listdir(tmp_path) == []
 
 
+@posix_only
 def test_a_lock_ends_with_its_process(tmp_path):
     program = (
         "import os, signal, sys\n"
@@ -270,6 +285,7 @@ def test_a_lock_ends_with_its_process(tmp_path):
         assert held
 
 
+@posix_only
 def test_where_there_are_no_locks_work_goes_on_without(tmp_path, monkeypatch):
     def unsupported(*_):
         raise OSError("Operation not supported")
@@ -283,6 +299,7 @@ def test_where_there_are_no_locks_work_goes_on_without(tmp_path, monkeypatch):
         assert not held
 
 
+@posix_only
 def test_a_folder_that_is_not_there_cannot_be_locked(tmp_path):
     with pytest.raises(FileNotFoundError), locked(tmp_path / "absent"):
         pytest.fail()

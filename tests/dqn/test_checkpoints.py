@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from counting import COUNTING
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
+from platforms import posix_only
 
 from per_tutorial.common import files
 from per_tutorial.common.files import ArrayFile, locked
@@ -467,6 +468,7 @@ __main__.main(sys.argv[1:])
 """
 
 
+@posix_only
 @pytest.mark.slow
 def test_killed_while_a_checkpoint_is_written(tmp_path):
     whole, torn = tmp_path / "whole", tmp_path / "torn"

@@ -17,6 +17,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from plain_dqn import DoublePrecisionLearner
+from platforms import posix_only
 from small_study import CONFIG, STACKS, STUDY, contents, rows_of, with_heading
 
 from per_tutorial.__main__ import main
@@ -174,6 +175,7 @@ def uninterrupted(tmp_path_factory):
     return folder
 
 
+@posix_only
 @pytest.mark.slow
 def test_a_killed_study_continues_to_the_same_results(uninterrupted, tmp_path, trained, capsys):
     """Killed while two processes train, which end as well; continued by a single one."""
