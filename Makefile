@@ -1,12 +1,15 @@
 # Everything one does with this repository. `make` alone lists it.
 
-PYTHON      ?= python3
+# On Windows, use the shell that comes with Git.
+WINDOWS     := $(filter Windows_NT,$(OS))
+PYTHON      ?= $(if $(WINDOWS),python,python3)
 CONSTRAINTS ?= constraints.txt
 NB          ?= $(wildcard notebooks/*.ipynb)
-JOBS        ?= $(shell getconf _NPROCESSORS_ONLN)
+JOBS        ?= $(or $(NUMBER_OF_PROCESSORS),$(shell getconf _NPROCESSORS_ONLN))
 
-BIN       := .venv/bin
-COLAB     := $(CURDIR)/.venv-colab/bin
+PROGRAMS  := $(if $(WINDOWS),Scripts,bin)
+BIN       := .venv/$(PROGRAMS)
+COLAB     := $(CURDIR)/.venv-colab/$(PROGRAMS)
 # The stamp is named after the constraints, so that a change of mind installs anew.
 INSTALLED := .venv/installed-$(notdir $(or $(CONSTRAINTS),newest))
 NBVAL     := --nbval-lax --nbval-current-env --nbval-cell-timeout=300
@@ -17,7 +20,7 @@ PYTEST    := OMP_NUM_THREADS=1 $(BIN)/python -m pytest $(WORKERS)
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help lab style check test test-colab publish addresses bench clean
+.PHONY: help lab style check test test-colab publish addresses dist bench clean
 
 help:  ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' Makefile
@@ -47,14 +50,22 @@ test-colab: .venv-colab/installed  ## run the notebooks with Colab's versions, a
 publish: $(INSTALLED)  ## run notebooks in full, tidy and stamp them: make publish NB=notebooks/…
 	$(BIN)/python tools/publish.py $(NB)
 
-addresses: $(INSTALLED)  ## carry the address in pyproject.toml to badges and set-up cells
-	$(BIN)/python tools/addresses.py --write
+addresses: $(INSTALLED)  ## write badges and set-up cells, for git's origin: make addresses ADDRESS=…
+	$(BIN)/python tools/addresses.py --write $(ADDRESS)
+
+dist: .dist/installed  ## build the release, and try it in an empty environment
+	.dist/$(PROGRAMS)/python tools/release.py $(ARGS)
 
 bench: .bench/installed  ## measure speed beside every peer: make bench ARGS="replay --quick"
-	.bench/bin/python -m benchmarks $(ARGS)
+	.bench/$(PROGRAMS)/python -m benchmarks $(ARGS)
 
 clean:  ## remove the environments and all that was built
-	rm -rf .venv .venv-colab .bench build *.egg-info .*_cache .hypothesis
+	rm -rf .venv .venv-colab .bench .dist build dist *.egg-info .*_cache .hypothesis
+
+# What all notebooks need together, as pyproject.toml says: atari,…
+EXTRAS = $(shell $(PYTHON) -c 'import tomllib; \
+    needed = tomllib.load(open("pyproject.toml", "rb"))["tool"]["per_tutorial"]["notebook-extras"]; \
+    print(*sorted(set().union(*needed.values())), sep=",")')
 
 # $(call install,ENVIRONMENT,CONSTRAINTS,REQUIREMENTS) makes a virtual environment and fills it.
 define install
@@ -63,7 +74,7 @@ define install
     echo "Name another: make $(MAKECMDGOALS) PYTHON=python3.12 (on Debian: apt install python3-venv)"; \
     exit 1; }
 $(PYTHON) -m venv $(1)
-$(1)/bin/python -m pip install $(if $(2),--constraint $(2)) $(3)
+$(1)/$(PROGRAMS)/python -m pip install $(if $(2),--constraint $(2)) $(3)
 @touch $@
 endef
 
@@ -71,9 +82,12 @@ $(INSTALLED): pyproject.toml $(CONSTRAINTS)
 	@rm -f .venv/installed-*
 	$(call install,.venv,$(CONSTRAINTS),--editable ".[test]")
 
+.dist/installed:
+	$(call install,.dist,,build twine nbformat)
+
 # The peers have an environment of their own: what they ask for must not meet what the series uses.
 .bench/installed: pyproject.toml benchmarks/constraints.txt
 	$(call install,.bench,benchmarks/constraints.txt,--editable ".[bench]")
 
 .venv-colab/installed: pyproject.toml tests/colab/constraints.txt
-	$(call install,.venv-colab,tests/colab/constraints.txt,".[atari]" nbval pytest pytest-xdist)
+	$(call install,.venv-colab,tests/colab/constraints.txt,".[$(EXTRAS)]" nbval pytest pytest-xdist)

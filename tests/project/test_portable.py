@@ -15,6 +15,8 @@ def calls_without_encoding(source):
     lines = []
     for call in (node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call)):
         given = {keyword.arg: keyword.value for keyword in call.keywords}
+        if call.args and ast.unparse(call.args[0]).startswith("'/proc/"):
+            continue  # on Linux alone, and in ASCII
         if isinstance(call.func, ast.Attribute):
             text = call.func.attr in ("read_text", "write_text")
         else:
