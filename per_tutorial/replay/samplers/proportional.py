@@ -141,16 +141,8 @@ class ProportionalSampler:
         self, batch_size: int, sizes: NDArray[np.int64], beta: float
     ) -> tuple[Slots, NDArray]:
         """Slots and importance-sampling weights, both (runs, batch)."""
-        shape = (len(sizes), batch_size)
-        slots, relative = np.empty(shape, dtype=np.int64), np.empty(shape)
-        tree = self.sums
-        sample_relative(tree.nodes, tree.first_root, self.streams.states, sizes, slots, relative)
-        weights = relative**-beta
-        if self.normalize == "batch":
-            divide_by_largest(weights)
-        elif self.minima is not None:
-            weights /= ((sizes * self.minima.min / self.sums.total) ** -beta)[:, None]
-        return slots, weights
+        slots, relative = self._draw(batch_size, sizes)
+        return slots, self._weights(relative, sizes, beta)
 
     def update(self, slots: Slots, td_errors: Floats) -> None:
         """Set the priorities of replayed slots from their TD errors, both (runs, batch)."""
@@ -214,6 +206,23 @@ class ProportionalSampler:
         """Go on from a state that was checked."""
         for name, array in self.state.items():
             array[:] = state[name]
+
+    def _draw(self, batch_size: int, sizes: NDArray[np.int64]) -> tuple[Slots, Floats]:
+        """Slots and their N · P(i), both (runs, batch)."""
+        shape = (len(sizes), batch_size)
+        slots, relative = np.empty(shape, dtype=np.int64), np.empty(shape)
+        tree = self.sums
+        sample_relative(tree.nodes, tree.first_root, self.streams.states, sizes, slots, relative)
+        return slots, relative
+
+    def _weights(self, relative: Floats, sizes: NDArray[np.int64], beta: float) -> Floats:
+        """(N · P(i))^−β, divided by the largest one, (runs, batch)."""
+        weights = relative**-beta
+        if self.normalize == "batch":
+            divide_by_largest(weights)
+        elif self.minima is not None:
+            weights /= ((sizes * self.minima.min / self.sums.total) ** -beta)[:, None]
+        return weights
 
     def _write(self, slots: Slots, priorities: Floats) -> None:
         """Make these the priorities of slots, in one compiled call."""
