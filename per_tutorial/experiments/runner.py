@@ -129,6 +129,7 @@ def _exit_with(lifeline: Connection) -> None:
 def _train_stack(study: Study, arm: str, seeds: list[int], path: Path) -> tuple[str, list[int]]:
     """Train one stack, write its rows, and return its (arm, seeds)."""
     from per_tutorial.dqn.training import evaluate, train
+    from per_tutorial.experiments.museum import EXHIBITS
 
     heading, checkpoints = _identity(study, arm, seeds), None
     if study.checkpoint_every is not None:
@@ -136,7 +137,11 @@ def _train_stack(study: Study, arm: str, seeds: list[int], path: Path) -> tuple[
         heading["continued"] = any(folder.glob("*.npz"))
         checkpoints = Checkpoints(folder, every=study.checkpoint_every)
     start = time.perf_counter()
-    history = train(study.arms[arm], seeds, checkpoints=checkpoints)
+    config, exhibit = study.arms[arm], study.exhibits.get(arm)
+    if exhibit is None:
+        history = train(config, seeds, checkpoints=checkpoints)
+    else:
+        history = EXHIBITS[exhibit].train(config, seeds, checkpoints=checkpoints)
     agent = history.agent
     assert agent is not None, "a training leaves its agent"
     greedy = evaluate(agent, EVALUATION_EPISODES).mean(axis=1)
@@ -188,6 +193,7 @@ def _identity(study: Study, arm: str, seeds: list[int]) -> dict[str, Any]:
         "seeds": seeds,
         "episodes": study.episodes,
         "curves": list(study.curves),
+        "exhibit": study.exhibits.get(arm),
         "settings": _settings(study.arms[arm]),
     }
 
@@ -203,7 +209,7 @@ def _refuse_other_settings(path: Path, heading: dict[str, Any], wanted: dict[str
         return others | heading["settings"]
 
     # What the file does not name is newer than the file; its default was used.
-    defaults = {"curves": list(Study.curves)} | _settings(DQNConfig())
+    defaults = {"curves": list(Study.curves), "exhibit": None} | _settings(DQNConfig())
     found, wanted = defaults | flat(heading), flat(wanted)
     differences = [
         f"{name} = {found.get(name)!r}, not {wanted.get(name)!r}"

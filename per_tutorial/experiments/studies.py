@@ -3,6 +3,7 @@
 from typing import Any
 
 from per_tutorial.dqn.config import DQNConfig
+from per_tutorial.experiments.broken_studies import BROKEN_CARTPOLE, BROKEN_MOUNTAINCAR
 from per_tutorial.experiments.study import Study
 
 NETWORKS: dict[str, dict[str, Any]] = {
@@ -247,5 +248,7 @@ STUDIES = {
         _hundred_runs(),
         _long_cartpole(),
         _pong(),
+        BROKEN_CARTPOLE,
+        BROKEN_MOUNTAINCAR,
     )
 }

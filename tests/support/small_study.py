@@ -50,6 +50,8 @@ def with_heading(path, change):
 
 
 def differences(study, pair):
-    """The settings in which two arms differ."""
-    one, other = (dataclasses.asdict(study.arms[arm]) for arm in pair)
+    """The settings in which two arms differ, and "exhibit" if a bug is one of the differences."""
+    one, other = (
+        dataclasses.asdict(study.arms[arm]) | {"exhibit": study.exhibits.get(arm)} for arm in pair
+    )
     return {name for name in one if one[name] != other[name]}

@@ -1,0 +1,108 @@
+"""Losses, priorities and schedules that go wrong in the agent, where no examination of a buffer sees it."""
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from per_tutorial.dqn.learner import DQNLearner, Update
+from per_tutorial.dqn.losses import Tensors, slopes
+from per_tutorial.experiments.museum.exhibit import Exhibit
+from per_tutorial.replay.contracts import Batch
+
+WEIGHTED = "return (weights * elementwise).mean(dim=1)"
+IN_THE_LOSS = "Compare the gradient of a minibatch of two with w · δ, worked out by hand."
+
+
+class LossBroadcast(DQNLearner):
+    """Weights (B, 1) times losses (B,): a table (B, B), whose mean is the product of two means."""
+
+    @torch.enable_grad()
+    def errors_and_losses(
+        self, q_values: Tensor, tensors: Tensors
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        q_values = q_values.detach().requires_grad_()
+        td_errors = self._targets(tensors).detach() - q_values
+        elementwise = _elementwise(td_errors, self.config.loss, self.config.td_error_clip)
+        losses = (tensors.weights.unsqueeze(-1) * elementwise.unsqueeze(-2)).mean(dim=(1, 2))
+        (gradients,) = torch.autograd.grad(losses.sum(), q_values)
+        return td_errors.detach(), losses.detach(), gradients
+
+
+class WeightsAfterMean(DQNLearner):
+    """The losses are averaged first: what the weights then multiply is one number."""
+
+    @torch.enable_grad()
+    def errors_and_losses(
+        self, q_values: Tensor, tensors: Tensors
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        q_values = q_values.detach().requires_grad_()
+        td_errors = self._targets(tensors).detach() - q_values
+        elementwise = _elementwise(td_errors, self.config.loss, self.config.td_error_clip)
+        losses = (tensors.weights * elementwise.mean(dim=1, keepdim=True)).mean(dim=1)
+        (gradients,) = torch.autograd.grad(losses.sum(), q_values)
+        return td_errors.detach(), losses.detach(), gradients
+
+
+class WeightedSquaredPriority(DQNLearner):
+    """What is written back is w · δ²."""
+
+    def update(self, batch: Batch, step_size: float | None = None) -> Update:
+        update = super().update(batch, step_size)
+        weighted = np.asarray(batch.weights) * update.td_errors.astype(np.float64) ** 2
+        return update._replace(td_errors=weighted)
+
+
+def _elementwise(td_errors: Tensor, loss: str, clip: float | None) -> Tensor:
+    """L(δ), as in `weighted_losses`."""
+    steepness = slopes(td_errors.detach(), loss, clip)
+    return steepness * (td_errors - 0.5 * steepness)
+
+
+EXHIBITS = (
+    Exhibit(
+        name="loss-broadcast",
+        bug="Shapes (B, 1) and (B,) make a table, whose mean is mean(w) · mean(L): nothing is "
+        "corrected.",
+        wrong="losses = (tensors.weights.unsqueeze(-1) * elementwise.unsqueeze(-2))"
+        ".mean(dim=(1, 2))",
+        right=WEIGHTED,
+        seen=(
+            "Curt-Park/rainbow-is-all-you-need#79",
+            "Howuhh/prioritized_experience_replay (still there)",
+        ),
+        lived="not known",
+        found_by=IN_THE_LOSS,
+        learner=LossBroadcast,
+    ),
+    Exhibit(
+        name="weights-after-mean",
+        bug="The weights multiply a loss that is averaged already: the same collapse.",
+        wrong="losses = (tensors.weights * elementwise.mean(dim=1, keepdim=True)).mean(dim=1)",
+        right=WEIGHTED,
+        seen=(),
+        lived="not known",
+        found_by=IN_THE_LOSS,
+        learner=WeightsAfterMean,
+    ),
+    Exhibit(
+        name="weighted-squared-priority",
+        bug="What is written back as the TD error is the weighted squared loss.",
+        wrong="weighted = np.asarray(batch.weights) * update.td_errors.astype(np.float64) ** 2",
+        right="replay.update_priorities(batch.indices, update.td_errors)",
+        seen=("higgsfield/RL-Adventure#13", "Shmuma/ptan#36"),
+        lived="not known",
+        found_by="Ask a buffer for the priority of a transition whose δ is −2: p must be 2 + ε.",
+        learner=WeightedSquaredPriority,
+    ),
+    Exhibit(
+        name="compounding-beta",
+        bug="Each step adds the share of the way to a β that has already gone part of it: β is all "
+        "but 1 after 3 % of the steps.",
+        wrong="log_gap = math.lgamma(steps) - math.lgamma(steps - step) - step * math.log(steps)",
+        right="return end if step >= steps else start + (end - start) * step / steps",
+        seen=("Curt-Park/rainbow-is-all-you-need#73",),
+        lived="not known",
+        found_by="Print β at half of the steps: it must be halfway.",
+        training={"beta_schedule": "compounding"},
+    ),
+)

@@ -1,0 +1,185 @@
+"""Trees that sum, descend or start wrongly."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from per_tutorial.experiments.museum.exhibit import Exhibit
+from per_tutorial.replay.compiling import njit_cached
+from per_tutorial.replay.contracts import Floats, Slots
+from per_tutorial.replay.random_streams import next_uniform
+from per_tutorial.replay.samplers.proportional import ProportionalSampler, note_largest
+from per_tutorial.replay.segment_tree import step_down
+
+PREFIXES = "prefixes[run, k] = (k + next_uniform(states, run)) / batch * nodes[first_root + run]"
+ANCESTORS = "nodes[node] = nodes[2 * node] + nodes[2 * node + 1]"
+
+
+class PlainDraw(ProportionalSampler):
+    """The real draw in NumPy, cut in two, so that each half can go wrong by itself."""
+
+    def _draw(self, batch_size: int, sizes: NDArray[np.int64]) -> tuple[Slots, Floats]:
+        slots = self._find(self._prefixes(batch_size, sizes))
+        return slots, self.sums.get(slots) / self.sums.total[:, None] * sizes[:, None]
+
+    def _prefixes(self, batch_size: int, sizes: NDArray[np.int64]) -> Floats:
+        draws = np.arange(batch_size) + self.streams.uniform(batch_size)
+        return draws / batch_size * self.sums.total[:, None]
+
+    def _find(self, prefixes: Floats) -> Slots:
+        return self.sums.find(prefixes)
+
+
+class OffByOneTotal(PlainDraw):
+    """Prefix sums end before the newest slot, or, in a full ring, before the last one."""
+
+    def _prefixes(self, batch_size: int, sizes: NDArray[np.int64]) -> Floats:
+        draws = np.arange(batch_size) + self.streams.uniform(batch_size)
+        total_but_one = self.sums.total[:, None] - self.sums.get(sizes[:, None] - 1)
+        return draws / batch_size * total_but_one
+
+
+@njit_cached
+def find_with_ties(nodes, first_root, states, prefixes, slots):
+    """`find_leaves` that takes either child where both have the same sum, and subtracts nothing."""
+    leaves = len(nodes) // (2 * first_root)
+    for run in range(prefixes.shape[0]):
+        for k in range(prefixes.shape[1]):
+            node, rest = first_root + run, prefixes[run, k]
+            while node < (first_root + run) * leaves:
+                if nodes[2 * node] == nodes[2 * node + 1]:
+                    node = 2 * node + (next_uniform(states, run) < 0.5)
+                else:
+                    node, rest = step_down(nodes, node, rest)
+            slots[run, k] = node - (first_root + run) * leaves
+
+
+class TieBranch(PlainDraw):
+    """Where two children are equal, one is taken by chance, and nothing is subtracted."""
+
+    def _find(self, prefixes: Floats) -> Slots:
+        slots = np.empty(prefixes.shape, dtype=np.int64)
+        sums = self.sums
+        find_with_ties(sums.nodes, sums.first_root, self.streams.states, prefixes, slots)
+        return slots
+
+
+@njit_cached
+def add_changes(nodes, first_root, slots, values):
+    """Add the change of each leaf to all its ancestors, in float32."""
+    leaves = len(nodes) // (2 * first_root)
+    for run in range(slots.shape[0]):
+        for k in range(slots.shape[1]):
+            if slots[run, k] < 0:
+                continue
+            node = (first_root + run) * leaves + slots[run, k]
+            change = np.float32(values[run, k]) - np.float32(nodes[node])
+            while node >= first_root:
+                nodes[node] = np.float32(nodes[node]) + change
+                node //= 2
+
+
+class DriftingSums(ProportionalSampler):
+    """Sums are changed and never computed anew, in float32."""
+
+    def _write(self, slots: Slots, priorities: Floats) -> None:
+        add_changes(self.sums.nodes, self.sums.first_root, slots, priorities**self.alpha)
+        note_largest(slots, priorities, self.largest_priority)
+
+
+class DuplicatesCountTwice(ProportionalSampler):
+    """All changes are computed before any leaf is written: a duplicate changes the sums again."""
+
+    def _write(self, slots: Slots, priorities: Floats) -> None:
+        sums, values = self.sums, priorities**self.alpha
+        for run in range(self.runs):
+            mine = slots[run] >= 0
+            node = (sums.first_root + run) * sums.leaves + slots[run, mine]
+            changes = values[run, mine] - sums.nodes[node]
+            sums.nodes[node] = values[run, mine]
+            while (node := node // 2).size and node[0] >= sums.first_root:
+                np.add.at(sums.nodes, node, changes)
+        note_largest(slots, priorities, self.largest_priority)
+
+
+class UnfilledSlots(ProportionalSampler):
+    """Every slot starts with priority 1, and is drawn before anything lies in it."""
+
+    def __init__(
+        self,
+        capacity: int,
+        seeds: Sequence[int],
+        *,
+        alpha: float = 0.6,
+        priority_epsilon: float = 1e-6,
+        normalize: str = "batch",
+    ) -> None:
+        super().__init__(
+            capacity,
+            seeds,
+            alpha=alpha,
+            priority_epsilon=priority_epsilon,
+            normalize=normalize,
+        )
+        everywhere = np.tile(np.arange(self.capacity), (self.runs, 1))
+        self.sums.set(everywhere, np.ones(everywhere.shape))
+
+
+EXHIBITS = (
+    Exhibit(
+        name="off-by-one-total",
+        bug="The prefix sums leave out the last slot: the newest transition is never drawn, and in a "
+        "full buffer one slot is dead.",
+        wrong="total_but_one = self.sums.total[:, None] - self.sums.get(sizes[:, None] - 1)",
+        right=PREFIXES,
+        seen=(
+            "openai/baselines#170",
+            "hill-a/stable-baselines#941",
+            "Curt-Park/rainbow-is-all-you-need#88",
+        ),
+        lived="seven years in the last of the three",
+        found_by="",
+        sampler=OffByOneTotal,
+    ),
+    Exhibit(
+        name="tie-branch",
+        bug="Where two subtrees are equal, one is taken by chance and the prefix sum stays as it was.",
+        wrong="node = 2 * node + (next_uniform(states, run) < 0.5)",
+        right="return right, prefix - nodes[left]",
+        seen=(),
+        lived="not known",
+        found_by="",
+        sampler=TieBranch,
+    ),
+    Exhibit(
+        name="drifting-sums",
+        bug="Each change is added to the sums above in float32, and the rounding errors stay.",
+        wrong="nodes[node] = np.float32(nodes[node]) + change",
+        right=ANCESTORS,
+        seen=("instadeepai/flashbax#52",),
+        lived="not known",
+        found_by="",
+        sampler=DriftingSums,
+    ),
+    Exhibit(
+        name="duplicates-count-twice",
+        bug="A transition that is in the minibatch twice changes the sums above it twice.",
+        wrong="np.add.at(sums.nodes, node, changes)",
+        right=ANCESTORS,
+        seen=(),
+        lived="not known",
+        found_by="",
+        sampler=DuplicatesCountTwice,
+    ),
+    Exhibit(
+        name="unfilled-slots",
+        bug="Empty slots have a priority, and a draw returns a transition that was never stored.",
+        wrong="self.sums.set(everywhere, np.ones(everywhere.shape))",
+        right="self.nodes = np.full(2 * self.first_root * self.leaves, self._empty, dtype=np.float64)",
+        seen=("pytorch/rl#2230", "Kaixhin/Rainbow#76", "Kaixhin/Rainbow#81"),
+        lived="not known",
+        found_by="",
+        sampler=UnfilledSlots,
+    ),
+)
