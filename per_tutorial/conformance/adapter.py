@@ -90,6 +90,8 @@ class Adapter:
         law: how priorities become probabilities. "proportional": P(i) ∝ p^α. "rank": P(i) ∝ 1/rank^α.
             "uniform": all are equal.
         epsilon: ε, which the buffer adds to |δ| by itself.
+        replacement: whether a minibatch may hold a transition twice, as in the paper. Without, P(i) is
+            that of the first draw, and the examination asks for minibatches of one where it counts.
         seeded: whether `Settings.seed` decides what is drawn.
         n_step: whether the buffer makes n-step returns (`Settings.n_step`) by itself.
         time_limit: seconds for one question. One that runs longer counts as failed.
@@ -99,6 +101,7 @@ class Adapter:
     name: ClassVar[str] = ""
     law: ClassVar[Law] = "proportional"
     epsilon: ClassVar[float] = 0.0
+    replacement: ClassVar[bool] = True
     seeded: ClassVar[bool] = True
     n_step: ClassVar[bool] = False
     time_limit: ClassVar[float] = 5.0

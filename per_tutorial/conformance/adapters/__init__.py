@@ -1,0 +1,56 @@
+"""Adapters by name: ours, and those of libraries that are examined where they are installed."""
+
+import importlib
+import importlib.util
+import os
+
+from per_tutorial.conformance.adapter import Adapter
+
+# name → module and class. Nothing is imported before it is asked for.
+ADAPTERS = {
+    "proportional": "ours:Proportional",
+    "rank": "ours:RankBased",
+    "uniform": "ours:Uniform",
+}
+
+
+def find_adapter(name: str) -> Adapter:
+    """The adapter of a name in `ADAPTERS`, or of ``path/to/file.py:ClassName``.
+
+    Raises:
+        ValueError: there is no such adapter, or the file has no such class, or cannot be run.
+        FileNotFoundError: there is no such file.
+        ImportError: the library is not installed.
+    """
+    if name in ADAPTERS:
+        module, _, kind = ADAPTERS[name].partition(":")
+        return getattr(importlib.import_module(f"{__name__}.{module}"), kind)()
+    path, colon, kind = name.rpartition(":")
+    if not colon or not path.endswith(".py"):
+        raise ValueError(
+            f"NAME: must be one of {', '.join(ADAPTERS)}, or file.py:ClassName, got {name!r}"
+        )
+    found = getattr(_module_of(path), kind, None)
+    if not isinstance(found, type):
+        raise ValueError(f"NAME: {path!r} has no class {kind!r}")
+    try:
+        return found()
+    except Exception as error:
+        raise ValueError(f"NAME: {kind} cannot be made without arguments ({error})") from error
+
+
+def _module_of(path: str) -> object:
+    if not os.path.isfile(path):
+        raise FileNotFoundError(f"NAME: no file {path!r}")
+    spec = importlib.util.spec_from_file_location("examined", path)
+    assert spec is not None and spec.loader is not None  # it ends in .py
+    module = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except ImportError:
+        raise
+    except Exception as error:
+        raise ValueError(
+            f"NAME: {path!r} cannot be run: {type(error).__name__}: {error}"
+        ) from error
+    return module

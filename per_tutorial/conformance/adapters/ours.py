@@ -1,0 +1,113 @@
+"""The buffers of `per_tutorial.replay`."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from per_tutorial.conformance.adapter import OBSERVATION_SHAPE, Adapter, Drawn, Settings
+from per_tutorial.replay.buffers import PrioritizedReplayBuffer, RankBasedReplayBuffer, ReplayBuffer
+from per_tutorial.replay.contracts import Floats, Transition
+from per_tutorial.replay.replay import Replay
+
+
+class OfReplay(Adapter):
+    """Whatever is a `Replay` of one run; a subclass says how it is made."""
+
+    n_step = True
+    packages = ("numba",)
+
+    def add(self, buffer: Replay, transition: Transition) -> None:
+        """Store one transition."""
+        buffer.add(*transition)
+
+    def sample(self, buffer: Replay, batch_size: int, beta: float) -> Drawn:
+        """A `Batch` has all that a `Drawn` has."""
+        batch = buffer.sample(batch_size, beta)
+        return Drawn(
+            batch.observations,
+            batch.weights,
+            batch.indices,
+            batch.actions,
+            batch.rewards,
+            batch.next_observations,
+            batch.terminated,
+            batch.steps,
+        )
+
+    def update(self, buffer: Replay, keys: Any, td_errors: Floats) -> None:
+        """Hand over the raw TD errors."""
+        buffer.update_priorities(keys, td_errors)
+
+    def save(self, buffer: Replay, path: str) -> None:
+        """Write one file."""
+        buffer.save(path)
+
+    def load(self, buffer: Replay, path: str) -> None:
+        """Read it."""
+        buffer.load(path)
+
+
+class Proportional(OfReplay):
+    """`PrioritizedReplayBuffer`."""
+
+    name = "per_tutorial, proportional"
+    epsilon = 1e-6
+
+    def make(self, settings: Settings) -> PrioritizedReplayBuffer:
+        """An empty buffer."""
+        return PrioritizedReplayBuffer(
+            settings.capacity,
+            OBSERVATION_SHAPE,
+            alpha=settings.alpha,
+            priority_epsilon=self.epsilon,
+            seed=settings.seed,
+            n_step=settings.n_step,
+            discount=settings.discount,
+        )
+
+    def find(self, buffer: Replay, fraction: float) -> NDArray:
+        """Ask the sum tree."""
+        sums = buffer.sampler.sums  # type: ignore[attr-defined]
+        slot = sums.find(np.array([[fraction * sums.total[0]]]))
+        return buffer.storage.windows(slot)[0]["observation"][0, 0]  # type: ignore[index]
+
+
+class RankBased(OfReplay):
+    """`RankBasedReplayBuffer`, sorted after every write.
+
+    Between two sorts, the position in the heap stands for the rank, as in the paper. How far the two are
+    apart is no question of right or wrong, so the examination looks at true ranks.
+    """
+
+    name = "per_tutorial, rank-based"
+    law = "rank"
+
+    def make(self, settings: Settings) -> RankBasedReplayBuffer:
+        """An empty buffer."""
+        return RankBasedReplayBuffer(
+            settings.capacity,
+            OBSERVATION_SHAPE,
+            alpha=settings.alpha,
+            sort_every=1,
+            seed=settings.seed,
+            n_step=settings.n_step,
+            discount=settings.discount,
+        )
+
+
+class Uniform(OfReplay):
+    """`ReplayBuffer`."""
+
+    name = "per_tutorial, uniform"
+    law = "uniform"
+
+    def make(self, settings: Settings) -> ReplayBuffer:
+        """An empty buffer."""
+        return ReplayBuffer(
+            settings.capacity,
+            OBSERVATION_SHAPE,
+            seed=settings.seed,
+            n_step=settings.n_step,
+            discount=settings.discount,
+        )

@@ -1,0 +1,90 @@
+"""Tests on numbers of draws that no correct buffer fails more often than they say.
+
+Some buffers draw a minibatch independently, others draw once in each of `batch` ranges of equal
+probability (stratified, appendix B.2.1). Either way a count is a sum of independent yes-or-no draws
+whose probabilities are n · P(i) in total. By Hoeffding (1956) such a sum lies far from its mean at most
+as often as a binomial count does. So the exact binomial tails hold for both kinds.
+"""
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from per_tutorial.replay.contracts import Floats
+
+# Of one statistical question, unless it declares another.
+FALSE_ALARM = 1e-6
+
+
+def tail(counts: NDArray, draws: int, probabilities: Floats) -> Floats:
+    """The chance of counts at least as far out as these, two-sided: (items,)."""
+    from scipy.stats import binom
+
+    probabilities = np.clip(probabilities, 0.0, 1.0)
+    low = binom.cdf(counts, draws, probabilities)
+    high = binom.sf(counts - 1, draws, probabilities)
+    return np.minimum(1.0, 2 * np.minimum(low, high))
+
+
+def worst_misfit(
+    counts: NDArray, probabilities: Floats, false_alarm: float = FALSE_ALARM
+) -> int | None:
+    """The item whose count fits its probability least, or None if all fit.
+
+    Args:
+        counts: (items,) how often each was drawn; all draws together are their sum.
+        probabilities: (items,) what they should be.
+        false_alarm: the chance that right probabilities don't fit, over all items (Bonferroni).
+    """
+    chances = tail(counts, int(counts.sum()), probabilities)
+    worst = int(chances.argmin())
+    return worst if chances[worst] < false_alarm / len(counts) else None
+
+
+def share_misfits(
+    count: int, draws: int, low: float, high: float, false_alarm: float = FALSE_ALARM
+) -> bool:
+    """Whether a share of draws lies outside [low, high] by more than chance explains."""
+    bound = low if count < low * draws else high
+    if low * draws <= count <= high * draws:
+        return False
+    return bool(tail(np.array([count]), draws, np.array([bound]))[0] < false_alarm)
+
+
+def exponent_of(logs: Floats, counts: NDArray) -> float:
+    """The a for which P(i) ∝ exp(a · logs[i]) fits counts best (maximum likelihood), within ±5.
+
+    This is the regression of the log-frequencies on ``logs``, each weighted by what it tells.
+    """
+    seen = float(counts @ logs) / counts.sum()
+    low, high = -5.0, 5.0
+    for _ in range(60):  # the mean rises with the exponent
+        middle = (low + high) / 2
+        if _moments(logs, middle)[0] < seen:
+            low = middle
+        else:
+            high = middle
+    return (low + high) / 2
+
+
+def draws_for_exponent(logs: Floats, exponent: float, within: float) -> int:
+    """Draws after which `exponent_of` is off by ``within`` in at most `FALSE_ALARM` of all cases.
+
+    From Bernstein's inequality for the mean of ``logs``, whose derivative by the exponent is their
+    variance. It holds for stratified draws as well.
+    """
+    mean, variance = _moments(logs, exponent)
+    # The variance changes on the way from the exponent to the edge of the interval: take the smallest.
+    edges = [abs(_moments(logs, exponent + side * within)[0] - mean) for side in (-1, 1)]
+    distance, largest = min(edges), float(np.abs(logs - mean).max())
+    needed = 2 * (variance + largest * distance / 3) / distance**2
+    return math.ceil(needed * math.log(2 / FALSE_ALARM))
+
+
+def _moments(logs: Floats, exponent: float) -> tuple[float, float]:
+    """Mean and variance of ``logs`` under P(i) ∝ exp(exponent · logs[i])."""
+    masses = np.exp(exponent * logs - (exponent * logs).max())
+    masses /= masses.sum()
+    mean = float(masses @ logs)
+    return mean, float(masses @ (logs - mean) ** 2)

@@ -1,0 +1,67 @@
+"""Ask a buffer all questions, and report."""
+
+import time
+from collections.abc import Callable, Iterable
+
+import per_tutorial.conformance.questions  # noqa: F401  (registers the questions)
+from per_tutorial.common.arguments import one_of, whole_number
+from per_tutorial.common.provenance import versions
+from per_tutorial.conformance.adapter import Adapter
+from per_tutorial.conformance.answers import QUESTIONS, Answer
+from per_tutorial.conformance.isolation import answers
+from per_tutorial.conformance.report import Report
+
+METHODS = ("make", "add", "sample", "update")
+
+
+def examine(
+    adapter: Adapter | type[Adapter],
+    seed: int = 0,
+    *,
+    questions: Iterable[str] | None = None,
+    isolate: bool = True,
+    progress: Callable[[Answer], None] | None = None,
+) -> Report:
+    """Ask a replay buffer what a correct one does, and measure the answers.
+
+    A correct buffer fails in at most one of 10,000 examinations (`false_alarm_rate`).
+
+    Args:
+        adapter: tells how to handle the buffer; it need not be an `Adapter`, as long as it has what one
+            has. A class is called without arguments.
+        seed: the same one asks in the same way.
+        questions: names of `QUESTIONS`; None: all.
+        isolate: ask in a process of its own, with `Adapter.time_limit` for each question, so that a
+            buffer that hangs or crashes is only a verdict.
+        progress: called with each answer as it comes.
+
+    Raises:
+        TypeError: the adapter lacks a method.
+        ValueError: there is no such question.
+    """
+    if isinstance(adapter, type):
+        adapter = adapter()
+    seed = whole_number("seed", seed, minimum=0)
+    missing = [name for name in METHODS if not callable(getattr(adapter, name, None))]
+    if missing:
+        raise TypeError(f"adapter: {type(adapter).__name__} lacks {', '.join(missing)}")
+    names = list(QUESTIONS) if questions is None else list(questions)
+    for name in names:
+        one_of("questions", name, QUESTIONS)
+    began, given = time.perf_counter(), []
+    for answer in answers(names, adapter, seed, isolate):
+        given.append(answer)
+        if progress is not None:
+            progress(answer)
+    return Report(
+        adapter.name or type(adapter).__name__,
+        versions("numpy", *adapter.packages),
+        seed,
+        tuple(given),
+        time.perf_counter() - began,
+    )
+
+
+def false_alarm_rate() -> float:
+    """An upper bound of the probability that a correct buffer fails any question at all."""
+    return sum(question.false_alarm for question in QUESTIONS.values())

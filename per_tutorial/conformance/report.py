@@ -1,0 +1,111 @@
+"""What an examination found, as a table for a terminal or a notebook."""
+
+import html
+import textwrap
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from per_tutorial.conformance.answers import Answer, Verdict
+
+WIDTH = 110  # of a table in a terminal
+
+_COLORS = {
+    Verdict.HOLDS: "#1b7837",
+    Verdict.FAILS: "#b2182b",
+    Verdict.UNTOLD: "#8c510a",
+    Verdict.NOT_OFFERED: "#666666",
+    Verdict.REPORTED: "#2166ac",
+}
+
+
+class Report(NamedTuple):
+    """The answers to all questions.
+
+    Attributes:
+        name: of the examined buffer.
+        versions: of Python and the packages that matter.
+        seed: of the examination; the same one asks in the same way.
+        answers: in the order of the questions.
+        seconds: that it took.
+    """
+
+    name: str
+    versions: Mapping[str, str]
+    seed: int
+    answers: Sequence[Answer]
+    seconds: float
+
+    @property
+    def failures(self) -> list[Answer]:
+        """The answers that say "fails"."""
+        return [answer for answer in self.answers if answer.verdict is Verdict.FAILS]
+
+    @property
+    def passed(self) -> bool:
+        """Whether nothing failed and nothing was left open."""
+        return not self.failures and all(a.verdict is not Verdict.UNTOLD for a in self.answers)
+
+    def __getitem__(self, key: Any) -> Any:
+        """The answer to a question, by its name."""
+        if isinstance(key, str):
+            return {answer.question.name: answer for answer in self.answers}[key]
+        return tuple.__getitem__(self, key)
+
+    def summary(self) -> str:
+        """How many of which verdict, such as "40 hold, 1 fails"."""
+        counts = Counter(answer.verdict for answer in self.answers)
+        return ", ".join(f"{counts[one]} {one.value}" for one in Verdict if counts[one])
+
+    def as_dict(self) -> dict[str, Any]:
+        """Everything, as JSON can hold it."""
+        return {
+            "name": self.name,
+            "versions": dict(self.versions),
+            "seed": self.seed,
+            "answers": {
+                answer.question.name: [answer.verdict.value, answer.measured]
+                for answer in self.answers
+            },
+        }
+
+    def __str__(self) -> str:
+        versions = ", ".join(f"{name} {number}" for name, number in self.versions.items())
+        lines = [f"{self.name} ({versions}), seed {self.seed}, {self.seconds:.1f} s", ""]
+        first = max(len(answer.question.name) for answer in self.answers) + 2
+        second = max(len(verdict.value) for verdict in Verdict) + 2
+        for answer in self.answers:
+            head = f"{answer.question.name:{first}}{answer.verdict.value:{second}}"
+            lines += textwrap.wrap(
+                answer.measured,
+                WIDTH,
+                initial_indent=head,
+                subsequent_indent=" " * (first + second),
+            ) or [head]
+        for answer in self.failures:
+            lines += ["", f"{answer.question.name}: {answer.question.asks}"]
+            told = f"Section {answer.question.section}. {answer.question.effect}"
+            lines += textwrap.wrap(told, WIDTH, initial_indent="  ", subsequent_indent="  ")
+        return "\n".join([*lines, "", self.summary()])
+
+    def _repr_html_(self) -> str:
+        rows = [
+            "<tr>"
+            f"<td title='{html.escape(answer.question.name, quote=True)}'>"
+            f"{html.escape(answer.question.asks)}</td>"
+            f"<td style='color:{_COLORS[answer.verdict]};white-space:nowrap'>"
+            f"<b>{answer.verdict.value}</b></td>"
+            f"<td>{html.escape(answer.measured)}</td>"
+            f"<td>{html.escape(answer.question.section)}</td>"
+            f"<td>{html.escape(answer.question.effect)}</td></tr>"
+            for answer in self.answers
+        ]
+        heads = ("question", "verdict", "measured", "section", "what it does to an agent")
+        return (
+            f"<p><b>{html.escape(self.name)}</b>: {html.escape(self.summary())}</p>"
+            "<table style='text-align:left'><thead><tr>"
+            + "".join(f"<th style='text-align:left'>{head}</th>" for head in heads)
+            + "</tr></thead><tbody style='text-align:left'>"
+            + "".join(rows)
+            + "</tbody></table>"
+        )
