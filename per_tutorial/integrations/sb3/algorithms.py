@@ -1,0 +1,209 @@
+"""Stable-Baselines3's agents with prioritised replay: what all of them share, and DQN.
+
+Each is SB3's agent with another `train`, which differs in three lines: every entry of the loss is
+multiplied by its weight before the mean is taken, and the TD errors go back to the buffer, raw.
+"""
+
+import io
+import pathlib
+from typing import Any
+
+import numpy as np
+import torch as th
+from gymnasium import spaces
+from stable_baselines3 import DQN
+from stable_baselines3.common.callbacks import BaseCallback
+from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
+from stable_baselines3.common.policies import BasePolicy
+from stable_baselines3.common.save_util import load_from_pkl
+from stable_baselines3.common.type_aliases import GymEnv, MaybeCallback, Schedule
+from stable_baselines3.common.utils import LinearSchedule
+from torch.nn import functional as F
+
+from per_tutorial.common.arguments import real_number
+from per_tutorial.integrations.sb3.buffers import PrioritizedReplayBuffer
+from per_tutorial.integrations.sb3.dict_buffers import PrioritizedDictReplayBuffer
+from per_tutorial.integrations.sb3.samples import Drawn
+
+
+class PrioritizedAlgorithm(OffPolicyAlgorithm):
+    """What SB3's agents need to learn from prioritised replay; a class to inherit from beside one.
+
+    Args:
+        policy, env, args, kwargs: of SB3's agent. Settings of the buffer and of its sampler, such as
+            `{"sampler": "rank", "normalize": "none"}`, go to `replay_buffer_kwargs`;
+            `replay_buffer_class` is a `PrioritizedReplayBuffer`, by default one that fits the space.
+        alpha: how strongly priorities count, in [0, 1]; None: the sampler's own default.
+        beta: exponent of the importance-sampling weights, in [0, 1], or a schedule, a function of the
+            remaining progress of `learn` (from 1 to 0); None: from 0.4 to 1 in a straight line, as in
+            the paper.
+
+    Raises:
+        ValueError, TypeError: an option is none, or can't be served together with prioritised replay.
+    """
+
+    replay_buffer: PrioritizedReplayBuffer | None
+
+    def __init__(
+        self,
+        policy: str | type[BasePolicy],
+        env: GymEnv | str,
+        *args: Any,
+        alpha: float | None = None,
+        beta: float | Schedule | None = None,
+        **kwargs: Any,
+    ) -> None:
+        self.alpha = alpha
+        self.beta: float | Schedule = LinearSchedule(0.4, 1.0, 1.0) if beta is None else beta
+        for remaining in (1.0, 0.5, 0.0):
+            now = self.beta(remaining) if callable(self.beta) else self.beta
+            real_number("beta", now, 0, 1)
+        super().__init__(policy, env, *args, **kwargs)
+
+    def _setup_model(self) -> None:
+        if self.replay_buffer is None:
+            self.replay_buffer = self._new_buffer()
+        n_steps = self.n_steps
+        self.n_steps = 1  # SB3 would warn that it is ignored, but the buffer has got it
+        try:
+            super()._setup_model()
+        finally:
+            self.n_steps = n_steps
+
+    def _new_buffer(self) -> PrioritizedReplayBuffer:
+        if self.replay_buffer_class is None:
+            is_dict = isinstance(self.observation_space, spaces.Dict)
+            self.replay_buffer_class = (
+                PrioritizedDictReplayBuffer if is_dict else PrioritizedReplayBuffer
+            )
+        kind = self.replay_buffer_class
+        if not issubclass(kind, PrioritizedReplayBuffer):
+            raise TypeError(
+                "replay_buffer_class: must be a PrioritizedReplayBuffer, such as FrameReplayBuffer, "
+                f"got {kind.__name__}, which has no priorities"
+            )
+        agents: dict[str, Any] = {"gamma": self.gamma}
+        if self.n_steps > 1:
+            agents["n_steps"] = self.n_steps
+        if self.alpha is not None:
+            agents["alpha"] = self.alpha
+        for name, value in agents.items():
+            if self.replay_buffer_kwargs.get(name, value) != value:
+                raise ValueError(
+                    f"replay_buffer_kwargs: {name} must be the agent's, {value}, "
+                    f"got {self.replay_buffer_kwargs[name]}"
+                )
+        return kind(
+            self.buffer_size,
+            self.observation_space,
+            self.action_space,
+            device=self.device,
+            n_envs=self.n_envs,
+            optimize_memory_usage=self.optimize_memory_usage,
+            **({"seed": self.seed} | self.replay_buffer_kwargs | agents),
+        )
+
+    def _setup_learn(
+        self,
+        total_timesteps: int,
+        callback: MaybeCallback = None,
+        reset_num_timesteps: bool = True,
+        tb_log_name: str = "run",
+        progress_bar: bool = False,
+    ) -> tuple[int, BaseCallback]:
+        if self.replay_buffer is not None and (reset_num_timesteps or self._last_obs is None):
+            self.replay_buffer.cut()  # SB3 is about to reset the environments
+        return super()._setup_learn(
+            total_timesteps, callback, reset_num_timesteps, tb_log_name, progress_bar
+        )
+
+    def load_replay_buffer(
+        self, path: str | pathlib.Path | io.BufferedIOBase, truncate_last_traj: bool = True
+    ) -> None:
+        """Go on with what `save_replay_buffer` wrote, priorities and random streams included.
+
+        As every pickle it must be trusted: it can run any code.
+
+        Raises:
+            ValueError: the file holds another buffer, or one of other spaces, environments, n_steps or
+                gamma. The agent has the buffer that it had then.
+        """
+        loaded = load_from_pkl(path, self.verbose)
+        if not isinstance(loaded, PrioritizedReplayBuffer):
+            raise ValueError(
+                f"path: must hold a PrioritizedReplayBuffer, got a {type(loaded).__name__}, which "
+                "has no priorities"
+            )
+        for name in ("observation_space", "action_space", "n_envs"):
+            if getattr(loaded, name) != getattr(self, name):
+                raise ValueError(
+                    f"path: must hold a buffer with {name} {getattr(self, name)}, "
+                    f"got {getattr(loaded, name)}"
+                )
+        loaded.device = self.device
+        self.replay_buffer = loaded
+
+    def _beta(self) -> float:
+        """β now. Training goes a few steps beyond the end, where a schedule may leave [0, 1]."""
+        if not callable(self.beta):
+            return self.beta
+        return min(max(float(self.beta(self._current_progress_remaining)), 0.0), 1.0)
+
+    def _begin_training(self) -> PrioritizedReplayBuffer:
+        """Set β for the minibatches of one call of `train`."""
+        assert self.replay_buffer is not None
+        self.replay_buffer.beta = self._beta()
+        return self.replay_buffer
+
+    def _log_replay(self, batch: Drawn, td_errors: th.Tensor) -> None:
+        """Log what the last minibatch says about replay."""
+        assert self.replay_buffer is not None
+        self.logger.record("train/beta", self.replay_buffer.beta)
+        self.logger.record("train/mean_weight", batch.weights.mean().item())
+        self.logger.record("train/mean_td_error", td_errors.abs().mean().item())
+        for name, value in self.replay_buffer.measures().items():
+            self.logger.record(f"train/{name}", value)
+
+
+def weighted_mean(losses: th.Tensor, weights: th.Tensor) -> th.Tensor:
+    """The mean of w_i · loss_i; both must be (batch, 1).
+
+    Were one of them (batch,), the product would be (batch, batch), and its mean the product of two
+    means: the weights would be gone, and nothing would tell.
+    """
+    assert losses.shape == weights.shape, f"{losses.shape} is not {weights.shape}"
+    return (weights * losses).mean()
+
+
+class PrioritizedDQN(PrioritizedAlgorithm, DQN):
+    """SB3's `DQN` with prioritised replay; the arguments are those of DQN and of `PrioritizedAlgorithm`."""
+
+    def train(self, gradient_steps: int, batch_size: int = 100) -> None:
+        """SB3's `DQN.train` with weights and priorities."""
+        self.policy.set_training_mode(True)
+        self._update_learning_rate(self.policy.optimizer)
+        buffer = self._begin_training()
+        losses = []
+        for _ in range(gradient_steps):
+            batch = buffer.sample(batch_size, env=self._vec_normalize_env)
+            discounts = self.gamma if batch.discounts is None else batch.discounts
+            with th.no_grad():
+                next_values = self.q_net_target(batch.next_observations).max(dim=1, keepdim=True)[0]
+                targets = batch.rewards + (1 - batch.dones) * discounts * next_values
+            values = self.q_net(batch.observations).gather(dim=1, index=batch.actions.long())
+
+            each = F.smooth_l1_loss(values, targets, reduction="none")
+            loss = weighted_mean(each, batch.weights)
+            td_errors = (targets - values).detach()
+            buffer.update_priorities(batch.indices, td_errors)
+            losses.append(loss.item())
+
+            self.policy.optimizer.zero_grad()
+            loss.backward()
+            th.nn.utils.clip_grad_norm_(self.policy.parameters(), self.max_grad_norm)
+            self.policy.optimizer.step()
+        self._n_updates += gradient_steps
+
+        self.logger.record("train/n_updates", self._n_updates, exclude="tensorboard")
+        self.logger.record("train/loss", np.mean(losses))
+        self._log_replay(batch, td_errors)

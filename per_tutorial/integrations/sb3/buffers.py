@@ -1,0 +1,404 @@
+"""Prioritised replay as a replay buffer of Stable-Baselines3."""
+
+import warnings
+from typing import Any
+
+import numpy as np
+import torch as th
+from gymnasium import spaces
+from numpy.typing import ArrayLike, NDArray
+from stable_baselines3.common.buffers import ReplayBuffer
+from stable_baselines3.common.vec_env import VecNormalize
+
+from per_tutorial.common.arguments import plain_array, real_number, whole_number
+from per_tutorial.integrations.sb3.draws import Draws
+from per_tutorial.integrations.sb3.frame_store import FrameStore, grown
+from per_tutorial.integrations.sb3.samples import PrioritizedDictSamples, PrioritizedSamples
+from per_tutorial.replay.contracts import Slots
+from per_tutorial.replay.storages.ring import as_field, sum_windows
+
+PICKLE_FORMAT = 1  # raised when what a pickle holds changes
+ARRAYS = ("observations", "next_observations", "actions", "rewards", "dones", "timeouts")
+DRAWS_WITHOUT_UPDATE = 1000  # so many are no look around: somebody trains, and writes nothing back
+
+
+class PrioritizedReplayBuffer(ReplayBuffer):
+    """Prioritised replay (Schaul et al. 2016, sections 3.3 and 3.4) for agents of Stable-Baselines3.
+
+    `PrioritizedDQN` and its like use it rightly: they multiply the loss by `weights`, and hand the TD
+    errors to `update_priorities`. SB3's own agents do neither. They learn from it, but every priority
+    stays what it was at first.
+
+    Args:
+        buffer_size: transitions kept in all; each of E environments has buffer_size // E of them.
+        observation_space, action_space, device, n_envs: as SB3 gives them.
+        optimize_memory_usage: keep each observation once, and not again as the next one of the step
+            before. Unlike SB3's, it goes together with `handle_timeout_termination`.
+        handle_timeout_termination: a time limit is no end: the value of the last state counts.
+        n_steps: rewards are summed over so many steps, at most to the end of the episode.
+        gamma: γ of these sums; that of the agent.
+        sampler: how transitions are drawn: "proportional", "rank", "uniform", or what was registered
+            by `per_tutorial.replay.register_sampler`.
+        seed: of the draws; None: from the system.
+        settings: of the sampler, such as `alpha`, `priority_epsilon` and `normalize` of
+            `ProportionalSampler`.
+
+    Attributes:
+        beta: β of the next draws, which the agent sets.
+
+    Raises:
+        ValueError, TypeError: an argument is not what it must be, or the sampler lacks a setting.
+    """
+
+    beta = 0.4
+    _steps = 0  # that all environments made together, ever
+
+    def __init__(
+        self,
+        buffer_size: int,
+        observation_space: spaces.Space,
+        action_space: spaces.Space,
+        device: th.device | str = "auto",
+        n_envs: int = 1,
+        optimize_memory_usage: bool = False,
+        handle_timeout_termination: bool = True,
+        *,
+        n_steps: int = 1,
+        gamma: float = 0.99,
+        sampler: str = "proportional",
+        seed: int | None = None,
+        **settings: Any,
+    ) -> None:
+        whole_number("buffer_size", buffer_size)
+        self.n_steps = whole_number("n_steps", n_steps)
+        self.gamma = real_number("gamma", gamma, 0, 1)
+        self.sampler_settings: dict[str, Any] = {
+            "sampler": sampler,
+            "seed": seed,
+            "settings": settings,
+        }
+        if optimize_memory_usage:
+            self._init_without_observations(
+                buffer_size, observation_space, action_space, device, n_envs
+            )
+        else:
+            super().__init__(buffer_size, observation_space, action_space, device, n_envs)
+        self.optimize_memory_usage = optimize_memory_usage
+        self.handle_timeout_termination = handle_timeout_termination
+        self.reset()
+
+    def _init_without_observations(
+        self,
+        buffer_size: int,
+        observation_space: spaces.Space,
+        action_space: spaces.Space,
+        device: th.device | str,
+        n_envs: int,
+    ) -> None:
+        """What `ReplayBuffer` does, without the arrays that a `FrameStore` takes the place of."""
+        super(ReplayBuffer, self).__init__(
+            buffer_size, observation_space, action_space, device, n_envs
+        )
+        self.buffer_size = max(buffer_size // n_envs, 1)
+        steps = (self.buffer_size, n_envs)
+        self.actions = np.zeros(
+            (*steps, self.action_dim), self._maybe_cast_dtype(action_space.dtype)
+        )
+        self.rewards = np.zeros(steps, np.float32)
+        self.dones = np.zeros(steps, np.float32)
+        self.timeouts = np.zeros(steps, np.float32)
+
+    # ------------------------------------------------------------ SB3's position in the ring
+
+    @property
+    def pos(self) -> int:
+        """The row that is written next."""
+        return self._steps % self.buffer_size
+
+    @pos.setter
+    def pos(self, row: int) -> None:
+        if row != self.pos:
+            self._steps = row + self.full * self.buffer_size
+
+    @property
+    def full(self) -> bool:
+        """Whether every row holds a step."""
+        return self._steps >= self.buffer_size
+
+    @full.setter
+    def full(self, is_full: bool) -> None:
+        if is_full != self.full:
+            self._steps = self.pos + is_full * self.buffer_size
+
+    def reset(self) -> None:
+        """Forget everything. With a seed, the draws start again as they did."""
+        self._steps = 0
+        self._frames = self._new_frames() if self.optimize_memory_usage else None
+        self._start_draws()
+
+    def _new_frames(self) -> FrameStore:
+        """Where observations are kept if each is kept once."""
+        size = int(np.prod(self.obs_shape))
+        return FrameStore(self.buffer_size, self.n_envs, size, self._dtype, stack=1)
+
+    @property
+    def _dtype(self) -> np.dtype:
+        return np.dtype(self.observation_space.dtype)
+
+    def _start_draws(self) -> None:
+        self.capacity = self.buffer_size * self.n_envs
+        self._draws = Draws(self.capacity, self.n_envs, **self.sampler_settings)
+
+    def _tell(self) -> None:
+        """Let the sampler know of what it does not know yet."""
+        added = self._steps * self.n_envs
+        if self._draws.added > added:  # somebody took some away
+            self._start_draws()
+        if self._draws.added < added:
+            self._draws.tell(added, self.dones, self.timeouts)
+
+    # ------------------------------------------------------------ adding
+
+    def add(
+        self,
+        obs: Any,
+        next_obs: Any,
+        action: np.ndarray,
+        reward: np.ndarray,
+        done: np.ndarray,
+        infos: list[dict[str, Any]],
+    ) -> None:
+        """Store a step of every environment, at the largest priority so far; fields (n_envs, ...).
+
+        Raises:
+            ValueError: a field has the wrong shape, or a reward is not finite. Nothing was stored.
+            TypeError: a field has a type that its space does not have.
+        """
+        observations = self._checked("observation", obs)
+        next_observations = self._checked("next observation", next_obs)
+        actions = self._field("action", action, self.actions.dtype, (self.action_dim,))
+        rewards = self._field("reward", reward, self.rewards.dtype, ())
+        dones = self._field("done", done, np.dtype(bool), ())
+        if len(infos) != self.n_envs:
+            raise ValueError(f"infos: must be one for each of {self.n_envs}, got {len(infos)}")
+        row = self.pos
+        timeouts = [bool(info.get("TimeLimit.truncated", False)) for info in infos]
+        self._write(row, observations, next_observations)
+        self.actions[row], self.rewards[row], self.dones[row] = actions, rewards, dones
+        self.timeouts[row] = timeouts if self.handle_timeout_termination else 0
+        self._steps += 1
+        self._tell()
+
+    def cut(self) -> None:
+        """End the running episodes as a time limit does: the environments are about to start again.
+
+        Otherwise an n-step return would run on into an episode that has nothing to do with it.
+        """
+        if self._steps == 0:
+            return
+        row = (self._steps - 1) % self.buffer_size
+        running = (self.dones[row] == 0) & (self.timeouts[row] == 0)
+        self.timeouts[row, running] = 1
+        ended = row * self.n_envs + np.flatnonzero(running)
+        self._draws.end_episodes(ended, self.dones, self.timeouts)
+
+    def _checked(self, name: str, values: Any) -> Any:
+        return self._space_field(name, values, self.observation_space, self.obs_shape)
+
+    def _space_field(
+        self, name: str, values: ArrayLike, space: spaces.Space, shape: tuple[int, ...]
+    ) -> NDArray:
+        """Observations of one space as (n_envs, *shape)."""
+        array = plain_array(name, values)
+        if isinstance(space, spaces.Discrete):  # comes without the axis that it is stored with
+            array = array.reshape(-1, *shape)
+        return as_field(name, array, np.dtype((space.dtype, shape)), environments=self.n_envs)
+
+    def _field(
+        self, name: str, values: ArrayLike, dtype: np.dtype, shape: tuple[int, ...]
+    ) -> NDArray:
+        """One of the other fields. SB3 takes it in any shape with as many numbers."""
+        array = plain_array(name, values)
+        if array.size == self.n_envs * int(np.prod(shape)):
+            array = array.reshape(self.n_envs, *shape)
+        return as_field(name, array, np.dtype((dtype, shape)), environments=self.n_envs)
+
+    def _write(self, row: int, observations: Any, next_observations: Any) -> None:
+        if self._frames is None:
+            self.observations[row], self.next_observations[row] = observations, next_observations
+        else:
+            stacks = self._to_stacks(observations), self._to_stacks(next_observations)
+            self._frames.add(self._steps, *stacks)
+
+    # ------------------------------------------------------------ drawing
+
+    def sample(  # type: ignore[override]
+        self, batch_size: int, env: VecNormalize | None = None
+    ) -> PrioritizedSamples | PrioritizedDictSamples:
+        """Draw a minibatch by priority, with weights for the current `beta`.
+
+        Args:
+            batch_size: also more than are stored: every transition may come more than once.
+            env: normalizes observations and rewards, as in SB3.
+
+        Raises:
+            ValueError: nothing is stored yet.
+        """
+        self._tell()
+        batch_size = whole_number("batch_size", batch_size)
+        if self._steps == 0:
+            raise ValueError("sample: there is nothing to draw, the replay buffer is empty")
+        slots, weights = self._draws.sample(batch_size, self.beta)
+        if self._draws.since_update == DRAWS_WITHOUT_UPDATE and self._is_prioritized:
+            warnings.warn(
+                f"{DRAWS_WITHOUT_UPDATE} minibatches were drawn and no TD error came back, so all "
+                "priorities are the same, and replay is uniform. Use PrioritizedDQN, PrioritizedSAC "
+                "or PrioritizedTD3, or call update_priorities.",
+                stacklevel=2,
+            )
+        return self._batch(slots, weights, env)
+
+    def update_priorities(self, indices: ArrayLike, td_errors: ArrayLike) -> None:
+        """Learn the raw TD errors of a minibatch; |δ|, ε and α are applied here.
+
+        Args:
+            indices: (batch,) as in `PrioritizedSamples.indices`. What was overwritten since it was
+                drawn is skipped; of duplicates the last one counts.
+            td_errors: (batch,) or (batch, 1), with or without sign, NumPy or torch.
+
+        Raises:
+            IndexError: no such transition was added.
+            ValueError: a TD error is not finite, or the shapes differ.
+        """
+        self._tell()
+        self._draws.update(indices, td_errors)
+
+    @property
+    def probabilities(self) -> NDArray[np.float64]:
+        """(buffer_size, n_envs): P(i) of every transition, 0 where nothing is stored."""
+        self._tell()
+        return self._draws.probabilities().reshape(self.buffer_size, self.n_envs)
+
+    def measures(self) -> dict[str, float]:
+        """What an agent logs about the priorities, by name; none under uniform replay."""
+        self._tell()
+        return self._draws.measures()
+
+    @property
+    def _is_prioritized(self) -> bool:
+        return self.sampler_settings["sampler"] != "uniform"
+
+    def _get_samples(  # type: ignore[override]
+        self, batch_inds: np.ndarray, env: VecNormalize | None = None
+    ) -> PrioritizedSamples | PrioritizedDictSamples:
+        """SB3's own hook: these rows, each of an environment that is drawn here; the weights are 1."""
+        environments = np.random.randint(0, self.n_envs, size=len(batch_inds))
+        self._tell()
+        slots = (np.asarray(batch_inds) * self.n_envs + environments)[None]
+        return self._batch(slots, np.ones(slots.shape), env)
+
+    def _batch(
+        self, slots: Slots, weights: NDArray, env: VecNormalize | None
+    ) -> PrioritizedSamples | PrioritizedDictSamples:
+        """The transitions in ``slots`` (1, batch) as tensors."""
+        first, ids = slots[0], self._draws.ids(slots)[0]
+        rewards, last, discounts = self._returns(slots, env)
+        ends = self.dones.reshape(-1)[last] * (1 - self.timeouts.reshape(-1)[last])
+        fields = (
+            self._tensors(self._normalize_obs(self._observations(first), env)),
+            self._tensors(self.actions.reshape(self.capacity, -1).take(first, axis=0)),
+            self._tensors(self._normalize_obs(self._next_observations(last), env)),
+            self._tensors(ends[:, None]),
+            self._tensors(rewards),
+            None if discounts is None else self._tensors(discounts),
+        )
+        kind = PrioritizedDictSamples if isinstance(fields[0], dict) else PrioritizedSamples
+        return kind(*fields).with_draw(self._tensors(weights[0, :, None].astype(np.float32)), ids)
+
+    def _returns(
+        self, slots: Slots, env: VecNormalize | None
+    ) -> tuple[NDArray[np.float32], Slots, NDArray[np.float32] | None]:
+        """Rewards (batch, 1), the slots where they end (batch,), and γ^k (batch, 1) if n_steps > 1."""
+        all_rewards = self.rewards.reshape(1, -1)
+        if self.n_steps == 1:
+            rewards = self._normalize_reward(all_rewards[0].take(slots[0])[:, None], env)
+            return rewards, slots[0], None
+        returns, last, steps = np.empty(slots.shape), np.empty_like(slots), np.empty_like(slots)
+        sum_windows(
+            *(all_rewards, self.dones.reshape(1, -1), self.timeouts.reshape(1, -1)),
+            *(np.array([self._draws.added]), self.n_envs, slots, self.n_steps, self.gamma),
+            *(returns, last, steps),
+        )
+        if env is not None:  # each reward is normalized, and clipped, before they are summed
+            ahead = np.arange(self.n_steps)
+            windows = (slots[0, :, None] + ahead * self.n_envs) % self.capacity
+            rewards = self._normalize_reward(all_rewards[0].take(windows), env)
+            factors = np.where(ahead < steps[0, :, None], self.gamma**ahead, 0)
+            returns = (rewards * factors).sum(axis=1)[None]
+        discounts = self.gamma ** steps[0, :, None].astype(np.float32)
+        return returns[0, :, None].astype(np.float32), last[0], discounts
+
+    def _observations(self, slots: Slots) -> Any:
+        if self._frames is None:
+            return self._taken(self.observations, slots)
+        return self._from_stacks(self._frames.observations(*self._steps_of(slots)))
+
+    def _next_observations(self, slots: Slots) -> Any:
+        if self._frames is None:
+            return self._taken(self.next_observations, slots)
+        steps, environments = self._steps_of(slots)
+        return self._from_stacks(
+            self._frames.next_observations(steps, environments, self._steps - 1)
+        )
+
+    def _steps_of(self, slots: Slots) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Which step, of which environment, lies in each slot."""
+        rows, environments = np.divmod(slots, self.n_envs)
+        newer = (self._steps - 1 - rows) % self.buffer_size
+        return self._steps - 1 - newer, environments
+
+    def _taken(self, array: NDArray, slots: Slots) -> NDArray:
+        return array.reshape(self.capacity, *array.shape[2:]).take(slots, axis=0)
+
+    def _tensors(self, values: Any) -> Any:
+        """Arrays that belong to nobody else as tensors, without one more copy."""
+        if isinstance(values, dict):
+            return {key: self.to_torch(array, copy=False) for key, array in values.items()}
+        return self.to_torch(values, copy=False)
+
+    def _to_stacks(self, observations: NDArray) -> NDArray:
+        """Observations (n_envs, *obs_shape) as a `FrameStore` takes them."""
+        return observations.reshape(self.n_envs, 1, -1).astype(self._dtype, copy=False)
+
+    def _from_stacks(self, stacks: NDArray) -> NDArray:
+        """What a `FrameStore` gives back as observations (batch, *obs_shape)."""
+        return stacks.reshape(len(stacks), *self.obs_shape)
+
+    # ------------------------------------------------------------ copies and pickles
+
+    def __getstate__(self) -> dict[str, Any]:
+        """A copy holds no empty rows."""
+        state = vars(self) | {"pickle_format": PICKLE_FORMAT}
+        for name in ARRAYS:
+            if name in state:
+                state[name] = _for_each(state[name], lambda array: array[: self.size()])
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        if state.get("pickle_format") != PICKLE_FORMAT:
+            raise ValueError(
+                f"pickle: must have been written by a {type(self).__name__} of the pickle format "
+                f"{PICKLE_FORMAT}, got {state.get('pickle_format')}; collect the transitions again"
+            )
+        vars(self).update({name: state[name] for name in state if name != "pickle_format"})
+        for name in ARRAYS:
+            if name in state:
+                whole = _for_each(state[name], lambda array: grown(array, self.buffer_size))
+                setattr(self, name, whole)
+
+
+def _for_each(arrays: Any, function: Any) -> Any:
+    """The function of an array, or of each in a dict of arrays."""
+    if isinstance(arrays, dict):
+        return {key: function(array) for key, array in arrays.items()}
+    return function(arrays)

@@ -1,0 +1,71 @@
+"""Prioritised replay of Dict observations as a replay buffer of Stable-Baselines3."""
+
+from typing import Any
+
+import torch as th
+from gymnasium import spaces
+from numpy.typing import NDArray
+from stable_baselines3.common.buffers import DictReplayBuffer
+
+from per_tutorial.integrations.sb3.buffers import PrioritizedReplayBuffer
+from per_tutorial.replay.contracts import Slots
+
+
+class PrioritizedDictReplayBuffer(PrioritizedReplayBuffer, DictReplayBuffer):  # type: ignore[misc]
+    """`PrioritizedReplayBuffer` for Dict observations, whose fields are dicts of arrays.
+
+    Raises:
+        ValueError: the observation space is no Dict, or `optimize_memory_usage` is asked for.
+    """
+
+    def __init__(
+        self,
+        buffer_size: int,
+        observation_space: spaces.Space,
+        action_space: spaces.Space,
+        device: th.device | str = "auto",
+        n_envs: int = 1,
+        optimize_memory_usage: bool = False,
+        handle_timeout_termination: bool = True,
+        **kwargs: Any,
+    ) -> None:
+        if not isinstance(observation_space, spaces.Dict):
+            raise ValueError(f"observation_space: must be a Dict, got {observation_space}")
+        if optimize_memory_usage:
+            raise ValueError(
+                "optimize_memory_usage: must be False for Dict observations, as in Stable-Baselines3"
+            )
+        PrioritizedReplayBuffer.__init__(
+            self,
+            buffer_size,
+            observation_space,
+            action_space,
+            device,
+            n_envs,
+            handle_timeout_termination=handle_timeout_termination,
+            **kwargs,
+        )
+
+    def _checked(self, name: str, values: Any) -> Any:
+        missing = sorted(set(self.obs_shape) - set(values))
+        if missing:
+            raise ValueError(
+                f"{name}: must have the keys {sorted(self.obs_shape)}, lacks {missing}"
+            )
+        return {
+            key: self._space_field(
+                f"{name}[{key!r}]", values[key], self.observation_space[key], shape
+            )
+            for key, shape in self.obs_shape.items()
+        }
+
+    def _write(self, row: int, observations: Any, next_observations: Any) -> None:
+        for key in self.obs_shape:
+            self.observations[key][row] = observations[key]
+            self.next_observations[key][row] = next_observations[key]
+
+    def _observations(self, slots: Slots) -> dict[str, NDArray]:
+        return {key: self._taken(array, slots) for key, array in self.observations.items()}
+
+    def _next_observations(self, slots: Slots) -> dict[str, NDArray]:
+        return {key: self._taken(array, slots) for key, array in self.next_observations.items()}

@@ -1,0 +1,150 @@
+"""Observations that are kept once, although two transitions and several stacks contain them.
+
+The next observation of a step is the observation of the step after it, and a stack of 4 frames has 3
+in common with the one before. So a step adds one frame to a ring, and observations are rebuilt when
+they are sampled. With a stack of 4, of one environment:
+
+    observation of step 10 = frames 7 8 9 10, its next observation = frames 8 9 10 11
+
+Nothing is taken on trust: every observation is compared with what was expected of it, and what a
+neighbour doesn't tell is kept as it came, in two dicts. These are the frames that the first stack of
+an episode is filled up with (copies of the first frame, say; black ones need no memory), and the last
+observation of an episode. So every observation comes back as it was added, whatever the wrapper does.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from per_tutorial.replay.contracts import Slots
+
+
+class FrameStore:
+    """A ring of frames for each environment, and the stacks of `stack` frames that they make up.
+
+    Steps are counted from 0, and all environments make one together. `add` may be called again for
+    the same step, with other observations too: the last call counts.
+
+    Args:
+        steps: how many steps can be asked for; the oldest is overwritten.
+        environments: E.
+        frame_size: numbers in a frame.
+        dtype: of these.
+        stack: frames of an observation; 1: an observation is one frame.
+    """
+
+    def __init__(
+        self, steps: int, environments: int, frame_size: int, dtype: DTypeLike, stack: int
+    ) -> None:
+        self.stack = stack
+        self.environments = environments
+        # The oldest step needs the stack − 1 frames before its own.
+        self.rows = steps + stack - 1
+        self.frames = np.zeros((self.rows, environments, frame_size), dtype)
+        # How many frames of the observation the ring has, at most `stack`: those of its episode.
+        self.depths = np.zeros((self.rows, environments), dtype=np.int64)
+        self.older: dict[
+            tuple[int, int], NDArray
+        ] = {}  # … and those before the first, unless black
+        self.has_final = np.zeros((self.rows, environments), dtype=bool)
+        self.finals: dict[tuple[int, int], NDArray] = {}  # the newest frame, or the whole stack
+        # The next observations of the newest step and of the one before, by step % 2, and whether
+        # they are the observation, moved on by one frame.
+        self.newest = np.zeros((2, environments, stack, frame_size), dtype)
+        self.moved_on = np.zeros((2, environments), dtype=bool)
+
+    def add(
+        self, step: int, observations: NDArray, next_observations: NDArray
+    ) -> NDArray[np.bool_]:
+        """Keep a step; both fields are (environments, stack, frame_size).
+
+        Returns (environments,): whether the observation shares its frames with the step before.
+        """
+        row, now, before = step % self.rows, step % 2, (step - 1) % 2
+        for key in ((row, environment) for environment in range(self.environments)):
+            self.older.pop(key, None)
+            self.finals.pop(key, None)
+        self.has_final[row] = False
+        continues = self._continues(step, observations)
+        depths = np.minimum(self.depths[(step - 1) % self.rows], self.stack - 1) + 1
+        self.depths[row] = np.where(continues, depths, 1)
+        self.has_final[(step - 1) % self.rows] = ~continues if step > 0 else False
+        for environment in np.flatnonzero(~continues).tolist():
+            if step > 0:
+                self._keep_final((step - 1) % self.rows, environment, before)
+            self._keep_older(row, environment, observations[environment])
+        self.frames[row] = observations[:, -1]
+        self.newest[now] = next_observations
+        self.moved_on[now] = _equal(next_observations[:, :-1], observations[:, 1:])
+        return continues
+
+    def observations(self, steps: Slots, environments: Slots) -> NDArray:
+        """(batch, stack, frame_size): the observations of steps that are stored."""
+        rows = (steps[:, None] - np.arange(self.stack - 1, -1, -1)) % self.rows
+        flat = self.frames.reshape(-1, self.frames.shape[-1])
+        stacks = flat.take(rows * self.environments + environments[:, None], axis=0)
+        depths = self.depths[rows[:, -1], environments]
+        for k in np.flatnonzero(depths < self.stack).tolist():
+            depth = int(depths[k])
+            first = (int(rows[k, -depth]), int(environments[k]))
+            older = self.older.get(first)
+            stacks[k, : self.stack - depth] = 0 if older is None else older[depth - 1 :]
+        return stacks
+
+    def next_observations(self, steps: Slots, environments: Slots, newest: int) -> NDArray:
+        """(batch, stack, frame_size): the next observations of steps; ``newest`` is the last one added."""
+        stacks = self.observations(steps + 1, environments)
+        last = steps == newest
+        if last.any():
+            stacks[last] = self.newest[newest % 2, environments[last]]
+        rows = steps % self.rows
+        ended = np.flatnonzero(self.has_final[rows, environments] & ~last)
+        if len(ended):
+            before = self.observations(steps[ended], environments[ended])
+            stacks[ended, :-1] = before[:, 1:]
+            for k in ended.tolist():
+                final = self.finals[int(rows[k]), int(environments[k])]
+                stacks[k, -len(final) :] = final
+        return stacks
+
+    def __getstate__(self) -> dict[str, Any]:
+        """A copy holds no empty rows. (A row that was written has a depth of at least 1.)"""
+        written = int((self.depths[:, 0] > 0).sum())
+        return vars(self) | {"frames": self.frames[:written]}
+
+    def __setstate__(self, kept: dict[str, Any]) -> None:
+        vars(self).update(kept)
+        self.frames = grown(kept["frames"], self.rows)
+
+    def _continues(self, step: int, observations: NDArray) -> NDArray[np.bool_]:
+        """Whether each observation is what the step before has announced."""
+        if step == 0:
+            return np.zeros(self.environments, dtype=bool)
+        before = (step - 1) % 2
+        return self.moved_on[before] & _equal(self.newest[before], observations)
+
+    def _keep_final(self, row: int, environment: int, before: int) -> None:
+        frames = 1 if self.moved_on[before, environment] else self.stack
+        self.finals[row, environment] = self.newest[before, environment, -frames:].copy()
+
+    def _keep_older(self, row: int, environment: int, observation: NDArray) -> None:
+        older = observation[:-1]
+        if (older == observation[-1]).all():  # one copy is enough
+            self.older[row, environment] = np.broadcast_to(observation[-1].copy(), older.shape)
+        elif older.any():
+            self.older[row, environment] = older.copy()
+
+
+def grown(array: NDArray, rows: int) -> NDArray:
+    """``array`` with zeros after its last row, so that it has as many rows."""
+    if len(array) == rows:
+        return array
+    longer = np.zeros((rows, *array.shape[1:]), array.dtype)
+    longer[: len(array)] = array
+    return longer
+
+
+def _equal(some: NDArray, others: NDArray) -> NDArray[np.bool_]:
+    """(environments,): whether all numbers are the same; NaN is not the same as anything."""
+    return (some == others).reshape(len(some), -1).all(axis=1)

@@ -1,0 +1,83 @@
+"""A replay buffer of Stable-Baselines3 for stacked pictures: a million Atari transitions in 7 GB."""
+
+from typing import Any
+
+import numpy as np
+import torch as th
+from gymnasium import spaces
+from numpy.typing import NDArray
+from stable_baselines3.common.preprocessing import is_image_space_channels_first
+
+from per_tutorial.common.arguments import whole_number
+from per_tutorial.integrations.sb3.buffers import PrioritizedReplayBuffer
+from per_tutorial.integrations.sb3.frame_store import FrameStore
+
+
+class FrameReplayBuffer(PrioritizedReplayBuffer):
+    """`PrioritizedReplayBuffer` for stacks of frames, such as `VecFrameStack` makes: each frame once.
+
+    SB3 stores a frame of a stack of 4 eight times: in 4 observations and in 4 next ones. Observations
+    come back exactly as they were added, whatever the first stack of an episode is filled up with.
+    Those that are no stacks come back, too, but save no memory.
+
+    Args:
+        stack: how many frames are stacked on the axis of the channels, the oldest first; None: as many
+            as there are channels, so that a frame has one. 4 frames in colour have 12 channels: 4.
+        kwargs: as of `PrioritizedReplayBuffer`, such as `alpha`.
+
+    Raises:
+        ValueError: the observations are no arrays of 3 axes, or have no axis that `stack` divides.
+    """
+
+    def __init__(
+        self,
+        buffer_size: int,
+        observation_space: spaces.Space,
+        action_space: spaces.Space,
+        device: th.device | str = "auto",
+        n_envs: int = 1,
+        optimize_memory_usage: bool = False,  # SB3 hands it over; frames are kept once in any case
+        handle_timeout_termination: bool = True,
+        *,
+        stack: int | None = None,
+        **kwargs: Any,
+    ) -> None:
+        if not isinstance(observation_space, spaces.Box) or len(observation_space.shape) != 3:
+            raise ValueError(
+                "observation_space: must be a Box of the shape (channels, height, width) or "
+                f"(height, width, channels), got {observation_space}"
+            )
+        shape = observation_space.shape
+        self.channels_first = is_image_space_channels_first(observation_space)
+        channels = shape[0] if self.channels_first else shape[-1]
+        self.stack = channels if stack is None else whole_number("stack", stack)
+        if channels % self.stack:
+            raise ValueError(
+                f"stack: must divide the number of channels, {channels} in {shape}, got {stack}"
+            )
+        super().__init__(
+            buffer_size,
+            observation_space,
+            action_space,
+            device,
+            n_envs,
+            optimize_memory_usage=True,
+            handle_timeout_termination=handle_timeout_termination,
+            **kwargs,
+        )
+
+    def _new_frames(self) -> FrameStore:
+        size = int(np.prod(self.obs_shape)) // self.stack
+        return FrameStore(self.buffer_size, self.n_envs, size, self._dtype, self.stack)
+
+    def _to_stacks(self, observations: NDArray) -> NDArray:
+        if not self.channels_first:
+            observations = np.moveaxis(observations, -1, 1)
+        return observations.reshape(self.n_envs, self.stack, -1).astype(self._dtype, copy=False)
+
+    def _from_stacks(self, stacks: NDArray) -> NDArray:
+        if self.channels_first:
+            return stacks.reshape(len(stacks), *self.obs_shape)
+        *picture, channels = self.obs_shape
+        first = stacks.reshape(len(stacks), channels, *picture)
+        return np.ascontiguousarray(np.moveaxis(first, 1, -1))
