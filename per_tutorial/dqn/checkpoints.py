@@ -42,6 +42,16 @@ class Checkpoints:
         copy_to: a second folder that each checkpoint is copied to, such as one on a mounted drive. A
             training also continues from there, if there is none as new in ``folder``. What other
             trainings left there stays.
+
+    Example:
+        >>> import tempfile
+        >>> from per_tutorial import Checkpoints, DQNConfig, train
+        >>> config = DQNConfig(steps=300, learning_starts=100, hidden=(16,))
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     first = train(config, seeds=0, checkpoints=Checkpoints(folder, every=100))
+        ...     again = train(config, seeds=0, checkpoints=Checkpoints(folder))  # is done already
+        >>> first.episodes == again.episodes
+        True
     """
 
     def __init__(

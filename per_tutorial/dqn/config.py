@@ -60,6 +60,15 @@ class DQNConfig:
 
     The defaults learn CartPole (notebooks 02 and 03). A *step* is one environment step of a run, an
     *update* one minibatch. Several environments that feed a run make as many steps at once.
+
+    Example:
+        >>> from per_tutorial import DQNConfig
+        >>> config = DQNConfig(sampler="proportional", double=True, steps=10_000)
+        >>> config.replace(steps=20_000).steps
+        20000
+        >>> DQNConfig(alpha=2)
+        Traceback (most recent call last):
+        ValueError: alpha: must be ...
     """
 
     env: str = _setting("CartPole-v1", _text, "Gymnasium environment; ALE/… from pixels")

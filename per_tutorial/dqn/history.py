@@ -50,6 +50,14 @@ class History:
             largest Q of states that were stored when learning began, always the same ones (Mnih et
             al. 2015, figure 2).
         agent: the trained `DQNLearner` (None when read from a file).
+
+    Example:
+        >>> from per_tutorial import DQNConfig, train
+        >>> history = train(DQNConfig(steps=600, learning_starts=100, hidden=(16,)), seeds=[0, 1])
+        >>> history.measure("q_value").shape == (len(history.log_steps), 2)  # a column for each run
+        True
+        >>> history.learning_curve([200, 400, 600]).shape
+        (3, 2)
     """
 
     def __init__(self, config: DQNConfig, seeds: Iterable[int]) -> None:

@@ -65,6 +65,18 @@ class DQNLearner:
             then it is (stack, size, size).
         actions: number of actions.
         seeds: one int per run, for the initial networks.
+
+    Example:
+        >>> from per_tutorial import DQNConfig, DQNLearner, PrioritizedReplayBuffer
+        >>> agent = DQNLearner(DQNConfig(), (4,), actions=2, seeds=[0])
+        >>> buffer = PrioritizedReplayBuffer(100, (4,), runs=1, seed=0)
+        >>> for step in range(32):
+        ...     buffer.add([[step, 0, 0, 0]], [0], [1.0], [[step, 0, 0, 1]], [False])
+        >>> batch = buffer.sample(32)
+        >>> update = agent.update(batch)
+        >>> buffer.update_priorities(batch.indices, update.td_errors)
+        >>> agent.updates
+        1
     """
 
     def __init__(

@@ -125,6 +125,13 @@ class QNetwork(nn.Module):
         dueling: see above.
         bfloat16: whether all layers but the last one compute with 8 significant bits. The parameters
             keep all theirs.
+
+    Example:
+        >>> import torch
+        >>> from per_tutorial import QNetwork
+        >>> network = QNetwork(inputs=4, actions=2, hidden=(32, 32), seeds=[0, 1, 2], dueling=True)
+        >>> network(torch.zeros(3, 5, 4)).shape  # three runs, five observations
+        torch.Size([3, 5, 2])
     """
 
     def __init__(

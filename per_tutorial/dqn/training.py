@@ -97,6 +97,13 @@ def train(
     Raises:
         ValueError: the environment cannot be made, two seeds are the same, ``replay`` does not fit
             ``config``, or the checkpoints are those of another training.
+
+    Example:
+        >>> from per_tutorial import DQNConfig, evaluate, train
+        >>> config = DQNConfig(sampler="proportional", steps=600, learning_starts=100, hidden=(16,))
+        >>> history = train(config, seeds=range(3))  # three agents of CartPole, side by side
+        >>> evaluate(history.agent, episodes=2).shape
+        (3, 2)
     """
     seeds = _seed_list(seeds)
     environments = world_of(config.env).module().training_environments(config, seeds)
@@ -196,6 +203,12 @@ def evaluate(
 
     Raises:
         ValueError: the environment is not what the agent was made for, or cannot be made.
+
+    Example:
+        >>> from per_tutorial import DQNConfig, DQNLearner, evaluate
+        >>> novice = DQNLearner(DQNConfig(), (4,), actions=2, seeds=[0])
+        >>> evaluate(novice, episodes=3).shape  # one run, three episodes
+        (1, 3)
     """
     episodes = whole_number("episodes", episodes)
     config = agent.config

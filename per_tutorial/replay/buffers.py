@@ -21,6 +21,15 @@ class ReplayBuffer(Replay):
         seed: None, an int, or one int per run.
         fields: `n_step`, `discount`, `observation_dtype`, `action_shape`, `action_dtype` of
             `TransitionStorage`.
+
+    Example:
+        >>> from per_tutorial import ReplayBuffer
+        >>> buffer = ReplayBuffer(capacity=1000, observation_shape=(2,), seed=0)
+        >>> for step in range(10):
+        ...     buffer.add([step, 0], 1, 0.5, [step + 1, 0], terminated=step == 9)
+        >>> batch = buffer.sample(4)
+        >>> len(buffer), batch.observations.shape
+        (10, (4, 2))
     """
 
     def __init__(
@@ -46,6 +55,16 @@ class PrioritizedReplayBuffer(Replay):
         runs: None, or the number of runs in a stack.
         seed: None, an int, or one int per run.
         fields: as in `ReplayBuffer`.
+
+    Example:
+        >>> from per_tutorial import PrioritizedReplayBuffer
+        >>> buffer = PrioritizedReplayBuffer(1000, (2,), alpha=1.0, seed=0)
+        >>> for step in range(3):
+        ...     buffer.add([step, 0], 1, 0.5, [step + 1, 0], terminated=False)
+        >>> buffer.update_priorities([0, 1, 2], td_errors=[-2.0, 1.0, 1.0])  # raw: |δ| is taken here
+        >>> buffer.probabilities[:3].round(3).tolist()
+        [0.5, 0.25, 0.25]
+        >>> batch = buffer.sample(2, beta=1.0)  # batch.weights correct for these probabilities
     """
 
     def __init__(
@@ -81,6 +100,15 @@ class RankBasedReplayBuffer(Replay):
         runs: None, or the number of runs in a stack.
         seed: None, an int, or one int per run.
         fields: as in `ReplayBuffer`.
+
+    Example:
+        >>> from per_tutorial import RankBasedReplayBuffer
+        >>> buffer = RankBasedReplayBuffer(1000, (2,), alpha=1.0, seed=0)
+        >>> for step in range(3):
+        ...     buffer.add([step, 0], 1, 0.5, [step + 1, 0], terminated=False)
+        >>> buffer.update_priorities([0, 1, 2], td_errors=[1.0, -900.0, 2.0])  # an outlier is but first
+        >>> buffer.probabilities[:3].round(3).tolist()
+        [0.182, 0.545, 0.273]
     """
 
     def __init__(

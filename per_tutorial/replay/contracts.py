@@ -30,7 +30,14 @@ Floats = NDArray[np.float64]
 
 
 class Transition(NamedTuple):
-    """One step of an episode, or many: then every field has the same leading axes."""
+    """One step of an episode, or many: then every field has the same leading axes.
+
+    Example:
+        >>> from per_tutorial import Transition
+        >>> step = Transition([0.0, 1.0], 1, 0.5, [1.0, 1.0], terminated=False, truncated=False)
+        >>> step.reward
+        0.5
+    """
 
     observation: ArrayLike
     action: ArrayLike
@@ -45,6 +52,14 @@ class Batch(NamedTuple):
 
     With n-step returns (`Storage.windows`), ``rewards`` are discounted sums, and
     ``next_observations`` and ``terminated`` belong to the last of the ``steps``.
+
+    Example:
+        >>> from per_tutorial import ReplayBuffer
+        >>> buffer = ReplayBuffer(100, (4,), seed=0)
+        >>> buffer.extend([[0.0] * 4] * 50, [1] * 50, [1.0] * 50, [[0.0] * 4] * 50, [False] * 50)
+        >>> batch = buffer.sample(32)
+        >>> batch.observations.shape, batch.rewards.shape, float(batch.weights.max())
+        ((32, 4), (32,), 1.0)
     """
 
     observations: NDArray
@@ -102,6 +117,17 @@ class Storage(Part, Protocol):
         n_step, discount: of the windows.
         environments: how many take turns in adding to each run. Of the same environment, a transition
             and its successor are that many slots apart.
+
+    Example:
+        >>> import numpy as np
+        >>> from per_tutorial import Transition
+        >>> from per_tutorial.replay import TransitionStorage
+        >>> storage: Storage = TransitionStorage(capacity=3, observation_shape=(1,))
+        >>> step = Transition([[0.0]], [1], [2.5], [[1.0]], [False], [False])  # one run: axis 0
+        >>> storage.commit(storage.prepare(step))
+        >>> rows, steps = storage.windows(np.array([[0]]))
+        >>> float(rows["reward"][0, 0]), storage.sizes.tolist()
+        (2.5, [1])
     """
 
     added: NDArray[np.int64]
@@ -161,6 +187,16 @@ class Sampler(Part, Protocol):
 
     Args of the constructor: ``capacity``; ``seeds``, one int per run, from which `RandomStreams` are
     made; and keywords. A keyword that has the name of a setting of `DQNConfig` is taken from there.
+
+    Example:
+        >>> import numpy as np
+        >>> from per_tutorial.replay import ProportionalSampler
+        >>> sampler: Sampler = ProportionalSampler(capacity=4, seeds=[0], alpha=1.0)
+        >>> slots = np.array([[0, 1, 2]])
+        >>> sampler.add(slots, added=np.array([3]))
+        >>> sampler.update(slots, np.array([[3.0, -1.0, 0.0]]))
+        >>> sampler.probabilities(slots, sizes=np.array([3])).round(3).tolist()
+        [[0.75, 0.25, 0.0]]
     """
 
     def add(self, slots: Slots, added: NDArray[np.int64]) -> None:

@@ -24,7 +24,15 @@ class SamplerEntry(NamedTuple):
     color: str  # of its curves
 
 
+#: The samplers by name, for `DQNConfig.sampler`; `register_sampler` adds one.
+#:
+#: >>> SAMPLERS["proportional"].make.__name__
+#: 'ProportionalSampler'
 SAMPLERS: dict[str, SamplerEntry] = {}
+#: The storages by name, for `DQNConfig.storage`; `register_storage` adds one.
+#:
+#: >>> STORAGES["frames"].__name__
+#: 'FrameStorage'
 STORAGES: dict[str, Callable[..., Storage]] = {}
 
 
@@ -38,13 +46,32 @@ def register_sampler(name: str, sampler: type, color: str) -> None:
 
     Raises:
         TypeError: the class lacks something of a `Sampler`; the error says what.
+
+    Example:
+        >>> from per_tutorial.replay import SAMPLERS, UniformSampler, register_sampler
+        >>> class MySampler(UniformSampler):
+        ...     pass  # override `sample` to draw in another way
+        >>> register_sampler("mine", MySampler, "#882255")
+        >>> SAMPLERS["mine"].make is MySampler  # and `DQNConfig(sampler="mine")` trains with it
+        True
+        >>> del SAMPLERS["mine"]
     """
     require("sampler", sampler, Sampler)
     SAMPLERS[name] = SamplerEntry(sampler, color)
 
 
 def register_storage(name: str, storage: type) -> None:
-    """Make a storage known by a name; a TypeError says what a class lacks of a `contracts.Storage`."""
+    """Make a storage known by a name; a TypeError says what a class lacks of a `contracts.Storage`.
+
+    Example:
+        >>> from per_tutorial.replay import STORAGES, TransitionStorage, register_storage
+        >>> class MyStorage(TransitionStorage):
+        ...     pass  # override what you like
+        >>> register_storage("mine", MyStorage)
+        >>> sorted(STORAGES)
+        ['frames', 'mine', 'transitions']
+        >>> del STORAGES["mine"]
+    """
     require("storage", storage, Storage)
     STORAGES[name] = storage
 
@@ -62,6 +89,13 @@ def make_replay(config: Any, observation_shape: tuple[int, ...], seeds: Sequence
     """The replay buffer that a `DQNConfig` asks for, for one run per seed.
 
     The keywords of a storage or sampler that have the name of a setting get its value.
+
+    Example:
+        >>> from per_tutorial import DQNConfig
+        >>> from per_tutorial.replay import make_replay
+        >>> replay = make_replay(DQNConfig(sampler="rank", capacity=500), (4,), seeds=[0, 1])
+        >>> replay.capacity, replay.runs, type(replay.sampler).__name__
+        (500, 2, 'RankBasedSampler')
     """
 
     def settings(part: Callable) -> dict[str, Any]:

@@ -47,6 +47,16 @@ class Replay:
     Raises:
         TypeError: a part lacks something of its contract (`per_tutorial.replay.contracts`).
         ValueError: the two parts differ in their capacity or their number of runs.
+
+    Example:
+        >>> from per_tutorial import Replay
+        >>> from per_tutorial.replay import RankBasedSampler, TransitionStorage
+        >>> storage = TransitionStorage(1000, (2,), n_step=3, discount=0.9)
+        >>> replay = Replay(storage, RankBasedSampler(1000, seeds=[0]))
+        >>> for step in range(5):
+        ...     replay.add([step, 0], 1, 1.0, [step + 1, 0], terminated=False)
+        >>> print(f"{replay.sample(5).rewards.max():.2f}")  # 1 + 0.9 + 0.81
+        2.71
     """
 
     def __init__(self, storage: Storage, sampler: Sampler, runs: int | None = None) -> None:

@@ -245,6 +245,15 @@ class SumTree(_SegmentTree):
         capacity: number of leaves, any integer >= 1.
         runs: None for a single tree, whose methods take arrays of any shape; R for a forest of R
             trees, whose methods take arrays of shape (R, batch), row r for tree r.
+
+    Example:
+        >>> from per_tutorial import SumTree
+        >>> tree = SumTree(4)
+        >>> tree.set([0, 1, 2, 3], [3, 1, 4, 2])
+        >>> float(tree.total)
+        10.0
+        >>> tree.find([2.9, 3.0, 7.9, 8.0]).tolist()  # leaf 1 has the range [3, 4)
+        [0, 1, 2, 3]
     """
 
     _empty, _combine = 0.0, np.add
@@ -289,6 +298,13 @@ class MinTree(_SegmentTree):
     Args:
         capacity: number of leaves, any integer >= 1.
         runs: as in `SumTree`.
+
+    Example:
+        >>> from per_tutorial import MinTree
+        >>> tree = MinTree(4)
+        >>> tree.set([0, 2], [3, 0.5])
+        >>> float(tree.min)
+        0.5
     """
 
     _empty, _combine = math.inf, np.minimum

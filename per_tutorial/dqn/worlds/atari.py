@@ -144,6 +144,12 @@ def make_atari_environments(
     Raises:
         ImportError: ale-py is missing.
         ValueError: there is no such game, or a number is out of its range.
+
+    Example:
+        >>> from per_tutorial import make_atari_environments
+        >>> games = make_atari_environments("Pong", count=2, seeds=[0, 1], size=42)
+        >>> games.observation.shape  # two for each of two runs
+        (4, 4, 42, 42)
     """
     rom = _game(game).kwargs["game"]
     count, size = whole_number("count", count), whole_number("size", size)
@@ -204,6 +210,13 @@ def make_atari_reference(
 
     Its rewards are not clipped and its episodes are whole games. Arguments and errors are those of
     `make_atari_environments`; ``render_mode`` "rgb_array" renders the coloured screen.
+
+    Example:
+        >>> from per_tutorial import make_atari_reference
+        >>> game = make_atari_reference("Pong", size=42)
+        >>> observation, facts = game.reset(seed=0)
+        >>> observation.shape
+        (4, 42, 42)
     """
     env = gym.make(
         _game(game).id,

@@ -102,6 +102,17 @@ class ProportionalSampler:
         normalize: the largest weight is that of the "batch" (the default), or that of the whole
             "buffer", where a single transition of tiny priority scales all other weights towards
             zero; "none" leaves the weights as they are.
+
+    Example:
+        >>> from per_tutorial import Replay
+        >>> from per_tutorial.replay import ProportionalSampler, TransitionStorage
+        >>> sampler = ProportionalSampler(1000, seeds=[0], alpha=0.5, normalize="buffer")
+        >>> replay = Replay(TransitionStorage(1000, (2,)), sampler)
+        >>> for step in range(2):
+        ...     replay.add([step, 0], 1, 0.5, [step + 1, 0], terminated=False)
+        >>> replay.update_priorities([0, 1], [9.0, 1.0])
+        >>> replay.probabilities[:2].round(2).tolist()  # √9 : √1
+        [0.75, 0.25]
     """
 
     def __init__(

@@ -153,6 +153,17 @@ class RankBasedSampler:
             whole "buffer", that of rank N; "none" leaves them as they are.
         sort_every: priorities written to a run (new and updated ones) between two full sorts of its
             heap; None for as many as the capacity.
+
+    Example:
+        >>> from per_tutorial import Replay
+        >>> from per_tutorial.replay import RankBasedSampler, TransitionStorage
+        >>> sampler = RankBasedSampler(1000, seeds=[0], alpha=1.0)
+        >>> replay = Replay(TransitionStorage(1000, (2,)), sampler)
+        >>> for step in range(2):
+        ...     replay.add([step, 0], 1, 0.5, [step + 1, 0], terminated=False)
+        >>> replay.update_priorities([0, 1], [9.0, 1.0])
+        >>> replay.probabilities[:2].round(2).tolist()  # 1/1 : 1/2
+        [0.67, 0.33]
     """
 
     def __init__(

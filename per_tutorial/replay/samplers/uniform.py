@@ -18,6 +18,14 @@ class UniformSampler:
     Args:
         capacity: slots per run.
         seeds: one int per run.
+
+    Example:
+        >>> import numpy as np
+        >>> from per_tutorial.replay import UniformSampler
+        >>> sampler = UniformSampler(capacity=100, seeds=[0, 1])  # two runs
+        >>> slots, weights = sampler.sample(8, sizes=np.array([50, 20]), beta=0.4)
+        >>> slots.shape, (slots.max(axis=1) < [50, 20]).all().item(), weights.min().item()
+        ((2, 8), True, 1.0)
     """
 
     def __init__(self, capacity: int, seeds: Sequence[int]) -> None:

@@ -70,6 +70,17 @@ class FrameStorage(RingStorage):
             the number of frames that the observation has seen of its episode, at most the stack.
         frames: (places, *frame shape) uint8, `ring` places for each run, and a black frame.
         final_frames: {(run, slot): the last frame of the episode that ended with that transition}.
+
+    Example:
+        >>> import numpy as np
+        >>> from per_tutorial import FrameStorage, Replay
+        >>> from per_tutorial.replay import ProportionalSampler
+        >>> storage = FrameStorage(1000, (4, 84, 84))
+        >>> replay = Replay(storage, ProportionalSampler(1000, seeds=[0]))
+        >>> screen = np.zeros((5, 84, 84), dtype=np.uint8)
+        >>> replay.add([screen[:4]], [2], [0.0], [screen[1:]], [False], [False])  # one environment
+        >>> replay.sample(1).observations.shape
+        (1, 4, 84, 84)
     """
 
     def __init__(

@@ -29,6 +29,15 @@ class TransitionStorage(RingStorage):
         n_step: steps whose rewards are summed, at most `capacity`; see `windows`.
         discount: γ of these sums.
         observation_dtype, action_shape, action_dtype: what else the rows hold.
+
+    Example:
+        >>> from per_tutorial import Replay
+        >>> from per_tutorial.replay import TransitionStorage, UniformSampler
+        >>> storage = TransitionStorage(100, (3,), action_shape=(2,), action_dtype="float32")
+        >>> replay = Replay(storage, UniformSampler(100, seeds=[0]))
+        >>> replay.add([0, 0, 0], [0.5, -1.0], 1.0, [0, 0, 1], terminated=True)
+        >>> replay.sample(1).actions.tolist()
+        [[0.5, -1.0]]
     """
 
     def __init__(
