@@ -1,4 +1,4 @@
-// What the pages share: drawing in SVG, sliders, arrow keys, and life inside another page.
+// What the pages share: drawing in SVG, sliders and arrow keys.
 
 const SVG = "http://www.w3.org/2000/svg";
 
@@ -99,29 +99,8 @@ export function drawToFit(element, draw) {
   }).observe(element);
 }
 
-/**
- * Show the page, and if it is inside another one, take its light or dark theme and tell it our height:
- * a message {type: "explorable", name, height}.
- */
-export function begin(name) {
+/** Show the page. A page around it says some things already: style.css leaves those out. */
+export function begin() {
   byId("app").hidden = false;
-  if (window.parent === window) return;
-  const root = document.documentElement;
-  root.classList.add("embedded");
-  new ResizeObserver(() => {
-    const height = Math.ceil(document.body.getBoundingClientRect().height);
-    window.parent.postMessage({ type: "explorable", name, height }, "*");
-  }).observe(document.body);
-  try {
-    const outer = window.parent.document.documentElement;
-    const follow = () => {
-      const { theme } = outer.dataset;
-      if (theme === "light" || theme === "dark") root.dataset.theme = theme;
-      else delete root.dataset.theme;
-    };
-    new MutationObserver(follow).observe(outer, { attributeFilter: ["data-theme"] });
-    follow();
-  } catch {
-    // A page of another origin does not show its theme: the reader's system decides.
-  }
+  document.documentElement.classList.toggle("embedded", window.parent !== window);
 }

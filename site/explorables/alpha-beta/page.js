@@ -211,5 +211,5 @@ for (const [id, press] of Object.entries(buttons)) {
   });
 }
 
-begin("alpha-beta");
+begin();
 drawToFit(byId("picture"), draw);

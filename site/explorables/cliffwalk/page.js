@@ -188,7 +188,7 @@ const chartY = (loss) => {
 
 function drawChart() {
   const memory = runners[0].learner.memory.length;
-  const most = 40 * memory; // uniform replay needs 10 to 25 updates for each transition
+  const most = 40 * memory; // uniform replay needs up to 30 updates for each transition
   const inner = width - CHART.left - CHART.right;
   chartX = (updates) => CHART.left + (Math.log(Math.max(1, updates)) / Math.log(most)) * inner;
   const [bottom, right] = [CHART.height - CHART.bottom, width - CHART.right];
@@ -284,7 +284,7 @@ byId("start").addEventListener("click", start);
 byId("skip").addEventListener("click", toTheEnd);
 byId("ten").addEventListener("click", ten);
 
-begin("cliffwalk");
+begin();
 reset();
 drawToFit(byId("curves"), (now) => {
   width = now;

@@ -383,7 +383,7 @@ byId("clear").addEventListener("click", () => {
   tell("The hits are forgotten.");
 });
 
-begin("sum-tree");
+begin();
 aim(place.value);
 place.show();
 tell(found());
