@@ -94,7 +94,7 @@ class Adapter:
             that of the first draw, and the examination asks for minibatches of one where it counts.
         seeded: whether `Settings.seed` decides what is drawn.
         n_step: whether the buffer makes n-step returns (`Settings.n_step`) by itself.
-        time_limit: seconds for one question. One that runs longer counts as failed.
+        time_limit: seconds of processor time for one question. One that takes longer counts as failed.
         packages: the distributions whose versions a report names.
     """
 

@@ -3,8 +3,12 @@
 The questions run in a child process that was forked from this one, one after another, and each answer
 comes through a pipe. If one takes too long, or the process dies, the child is ended and a new one goes on
 with the next question. Other ways were worse: a thread cannot be ended, and holds the interpreter's lock
-if it hangs in compiled code; a signal (`SIGALRM`) is not delivered there, either, and only the main
-thread gets it; a child that is started anew (spawn) cannot import a class from a notebook's cell.
+if it hangs in compiled code; a handler for `SIGALRM` is not called there, either, and only in the main
+thread; a child that is started anew (spawn) cannot import a class from a notebook's cell.
+
+What is limited is the child's processor time, so that a busy machine fails nobody. The system does that:
+`SIGPROF` without a handler ends the process, whatever it is doing. Only for a child that waits for
+something that never comes is there a limit by the clock.
 
 Where there is no fork (Windows), questions run in threads, and one that never ends is left running.
 Libraries whose threads run already (JAX after its first computation) may not survive a fork. Then
@@ -33,11 +37,11 @@ from per_tutorial.conformance.answers import (
 )
 from per_tutorial.conformance.exam import Exam
 
-Said = tuple[str, str]  # name of the verdict, what was measured
-
 # Each question that runs out of time halves the limit of the next ones, down to these seconds: so an
 # examination of a buffer that never answers ends as well.
 SHORTEST, SHORTEST_AFTER_SILENCE = 0.5, 0.1
+
+WAITING = 2  # seconds by the clock for each second of processor time
 
 
 def ask(name: str, adapter: Adapter, seed: int) -> Finding:
@@ -61,6 +65,7 @@ def ask(name: str, adapter: Adapter, seed: int) -> Finding:
 
 def answers(names: Sequence[str], adapter: Adapter, seed: int, isolate: bool) -> Iterator[Answer]:
     """The answers to these questions, in order."""
+    said: Iterator[tuple[str, Finding]]
     if not isolate:
         said = ((name, ask(name, adapter, seed)) for name in names)
     elif hasattr(os, "fork"):
@@ -72,7 +77,7 @@ def answers(names: Sequence[str], adapter: Adapter, seed: int, isolate: bool) ->
 
 
 class _Patience:
-    """How long to wait for the next answer."""
+    """How much processor time the next answer may take."""
 
     def __init__(self, seconds: float) -> None:
         self.seconds, self.answered = seconds, False
@@ -92,59 +97,57 @@ def _in_processes(
     todo, patience = list(names), _Patience(adapter.time_limit)
     while todo:
         reader, writer = context.Pipe(duplex=False)
-        child = context.Process(target=_answer_all, args=(todo, adapter, seed, writer), daemon=True)
+        work = (todo, adapter, seed, patience.seconds, writer)
+        child = context.Process(target=_answer_all, args=work, daemon=True)
         with warnings.catch_warnings():  # Python 3.12 warns of every fork beside threads
             warnings.simplefilter("ignore")
             child.start()
         writer.close()
         try:
-            while todo:
-                finding = _received(reader, patience)
-                if finding is None:
-                    child.join(1)
-                    finding = Finding(Verdict.FAILS, f"the process died{_cause(child.exitcode)}")
-                    yield todo.pop(0), finding
-                    break
-                yield todo.pop(0), finding
-                if finding.measured.startswith("it did not end within"):
-                    break
+            while todo and _is_there(reader, patience):
+                verdict, measured = reader.recv()
+                patience.answered = True
+                yield todo.pop(0), Finding(Verdict[verdict], measured)
+        except EOFError:
+            child.join()
         finally:
+            # Still alive, with questions left: it waits for something. Else it has died by itself.
+            ended = -signal.SIGPROF if child.is_alive() else child.exitcode or 0
             child.kill()
             child.join()
             reader.close()
+        if todo and ended == -signal.SIGPROF:
+            yield todo.pop(0), patience.ran_out()
+        elif todo:
+            yield todo.pop(0), Finding(Verdict.FAILS, f"the process died{_cause(ended)}")
 
 
-def _received(reader: Connection, patience: _Patience) -> Finding | None:
-    """The next answer; None if the child is gone."""
-    if not reader.poll(patience.seconds):
-        return patience.ran_out()
-    try:
-        verdict, measured = reader.recv()
-    except EOFError:
-        return None
-    patience.answered = True
-    return Finding(Verdict[verdict], measured)
+def _is_there(reader: Connection, patience: _Patience) -> bool:
+    """Wait for an answer, or for the end of the child."""
+    return reader.poll(WAITING * patience.seconds)
 
 
-def _answer_all(names: Sequence[str], adapter: Adapter, seed: int, writer: Connection) -> None:
+def _answer_all(
+    names: Sequence[str], adapter: Adapter, seed: int, limit: float, writer: Connection
+) -> None:
     """The child's work."""
     signal.signal(
         signal.SIGINT, signal.SIG_IGN
     )  # Ctrl-C is for the parent, which then ends this one
+    signal.signal(signal.SIGPROF, signal.SIG_DFL)
     with open(os.devnull, "w") as nowhere:  # what libraries print is no part of the report
         os.dup2(nowhere.fileno(), 1)
         os.dup2(nowhere.fileno(), 2)
         sys.stdout = sys.stderr = nowhere
         warnings.simplefilter("ignore")
         for name in names:
+            signal.setitimer(signal.ITIMER_PROF, limit)
             finding = ask(name, adapter, seed)
             writer.send((finding.verdict.name, finding.measured))
 
 
-def _cause(exit_code: int | None) -> str:
-    if exit_code is None or exit_code >= 0:
-        return ""
-    return f" ({signal.Signals(-exit_code).name})"
+def _cause(exit_code: int) -> str:
+    return f" ({signal.Signals(-exit_code).name})" if exit_code < 0 else f" (exit code {exit_code})"
 
 
 def _in_threads(names: Sequence[str], adapter: Adapter, seed: int) -> Iterator[tuple[str, Finding]]:

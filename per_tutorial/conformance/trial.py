@@ -41,7 +41,7 @@ class Trial:
         self.settings = settings
         self.buffer = adapter.make(settings)
         self.history: list[Transition] = []  # by serial number
-        self.serial_of: dict[int, int] = {}  # state number → serial number
+        self._serials = np.full(64, -1, dtype=np.int64)  # state number → serial number, −1: none
         self.errors: dict[int, float] = {}  # serial → |δ| of those that `set_errors` has set
         self._state, self._step = 1, 0
 
@@ -68,7 +68,9 @@ class Trial:
                 over and truncated,
             )
             self.history.append(transition)
-            self.serial_of[state] = serial
+            if state >= len(self._serials):
+                self._serials = np.append(self._serials, np.full(len(self._serials), -1))
+            self._serials[state] = serial
             self.adapter.add(self.buffer, transition)
             self._state += 2 if over else 1
             self._step = 0 if over else self._step + 1
@@ -90,14 +92,12 @@ class Trial:
         """At least ``draws`` draws, in minibatches."""
         batches = -(-draws // self.settings.batch_size)
         serials = np.empty((batches, self.settings.batch_size), dtype=np.int64)
-        weights = np.empty(serials.shape)
+        weights = []
         for k in range(batches):
             _, serials[k], some = self.sample()
-            if some is None:
-                weights = None
-            elif weights is not None:
-                weights[k] = some
-        return Draws(serials, weights)
+            if some is not None:
+                weights.append(some)
+        return Draws(serials, np.array(weights) if weights else None)
 
     def counts(self, draws: int) -> NDArray[np.int64]:
         """How often each of the `stored` is drawn in at least ``draws`` draws."""
@@ -151,18 +151,24 @@ class Trial:
 
     def expected(self) -> Floats:
         """P(i) of all `stored`, from the errors that were set."""
-        errors = np.array([self.errors[serial] for serial in self.stored.tolist()])
-        return self.masses(self.adapter.priorities(errors))
+        return self.masses(self.priorities())
+
+    def priorities(self) -> Floats:
+        """The priorities of those `stored` whose errors were set, the oldest first."""
+        known = [self.errors[serial] for serial in self.stored.tolist() if serial in self.errors]
+        return self.adapter.priorities(np.array(known))
 
     def serials(self, observations: NDArray) -> NDArray[np.int64]:
         """The transitions that begin with these observations (batch, 2)."""
-        found = np.empty(len(observations), dtype=np.int64)
-        for k, observation in enumerate(observations.tolist()):
-            state = observation[0]
-            serial = self.serial_of.get(int(state)) if np.isfinite(state) else None
-            if serial is None or observation != observation_of(int(state)).tolist():
-                raise Fault(f"an observation was drawn that was never added: {observation}")
-            found[k] = serial
+        states = observations[:, 0]
+        known = np.isfinite(states) & (states >= 1) & (states < self._state)
+        numbers = np.where(known, states, 0).astype(np.int64)
+        found = self._serials[numbers]
+        wrong = (found < 0) | (numbers != states) | (observations[:, 1] != numbers % 7)
+        if wrong.any():
+            raise Fault(
+                f"an observation was drawn that was never added: {observations[wrong][0].tolist()}"
+            )
         return found
 
 

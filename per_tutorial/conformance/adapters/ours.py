@@ -16,6 +16,7 @@ class OfReplay(Adapter):
 
     n_step = True
     packages = ("numba",)
+    time_limit = 60.0  # numba compiles what it has not compiled on this machine before
 
     def add(self, buffer: Replay, transition: Transition) -> None:
         """Store one transition."""
@@ -68,9 +69,10 @@ class Proportional(OfReplay):
 
     def find(self, buffer: Replay, fraction: float) -> NDArray:
         """Ask the sum tree."""
-        sums = buffer.sampler.sums  # type: ignore[attr-defined]
-        slot = sums.find(np.array([[fraction * sums.total[0]]]))
-        return buffer.storage.windows(slot)[0]["observation"][0, 0]  # type: ignore[index]
+        sampler: Any = buffer.sampler
+        slot = sampler.sums.find(np.array([[fraction * sampler.sums.total[0]]]))
+        rows: Any = buffer.storage.windows(slot)[0]
+        return rows["observation"][0, 0]
 
 
 class RankBased(OfReplay):

@@ -1,12 +1,11 @@
 """What the examination asks, in its order. Each module registers its questions when it is imported."""
 
-from per_tutorial.conformance.questions import (  # noqa: F401, I001  (in the order of reports)
-    distribution,
-    weights,
-    newcomers,
-    life_cycle,
-    numerics,
-    n_step,
-    saving,
-    bad_input,
-)
+# ruff: noqa: F401, I001  (in the order of reports)
+import per_tutorial.conformance.questions.distribution
+import per_tutorial.conformance.questions.weights
+import per_tutorial.conformance.questions.newcomers
+import per_tutorial.conformance.questions.life_cycle
+import per_tutorial.conformance.questions.numerics
+import per_tutorial.conformance.questions.n_step
+import per_tutorial.conformance.questions.saving
+import per_tutorial.conformance.questions.bad_input

@@ -52,7 +52,7 @@ def newcomers_largest(exam: Exam) -> Finding:
             return largest if serial % 2 else largest / 3
 
         trial = exam.trial(CAPACITY - 8, exact=True).set_errors(error_of)
-        known = trial.adapter.priorities([trial.errors[s] for s in trial.stored.tolist()])
+        known = trial.priorities()
         counts = trial.add(8).counts(DRAWS)
         low, high = newcomers_share(trial, known, known.max())
         share = counts[-8:].sum() / counts.sum()
@@ -79,7 +79,7 @@ def newcomers_forget(exam: Exam) -> Finding:
         return fails(f"24 newcomers never came in {counts.sum()} draws")
     if trial.adapter.law == "rank":
         # Among equals it is the order that decides, and only the whole counts.
-        known = trial.adapter.priorities([trial.errors[s] for s in trial.stored[:-24].tolist()])
+        known = trial.priorities()
         low, high = newcomers_share(trial, known, known.max(), 24)
         if share_misfits(int(new.sum()), int(counts.sum()), low, high):
             return fails(f"24 newcomers get {new.sum() / counts.sum():.1%} of the draws")
@@ -107,7 +107,7 @@ def newcomers_memory(exam: Exam) -> Finding:
         return reported("of newcomers only the order counts here")
     trial = exam.trial(CAPACITY - 8, exact=True)
     trial.set_errors(lambda serial: 20.0).set_errors(lambda serial: 2.0 - serial / 1e3)
-    known = trial.adapter.priorities([trial.errors[s] for s in trial.stored.tolist()])
+    known = trial.priorities()
     counts = trial.add(8).counts(8000)
     share = counts[-8:].sum() / counts.sum()
     ratio = relative(share, newcomers_share(trial, known, known.max())[0])

@@ -76,7 +76,7 @@ def saved_largest(exam: Exam) -> Finding:
     trial = exam.trial(CAPACITY - 8, exact=True)
     trial.set_errors(lambda serial: 10.0 if serial % 2 else 3.0)
     with loaded(exam, trial):
-        known = trial.adapter.priorities([trial.errors[s] for s in trial.stored.tolist()])
+        known = trial.priorities()
         counts = trial.add(8).counts(20_000)
         low, high = newcomers_share(trial, known, known.max())
         new = int(counts[-8:].sum())
