@@ -72,9 +72,9 @@ class Exhibit:
             observation_shape: shape of one observation.
             runs: None, or the number of runs in a stack.
             seed: None, an int, or one int per run.
-            settings: of `PrioritizedReplayBuffer`. The bug's own `buffer_settings` come first.
+            settings: of `PrioritizedReplayBuffer`; by default those that show the bug.
         """
-        settings |= self.buffer_settings
+        settings = self.buffer_settings | settings
         of_sampler = {name: settings.pop(name) for name in OF_SAMPLERS if name in settings}
         storage = self.storage(capacity, observation_shape, runs or 1, **settings)
         sampler = self.sampler(capacity, seeds_for(seed, storage.runs), **of_sampler)
@@ -94,5 +94,6 @@ class Exhibit:
             settings = {
                 name: getattr(config, name) for name in (*OF_SAMPLERS, "n_step", "discount")
             }
+            settings |= self.buffer_settings
             replay = self.buffer(config.capacity, shape, runs=len(seeds), seed=seeds, **settings)
         return train(config, seeds, replay=replay, learner=self.learner, **options)

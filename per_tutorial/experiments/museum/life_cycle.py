@@ -90,6 +90,15 @@ class NotANumber(Replay):
         self.sampler.update(self.storage.current_slots(np.reshape(indices, shape)), errors)
 
 
+class SinglePrecisionErrors(Replay):
+    """Under NumPy 2, a float32 plus a Python float is a float32."""
+
+    def update_priorities(self, indices: ArrayLike, td_errors: ArrayLike) -> None:
+        epsilon = self.sampler.settings["priority_epsilon"]
+        priorities = np.abs(np.asarray(td_errors)) + epsilon
+        super().update_priorities(indices, priorities.astype(np.float64) - epsilon)
+
+
 class AutoresetStored(Replay):
     """The step with which a vector environment starts a new episode is stored like any other."""
 
@@ -164,7 +173,7 @@ EXHIBITS = (
         right="slots[run, k] = -1 if not stored else slot if slot >= 0 else slot + capacity",
         seen=("vwxyzjn/cleanrl#511",),
         lived="not known",
-        found_by="",
+        found_by="stale-updates",
         storage=StaleWriteBack,
     ),
     Exhibit(
@@ -174,7 +183,7 @@ EXHIBITS = (
         right="return rewards + discount * next_values.masked_fill(terminated, 0.0)",
         seen=("Curt-Park/rainbow-is-all-you-need#70", "google/dopamine#213"),
         lived="not known",
-        found_by="",
+        found_by="truncation",
         storage=TruncationAsTerminal,
     ),
     Exhibit(
@@ -184,7 +193,7 @@ EXHIBITS = (
         right="over = terminated[run, slot] or truncated[run, slot]",
         seen=("Curt-Park/rainbow-is-all-you-need#86",),
         lived="not known",
-        found_by="",
+        found_by="n-step-truncation",
         storage=WindowsCrossTruncations,
         buffer_settings={"n_step": 3},
     ),
@@ -197,7 +206,7 @@ EXHIBITS = (
         right='("next_observation", *observation),',
         seen=(),
         lived="not known",
-        found_by="",
+        found_by="contents",
         storage=NextSlotsObservation,
     ),
     Exhibit(
@@ -207,7 +216,7 @@ EXHIBITS = (
         right="if over or length == n_step or length > newer:",
         seen=(),
         lived="not known",
-        found_by="",
+        found_by="n-step-tail",
         replay=TailNeverFlushed,
         buffer_settings={"n_step": 3},
     ),
@@ -219,7 +228,7 @@ EXHIBITS = (
         right="self.sampler.update(self.storage.current_slots(numbers), errors)",
         seen=(),
         lived="not known",
-        found_by="",
+        found_by="n-step-tail",
         replay=RejectedDraws,
     ),
     Exhibit(
@@ -229,8 +238,18 @@ EXHIBITS = (
         right="if not are_valid(numbers, errors, self.storage.added):",
         seen=(),
         lived="not known",
-        found_by="",
+        found_by="nan-errors",
         replay=NotANumber,
+    ),
+    Exhibit(
+        name="single-precision-errors",
+        bug="TD errors in float32 make priorities in float32 (NumPy 2, NEP 50).",
+        wrong="priorities = np.abs(np.asarray(td_errors)) + epsilon",
+        right='errors = float_array("td_errors", td_errors)',
+        seen=(),
+        lived="not known",
+        found_by="single-precision-errors",
+        replay=SinglePrecisionErrors,
     ),
     Exhibit(
         name="autoreset-stored",
@@ -240,7 +259,7 @@ EXHIBITS = (
         right="replay.add(*with_axes(storage.leading_axes, transition), valid=step.valid)",
         seen=(),
         lived="not known",
-        found_by="",
+        found_by="contents",
         replay=AutoresetStored,
     ),
     Exhibit(
@@ -250,7 +269,7 @@ EXHIBITS = (
         right="array[:] = state[name]",
         seen=(),
         lived="not known",
-        found_by="",
+        found_by="saved-largest",
         sampler=LossyCheckpoint,
     ),
     Exhibit(
@@ -260,7 +279,7 @@ EXHIBITS = (
         right="array[:] = state[name]",
         seen=(),
         lived="not known",
-        found_by="",
+        found_by="saved-priorities",
         sampler=ForgottenPriorities,
     ),
     Exhibit(
@@ -270,7 +289,7 @@ EXHIBITS = (
         right='self.streams = RandomStreams(seeds, "replay")',
         seen=(),
         lived="not known",
-        found_by="",
+        found_by="seeds",
         sampler=SeedIgnored,
     ),
 )

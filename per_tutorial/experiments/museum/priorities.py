@@ -97,7 +97,7 @@ EXHIBITS = (
         right=OF_ERRORS,
         seen=("higgsfield/RL-Adventure#13", "Shmuma/ptan#36"),
         lived="not known",
-        found_by="",
+        found_by="exponent-large-errors",
         sampler=SquaredPriority,
     ),
     Exhibit(
@@ -107,7 +107,7 @@ EXHIBITS = (
         right=OF_ERRORS,
         seen=(),
         lived="not known",
-        found_by="",
+        found_by="exponent-small-errors",
         sampler=HuberPriority,
     ),
     Exhibit(
@@ -117,7 +117,7 @@ EXHIBITS = (
         right=OF_ERRORS,
         seen=(),
         lived="not known",
-        found_by="",
+        found_by="sign",
         sampler=SignedPriority,
     ),
     Exhibit(
@@ -127,7 +127,7 @@ EXHIBITS = (
         right=OF_ERRORS,
         seen=(),
         lived="not known",
-        found_by="",
+        found_by="zero-errors",
         sampler=NoEpsilon,
     ),
     Exhibit(
@@ -137,7 +137,7 @@ EXHIBITS = (
         right=OF_ERRORS,
         seen=(),
         lived="not known",
-        found_by="",
+        found_by="zero-errors",
         sampler=EpsilonTwice,
     ),
     Exhibit(
@@ -147,7 +147,7 @@ EXHIBITS = (
         right=POWER,
         seen=(),
         lived="not known",
-        found_by="",
+        found_by="exponent-large-errors",
         sampler=AlphaTwice,
     ),
     Exhibit(
@@ -157,7 +157,7 @@ EXHIBITS = (
         right=OF_NEWCOMERS,
         seen=("pytorch/rl#3925",),
         lived="not known",
-        found_by="",
+        found_by="newcomers-largest",
         sampler=AlphaTwiceForNewcomers,
     ),
     Exhibit(
@@ -167,7 +167,7 @@ EXHIBITS = (
         right=OF_NEWCOMERS,
         seen=("ray-project/ray#2927", "ray-project/ray#11750"),
         lived="not known",
-        found_by="",
+        found_by="newcomers-at-first",
         sampler=StarvedNewcomers,
     ),
     Exhibit(
@@ -177,7 +177,7 @@ EXHIBITS = (
         right=OF_NEWCOMERS,
         seen=(),
         lived="not known",
-        found_by="",
+        found_by="newcomers-largest",
         sampler=NewcomersAtOne,
     ),
     Exhibit(
@@ -187,7 +187,7 @@ EXHIBITS = (
         right="set_minima(minima, first_root, slots, values)",
         seen=("thu-ml/tianshou (prio.py)",),
         lived="not known",
-        found_by="",
+        found_by="weights-normalisation",
         sampler=MixedUnits,
         buffer_settings={"normalize": "buffer"},
     ),

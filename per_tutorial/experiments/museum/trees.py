@@ -3,14 +3,14 @@
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from per_tutorial.experiments.museum.exhibit import Exhibit
 from per_tutorial.replay.compiling import njit_cached
 from per_tutorial.replay.contracts import Floats, Slots
 from per_tutorial.replay.random_streams import next_uniform
 from per_tutorial.replay.samplers.proportional import ProportionalSampler, note_largest
-from per_tutorial.replay.segment_tree import step_down
+from per_tutorial.replay.segment_tree import SumTree, step_down
 
 PREFIXES = "prefixes[run, k] = (k + next_uniform(states, run)) / batch * nodes[first_root + run]"
 ANCESTORS = "nodes[node] = nodes[2 * node] + nodes[2 * node + 1]"
@@ -63,6 +63,53 @@ class TieBranch(PlainDraw):
         sums = self.sums
         find_with_ties(sums.nodes, sums.first_root, self.streams.states, prefixes, slots)
         return slots
+
+
+@njit_cached
+def find_unguarded(nodes, first_root, prefixes, slots):
+    """`find_leaves` that goes right wherever the prefix is not on the left, empty or not."""
+    leaves = len(nodes) // (2 * first_root)
+    for run in range(prefixes.shape[0]):
+        for k in range(prefixes.shape[1]):
+            node, rest = first_root + run, prefixes[run, k]
+            while node < (first_root + run) * leaves:
+                node = 2 * node
+                if rest >= nodes[node]:
+                    rest -= nodes[node]
+                    node += 1
+            slots[run, k] = node - (first_root + run) * leaves
+
+
+class UnguardedTree(SumTree):
+    """Takes prefix sums in float32, which may be rounded up to the total, and finds an empty leaf there."""
+
+    def find(self, prefix_sums: ArrayLike) -> Slots:
+        prefixes = np.asarray(prefix_sums, dtype=np.float32)
+        slots = np.empty(prefixes.shape, dtype=np.int64)
+        find_unguarded(self.nodes, self.first_root, prefixes, slots)
+        return np.minimum(slots, self.capacity - 1)
+
+
+class DrawAtTheEdge(PlainDraw):
+    """A prefix sum that is rounded up to the total finds an empty slot."""
+
+    def __init__(
+        self,
+        capacity: int,
+        seeds: Sequence[int],
+        *,
+        alpha: float = 0.6,
+        priority_epsilon: float = 1e-6,
+        normalize: str = "batch",
+    ) -> None:
+        super().__init__(
+            capacity,
+            seeds,
+            alpha=alpha,
+            priority_epsilon=priority_epsilon,
+            normalize=normalize,
+        )
+        self.sums = UnguardedTree(capacity, runs=self.runs)
 
 
 @njit_cached
@@ -139,7 +186,7 @@ EXHIBITS = (
             "Curt-Park/rainbow-is-all-you-need#88",
         ),
         lived="seven years in the last of the three",
-        found_by="",
+        found_by="reach",
         sampler=OffByOneTotal,
     ),
     Exhibit(
@@ -149,8 +196,23 @@ EXHIBITS = (
         right="return right, prefix - nodes[left]",
         seen=(),
         lived="not known",
-        found_by="",
+        found_by="zero-errors",
         sampler=TieBranch,
+    ),
+    Exhibit(
+        name="single-precision-prefix",
+        bug="A prefix sum in float32 is rounded up to the total, and finds a slot where nothing is.",
+        wrong="if rest >= nodes[node]:",
+        right="if (prefix < nodes[left]) | (nodes[right] == 0.0):",
+        seen=(
+            "pytorch/rl#2230",
+            "Kaixhin/Rainbow#76",
+            "Kaixhin/Rainbow#81",
+            "JuliaReinforcementLearning/ReinforcementLearningCore.jl#83",
+        ),
+        lived="not known",
+        found_by="edges",
+        sampler=DrawAtTheEdge,
     ),
     Exhibit(
         name="drifting-sums",
@@ -159,7 +221,7 @@ EXHIBITS = (
         right=ANCESTORS,
         seen=("instadeepai/flashbax#52",),
         lived="not known",
-        found_by="",
+        found_by="sum-after-outliers",
         sampler=DriftingSums,
     ),
     Exhibit(
@@ -169,7 +231,7 @@ EXHIBITS = (
         right=ANCESTORS,
         seen=(),
         lived="not known",
-        found_by="",
+        found_by="duplicates",
         sampler=DuplicatesCountTwice,
     ),
     Exhibit(
@@ -177,9 +239,9 @@ EXHIBITS = (
         bug="Empty slots have a priority, and a draw returns a transition that was never stored.",
         wrong="self.sums.set(everywhere, np.ones(everywhere.shape))",
         right="self.nodes = np.full(2 * self.first_root * self.leaves, self._empty, dtype=np.float64)",
-        seen=("pytorch/rl#2230", "Kaixhin/Rainbow#76", "Kaixhin/Rainbow#81"),
+        seen=(),
         lived="not known",
-        found_by="",
+        found_by="proportions-part-full",
         sampler=UnfilledSlots,
     ),
 )

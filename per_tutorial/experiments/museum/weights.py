@@ -37,13 +37,6 @@ class WeightsThatSumToOne(ProportionalSampler):
         return weights
 
 
-class CapacityForSize(ProportionalSampler):
-    """w = (capacity · P)^−β."""
-
-    def _weights(self, relative: Floats, sizes: NDArray[np.int64], beta: float) -> Floats:
-        return (relative * self.capacity / sizes[:, None]) ** -beta
-
-
 class ZeroMinimum(ProportionalSampler):
     """The smallest priority is taken over empty leaves as well: 0 until the buffer is full."""
 
@@ -74,7 +67,7 @@ EXHIBITS = (
         right=POWER,
         seen=(),
         lived="not known",
-        found_by="",
+        found_by="weights-exponent",
         sampler=NoWeights,
     ),
     Exhibit(
@@ -84,7 +77,7 @@ EXHIBITS = (
         right=POWER,
         seen=(),
         lived="not known",
-        found_by="",
+        found_by="weights-exponent",
         sampler=InvertedWeights,
     ),
     Exhibit(
@@ -94,19 +87,8 @@ EXHIBITS = (
         right=NORMALISED,
         seen=(),
         lived="not known",
-        found_by="",
+        found_by="weights-normalisation",
         sampler=WeightsThatSumToOne,
-    ),
-    Exhibit(
-        name="capacity-for-size",
-        bug="N is the capacity where the number of stored transitions was meant.",
-        wrong="return (relative * self.capacity / sizes[:, None]) ** -beta",
-        right="relative[run, k] *= sizes[run]",
-        seen=(),
-        lived="not known",
-        found_by="",
-        sampler=CapacityForSize,
-        buffer_settings={"normalize": "none"},
     ),
     Exhibit(
         name="zero-minimum",
@@ -116,7 +98,7 @@ EXHIBITS = (
         right=BY_MINIMUM,
         seen=("MorvanZhou/Reinforcement-learning-with-tensorflow#183",),
         lived="not known",
-        found_by="",
+        found_by="weights-part-full",
         sampler=ZeroMinimum,
         buffer_settings={"normalize": "buffer"},
     ),
@@ -128,7 +110,7 @@ EXHIBITS = (
         right=NORMALISED,
         seen=("pytorch/rl#2210",),
         lived="a choice of the first implementations, kept to this day",
-        found_by="",
+        found_by="weights-collapse",
         buffer_settings={"normalize": "buffer"},
         choice=True,
     ),
@@ -139,7 +121,7 @@ EXHIBITS = (
         right=POWER,
         seen=(),
         lived="not known",
-        found_by="",
+        found_by="weights-beta-zero",
         sampler=BetaClimbsWithDraws,
     ),
 )

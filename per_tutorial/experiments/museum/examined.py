@@ -1,0 +1,31 @@
+"""An exhibit as an examination sees it."""
+
+from per_tutorial.conformance.adapter import OBSERVATION_SHAPE, Settings
+from per_tutorial.conformance.adapters.ours import Proportional
+from per_tutorial.experiments.museum.exhibit import Exhibit
+from per_tutorial.replay.replay import Replay
+
+
+class ExhibitAdapter(Proportional):
+    """The adapter of our proportional buffer, with the bug of an exhibit.
+
+    Args:
+        exhibit: one whose bug is `in_buffer`.
+    """
+
+    def __init__(self, exhibit: Exhibit) -> None:
+        if not exhibit.in_buffer:
+            raise ValueError(f"exhibit: must be one whose bug is in a buffer, got {exhibit.name!r}")
+        self.exhibit = exhibit
+
+    def make(self, settings: Settings) -> Replay:  # type: ignore[override]
+        """An empty buffer."""
+        return self.exhibit.buffer(
+            settings.capacity,
+            OBSERVATION_SHAPE,
+            alpha=settings.alpha,
+            priority_epsilon=self.epsilon,
+            seed=settings.seed,
+            n_step=settings.n_step,
+            discount=settings.discount,
+        )
