@@ -6,16 +6,18 @@ from typing import Any
 import numpy as np
 import torch as th
 from gymnasium import spaces
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 from stable_baselines3.common.buffers import ReplayBuffer
 from stable_baselines3.common.vec_env import VecNormalize
 
 from per_tutorial.common.arguments import plain_array, real_number, whole_number
+from per_tutorial.integrations.sb3.arrays import for_each, grown, warn_if_too_large
 from per_tutorial.integrations.sb3.draws import Draws
-from per_tutorial.integrations.sb3.frame_store import FrameStore, grown
+from per_tutorial.integrations.sb3.frame_store import FrameStore
+from per_tutorial.integrations.sb3.returns import Returns, n_step_returns
 from per_tutorial.integrations.sb3.samples import PrioritizedDictSamples, PrioritizedSamples
 from per_tutorial.replay.contracts import Slots
-from per_tutorial.replay.storages.ring import as_field, sum_windows
+from per_tutorial.replay.storages.ring import as_field
 
 PICKLE_FORMAT = 1  # raised when what a pickle holds changes
 ARRAYS = ("observations", "next_observations", "actions", "rewards", "dones", "timeouts")
@@ -77,36 +79,37 @@ class PrioritizedReplayBuffer(ReplayBuffer):
             "seed": seed,
             "settings": settings,
         }
-        if optimize_memory_usage:
-            self._init_without_observations(
-                buffer_size, observation_space, action_space, device, n_envs
-            )
-        else:
-            super().__init__(buffer_size, observation_space, action_space, device, n_envs)
-        self.optimize_memory_usage = optimize_memory_usage
-        self.handle_timeout_termination = handle_timeout_termination
-        self.reset()
-
-    def _init_without_observations(
-        self,
-        buffer_size: int,
-        observation_space: spaces.Space,
-        action_space: spaces.Space,
-        device: th.device | str,
-        n_envs: int,
-    ) -> None:
-        """What `ReplayBuffer` does, without the arrays that a `FrameStore` takes the place of."""
         super(ReplayBuffer, self).__init__(
             buffer_size, observation_space, action_space, device, n_envs
         )
         self.buffer_size = max(buffer_size // n_envs, 1)
-        steps = (self.buffer_size, n_envs)
-        self.actions = np.zeros(
-            (*steps, self.action_dim), self._maybe_cast_dtype(action_space.dtype)
+        self.optimize_memory_usage = optimize_memory_usage
+        self.handle_timeout_termination = handle_timeout_termination
+        self.actions = self._zeros(
+            (self.action_dim,), np.dtype(self._maybe_cast_dtype(action_space.dtype))
         )
-        self.rewards = np.zeros(steps, np.float32)
-        self.dones = np.zeros(steps, np.float32)
-        self.timeouts = np.zeros(steps, np.float32)
+        self.rewards, self.dones, self.timeouts = (self._zeros((), np.float32) for _ in range(3))
+        if not optimize_memory_usage:
+            self._allocate_observations()
+        self.reset()
+        warn_if_too_large(self.nbytes)
+
+    def _zeros(self, shape: tuple[int, ...], dtype: DTypeLike) -> NDArray:
+        return np.zeros((self.buffer_size, self.n_envs, *shape), dtype)
+
+    def _allocate_observations(self) -> None:
+        self.observations = self._zeros(self.obs_shape, self._dtype)
+        self.next_observations = self._zeros(self.obs_shape, self._dtype)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of a full buffer, without its priorities (16 to 32 for each transition)."""
+        arrays = [getattr(self, name) for name in ARRAYS if hasattr(self, name)]
+        size = sum(
+            sum(each.values()) if isinstance(each, dict) else each
+            for each in (for_each(lambda array: array.nbytes, one) for one in arrays)
+        )
+        return size + (0 if self._frames is None else self._frames.nbytes)
 
     # ------------------------------------------------------------ SB3's position in the ring
 
@@ -302,7 +305,7 @@ class PrioritizedReplayBuffer(ReplayBuffer):
     ) -> PrioritizedSamples | PrioritizedDictSamples:
         """The transitions in ``slots`` (1, batch) as tensors."""
         first, ids = slots[0], self._draws.ids(slots)[0]
-        rewards, last, discounts = self._returns(slots, env)
+        rewards, last, discounts = self._returns(first, env)
         ends = self.dones.reshape(-1)[last] * (1 - self.timeouts.reshape(-1)[last])
         fields = (
             self._tensors(self._normalize_obs(self._observations(first), env)),
@@ -315,37 +318,30 @@ class PrioritizedReplayBuffer(ReplayBuffer):
         kind = PrioritizedDictSamples if isinstance(fields[0], dict) else PrioritizedSamples
         return kind(*fields).with_draw(self._tensors(weights[0, :, None].astype(np.float32)), ids)
 
-    def _returns(
-        self, slots: Slots, env: VecNormalize | None
-    ) -> tuple[NDArray[np.float32], Slots, NDArray[np.float32] | None]:
-        """Rewards (batch, 1), the slots where they end (batch,), and γ^k (batch, 1) if n_steps > 1."""
-        all_rewards = self.rewards.reshape(1, -1)
+    def _returns(self, slots: NDArray[np.int64], env: VecNormalize | None) -> Returns:
+        """The returns of ``slots`` (batch,). Under n_steps = 1 they have no discounts, as in SB3."""
         if self.n_steps == 1:
-            rewards = self._normalize_reward(all_rewards[0].take(slots[0])[:, None], env)
-            return rewards, slots[0], None
-        returns, last, steps = np.empty(slots.shape), np.empty_like(slots), np.empty_like(slots)
-        sum_windows(
-            *(all_rewards, self.dones.reshape(1, -1), self.timeouts.reshape(1, -1)),
-            *(np.array([self._draws.added]), self.n_envs, slots, self.n_steps, self.gamma),
-            *(returns, last, steps),
+            rewards = self.rewards.reshape(-1).take(slots)[:, None]
+            return Returns(self._normalize_reward(rewards, env), slots, None)
+        return n_step_returns(
+            slots,
+            self.rewards,
+            self.dones,
+            self.timeouts,
+            added=self._draws.added,
+            n_steps=self.n_steps,
+            gamma=self.gamma,
+            normalize=None if env is None else env.normalize_reward,
         )
-        if env is not None:  # each reward is normalized, and clipped, before they are summed
-            ahead = np.arange(self.n_steps)
-            windows = (slots[0, :, None] + ahead * self.n_envs) % self.capacity
-            rewards = self._normalize_reward(all_rewards[0].take(windows), env)
-            factors = np.where(ahead < steps[0, :, None], self.gamma**ahead, 0)
-            returns = (rewards * factors).sum(axis=1)[None]
-        discounts = self.gamma ** steps[0, :, None].astype(np.float32)
-        return returns[0, :, None].astype(np.float32), last[0], discounts
 
     def _observations(self, slots: Slots) -> Any:
         if self._frames is None:
-            return self._taken(self.observations, slots)
+            return for_each(lambda array: self._taken(array, slots), self.observations)
         return self._from_stacks(self._frames.observations(*self._steps_of(slots)))
 
     def _next_observations(self, slots: Slots) -> Any:
         if self._frames is None:
-            return self._taken(self.next_observations, slots)
+            return for_each(lambda array: self._taken(array, slots), self.next_observations)
         steps, environments = self._steps_of(slots)
         return self._from_stacks(
             self._frames.next_observations(steps, environments, self._steps - 1)
@@ -362,9 +358,7 @@ class PrioritizedReplayBuffer(ReplayBuffer):
 
     def _tensors(self, values: Any) -> Any:
         """Arrays that belong to nobody else as tensors, without one more copy."""
-        if isinstance(values, dict):
-            return {key: self.to_torch(array, copy=False) for key, array in values.items()}
-        return self.to_torch(values, copy=False)
+        return for_each(lambda array: self.to_torch(array, copy=False), values)
 
     def _to_stacks(self, observations: NDArray) -> NDArray:
         """Observations (n_envs, *obs_shape) as a `FrameStore` takes them."""
@@ -381,7 +375,7 @@ class PrioritizedReplayBuffer(ReplayBuffer):
         state = vars(self) | {"pickle_format": PICKLE_FORMAT}
         for name in ARRAYS:
             if name in state:
-                state[name] = _for_each(state[name], lambda array: array[: self.size()])
+                state[name] = for_each(lambda array: array[: self.size()], state[name])
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -393,12 +387,5 @@ class PrioritizedReplayBuffer(ReplayBuffer):
         vars(self).update({name: state[name] for name in state if name != "pickle_format"})
         for name in ARRAYS:
             if name in state:
-                whole = _for_each(state[name], lambda array: grown(array, self.buffer_size))
+                whole = for_each(lambda array: grown(array, self.buffer_size), state[name])
                 setattr(self, name, whole)
-
-
-def _for_each(arrays: Any, function: Any) -> Any:
-    """The function of an array, or of each in a dict of arrays."""
-    if isinstance(arrays, dict):
-        return {key: function(array) for key, array in arrays.items()}
-    return function(arrays)

@@ -2,13 +2,12 @@
 
 from typing import Any
 
+import numpy as np
 import torch as th
 from gymnasium import spaces
-from numpy.typing import NDArray
 from stable_baselines3.common.buffers import DictReplayBuffer
 
 from per_tutorial.integrations.sb3.buffers import PrioritizedReplayBuffer
-from per_tutorial.replay.contracts import Slots
 
 
 class PrioritizedDictReplayBuffer(PrioritizedReplayBuffer, DictReplayBuffer):  # type: ignore[misc]
@@ -46,6 +45,12 @@ class PrioritizedDictReplayBuffer(PrioritizedReplayBuffer, DictReplayBuffer):  #
             **kwargs,
         )
 
+    def _allocate_observations(self) -> None:
+        dtypes = {key: np.dtype(self.observation_space[key].dtype) for key in self.obs_shape}
+        for name in ("observations", "next_observations"):
+            zeros = {key: self._zeros(self.obs_shape[key], dtypes[key]) for key in dtypes}
+            setattr(self, name, zeros)
+
     def _checked(self, name: str, values: Any) -> Any:
         missing = sorted(set(self.obs_shape) - set(values))
         if missing:
@@ -63,9 +68,3 @@ class PrioritizedDictReplayBuffer(PrioritizedReplayBuffer, DictReplayBuffer):  #
         for key in self.obs_shape:
             self.observations[key][row] = observations[key]
             self.next_observations[key][row] = next_observations[key]
-
-    def _observations(self, slots: Slots) -> dict[str, NDArray]:
-        return {key: self._taken(array, slots) for key, array in self.observations.items()}
-
-    def _next_observations(self, slots: Slots) -> dict[str, NDArray]:
-        return {key: self._taken(array, slots) for key, array in self.next_observations.items()}

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from per_tutorial.integrations.sb3.arrays import grown
 from per_tutorial.replay.contracts import Slots
 
 
@@ -43,7 +44,7 @@ class FrameStore:
         self.rows = steps + stack - 1
         self.frames = np.zeros((self.rows, environments, frame_size), dtype)
         # How many frames of the observation the ring has, at most `stack`: those of its episode.
-        self.depths = np.zeros((self.rows, environments), dtype=np.int64)
+        self.depths = np.zeros((self.rows, environments), dtype=np.int32)
         self.older: dict[
             tuple[int, int], NDArray
         ] = {}  # … and those before the first, unless black
@@ -108,6 +109,11 @@ class FrameStore:
                 stacks[k, -len(final) :] = final
         return stacks
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes of a full ring, without what the ends of episodes need."""
+        return self.frames.nbytes + self.depths.nbytes + self.has_final.nbytes
+
     def __getstate__(self) -> dict[str, Any]:
         """A copy holds no empty rows. (A row that was written has a depth of at least 1.)"""
         written = int((self.depths[:, 0] > 0).sum())
@@ -134,15 +140,6 @@ class FrameStore:
             self.older[row, environment] = np.broadcast_to(observation[-1].copy(), older.shape)
         elif older.any():
             self.older[row, environment] = older.copy()
-
-
-def grown(array: NDArray, rows: int) -> NDArray:
-    """``array`` with zeros after its last row, so that it has as many rows."""
-    if len(array) == rows:
-        return array
-    longer = np.zeros((rows, *array.shape[1:]), array.dtype)
-    longer[: len(array)] = array
-    return longer
 
 
 def _equal(some: NDArray, others: NDArray) -> NDArray[np.bool_]:

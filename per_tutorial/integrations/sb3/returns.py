@@ -1,0 +1,56 @@
+"""The n-step returns of transitions that lie in a buffer of Stable-Baselines3."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from per_tutorial.replay.storages.ring import sum_windows
+
+
+class Returns(NamedTuple):
+    """What follows n transitions, each for k ≤ n_steps steps."""
+
+    rewards: NDArray[np.float32]  # (batch, 1), discounted sums
+    last: NDArray[np.int64]  # (batch,), the slot of the last step: its next observation counts
+    discounts: NDArray[np.float32] | None  # (batch, 1), γ^k, of the value of that observation
+
+
+def n_step_returns(
+    slots: NDArray[np.int64],
+    rewards: NDArray[np.float32],
+    dones: NDArray[np.float32],
+    timeouts: NDArray[np.float32],
+    *,
+    added: int,
+    n_steps: int,
+    gamma: float,
+    normalize: Callable[[NDArray], NDArray] | None,
+) -> Returns:
+    """The returns of the transitions in ``slots`` (batch,).
+
+    A window ends after ``n_steps`` steps, with its episode, and at the newest transition: behind that
+    lie the oldest ones. There the value of the next observation takes over, as after a time limit.
+
+    Args:
+        rewards, dones, timeouts: (steps, environments), of the whole buffer.
+        added: transitions that were ever added.
+        n_steps, gamma: n and γ.
+        normalize: of each reward before they are summed; None: they are as they are.
+    """
+    environments = rewards.shape[1]
+    shape = (1, len(slots))
+    sums, last, steps = np.empty(shape), np.empty(shape, np.int64), np.empty(shape, np.int64)
+    sum_windows(
+        *(rewards.reshape(1, -1), dones.reshape(1, -1), timeouts.reshape(1, -1)),
+        *(np.array([added]), environments, slots[None], n_steps, gamma),
+        *(sums, last, steps),
+    )
+    if normalize is not None:
+        ahead = np.arange(n_steps)
+        windows = (slots[:, None] + ahead * environments) % rewards.size
+        factors = np.where(ahead < steps[0, :, None], gamma**ahead, 0)
+        sums = (normalize(rewards.reshape(-1).take(windows)) * factors).sum(axis=1)[None]
+    discounts = gamma ** steps[0, :, None].astype(np.float32)
+    return Returns(sums[0, :, None].astype(np.float32), last[0], discounts)
