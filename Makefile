@@ -20,7 +20,7 @@ PYTEST    := OMP_NUM_THREADS=1 $(BIN)/python -m pytest $(WORKERS)
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help lab style check test test-colab publish addresses dist bench clean
+.PHONY: help lab style check test test-colab publish addresses site dist bench clean
 
 help:  ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' Makefile
@@ -52,6 +52,9 @@ publish: $(INSTALLED)  ## run notebooks in full, tidy and stamp them: make publi
 
 addresses: $(INSTALLED)  ## write badges and set-up cells, for git's origin: make addresses ADDRESS=…
 	$(BIN)/python tools/addresses.py --write $(ADDRESS)
+
+site: $(INSTALLED)  ## build the web site from the notebooks as they are: build/site
+	OMP_NUM_THREADS=1 $(BIN)/python site/build.py
 
 dist: .dist/installed  ## build the release, and try it in an empty environment
 	.dist/$(PROGRAMS)/python tools/release.py $(ARGS)

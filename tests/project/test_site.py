@@ -1,0 +1,412 @@
+"""The site as visitors meet it: what it is made of, and the built pages in Chromium."""
+
+import contextlib
+import doctest
+import functools
+import http.server
+import importlib
+import inspect
+import os
+import re
+import shutil
+import subprocess
+import sys
+import threading
+from html.parser import HTMLParser
+from pathlib import Path
+from urllib.parse import unquote, urldefrag, urljoin, urlsplit
+
+import pytest
+import yaml
+from axe_playwright_python.base import AXE_FILE_PATH
+from notebook_files import ROOT, read, series
+from playwright.sync_api import sync_playwright
+
+SITE = ROOT / "site"
+sys.path.insert(0, str(SITE))
+
+import generated  # noqa: E402
+import rendering  # noqa: E402
+
+PHONE, DESKTOP = (390, 844), (1280, 800)
+LARGEST_SITE, LARGEST_FIRST_PAGE = 30_000_000, 1_000_000  # bytes
+ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run"]
+
+# Examples ---------------------------------------------------------------------------------------
+
+NAMES = generated.public_names()
+MUST_HAVE_ONE = ("per_tutorial", "per_tutorial.replay")
+
+
+def run_examples(text, name, globs):
+    """Run the `>>>` lines of a text; returns how many there are."""
+    test = doctest.DocTestParser().get_doctest(text, globs, name, None, 0)
+    report = []
+    result = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS).run(test, out=report.append)
+    assert not result.failed, "".join(report)
+    return result.attempted
+
+
+@pytest.mark.parametrize(("place", "name"), NAMES, ids=[f"{p}.{n}" for p, n in NAMES])
+def test_public_names_have_examples_that_run(place, name):
+    value = generated.value_of(place, name)
+    if inspect.isclass(value) or inspect.isroutine(value):
+        text, globs = value.__doc__ or "", {**vars(importlib.import_module(value.__module__))}
+    else:
+        text, globs = "\n".join(generated.comment_of(place, name)), {name: value}
+    count = run_examples(text, name, globs)
+    assert count or place not in MUST_HAVE_ONE, "its docstring has no `>>>`"
+
+
+@pytest.mark.parametrize("page", sorted(SITE.glob("*.md")), ids=lambda page: page.name)
+def test_the_code_on_pages_runs(page, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    names = {}
+    for block in re.findall(r"^```python\n(.*?)^```", page.read_text("utf-8"), re.M | re.S):
+        exec(compile(block, page.name, "exec"), names)  # later blocks go on from earlier ones
+
+
+def test_an_example_that_fails_is_noticed():
+    with pytest.raises(AssertionError, match="Expected:\n    3"):
+        run_examples(">>> 1 + 1\n3\n", "sum", {})
+
+
+# Formulas ---------------------------------------------------------------------------------------
+
+
+def test_colours_of_formulas_can_be_changed_by_the_page():
+    html = rendering.mathml(r"\color{#882255}{\delta} + \color{#7A7A1F}{\alpha}", display=False)
+    assert html.count("var(--symbol-882255, #882255)") == 1
+    assert html.count("var(--symbol-7A7A1F, #7A7A1F)") == 1
+    assert "\\" not in html
+
+
+def test_dark_pages_have_a_value_for_each_colour_of_the_formulas():
+    formulas = "".join(path.read_text("utf-8") for path in series())
+    used = set(re.findall(r"color\{#(\w{6})\}", formulas))
+    sheet = (SITE / "_static" / "site.css").read_text("utf-8")
+    assert used - set(re.findall(r"--symbol-(\w{6}):", sheet)) == set()
+
+
+# The workflow -----------------------------------------------------------------------------------
+
+
+def test_only_the_job_that_publishes_may_publish():
+    workflow = yaml.safe_load((ROOT / ".github" / "workflows" / "site.yml").read_text("utf-8"))
+    assert workflow["permissions"] == {"contents": "read"}
+    assert "permissions" not in workflow["jobs"]["build"]
+    for job in workflow["jobs"].values():
+        for step in job["steps"]:
+            assert re.search(r"@[0-9a-f]{40}$", step.get("uses", "@" + "0" * 40)), step
+
+
+# The built pages --------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    """The folder of the site, built for these tests; a warning fails them."""
+    folder = tmp_path_factory.mktemp("built") / "site"
+    command = [sys.executable, SITE / "build.py", folder]
+    built = subprocess.run(command, capture_output=True, text=True)
+    assert built.returncode == 0, built.stdout + built.stderr
+    return folder
+
+
+class Page(HTMLParser):
+    """What a page refers to, and what can be referred to in it."""
+
+    def __init__(self, path):
+        super().__init__()
+        self.references, self.anchors, self.without_alt = [], set(), []
+        self.feed(path.read_text("utf-8"))
+
+    def handle_starttag(self, tag, attributes):
+        found = dict(attributes)
+        self.anchors |= {found[key] for key in ("id", "name") if key in found}
+        self.references += [found[key] for key in ("href", "src", "poster") if found.get(key)]
+        if tag == "img" and not (found.get("alt") or found.get("role") == "presentation"):
+            self.without_alt.append(found.get("src"))
+
+
+def is_elsewhere(reference):
+    return bool(urlsplit(reference).scheme) or reference.startswith("//")
+
+
+def broken_links(folder):
+    """(page, reference) of each link, picture, script or style that leads nowhere in the folder."""
+    pages = {path.relative_to(folder).as_posix(): Page(path) for path in folder.rglob("*.html")}
+    broken = []
+    for name, page in pages.items():
+        for reference in page.references:
+            if is_elsewhere(reference):
+                continue
+            target, anchor = urldefrag(urljoin(name, reference))
+            target = unquote(urlsplit(target).path) or name
+            found = (folder / target).is_file()
+            if not found or (anchor and target in pages and anchor not in pages[target].anchors):
+                if anchor or reference != "#":
+                    broken.append((name, reference))
+    return broken
+
+
+@pytest.mark.slow
+def test_no_link_picture_or_anchor_is_broken(site):
+    # The search page's own script makes its anchors; the theme's "#" means "stay here".
+    assert broken_links(site) == []
+
+
+def test_broken_links_are_noticed(tmp_path):
+    (tmp_path / "a.html").write_text('<h1 id="x"><a href="b.html#y"></a><img src="no.png">')
+    (tmp_path / "b.html").write_text('<a href="a.html#x"></a><a href="https://else.where"></a>')
+    assert broken_links(tmp_path) == [("a.html", "b.html#y"), ("a.html", "no.png")]
+
+
+@pytest.mark.slow
+def test_pictures_have_alternative_texts(site):
+    pages = [path for path in site.rglob("*.html") if "explorables/" not in path.as_posix()]
+    missing = {path.name: Page(path).without_alt for path in pages}
+    assert {name: pictures for name, pictures in missing.items() if pictures} == {}
+
+
+@pytest.mark.slow
+def test_every_notebook_is_there_and_can_be_downloaded_as_it_is(site):
+    for path in series():
+        page = (site / "notebooks" / f"{path.stem}.html").read_text("utf-8")
+        assert "Open in Colab" in page
+        assert f'href="../_sources/notebooks/{path.name}"' in page
+        assert (site / "_sources" / "notebooks" / path.name).read_bytes() == path.read_bytes()
+        videos = sum("<video" in str(cell.get("outputs")) for cell in read(path).cells)
+        assert page.count("<video") == videos
+
+
+@pytest.mark.slow
+def test_every_public_name_is_in_the_reference(site):
+    pages = [Page(path) for path in (site / "api").glob("*.html")]
+    anchors = set().union(*(page.anchors for page in pages))
+    missing = [
+        f"{place}.{name}"
+        for place, name in NAMES
+        if not {f"{place}.{name}", f"per_tutorial.{name}"} & anchors
+    ]
+    assert missing == []
+
+
+@pytest.mark.slow
+def test_the_site_is_small(site):
+    sizes = [path.stat().st_size for path in site.rglob("*") if path.is_file()]
+    assert sum(sizes) < LARGEST_SITE
+
+
+class Quiet(http.server.SimpleHTTPRequestHandler):
+    """A server that writes no log."""
+
+    def log_message(self, *_):
+        pass
+
+
+@pytest.fixture(scope="module")
+def address(site):
+    """The address of a server of the site on this machine."""
+    handler = functools.partial(Quiet, directory=site)
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
+@pytest.fixture(scope="module")
+def browser():
+    names = ("chromium", "chromium-browser", "google-chrome")
+    path = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, names)), None)
+    if path is None:
+        reason = "no Chromium found: install one, or set CHROMIUM to its path"
+        required = os.environ.get("PER_TUTORIAL_REQUIRE_BROWSER") == "1"
+        (pytest.fail if required else pytest.skip)(reason)
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=path, args=ARGUMENTS)
+        yield browser
+        browser.close()
+
+
+class Visit:
+    """A page in a browser of a size and a scheme; keeps what went wrong and what was fetched."""
+
+    def __init__(self, browser, address, size=DESKTOP, scheme="light"):
+        width, height = size
+        self.context = browser.new_context(
+            viewport={"width": width, "height": height}, color_scheme=scheme
+        )
+        self.address, self.wrong, self.bytes = address, [], 0
+        self.page = self.context.new_page()
+        self.page.on("console", self._console)
+        self.page.on("pageerror", lambda error: self.wrong.append(f"error: {error}"))
+        self.page.on("request", self._request)
+        self.page.on("response", self._response)
+
+    def _console(self, message):
+        if message.type in ("error", "warning"):
+            self.wrong.append(f"console: {message.text}")
+
+    def _request(self, request):
+        if not request.url.startswith((self.address, "data:", "blob:")):
+            self.wrong.append(f"from elsewhere: {request.url}")
+
+    def _response(self, response):
+        if response.status >= 400:
+            self.wrong.append(f"{response.status}: {response.url}")
+        if response.url.startswith(self.address):
+            with contextlib.suppress(Exception):  # a redirect has no body
+                self.bytes += len(response.body())
+
+    def open(self, path):
+        """Open a page, and wait until nothing more is fetched."""
+        self.page.goto(f"{self.address}/{path}", wait_until="networkidle")
+        return self.page
+
+
+@pytest.fixture
+def visit(browser, address):
+    visits = []
+
+    def visit(*arguments):
+        visits.append(Visit(browser, address, *arguments))
+        return visits[-1]
+
+    yield visit
+    for each in visits:
+        each.context.close()
+
+
+def pages_of(site):
+    """All pages, but the explorables', which are tested elsewhere."""
+    names = (path.relative_to(site).as_posix() for path in sorted(site.rglob("*.html")))
+    unneeded = ("_static/", "explorables/")
+    return [name for name in names if not name.startswith(unneeded)]
+
+
+# JavaScript: names of what is wider than the page and does not scroll in a box of its own.
+TOO_WIDE = """() => {
+    const width = document.documentElement.clientWidth;
+    return document.documentElement.scrollWidth > width
+        ? [...document.querySelectorAll("main *")].filter(e => e.getBoundingClientRect().right > width)
+            .slice(0, 3).map(e => e.outerHTML.slice(0, 120))
+        : [];
+}"""
+PICTURES = (
+    """() => [...document.images].filter(i => !i.complete || !i.naturalWidth).map(i => i.src)"""
+)
+FORMULAS = """() => [...document.querySelectorAll("math")]
+    .filter(m => m.checkVisibility() && !(m.getBoundingClientRect().width > 2)).length"""
+
+
+@pytest.mark.browser
+@pytest.mark.slow
+@pytest.mark.parametrize("size", [PHONE, DESKTOP], ids=["phone", "desktop"])
+def test_pages_show_all_they_hold_and_fetch_nothing_from_elsewhere(site, visit, size):
+    here = visit(size)
+    for name in pages_of(site):
+        page = here.open(name)
+        # Pictures load when they come near: bring them near.
+        page.evaluate(
+            "document.querySelectorAll('[loading=lazy]').forEach(e => e.loading = 'eager')"
+        )
+        page.wait_for_load_state("networkidle")
+        assert page.evaluate(PICTURES) == [], name
+        assert page.evaluate(FORMULAS) == 0, name
+        assert page.evaluate(TOO_WIDE) == [], name
+        assert "$" not in page.locator("main p").evaluate_all(
+            "all => all.map(p => p.cloneNode(true)).map(p => {"
+            "p.querySelectorAll('code').forEach(c => c.remove()); return p.textContent}).join('')"
+        ), f"{name}: a formula was left as it was"
+        assert here.wrong == [], name
+
+
+@pytest.mark.browser
+@pytest.mark.slow
+def test_formulas_are_set_in_the_font_of_the_site(visit):
+    page = visit().open("notebooks/03_per_dqn.html")
+    fonts = page.evaluate(
+        "[...document.fonts].filter(f => f.status == 'loaded').map(f => f.family)"
+    )
+    assert any("STIX Two Math" in font for font in fonts)
+
+
+@pytest.mark.browser
+@pytest.mark.slow
+def test_the_first_page_is_light(visit):
+    here = visit()
+    here.open("index.html")
+    assert here.bytes < LARGEST_FIRST_PAGE
+
+
+@pytest.mark.browser
+@pytest.mark.slow
+def test_videos_play(site, visit):
+    for path in series():
+        page = visit().open(f"notebooks/{path.stem}.html")
+        for video in page.locator("video").all():
+            video.scroll_into_view_if_needed()
+            page.wait_for_function("video => video.readyState >= 2", arg=video.element_handle())
+
+
+@pytest.mark.browser
+@pytest.mark.slow
+def test_search_finds_importance_sampling(visit):
+    here = visit()
+    page = here.open("index.html")
+    page.keyboard.press("Control+k")
+    page.keyboard.type("importance sampling")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/search.html*")
+    results = page.locator("#search-results li a")
+    results.first.wait_for()
+    page.wait_for_function(
+        "document.querySelector('#search-results p').innerText.includes('found')"
+    )
+    links = results.evaluate_all("all => all.map(a => a.getAttribute('href'))")
+    assert any("03_per_dqn" in link for link in links)
+    assert here.wrong == []
+
+
+@pytest.mark.browser
+@pytest.mark.slow
+def test_a_folded_cell_opens_by_keyboard(visit):
+    page = visit().open("notebooks/01_segment_tree.html")
+    fold = page.locator("details.hide summary").first
+    code = page.locator("details.hide div.highlight").first
+    assert not code.is_visible()
+    fold.focus()
+    page.keyboard.press("Enter")
+    assert code.is_visible()
+
+
+@pytest.mark.browser
+@pytest.mark.slow
+def test_a_click_darkens_the_page_and_its_explorables(visit):
+    page = visit().open("explorables.html")
+    page.locator(".theme-switch-button:visible").first.click()  # from the system's choice to light
+    page.locator(".theme-switch-button:visible").first.click()
+    themes = "[document, ...[...document.querySelectorAll('iframe')].map(f => f.contentDocument)]"
+    page.locator("iframe").last.scroll_into_view_if_needed()
+    page.wait_for_load_state("networkidle")
+    theme = page.evaluate("document.documentElement.dataset.theme")
+    page.wait_for_function(f"{themes}.every(d => d.documentElement.dataset.theme === '{theme}')")
+
+
+@pytest.mark.browser
+@pytest.mark.slow
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("size", [PHONE, DESKTOP], ids=["phone", "desktop"])
+def test_pages_are_accessible(site, visit, size, scheme):
+    here = visit(size, scheme)
+    faults = {}
+    for name in pages_of(site):
+        page = here.open(name)
+        page.evaluate(Path(AXE_FILE_PATH).read_text("utf-8"))
+        found = page.evaluate("axe.run(document, {resultTypes: ['violations'], iframes: false})")
+        for fault in found["violations"]:
+            if fault["impact"] in ("serious", "critical"):
+                nodes = [node["html"][:200] for node in fault["nodes"][:3]]
+                faults.setdefault(fault["id"], []).append((name, len(fault["nodes"]), nodes))
+    assert faults == {}
