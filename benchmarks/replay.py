@@ -10,7 +10,7 @@ a round (`benchmarks/harness.py`).
 What each is given and returns is in `benchmarks/buffers.py`.
 
 Writes docs/replay_speed.json (all numbers), .md (tables) and .png (time against N), and the summary
-in README.md; --redraw makes the last three from the first.
+in docs/speed.md; --redraw makes the last three from the first.
 """
 
 import gc
@@ -29,7 +29,7 @@ from benchmarks.buffers import CONTESTANTS, Limit, Ours, filled, transitions
 from benchmarks.harness import ROOT, alternate, exponent, machine, ratios
 from per_tutorial.notebook import COLORS, use_style
 
-README = ROOT / "README.md"
+PAGE = ROOT / "docs" / "speed.md"  # with the summary
 OURS, LIMIT = Ours.name, Limit.name
 ROWS = {"4 floats": ((4,), np.float32), "Atari frames": ((4, 84, 84), np.uint8)}
 OPERATIONS = {
@@ -335,16 +335,16 @@ def plot(results, path):
     figure.savefig(path, metadata={"Software": None})
 
 
-def published(readme, results):
-    """README.md with the summary between its two marks."""
-    picture = "![Time of prioritised and uniform replay against N](docs/replay_speed.png)"
+def published(page, results):
+    """docs/speed.md with the summary between its two marks."""
+    picture = "![Time of prioritised and uniform replay against N](replay_speed.png)"
     lines = [picture, "", *summary(results), "", f"On {results.machine}."]
     marks = r"(<!-- replay speed: written by make bench -->\n).*?(<!-- end of replay speed -->)"
-    text, count = re.subn(
-        marks, lambda m: m[1] + "\n".join(lines) + "\n" + m[2], readme, flags=re.S
-    )
+    text, count = re.subn(marks, lambda m: m[1] + "\n".join(lines) + "\n" + m[2], page, flags=re.S)
     if count != 1:
-        raise ValueError(f"README.md: must have the marks of the replay speed once, has {count}")
+        raise ValueError(
+            f"docs/speed.md: must have the marks of the replay speed once, has {count}"
+        )
     return text
 
 
@@ -371,5 +371,5 @@ def run(folder, *, quick=False, redraw=False):
     (folder / "replay_speed.md").write_text(report(results), encoding="utf-8")
     plot(results, folder / "replay_speed.png")
     if not quick:
-        README.write_text(published(README.read_text(encoding="utf-8"), results), encoding="utf-8")
+        PAGE.write_text(published(PAGE.read_text(encoding="utf-8"), results), encoding="utf-8")
     print("\n".join(summary(results)))

@@ -121,7 +121,7 @@ def test_a_report_of_a_tiny_run(tmp_path, monkeypatch):
     assert len(re.findall(r"^\| (?:256|512) \|.*×", text, re.MULTILINE)) == len(data["cells"])
     assert (tmp_path / "replay_speed.png").stat().st_size > 10_000
     assert "a machine" in replay.published(
-        replay.README.read_text(encoding="utf-8"), replay.Results(data)
+        replay.PAGE.read_text(encoding="utf-8"), replay.Results(data)
     )
 
 
