@@ -47,7 +47,8 @@ function advance({ learner, curve }, updates) {
 }
 
 const isOver = (all) => all.every(({ learner }) => learner.converged);
-const result = (all) => Object.fromEntries(all.map(({ sampler, learner }) => [sampler, learner.updates]));
+const result = (all) =>
+  Object.fromEntries(all.map(({ sampler, learner }) => [sampler, learner.updates]));
 
 /** The next frame of the race. */
 function frame(now) {
@@ -71,7 +72,7 @@ function start() {
   if (stillPlease()) return toTheEnd();
   const sofar = Math.max(1, ...runners.map(({ learner }) => learner.updates));
   running = performance.now() - DECADE * Math.log10(sofar);
-  tell("The race is on. On the chart, each vertical line stands for ten times the updates of the one before.");
+  tell("The race is on. From one vertical line of the chart to the next, the updates grow tenfold.");
   requestAnimationFrame(frame);
 }
 
@@ -139,7 +140,10 @@ function reset() {
   drawChart();
   show();
   const memory = runners[0].learner.memory.length;
-  tell(`A walk of ${states.value} states. The memory holds ${count(memory)} transitions; one of them is rewarded.`);
+  tell(
+    `A walk of ${states.value} states. The memory holds ${count(memory)} transitions; ` +
+      "one of them is rewarded.",
+  );
 }
 
 // --- drawing ---------------------------------------------------------------------------------
@@ -203,8 +207,9 @@ function drawChart() {
   }
   for (const loss of [1, 0.1, 0.01, 0.001]) {
     const y = chartY(loss);
+    const across = { x1: CHART.left, x2: right, y1: y, y2: y };
     canvas.append(
-      svg("line", { class: loss === CONVERGED ? "threshold" : "grid", x1: CHART.left, x2: right, y1: y, y2: y }),
+      svg("line", { class: loss === CONVERGED ? "threshold" : "grid", ...across }),
       svg("text", { class: "soft end", x: CHART.left - 8, y: y + 4 }, `${loss}`),
     );
   }
@@ -238,7 +243,9 @@ function show() {
       change(bar, { y: Math.min(y, zero), height: Math.abs(zero - y) });
       bar.classList.toggle("now", state === now);
     });
-    const line = curve.map(([updates, loss]) => `${chartX(updates).toFixed(1)} ${chartY(loss).toFixed(1)}`);
+    const line = curve.map(
+      ([updates, loss]) => `${chartX(updates).toFixed(1)} ${chartY(loss).toFixed(1)}`,
+    );
     change(chart[sampler].curve, { d: line.length ? `M${line.join("L")}` : "" });
     change(chart[sampler].goal, {
       cx: chartX(learner.updates),

@@ -44,7 +44,8 @@ function layOut() {
   places = new Array(2 * leaves);
   for (let node = 2 * leaves - 1; node >= 1; node--) {
     const level = Math.floor(Math.log2(node));
-    const x = node >= leaves ? (node - leaves + 0.5) * unit : (places[2 * node].x + places[2 * node + 1].x) / 2;
+    const between = () => (places[2 * node].x + places[2 * node + 1].x) / 2;
+    const x = node >= leaves ? (node - leaves + 0.5) * unit : between();
     const r = Math.max(9.5, Math.min(21, 0.45 * unit * (node >= leaves ? 1 : 2)));
     places[node] = { x, y: TREE_TOP + level * drop, r: node >= leaves ? Math.min(r, 19) : r };
   }
@@ -208,7 +209,8 @@ function dartPlace() {
 /** Pick out these nodes, from the root down, with the edges between them. */
 function showPath(nodes) {
   drawn.nodes.forEach(({ group }, node) => group.classList.toggle("on", nodes.includes(node)));
-  drawn.trail.replaceChildren(...nodes.slice(1).map((node) => svg("path", { class: "trail", d: edge(node) })));
+  const edges = nodes.slice(1).map((node) => svg("path", { class: "trail", d: edge(node) }));
+  drawn.trail.replaceChildren(...edges);
 }
 
 // --- what the reader does --------------------------------------------------------------------
@@ -239,7 +241,9 @@ function setLeaf(leaf, value) {
   const sums = tree.path(leaf).slice(0, -1).reverse();
   tell(
     `Leaf [${leaf}] is ${value} now. Only the sums above it changed: nodes ${sums.join(", ")}. ` +
-      (tree.total ? `The total is ${rounded(tree.total)}.` : "All priorities are 0: there is nothing to hit."),
+      (tree.total
+        ? `The total is ${rounded(tree.total)}.`
+        : "All priorities are 0: there is nothing to hit."),
   );
 }
 
@@ -257,13 +261,12 @@ function aim(fraction) {
 
 function words({ node, prefix, left, goesRight, because }) {
   const item = document.createElement("li");
-  const at = `Node ${node}: `;
-  const [p, l] = [rounded(prefix), rounded(left)];
+  const [p, l, rest] = [prefix, left, prefix - left].map((number) => rounded(number));
   item.textContent =
-    at +
+    `Node ${node}: ` +
     {
       below: `${p} is below ${l}, the sum on the left. Go left.`,
-      beyond: `${p} is not below ${l}, the sum on the left. Go right, with ${p} − ${l} = ${rounded(prefix - left)}.`,
+      beyond: `${p} is not below ${l}, the sum on the left. Go right, with ${p} − ${l} = ${rest}.`,
       empty: `there is nothing on the right. Go left.`,
     }[because];
   item.dataset.goes = goesRight ? "right" : "left";
@@ -335,6 +338,8 @@ async function move(from, to) {
 /** The end of an animation, whether it came to it or not. */
 const finished = (animation) => animation.finished.catch(() => {});
 
+const percent = (share) => `${rounded(100 * share, 0)} %`;
+
 function throwHundred() {
   endWalk();
   for (let k = 0; k < 100; k++) hits[tree.find(Math.random() * tree.total)] += 1;
@@ -342,8 +347,8 @@ function throwHundred() {
   const thrown = hits.reduce((sum, count) => sum + count, 0);
   show();
   tell(
-    `${thrown} darts so far. Item [${most}] was hit most often, by ${rounded((100 * hits[most]) / thrown, 0)} % ` +
-      `of them; its share of the line is ${rounded((100 * tree.get(most)) / tree.total, 0)} %.`,
+    `${thrown} darts so far. Item [${most}] was hit most often, by ${percent(hits[most] / thrown)} ` +
+      `of them; its share of the line is ${percent(tree.get(most) / tree.total)}.`,
   );
 }
 
