@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from per_tutorial.common.provenance import versions
 from per_tutorial.common.tables import read_table, write_table
-from per_tutorial.experiments.blind_cliffwalk import make_memory, true_values
+from per_tutorial.experiments.blind_cliffwalk import Memory, make_memory, true_values
 from per_tutorial.experiments.cliffwalk_learner import CONVERGED
 from per_tutorial.experiments.estimates import holm, paired_difference, paired_t_test, verdict
 from per_tutorial.experiments.museum import EXHIBITS
@@ -28,6 +28,7 @@ from per_tutorial.replay.buffers import PrioritizedReplayBuffer, ReplayBuffer
 from per_tutorial.replay.contracts import Batch, Floats
 from per_tutorial.replay.replay import Replay
 
+RESULTS = Path(__file__).parents[1] / "results" / "broken-cliffwalk.csv"
 QUESTION = "What does each bug of PER cost where PER gains most (the Blind Cliffwalk)?"
 METRIC = (
     "logarithm to base 2 of the transitions replayed until the mean squared error is below 1e-3"
@@ -96,9 +97,9 @@ def learn(q: Floats, batch: Batch, discount: float) -> Floats:
 
     Returns δ, (runs, batch), each as it was when its turn came.
     """
-    td_errors = np.empty(batch.rewards.shape)
-    runs = np.arange(len(q))
-    for k in range(td_errors.shape[1]):
+    runs, size = np.arange(len(q)), batch.indices.shape[1]
+    td_errors = np.empty((len(q), size))
+    for k in range(size):
         state, action = batch.observations[:, k], batch.actions[:, k]
         following = q[runs, batch.next_observations[:, k]].max(axis=1)
         target = batch.rewards[:, k] + discount * np.where(batch.terminated[:, k], 0.0, following)
@@ -115,7 +116,9 @@ def measure(arm: str, runs: int = RUNS, limit: int = LIMIT) -> list[Walk]:
     truth, generators = true_values(STATES), [np.random.default_rng(run) for run in range(runs)]
     memories = [make_memory(STATES, rng) for rng in generators]
     q = np.array([rng.normal(0.0, INITIAL_SCALE, truth.shape) for rng in generators])
-    states, actions, rewards, following = map(np.array, zip(*memories, strict=True))
+    states, actions, rewards, following = (
+        np.array([getattr(memory, field) for memory in memories]) for field in Memory._fields
+    )
     # There are two slots more than transitions, which stay empty.
     replay = make_buffer(arm, 2 ** (STATES + 1), runs)
     replay.extend(states, actions, rewards, np.maximum(following, 0), following < 0)
@@ -149,8 +152,11 @@ def measure_arms(
     return walks
 
 
-def load_walks(path: str | os.PathLike[str]) -> list[Walk]:
-    """The rows of a results file. Raises ValueError if it is damaged or of other settings."""
+def load_walks(path: str | os.PathLike[str] = RESULTS) -> list[Walk]:
+    """The rows of a results file, by default of the one that comes with the package.
+
+    Raises ValueError if it is damaged or of other settings.
+    """
     heading, rows = read_table(path, Walk._fields)
     if heading.get("settings") != SETTINGS:
         raise ValueError(

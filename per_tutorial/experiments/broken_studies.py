@@ -43,11 +43,23 @@ CONCERN_LEARNING = (
 )
 
 
-def _broken(name: str, question: str, failed_below: float, **settings: Any) -> Study:
+# MountainCar takes three times as long, so of bugs that are much alike only one is tried there.
+MUCH_ALIKE = {
+    "weights-that-sum-to-one",  # a smaller step, which Adam takes back
+    "beta-climbs-with-draws",  # compounding-beta
+    "squared-priority",  # weighted-squared-priority, huber-priority
+    "newcomers-at-one",  # alpha-twice-for-newcomers
+    "next-slots-observation",  # autoreset-stored
+}
+
+
+def _broken(
+    name: str, question: str, bugs: tuple[str, ...], failed_below: float, **settings: Any
+) -> Study:
     """PER as it should be, against uniform replay and against each bug."""
     reference = DQNConfig(sampler="proportional", hidden=(64, 64), **settings)
     arms = {"per": reference, "uniform": reference.replace(sampler="uniform")}
-    arms |= dict.fromkeys(CONCERN_LEARNING, reference)
+    arms |= dict.fromkeys(bugs, reference)
     return Study(
         name=name,
         question=question,
@@ -56,13 +68,14 @@ def _broken(name: str, question: str, failed_below: float, **settings: Any) -> S
         metric="score over training",
         failed_below=failed_below,
         curves=("q_value", "held_out_q"),
-        exhibits={bug: bug for bug in CONCERN_LEARNING},
+        exhibits={bug: bug for bug in bugs},
     )
 
 
 BROKEN_CARTPOLE = _broken(
     "broken-cartpole",
     "What does each bug of PER cost where uniform replay does as well (CartPole)?",
+    CONCERN_LEARNING,
     failed_below=195,
     steps=15_000,
     capacity=5_000,  # so that the ring is written three times
@@ -70,6 +83,7 @@ BROKEN_CARTPOLE = _broken(
 BROKEN_MOUNTAINCAR = _broken(
     "broken-mountaincar",
     "What does each bug of PER cost where PER helps (MountainCar)?",
+    tuple(bug for bug in CONCERN_LEARNING if bug not in MUCH_ALIKE),
     failed_below=-200,
     env="MountainCar-v0",
     max_episode_steps=1000,

@@ -8,6 +8,7 @@ from small_study import differences
 
 from per_tutorial.dqn.learner import DQNLearner
 from per_tutorial.experiments import runner
+from per_tutorial.experiments.museum import EXHIBITS
 from per_tutorial.experiments.runner import run_study
 from per_tutorial.experiments.studies import NETWORKS, STUDIES
 
@@ -98,6 +99,8 @@ SUBJECTS = {
     "hundred-runs": {"sampler"},
     "long-cartpole": {"sampler"},
     "pong": {"sampler"},
+    "broken-cartpole": {"sampler", "exhibit"},
+    "broken-mountaincar": {"sampler", "exhibit"},
 }
 
 
@@ -115,6 +118,18 @@ def test_a_comparison_changes_its_subject_and_nothing_else(name):
         else:
             allowed = SUBJECTS[name]
         assert differences(study, pair) <= allowed, pair
+
+
+@pytest.mark.parametrize("name", [name for name in STUDIES if name.startswith("broken")])
+def test_a_broken_arm_is_the_reference_with_one_bug(name):
+    study = STUDIES[name]
+    assert set(study.exhibits.values()) <= set(EXHIBITS)
+    assert len(study.exhibits) >= 12
+    assert study.exhibits == {arm: arm for arm in study.arms if arm not in ("per", "uniform")}
+    for pair in study.comparisons:
+        assert pair[1] == "per"
+        changed = "sampler" if pair[0] == "uniform" else "exhibit"
+        assert differences(study, pair) == {changed}
 
 
 def test_every_run_of_the_hundred_finishes_the_episodes_that_are_asked_about():

@@ -17,6 +17,7 @@ class ExhibitAdapter(Proportional):
         if not exhibit.in_buffer:
             raise ValueError(f"exhibit: must be one whose bug is in a buffer, got {exhibit.name!r}")
         self.exhibit = exhibit
+        self.name = exhibit.name  # type: ignore[misc]  # of this one adapter
 
     def make(self, settings: Settings) -> Replay:  # type: ignore[override]
         """An empty buffer."""
