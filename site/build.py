@@ -71,7 +71,7 @@ def notebooks():
 
 def stage(source):
     """Lay out all that Sphinx reads."""
-    hidden = shutil.ignore_patterns("__pycache__", "explorables")
+    hidden = shutil.ignore_patterns("__pycache__", "explorables", "build.py", "generated.py")
     shutil.copytree(SITE, source, ignore=hidden)
     if EXPLORABLES.exists():
         shutil.copytree(EXPLORABLES, source / "_extra" / "explorables")

@@ -4,17 +4,17 @@ import sys
 import tomllib
 from pathlib import Path
 
-from per_tutorial import __version__
+import per_tutorial
 
 sys.path.insert(0, str(Path(__file__).parent))
-ROOT = next(p for p in Path(__file__).resolve().parents if (p / "pyproject.toml").exists())
+ROOT = Path(per_tutorial.__file__).parents[1]
 
 _project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 _repository = _project["urls"]["Repository"]
 
 project = _project["name"]
 author = _project["authors"][0]["name"]
-version = release = __version__
+version = release = per_tutorial.__version__
 html_title = "Prioritized experience replay"
 copyright = author
 

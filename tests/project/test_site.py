@@ -67,7 +67,7 @@ def test_the_code_on_pages_runs(page, monkeypatch, tmp_path):
 
 
 def test_an_example_that_fails_is_noticed():
-    with pytest.raises(AssertionError, match="Expected:\n    3"):
+    with pytest.raises(AssertionError, match="Expected:"):
         run_examples(">>> 1 + 1\n3\n", "sum", {})
 
 
