@@ -42,6 +42,28 @@ def worst_misfit(
     return worst if chances[worst] < false_alarm / len(counts) else None
 
 
+def worst_group(
+    counts: NDArray, probabilities: Floats, false_alarm: float = FALSE_ALARM
+) -> tuple[str, NDArray] | None:
+    """Of the halves and quarters by place and by probability, the one that fits least; None: all fit.
+
+    Returns what the group is, and its items. Groups show faults that are small in each item.
+    """
+    orders = {
+        "oldest": np.arange(len(counts)),
+        "least likely": np.argsort(probabilities, kind="stable"),
+    }
+    groups = [
+        (f"{name} {word}", order[: round(len(counts) * part)])
+        for name, order in orders.items()
+        for word, part in (("quarter", 0.25), ("half", 0.5), ("three quarters", 0.75))
+    ]
+    shares = np.array([probabilities[group].sum() for _, group in groups])
+    chances = tail(np.array([counts[g].sum() for _, g in groups]), int(counts.sum()), shares)
+    worst = int(chances.argmin())
+    return groups[worst] if chances[worst] < false_alarm / len(groups) else None
+
+
 def share_misfits(
     count: int, draws: int, low: float, high: float, false_alarm: float = FALSE_ALARM
 ) -> bool:

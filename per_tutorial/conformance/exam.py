@@ -1,11 +1,13 @@
 """What a question works with: new buffers of the examined kind, each with a seed of its own."""
 
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import numpy as np
 
 from per_tutorial.conformance.adapter import Adapter, Settings
-from per_tutorial.conformance.answers import NotOffered
+from per_tutorial.conformance.answers import Fault, NotOffered
 from per_tutorial.conformance.trial import Trial
 
 # One capacity for most questions, and one batch size: some libraries compile for each of them anew.
@@ -47,3 +49,21 @@ class Exam:
         for ability in abilities:
             if not hasattr(self.adapter, ability):
                 raise NotOffered(f"the adapter has no `{ability}`")
+
+
+@contextmanager
+def refusals(what: str) -> Iterator[None]:
+    """To refuse a setting is no fault: an error within becomes "not offered"."""
+    try:
+        yield
+    except Fault:
+        raise
+    except (ValueError, AssertionError) as error:
+        raise NotOffered(f"it refuses {what} ({described(error)})") from error
+
+
+def described(error: BaseException) -> str:
+    """The kind of an error and the first line of what it says, no more than a line."""
+    text = str(error).strip().partition("\n")[0]
+    text = text if len(text) <= 100 else f"{text[:97]}…"
+    return f"{type(error).__name__}: {text}".rstrip(": ")

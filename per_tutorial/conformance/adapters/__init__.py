@@ -11,6 +11,16 @@ ADAPTERS = {
     "proportional": "ours:Proportional",
     "rank": "ours:RankBased",
     "uniform": "ours:Uniform",
+    "agilerl": "agilerl:AgileRL",
+    "cpprb": "cpprb:Cpprb",
+    "di-engine": "ding:DIEngine",
+    "flashbax": "flashbax:Flashbax",
+    "pfrl": "pfrl:PFRL",
+    "rllib": "rllib:RLlibEpisodes",
+    "rllib-old": "rllib:RLlibTransitions",
+    "tianshou": "tianshou:Tianshou",
+    "torchrl": "torchrl:TorchRL",
+    "xuance": "xuance:XuanCe",
 }
 
 

@@ -4,7 +4,7 @@ import numpy as np
 
 from per_tutorial.conformance.answers import Fault, Finding, fails, holds, question, reported
 from per_tutorial.conformance.chance import FALSE_ALARM
-from per_tutorial.conformance.exam import CAPACITY, Exam
+from per_tutorial.conformance.exam import CAPACITY, Exam, described
 from per_tutorial.conformance.questions.distribution import compare, mixed_error
 
 SECTION = "not in the paper"
@@ -45,7 +45,7 @@ def empty(exam: Exam) -> Finding:
     except Fault as fault:
         return fails(f"from an empty buffer, {fault}")
     except Exception as error:
-        return holds(f"{type(error).__name__}: {short(error)}")
+        return holds(f"{described(error)}")
     return fails("it returned a transition")
 
 
@@ -62,7 +62,7 @@ def large_minibatch(exam: Exam) -> Finding:
     except Fault:
         raise
     except Exception as error:
-        return reported(f"it refuses: {type(error).__name__}: {short(error)}")
+        return reported(f"it refuses: {described(error)}")
     return reported("it returns transitions several times")
 
 
@@ -76,7 +76,7 @@ def after_bad_errors(exam: Exam, bad: float) -> Finding:
         exam.adapter.update(trial.buffer, drawn.keys, errors)
     except Exception as error:
         finding = compare(trial, 20_000)  # what it refuses, it must not have begun to write
-        said = f"it refuses, {type(error).__name__}: {short(error)}"
+        said = f"it refuses, {described(error)}"
         if finding.verdict.name == "FAILS":
             return fails(f"{said}; but afterwards {finding.measured}")
         return holds(said)
@@ -92,13 +92,7 @@ def after_bad_errors(exam: Exam, bad: float) -> Finding:
         trial.set_errors(mixed_error)
         finding = compare(trial, 20_000)
     except Exception as error:
-        return fails(f"it takes it, and then drawing fails: {short(error)}")
+        return fails(f"it takes it, and then drawing fails: {described(error)}")
     if finding.verdict.name == "FAILS":
         return fails(f"it takes it, and never recovers: {finding.measured}")
     return reported("it takes it, and draws are right again once all errors were updated")
-
-
-def short(error: BaseException) -> str:
-    """The first line of what an error says, and no more than a line."""
-    text = str(error).strip().partition("\n")[0]
-    return text if len(text) <= 100 else f"{text[:97]}…"

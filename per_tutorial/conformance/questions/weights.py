@@ -2,9 +2,17 @@
 
 import numpy as np
 
-from per_tutorial.conformance.answers import Fault, Finding, fails, holds, question, reported
+from per_tutorial.conformance.answers import (
+    Fault,
+    Finding,
+    Untold,
+    fails,
+    holds,
+    question,
+    reported,
+)
 from per_tutorial.conformance.chance import FALSE_ALARM, worst_misfit
-from per_tutorial.conformance.exam import CAPACITY, Exam
+from per_tutorial.conformance.exam import CAPACITY, Exam, refusals
 from per_tutorial.conformance.questions.distribution import mixed_error
 from per_tutorial.conformance.trial import Trial
 from per_tutorial.replay.contracts import Floats
@@ -45,8 +53,7 @@ def weights_undo(exam: Exam) -> Finding:
     trial = exam.trial(CAPACITY, exact=True, beta=1.0).set_errors(mixed_error)
     if trial.settings.batch_size == 1:
         # Divided by the largest of its minibatch, the weight of a minibatch of one says nothing.
-        raise_untold = "it draws without replacement, and a minibatch of one has the weight 1"
-        return reported(raise_untold)
+        raise Untold("it draws without replacement, and a minibatch of one has the weight 1")
     serials, weights = trial.weighted(20_000)
     counts = trial.count(serials)
     if (counts == 0).any():
@@ -54,7 +61,9 @@ def weights_undo(exam: Exam) -> Finding:
             f"transition {trial.stored[counts == 0][0]} never came in {counts.sum()} draws"
         )
     levels = np.exp(item_levels(trial, serials, weights))  # w of each transition, up to a factor
+    levels[~trial.is_known] = np.inf
     implied = 1 / levels / (1 / levels).sum()
+    levels[~trial.is_known] = 0.0
     # f is 1 for transitions drawn more often than the median one, else 0: its mean is a half.
     share = counts * levels / (counts * levels).sum()
     often = implied > np.median(implied)
@@ -75,7 +84,10 @@ def weights_undo(exam: Exam) -> Finding:
     effect="Switching the correction off leaves some of it.",
 )
 def weights_beta_zero(exam: Exam) -> Finding:
-    trial = exam.trial(CAPACITY, beta=0.0).set_errors(mixed_error)
+    with refusals("β = 0"):
+        trial = exam.trial(CAPACITY, beta=0.0)
+        trial.sample()
+    trial.set_errors(mixed_error)
     _, weights = trial.weighted(200)
     low, high = weights.min(), weights.max()
     sentence = f"weights between {low:.4g} and {high:.4g}"
@@ -111,7 +123,8 @@ def weights_part_full(exam: Exam) -> Finding:
 def weights_normalisation(exam: Exam) -> Finding:
     trial = exam.trial(CAPACITY, beta=0.4).set_errors(mixed_error)
     serials, weights = trial.weighted(1000)
-    expected = trial.expected()
+    expected = np.maximum(trial.expected(), 1e-12)
+    expected[~trial.is_known] = 1.0  # has no part in the largest weight
     raw = (len(expected) * expected) ** -0.4
     factors = np.median(weights / raw[serials - trial.stored[0]], axis=1)  # of each minibatch
     if exam.adapter.law == "uniform":
@@ -157,7 +170,10 @@ def weights_collapse(exam: Exam) -> Finding:
 
 def fit(trial: Trial, serials: np.ndarray, weights: Floats) -> tuple[float, float]:
     """Slope of log w against log P within minibatches, and by how much single weights miss it."""
-    logs = np.log(trial.expected())[serials - trial.stored[0]]
+    expected = trial.expected()[serials - trial.stored[0]]
+    if (expected == 0).any():
+        raise Untold("a transition came that had not come in the preparation")
+    logs = np.log(expected)
     x = logs - logs.mean(axis=1, keepdims=True)
     y = np.log(weights) - np.log(weights).mean(axis=1, keepdims=True)
     slope = float((x * y).sum() / (x * x).sum()) if x.any() else 0.0

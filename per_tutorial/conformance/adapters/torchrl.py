@@ -1,0 +1,58 @@
+"""torchrl's own buffer: trees in C++."""
+
+import logging
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from per_tutorial.conformance.adapter import Adapter, Drawn, Settings
+from per_tutorial.replay.contracts import Floats, Transition
+
+FIELDS = ("observation", "action", "reward", "next_observation", "terminated")
+
+
+class TorchRL(Adapter):
+    """`TensorDictPrioritizedReplayBuffer`."""
+
+    name = "torchrl"
+    packages = ("torchrl-nightly", "torchrl", "torch")
+    epsilon = 1e-8
+    time_limit = 60.0
+
+    def make(self, settings: Settings) -> Any:
+        """An empty buffer; NumPy's global generator draws."""
+        logging.getLogger("torchrl").setLevel(logging.ERROR)
+        data = import_module("torchrl.data")
+        np.random.seed(settings.seed)
+        return data.TensorDictPrioritizedReplayBuffer(
+            alpha=settings.alpha,
+            beta=settings.beta,
+            eps=self.epsilon,
+            storage=data.LazyTensorStorage(settings.capacity),
+            batch_size=settings.batch_size,
+        )
+
+    def add(self, buffer: Any, transition: Transition) -> None:
+        """Store one step."""
+        fields = dict(zip(FIELDS, transition[:5], strict=True))
+        buffer.add(import_module("tensordict").TensorDict(fields, []))
+
+    def sample(self, buffer: Any, batch_size: int, beta: float) -> Drawn:
+        """A TensorDict has its weights and indices with it."""
+        batch = buffer.sample()
+        values = [batch[name].numpy() for name in FIELDS]
+        weights = batch["priority_weight"].numpy()
+        return Drawn(values[0], weights, batch["index"], *values[1:])
+
+    def update(self, buffer: Any, keys: Any, td_errors: Floats) -> None:
+        """It asks for |δ|."""
+        buffer.update_priority(keys, import_module("torch").as_tensor(np.abs(td_errors)))
+
+    def save(self, buffer: Any, path: str) -> None:
+        """A folder."""
+        buffer.dumps(path)
+
+    def load(self, buffer: Any, path: str) -> None:
+        """Read it."""
+        buffer.loads(path)
