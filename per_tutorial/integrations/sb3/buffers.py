@@ -72,6 +72,7 @@ class PrioritizedReplayBuffer(ReplayBuffer):
         **settings: Any,
     ) -> None:
         whole_number("buffer_size", buffer_size)
+        self._check_space(observation_space)
         self.n_steps = whole_number("n_steps", n_steps)
         self.gamma = real_number("gamma", gamma, 0, 1)
         self.sampler_settings: dict[str, Any] = {
@@ -93,6 +94,13 @@ class PrioritizedReplayBuffer(ReplayBuffer):
             self._allocate_observations()
         self.reset()
         warn_if_too_large(self.nbytes)
+
+    def _check_space(self, observation_space: spaces.Space) -> None:
+        if isinstance(observation_space, spaces.Dict):
+            raise ValueError(
+                "observation_space: Dict observations need a PrioritizedDictReplayBuffer, "
+                f"got {observation_space}"
+            )
 
     def _zeros(self, shape: tuple[int, ...], dtype: DTypeLike) -> NDArray:
         return np.zeros((self.buffer_size, self.n_envs, *shape), dtype)

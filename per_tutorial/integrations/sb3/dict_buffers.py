@@ -28,8 +28,6 @@ class PrioritizedDictReplayBuffer(PrioritizedReplayBuffer, DictReplayBuffer):  #
         handle_timeout_termination: bool = True,
         **kwargs: Any,
     ) -> None:
-        if not isinstance(observation_space, spaces.Dict):
-            raise ValueError(f"observation_space: must be a Dict, got {observation_space}")
         if optimize_memory_usage:
             raise ValueError(
                 "optimize_memory_usage: must be False for Dict observations, as in Stable-Baselines3"
@@ -44,6 +42,10 @@ class PrioritizedDictReplayBuffer(PrioritizedReplayBuffer, DictReplayBuffer):  #
             handle_timeout_termination=handle_timeout_termination,
             **kwargs,
         )
+
+    def _check_space(self, observation_space: spaces.Space) -> None:
+        if not isinstance(observation_space, spaces.Dict):
+            raise ValueError(f"observation_space: must be a Dict, got {observation_space}")
 
     def _allocate_observations(self) -> None:
         dtypes = {key: np.dtype(self.observation_space[key].dtype) for key in self.obs_shape}

@@ -1,0 +1,377 @@
+"""The buffers for Stable-Baselines3: transitions as they were added, drawn and weighted as in the paper."""
+
+import copy
+
+import numpy as np
+import pytest
+
+pytest.importorskip("stable_baselines3")
+
+import torch as th
+from gymnasium import spaces
+from sb3_episodes import ACTIONS, VECTORS, Episodes
+from stable_baselines3.common.buffers import DictReplayBuffer, NStepReplayBuffer, ReplayBuffer
+from stable_baselines3.common.env_util import make_vec_env
+from stable_baselines3.common.type_aliases import DictReplayBufferSamples, ReplayBufferSamples
+from stable_baselines3.common.vec_env import VecNormalize
+
+from per_tutorial.integrations.sb3 import PrioritizedDictReplayBuffer, PrioritizedReplayBuffer
+from per_tutorial.replay import register_sampler
+from per_tutorial.replay.registry import SAMPLERS
+from per_tutorial.replay.samplers.proportional import ProportionalSampler
+
+ROWS = 8
+DICTS = spaces.Dict({"all": VECTORS, "first": spaces.Box(-1e6, 1e6, (1,), np.float32)})
+
+
+def make(n_envs=1, space=VECTORS, kind=PrioritizedReplayBuffer, **kwargs):
+    return kind(ROWS * n_envs, space, ACTIONS, "cpu", n_envs, **({"seed": 3} | kwargs))
+
+
+@pytest.mark.parametrize("n_steps", [1, 3])
+@pytest.mark.parametrize("n_envs", [1, 3])
+@pytest.mark.parametrize("form", ["two copies", "one copy", "dict"])
+@pytest.mark.parametrize("sampler", ["proportional", "rank", "uniform"])
+def test_transitions_come_back_as_they_were_added(form, n_envs, n_steps, sampler):
+    form = {
+        "two copies": {},
+        "one copy": {"optimize_memory_usage": True},
+        "dict": {"space": DICTS, "kind": PrioritizedDictReplayBuffer},
+    }[form]
+    buffer = make(n_envs, n_steps=n_steps, sampler=sampler, **form)
+    episodes = Episodes(buffer)
+    for steps in (1, 2, ROWS - 3, 1, 3, 2 * ROWS):  # also when just full, and after the wrap
+        batch = episodes.add(steps).buffer.sample(400)
+        episodes.assert_right(batch)
+        stored = min(len(episodes.steps), ROWS) * n_envs
+        assert len(set(batch.indices)) == stored  # all of them are drawn
+
+
+def test_one_environment_steps_need_no_random_environment():
+    """SB3 draws the environment after the row; here both are what the tree has chosen."""
+    buffer = make(2, alpha=1.0)
+    episodes = Episodes(buffer).add(ROWS)
+    numbers = np.arange(ROWS * 2)
+    buffer.update_priorities(numbers, np.where(numbers % 2 == 0, 1.0, 0.0))
+    assert set(buffer.sample(500).indices % 2) == {0}
+    episodes.assert_right(buffer.sample(50))
+
+
+@pytest.mark.parametrize("steps", [5, 3 * ROWS + 2])
+@pytest.mark.parametrize("n_envs", [1, 3])
+@pytest.mark.parametrize("sampler", ["proportional", "rank"])
+def test_frequencies_and_weights_are_the_papers(sampler, n_envs, steps):
+    alpha, beta, batch_size = 0.7, 0.6, 3000
+    buffer = make(n_envs, sampler=sampler, alpha=alpha)
+    episodes = Episodes(buffer).add(steps)
+    stored = min(steps, ROWS) * n_envs
+    numbers = np.arange(steps * n_envs - stored, steps * n_envs)
+    errors = np.random.default_rng(1).normal(size=stored) * 3
+    buffer.update_priorities(numbers, errors)
+    if sampler == "proportional":
+        powers = (np.abs(errors) + 1e-6) ** alpha
+    else:
+        buffer._draws.sampler.sort(0)
+        powers = (1 + np.argsort(np.argsort(-np.abs(errors)))) ** -alpha
+    probabilities = powers / powers.sum()
+
+    buffer.beta = beta
+    batch = buffer.sample(batch_size)
+    counts = np.bincount(batch.indices - numbers[0], minlength=stored)
+    # One draw in each of `batch_size` equal ranges: no count is off by two.
+    assert np.abs(counts - batch_size * probabilities).max() < 2
+    weights = (stored * probabilities[batch.indices - numbers[0]]) ** -beta
+    np.testing.assert_allclose(batch.weights[:, 0], weights / weights.max(), rtol=1e-5)
+    np.testing.assert_allclose(
+        buffer.probabilities.reshape(-1)[numbers % buffer.capacity], probabilities, rtol=1e-9
+    )
+    episodes.assert_right(batch)
+
+
+@pytest.mark.parametrize("sampler, settings", [("uniform", {}), ("proportional", {"alpha": 0.0})])
+def test_uniform_replay_has_weights_of_one(sampler, settings):
+    buffer = make(3, sampler=sampler, **settings)
+    Episodes(buffer).add(20)
+    batch = buffer.sample(4800)
+    buffer.update_priorities(batch.indices, np.random.default_rng(0).normal(size=4800))
+    batch = buffer.sample(4800)
+    assert (batch.weights == 1).all()
+    counts = np.bincount(batch.indices - batch.indices.min())
+    tolerance = 1.01 if settings else 5 * 200**0.5  # α = 0 is stratified
+    assert np.abs(counts - 200).max() < tolerance
+
+
+def test_newcomers_get_the_largest_priority_seen():
+    buffer = make(alpha=1.0, priority_epsilon=1e-20)
+    episodes = Episodes(buffer).add(2)
+    buffer.update_priorities([0, 1], [4.0, -1.0])
+    episodes.add()
+    np.testing.assert_allclose(buffer.probabilities[:3, 0], [4 / 9, 1 / 9, 4 / 9])
+    buffer.update_priorities([0, 2], [0.5, 0.5])
+    episodes.add()  # the largest *seen*, although nobody has it any more
+    np.testing.assert_allclose(buffer.probabilities[3, 0], 4 / 6)
+
+
+def test_priorities_of_overwritten_transitions_go_nowhere():
+    buffer = make()
+    episodes = Episodes(buffer).add(ROWS)
+    batch = buffer.sample(50)
+    episodes.add(ROWS)
+    before = buffer.probabilities
+    buffer.update_priorities(batch.indices, np.full(50, 100.0))
+    np.testing.assert_array_equal(buffer.probabilities, before)
+    with pytest.raises(IndexError, match="indices: must be in"):
+        buffer.update_priorities([2 * ROWS], [1.0])
+
+
+def test_td_errors_may_be_tensors_of_one_column():
+    buffer, other = make(), make()
+    for one in (buffer, other):
+        Episodes(one).add(4)
+    buffer.update_priorities(np.arange(4), th.tensor([[1.0], [-2.0], [3.0], [0.0]]))
+    other.update_priorities(np.arange(4), np.array([1.0, 2.0, 3.0, 0.0]))
+    np.testing.assert_array_equal(buffer.probabilities, other.probabilities)
+    with pytest.raises(ValueError, match="td_errors: must have the shape"):
+        buffer.update_priorities(np.arange(4), np.ones((4, 4)))
+    with pytest.raises(ValueError, match="td_errors: must be finite"):
+        buffer.update_priorities(np.arange(4), np.array([1, np.nan, 1, 1]))
+    np.testing.assert_array_equal(buffer.probabilities, other.probabilities)
+
+
+@pytest.mark.parametrize("n_envs", [1, 2])
+def test_n_step_returns_are_those_of_sb3(n_envs):
+    ours = make(n_envs, n_steps=4, gamma=0.9)
+    theirs = NStepReplayBuffer(ROWS * n_envs, VECTORS, ACTIONS, "cpu", n_envs, n_steps=4, gamma=0.9)
+    first, second = Episodes(ours, seed=5), Episodes(ours, seed=5)
+    second.buffer = theirs
+    theirs.gamma = 0.9
+    for _ in range(3):
+        first.add(ROWS - 1)
+        second.add(ROWS - 1)
+        rows = np.arange(ours.size())
+        np.random.seed(0)
+        one = ours._get_samples(rows)
+        np.random.seed(0)
+        other = theirs._get_samples(rows)
+        for name, ours_, theirs_ in zip(one._fields, one, other, strict=True):
+            np.testing.assert_allclose(ours_, theirs_, rtol=1e-5, atol=1e-6, err_msg=name)
+
+
+def test_rewards_are_normalized_one_by_one_before_they_are_summed():
+    env = VecNormalize(make_vec_env("CartPole-v1", 2), clip_reward=0.5)
+    env.ret_rms.var = np.array(0.5)
+    env.obs_rms.mean, env.obs_rms.var = np.full(4, 2.0), np.full(4, 9.0)
+    space = env.observation_space
+    buffer = PrioritizedReplayBuffer(2 * ROWS, space, ACTIONS, "cpu", 2, n_steps=3, seed=0)
+    rng = np.random.default_rng(0)
+    rewards = rng.normal(size=(5, 2)).astype(np.float32)
+    observations = rng.normal(size=(6, 2, 4)).astype(np.float32)
+    for t in range(5):
+        buffer.add(
+            observations[t],
+            observations[t + 1],
+            np.zeros(2, int),
+            rewards[t],
+            np.zeros(2),
+            [{}, {}],
+        )
+    batch = buffer.sample(64, env)
+    clipped = np.clip(rewards / np.sqrt(0.5 + env.epsilon), -0.5, 0.5)
+    assert (np.abs(clipped) == 0.5).any()
+    for k, number in enumerate(batch.indices):
+        t, e = divmod(number, 2)
+        ahead = min(3, 5 - t)
+        total = (clipped[t : t + ahead, e] * 0.99 ** np.arange(ahead)).sum()
+        np.testing.assert_allclose(batch.rewards[k, 0], total, rtol=1e-5)
+        np.testing.assert_allclose(batch.observations[k], (observations[t, e] - 2) / 3, rtol=1e-4)
+        np.testing.assert_allclose(
+            batch.next_observations[k], (observations[t + ahead, e] - 2) / 3, rtol=1e-4
+        )
+    assert batch.rewards.dtype == th.float32
+
+
+def test_a_cut_ends_running_episodes_as_a_time_limit_does():
+    buffer = make(2, n_steps=3)
+    episodes = Episodes(buffer, ends=0.0).add(2)
+    buffer.cut()
+    episodes.add(3)
+    batch = buffer._get_samples(np.array([0, 1, 2]))
+    np.testing.assert_allclose(batch.discounts[:, 0], [0.99**2, 0.99, 0.99**3], rtol=1e-6)
+    assert (batch.dones == 0).all()
+
+
+def test_timeouts_are_ends_where_they_are_not_handled():
+    buffer = make(handle_timeout_termination=False)
+    buffer.add(
+        np.zeros((1, 3)),
+        np.ones((1, 3)),
+        np.array([1]),
+        [1.0],
+        [1.0],
+        [{"TimeLimit.truncated": True}],
+    )
+    assert buffer.sample(1).dones.item() == 1
+
+
+def test_minibatches_are_those_of_sb3():
+    buffer, dicts = make(), make(space=DICTS, kind=PrioritizedDictReplayBuffer)
+    assert isinstance(buffer, ReplayBuffer) and isinstance(dicts, DictReplayBuffer)
+    for each, kind in ((buffer, ReplayBufferSamples), (dicts, DictReplayBufferSamples)):
+        Episodes(each).add(3)
+        batch = each.sample(5)
+        assert isinstance(batch, kind) and len(batch) == 6 and batch.discounts is None
+        assert batch.weights.shape == batch.rewards.shape == (5, 1)
+        assert batch.weights.dtype == th.float32 and batch.indices.shape == (5,)
+        assert copy.deepcopy(batch).weights is not batch.weights
+        assert batch._replace(rewards=batch.dones).indices is batch.indices
+
+
+def test_the_same_seed_draws_the_same():
+    one, same, other = make(seed=1), make(seed=1), make(seed=2)
+    for each in (one, same, other):
+        Episodes(each).add(6)
+    draws = [each.sample(20).indices.tolist() for each in (one, same, other)]
+    assert draws[0] == draws[1] != draws[2]
+    one.reset()
+    assert one.size() == 0
+    Episodes(one).add(6)
+    assert one.sample(20).indices.tolist() == draws[0]
+
+
+def test_what_was_written_by_hand_is_drawn():
+    buffer = make()
+    buffer.rewards[:5, 0] = range(5)
+    buffer.pos = 5
+    assert sorted(set(buffer.sample(50).rewards[:, 0].tolist())) == [0, 1, 2, 3, 4]
+    buffer.full = True
+    assert (buffer.size(), buffer.pos) == (ROWS, 5)
+    assert len(set(buffer.sample(100).indices)) == ROWS
+    buffer.full, buffer.pos = False, 2
+    assert sorted(set(buffer.sample(50).rewards[:, 0].tolist())) == [0, 1]
+
+
+def test_bad_steps_are_refused_and_change_nothing():
+    buffer = make(2)
+    episodes = Episodes(buffer).add(3)
+    right = (
+        np.zeros((2, 3)),
+        np.ones((2, 3)),
+        np.zeros(2, int),
+        np.zeros(2),
+        np.zeros(2),
+        [{}, {}],
+    )
+    wrong = [
+        (0, np.zeros((2, 4)), ValueError, "observation: must have the shape"),
+        (0, np.zeros((1, 3)), ValueError, "observation: must have the shape"),
+        (1, np.zeros((2, 3, 1)), ValueError, "next observation: must have the shape"),
+        (0, np.zeros((2, 3), dtype=complex), TypeError, "observation: must be float32"),
+        (2, np.zeros(3, int), ValueError, "action: must have the shape"),
+        (2, np.zeros(2), TypeError, "action: must be int64"),
+        (3, np.array([0.0, np.nan]), ValueError, "reward: must be finite"),
+        (3, np.array([0.0, np.inf]), ValueError, "reward: must be finite"),
+        (3, np.zeros(3), ValueError, "reward: must have the shape"),
+        (4, np.array([0.0, 0.5]), ValueError, "done: must be True or False"),
+        (5, [{}], ValueError, "infos: must be one for each of 2"),
+    ]
+    for place, value, error, message in wrong:
+        fields = list(right)
+        fields[place] = value
+        with pytest.raises(error, match=message):
+            buffer.add(*fields)
+        assert buffer.pos == 3
+    episodes.assert_right(buffer.sample(50))
+    with pytest.raises(ValueError, match="lacks"):
+        make(space=DICTS, kind=PrioritizedDictReplayBuffer).add(
+            {"all": np.zeros((1, 3))}, *right[1:]
+        )
+
+
+@pytest.mark.parametrize(
+    "changes, error, message",
+    [
+        ({"sampler": "best"}, ValueError, "sampler: must be one of"),
+        ({"alpha": 1.5}, ValueError, "alpha: must be in"),
+        ({"sampler": "uniform", "alpha": 0.5}, TypeError, "alpha"),
+        ({"n_steps": 0}, ValueError, "n_steps: must be at least 1"),
+        ({"gamma": 1.5}, ValueError, "gamma: must be in"),
+        ({"colour": "red"}, TypeError, "colour"),
+        ({"space": DICTS}, ValueError, "PrioritizedDictReplayBuffer"),
+        ({"kind": PrioritizedDictReplayBuffer}, ValueError, "must be a Dict"),
+        (
+            {"kind": PrioritizedDictReplayBuffer, "space": DICTS, "optimize_memory_usage": True},
+            ValueError,
+            "optimize_memory_usage: must be False",
+        ),
+    ],
+)
+def test_bad_settings_are_refused(changes, error, message):
+    with pytest.raises(error, match=message):
+        make(**changes)
+
+
+def test_an_empty_buffer_says_so():
+    with pytest.raises(ValueError, match="empty"):
+        make().sample(1)
+
+
+def test_who_never_writes_td_errors_back_is_warned(monkeypatch, recwarn):
+    monkeypatch.setattr("per_tutorial.integrations.sb3.buffers.DRAWS_WITHOUT_UPDATE", 3)
+    buffer = make()
+    Episodes(buffer).add(2)
+    for _ in range(4):
+        buffer.update_priorities(buffer.sample(2).indices, np.ones(2))
+    uniform = make(sampler="uniform")
+    Episodes(uniform).add(2)
+    for _ in range(4):
+        uniform.sample(2)
+    assert not recwarn
+    buffer.sample(2)
+    buffer.sample(2)
+    with pytest.warns(UserWarning, match="no TD error came back"):
+        buffer.sample(2)
+
+
+class EpisodicSampler(ProportionalSampler):
+    def __init__(self, capacity, seeds):
+        super().__init__(capacity, seeds)
+        self.heard = []
+
+    def end_episodes(self, slots, lengths, stride):
+        pairs = zip(slots[0].tolist(), lengths[0].tolist(), strict=True)
+        self.heard += [(*pair, stride) for pair in pairs]
+
+
+class ChoosySampler(ProportionalSampler):
+    candidates = 4
+
+    def choose(self, td_errors, batch_size, beta):
+        raise NotImplementedError
+
+
+def test_samplers_of_ones_own(monkeypatch):
+    monkeypatch.setattr("per_tutorial.replay.registry.SAMPLERS", SAMPLERS)
+    for name, sampler in (("episodic", EpisodicSampler), ("choosy", ChoosySampler)):
+        monkeypatch.setitem(SAMPLERS, name, None)
+        register_sampler(name, sampler, "#000000")
+    buffer = make(2, sampler="episodic")
+    episodes = Episodes(buffer, ends=0.0).add(2)
+    episodes.ends = 1.0
+    episodes.add()
+    heard = buffer._draws.sampler.heard
+    assert heard == [(4, 3, 2), (5, 3, 2)]
+    episodes.ends = 0.0
+    episodes.add(2)
+    buffer.cut()
+    assert heard[2:] == [(8, 2, 2), (9, 2, 2)]
+    with pytest.raises(ValueError, match="from a larger one"):
+        make(sampler="choosy")
+
+
+def test_a_buffer_that_will_not_fit_is_told_at_once(monkeypatch):
+    psutil = pytest.importorskip("psutil")
+    monkeypatch.setattr(
+        psutil, "virtual_memory", lambda: type("Memory", (), {"available": 10_000_000})
+    )
+    with pytest.warns(UserWarning, match="FrameReplayBuffer needs an eighth"):
+        PrioritizedReplayBuffer(10**6, VECTORS, ACTIONS, "cpu")

@@ -1,0 +1,200 @@
+"""Observations kept once: they come back as if each had been stored twice."""
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+
+pytest.importorskip("stable_baselines3")
+
+from gymnasium import spaces
+from sb3_episodes import ACTIONS, Episodes
+
+from per_tutorial.integrations.sb3 import FrameReplayBuffer, PrioritizedDQN, PrioritizedReplayBuffer
+from per_tutorial.integrations.sb3.frame_store import FrameStore
+
+ROWS, STACK = 9, 4
+PICTURES = spaces.Box(0, 255, (STACK, 5, 6), np.uint8)
+
+
+class Pair:
+    """Two buffers that are given the same steps."""
+
+    def __init__(self, one, other):
+        self.one, self.other, self.n_envs = one, other, one.n_envs
+        self.observation_space = one.observation_space
+
+    def add(self, *step):
+        self.one.add(*step)
+        self.other.add(*step)
+
+
+def assert_same_batches(one, other, batch_size=300):
+    first, second = one.sample(batch_size), other.sample(batch_size)
+    for name, ours, twins in zip(first._fields, first, second, strict=True):
+        if ours is not None:
+            np.testing.assert_array_equal(ours, twins, err_msg=name)
+    np.testing.assert_array_equal(first.indices, second.indices)
+    errors = np.random.default_rng(0).normal(size=batch_size)
+    one.update_priorities(first.indices, errors)
+    other.update_priorities(first.indices, errors)
+
+
+def pair(n_envs=1, space=PICTURES, stack=STACK, **kwargs):
+    settings = {"seed": 3, **kwargs}
+    ours = FrameReplayBuffer(ROWS * n_envs, space, ACTIONS, "cpu", n_envs, stack=stack, **settings)
+    twin = PrioritizedReplayBuffer(ROWS * n_envs, space, ACTIONS, "cpu", n_envs, **settings)
+    return Pair(ours, twin)
+
+
+@pytest.mark.parametrize("n_steps", [1, 3])
+@pytest.mark.parametrize("n_envs", [1, 3])
+@pytest.mark.parametrize("fill", ["black", "first", "noise"])
+@pytest.mark.parametrize("ends", [0.0, 0.15, 0.6, 1.0])
+def test_frames_come_back_as_from_a_buffer_that_keeps_them_all(ends, fill, n_envs, n_steps):
+    both = pair(n_envs, n_steps=n_steps)
+    episodes = Episodes(both, ends=ends, stack=STACK, fill=fill, seed=int(ends * 10))
+    for steps in (1, 1, 3, ROWS - 5, 1, 4, 3 * ROWS, 2):
+        episodes.add(steps)
+        assert_same_batches(both.one, both.other)
+
+
+def test_environments_that_start_again_without_an_end():
+    """As `learn` does, which resets them: frames of two episodes must not mix."""
+    both = pair(2)
+    episodes = Episodes(both, ends=0.0, stack=STACK)
+    for _ in range(4):
+        episodes.add(3)
+        both.one.cut()
+        both.other.cut()
+        episodes.now = np.array([episodes.begin() for _ in range(2)])
+        assert_same_batches(both.one, both.other)
+
+
+@pytest.mark.parametrize("space, stack", [((4, 6, 5), 4), ((6, 5, 4), 4), ((8, 7, 3 * 2), 2)])
+def test_channels_may_be_first_or_last_and_frames_in_colour(space, stack):
+    pictures = spaces.Box(0, 255, space, np.uint8)
+    both = pair(2, pictures, stack)
+    axis = 0 if space[0] == 4 else 2
+    channels = space[axis] // stack
+    frame_shape = (channels, *np.delete(space, axis).tolist())
+    rng = np.random.default_rng(0)
+    frames = np.zeros((2, stack, *frame_shape), np.uint8)
+
+    def shown():
+        first = frames.reshape(2, stack * channels, *frame_shape[1:])
+        return first if axis == 0 else np.moveaxis(first, 1, -1)
+
+    before = shown().copy()
+    for _ in range(25):
+        frames = np.concatenate(
+            (frames[:, 1:], rng.integers(0, 256, (2, 1, *frame_shape), np.uint8)), axis=1
+        )
+        both.add(before, shown(), np.zeros(2, int), np.zeros(2), np.zeros(2), [{}, {}])
+        before = shown().copy()
+        assert_same_batches(both.one, both.other, 60)
+    assert not both.one._frames.finals and not both.one._frames.older  # all was shared
+
+
+def test_observations_that_are_no_stacks_come_back_too():
+    both = pair(2)
+    rng = np.random.default_rng(0)
+    for _ in range(30):
+        some, others = rng.integers(0, 256, (2, 2, *PICTURES.shape), np.uint8)
+        both.add(some, others, np.zeros(2, int), np.zeros(2), np.zeros(2), [{}, {}])
+        assert_same_batches(both.one, both.other, 60)
+
+
+def test_what_was_overwritten_is_forgotten():
+    both = pair(2)
+    Episodes(both, ends=0.7, stack=STACK, fill="noise").add(300)
+    store = both.one._frames
+    assert len(store.finals) <= 2 * store.rows and len(store.older) <= 2 * store.rows
+
+
+def test_a_step_that_was_interrupted_may_be_added_again():
+    store = FrameStore(4, 1, 1, np.int64, 2)
+
+    def observation(number):
+        return np.array([[[number - 1], [number]]])
+
+    for step in range(3):
+        store.add(step, observation(step), observation(step + 1))
+    store.add(3, observation(50), observation(51))  # its interrupt left it uncounted …
+    store.add(3, observation(3), observation(4))  # … and the step was made again
+    steps, environments = np.array([1, 2, 3]), np.zeros(3, int)
+    assert store.observations(steps, environments)[:, :, 0].tolist() == [[0, 1], [1, 2], [2, 3]]
+    assert store.next_observations(steps, environments, 3)[:, :, 0].tolist() == [
+        [1, 2],
+        [2, 3],
+        [3, 4],
+    ]
+
+
+def test_a_million_atari_transitions_take_7_gigabytes():
+    pictures = spaces.Box(0, 255, (4, 84, 84), np.uint8)
+    buffer = FrameReplayBuffer(10**6, pictures, spaces.Discrete(6), "cpu")
+    assert buffer.nbytes < 7.2e9
+    trees = buffer._draws.sampler.sums.nodes.nbytes
+    assert trees < 0.05e9
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda b: pickle.loads(pickle.dumps(b))])
+@pytest.mark.parametrize("steps", [4, 40])
+def test_copies_share_nothing_and_go_on_alike(copied, steps):
+    both = pair(2)
+    episodes = Episodes(both, stack=STACK).add(steps)
+    twin = copied(both.one)
+    assert_same_batches(twin, both.one)
+    both.other = twin
+    episodes.add(5)
+    assert_same_batches(twin, both.one)
+
+
+@pytest.mark.parametrize(
+    "space, stack, message",
+    [
+        (spaces.Box(0, 1, (3,)), None, "observation_space: must be a Box of the shape"),
+        (spaces.Discrete(3), None, "observation_space: must be a Box of the shape"),
+        (PICTURES, 3, "stack: must divide the number of channels, 4"),
+        (PICTURES, 0, "stack: must be at least 1"),
+    ],
+)
+def test_what_is_no_stack_is_refused(space, stack, message):
+    with pytest.raises(ValueError, match=message):
+        FrameReplayBuffer(10, space, ACTIONS, stack=stack)
+
+
+def test_an_agent_learns_from_frames():
+    """SB3's own frame stack, its resets and its last observations: the same as from two copies."""
+    from stable_baselines3.common.env_util import make_vec_env
+    from stable_baselines3.common.envs import FakeImageEnv
+    from stable_baselines3.common.vec_env import VecFrameStack
+
+    models = []
+    for kind in (FrameReplayBuffer, PrioritizedReplayBuffer):
+        envs = make_vec_env(
+            FakeImageEnv,
+            2,
+            env_kwargs={"screen_height": 36, "screen_width": 36, "n_channels": 1, "discrete": True},
+            seed=1,
+        )
+        for each in envs.envs:
+            each.unwrapped.ep_length = 7
+            each.unwrapped.observation_space.seed(2)
+        model = PrioritizedDQN(
+            "CnnPolicy",
+            VecFrameStack(envs, 4),
+            buffer_size=60,
+            learning_starts=40,
+            train_freq=20,
+            replay_buffer_class=kind,
+            policy_kwargs={"features_extractor_kwargs": {"features_dim": 8}, "net_arch": []},
+            seed=1,
+        )
+        models.append(model.learn(120))
+    frames, whole = (model.replay_buffer for model in models)
+    assert frames.obs_shape == (4, 36, 36)
+    assert_same_batches(frames, whole, 200)
+    assert all(len(final) == 1 for final in frames._frames.finals.values())
