@@ -43,6 +43,11 @@ def of_all(P: Array, beta: float) -> Array:
 WEIGHT_MISTAKES = [
     (raw_weights, "right so far; now divide by the largest of them."),
     (lambda P, i, beta: P[i] ** -beta, "right so far; now divide by the largest of them."),
+    (lambda P, i, beta: np.minimum(raw_weights(P, i, beta), 1.0),
+     "cut off at 1, all large weights become the same: divide by the largest of them instead."),
+    (lambda P, i, beta: raw_weights(P, i, beta) * (len(P) / len(i)) ** beta,
+     "N is the number of all stored transitions, `len(P)`; then divide by the largest weight."),
+    (lambda P, i, beta: beta / (len(P) * P[i]), "β is the exponent, not a factor."),
     (divided_by(lambda w, P, beta: of_all(P, beta).max()),
      "you divide by the largest weight of the whole memory: one transition that is hardly ever "
      "drawn makes all others tiny. Take the largest of the minibatch."),
@@ -60,7 +65,8 @@ WEIGHT_MISTAKES = [
     (lambda P, i, beta: importance_weights(P, i, -beta),
      "upside down: what is drawn often must count *less*, so the exponent is −β."),
     (lambda P, i, beta: importance_weights(P, i, 1.0),
-     "that is the full correction, β = 1. Where is the exponent?"),
+     "that is the full correction, whatever β is. Where is the exponent? (As a factor, β cancels "
+     "in the division.)"),
     (lambda P, i, beta: importance_weights(P, i, 1 - beta), "the exponent is −β, not β − 1."),
     (lambda P, i, beta: np.ones(len(i)), "all weights are 1: that corrects nothing."),
     (lambda P, i, beta: P[i] / P[i].max(),
@@ -83,6 +89,11 @@ def check_weights(answer: object) -> str | None:
         if np.shape(result) in ((40,), (7,)):
             raise Hint(
                 "one weight for each index, not for each stored transition: take P[indices]."
+            )
+        if np.shape(result) == (4,) and len(right) == 5:
+            raise Hint(
+                "a transition that was drawn twice has a place for each draw: five indices, five "
+                "weights."
             )
         return like(result, right)
 
@@ -241,6 +252,15 @@ BETA_MISTAKES = [
      "each step adds to the β of the step before, so it rises too fast: start from beta_start "
      "every time."),
     (lambda s, n, b: 1.0, "it is 1 from the first step; it starts at beta_start."),
+    *((wrong, "it reaches 1 one step too early: at step `steps`, not at `steps - 1`.") for wrong in (
+        lambda s, n, b: 1.0 if s >= n - 1 else beta_at(s, n, b),
+        lambda s, n, b: beta_at(s, n - 1, b),
+    )),
+    (lambda s, n, b: beta_at(s + 1, n, b),
+     "it is a step ahead: at step 0 it should be beta_start itself."),
+    (lambda s, n, b: beta_at(s % n, n, b),
+     "after the last step it starts again: from `steps` on it stays at 1."),
+    (lambda s, n, b: round(beta_at(s, n, b), 2), "rounded, the line becomes a staircase."),
 ]  # fmt: skip
 
 
@@ -255,7 +275,7 @@ def check_beta(answer: object) -> str | None:
     rows = [(step, 1000, 0.4) for step in (0, 1, 100, 500, 900, 1000, 1001, 3000)]
     rows += [(step, 1000, 0.6) for step in (0, 100, 500, 900, 1000)]
     rows += [(step, 2000, 0.4) for step in (100, 500, 1500, 2000)]
-    rows += [(35, 70, 0.0), (35, 70, 1.0)]
+    rows += [(35, 70, 0.0), (35, 70, 1.0), (69, 70, 0.0), (999, 1000, 0.4)]
     return compare(answer, beta_at, cases_of(names, rows), BETA_MISTAKES)
 
 
@@ -275,7 +295,8 @@ TABLE = "(batch,) times (batch, 1) has made a table of (batch, batch)."
 
 LOSS_MISTAKES = [
     (lambda d, w: (w * 0.5 * d**2).mean(),
-     f"{TABLE} Its mean is the mean weight times the mean loss: bring both to one shape first."),
+     "that is the mean weight times the mean loss. Weigh each loss before the mean. (If you did, "
+     f"{TABLE} Bring both to one shape first.)"),
     (lambda d, w: (w * 0.5 * d**2).sum(), f"{TABLE} Bring both to one shape first."),
     (lambda d, w: (w * d**2).mean(), f"{TABLE} Bring both to one shape. The ½ is missing, too."),
     (lambda d, w: (0.5 * (w * d) ** 2).mean(), f"{TABLE} And the weight is not squared."),
@@ -292,6 +313,7 @@ LOSS_MISTAKES = [
     (with_terms(lambda d, w: 0.5 * (w * d) ** 2),
      "you square the weight, too: it multiplies ½δ², not δ."),
     (with_terms(lambda d, w: w * d.abs()), "that is the mean of w·|δ|; the loss has ½δ²."),
+    (with_terms(lambda d, w: w * 0.5 * d.abs()), "that is the mean of w·½|δ|; square the error."),
     (with_terms(lambda d, w: w * d), "that is the mean of w·δ; the loss has ½δ²."),
     (with_terms(lambda d, w: w * 0.5 * d**2, torch.max), "that is the largest; take the mean."),
     (with_terms(lambda d, w: w * torch.where(d.abs() <= 1, 0.5 * d**2, d.abs() - 0.5)),
