@@ -6,7 +6,15 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from per_tutorial.notebook.checking import checks
-from per_tutorial.notebook.checking.answers import Case, ask, cases_of, number, same, told_apart
+from per_tutorial.notebook.checking.answers import (
+    Case,
+    ask,
+    cases_of,
+    number,
+    numbers,
+    same,
+    told_apart,
+)
 from per_tutorial.notebook.checking.comparing import Function, compare, remembers
 from per_tutorial.notebook.checking.tensors import check_gradient, tensors
 
@@ -81,7 +89,9 @@ TARGET_MISTAKES = [
     (with_future(lambda terminated, truncated: 1),
      "after termination nothing follows: the target is the reward alone."),
     (with_future(lambda terminated, truncated: not (terminated or truncated)), TIME_LIMIT),
-    (with_future(lambda terminated, truncated: not truncated), TIME_LIMIT),
+    (with_future(lambda terminated, truncated: not truncated),
+     "you take `truncated` for the end, so a fallen pole keeps its future: it is `terminated`, and "
+     "that alone, that cuts it off."),
     (with_future(lambda terminated, truncated: truncated),
      "the other way round: where `truncated` is False, the episode goes on."),
     (with_future(lambda terminated, truncated: terminated),
@@ -121,6 +131,10 @@ def epsilon(step: int) -> float:
 
 
 TOO_EARLY = "it falls from step 0 on; it should stay at 1 until step 200."
+TOO_SHORT = (
+    "it jumps to 0.1 at step 1,000: that is how long it falls, from step 200 on, so it arrives at "
+    "step 1,200."
+)
 
 LINE_MISTAKES = [
     (lambda step: 1.0 - 0.9 * min(step / 1000, 1.0), TOO_EARLY),
@@ -155,6 +169,17 @@ LINE_MISTAKES = [
     (lambda step: 0.9 * (1 - min(falling(step) / 1000, 1.0)),
      "it goes from 0.9 to 0; ε goes from 1 to 0.1."),
     (lambda step: 100 * epsilon(step), "that is in percent."),
+    (lambda step: epsilon(step) if step < 1000 else 0.1, TOO_SHORT),
+    (lambda step: epsilon(step) if step <= 1000 else 0.1, TOO_SHORT),
+    (lambda step: 1.0 - 0.95 * min(falling(step) / 1000, 1.0),
+     "it goes to 0.05, as in section 6; here the end is 0.1."),
+    (lambda step: 1.0 - 0.95 * min(step / 5000, 1.0),
+     "that is `linear` of section 6 as it stands: here the fall begins at step 200, takes 1,000 "
+     "steps and ends at 0.1."),
+    (lambda step: epsilon(step + 1),
+     "it begins to fall one step too early: at step 200 it is still 1."),
+    (lambda step: epsilon(step - 1),
+     "it begins to fall one step too late: at step 201 it is below 1."),
 ]  # fmt: skip
 
 
@@ -179,8 +204,12 @@ def check_epsilon(answer: object) -> str | None:
         )
         return f"{line}at step {case['step']} it should be {should}, yours is {does}."
 
+    # A mistake that begins early must not explain an answer that goes wrong only later.
+    before_the_end = (1, 199, 300, 700, 1000, 1099)
+    values = [number(ask(answer, {"step": step})) for step in before_the_end]
+    mistakes = [each for each in LINE_MISTAKES if same(list(map(each[0], before_the_end)), values)]
     cases = cases_of("step", [(step,) for step in (*steps, 3000, 10**6)])
-    return compare(answer, epsilon, cases, LINE_MISTAKES, otherwise=otherwise)
+    return compare(answer, epsilon, cases, mistakes, otherwise=otherwise)
 
 
 # 02.3: the TD errors of a minibatch --------------------------------------------------------------
@@ -198,6 +227,24 @@ def with_estimate(estimate: Function) -> Function:
     """`td_errors_of` with another estimate, given (q_values, actions)."""
     return lambda q_values, actions, targets: targets - estimate(q_values, actions)
 
+
+def from_table(pick: Function) -> Function:
+    """`td_errors_of` that picks from the table of every target (columns) with every estimate (rows)."""
+    return lambda q, actions, targets: pick(targets - chosen_q(q, actions)[:, None])
+
+
+TABLE = (
+    "broadcasting has paired every target with every estimate, and you keep {} of that table: "
+    "bring both to (batch,) *before* you subtract."
+)
+WHOLE_COLUMNS = (
+    "`q_values[:, actions]` picks those columns in *every* row, a table (batch, batch). Each row "
+    "has an action of its own: `gather` along axis 1 does that."
+)
+WHOLE_ROWS = (
+    "`q_values[actions]` picks whole rows, as if the actions were places in the minibatch: each row "
+    "has an action of its own, which `gather` along axis 1 picks."
+)
 
 TD_ERROR_MISTAKES = [
     (lambda *given: -td_errors_of(*given),
@@ -228,6 +275,12 @@ TD_ERROR_MISTAKES = [
      "`gather` has run along the wrong axis: actions are axis 1."),
     (with_estimate(lambda q, actions: torch.where(actions == 0, q[:, 0], q[:, 1])),
      "that is right for two actions; there may be more."),
+    (from_table(lambda table: table[:, 0]), TABLE.format("a column")),
+    (from_table(lambda table: table[0]), TABLE.format("a row")),
+    (from_table(lambda table: table.mean(0)), TABLE.format("the means")),
+    (from_table(lambda table: table.mean(1)), TABLE.format("the means")),
+    (from_table(lambda table: table.sum(0)), TABLE.format("the sums")),
+    (from_table(lambda table: table.sum(1)), TABLE.format("the sums")),
 ]  # fmt: skip
 
 
@@ -242,6 +295,11 @@ def check_td_errors(answer: object) -> str | None:
     ]
     cases = cases_of("q_values actions targets", [map(torch.tensor, batch) for batch in batches])
     trained = ["q_values"]
+    q, actions, targets = cases[0].values()
+    got = numbers(ask(answer, cases[0], tensors(trained)))
+    for picked, sentence in ((q[:, actions], WHOLE_COLUMNS), (q[actions], WHOLE_ROWS)):
+        if same(got, targets - picked) or same(got, targets[:, None] - picked):
+            return sentence
     mistake = compare(answer, td_errors_of, cases, TD_ERROR_MISTAKES, give=tensors(trained))
     if mistake is None:
         check_gradient(answer, td_errors_of, cases[1], trained)
