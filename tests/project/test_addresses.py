@@ -32,7 +32,7 @@ def test_the_address_is_the_same_everywhere():
 
 
 def test_the_address_stands_only_where_the_tool_corrects_it():
-    managed = {"pyproject.toml", *(str(p.relative_to(ROOT)) for p in addresses.pages())}
+    managed = {"pyproject.toml", *(p.relative_to(ROOT).as_posix() for p in addresses.pages())}
     holders = {name for name, text in tracked_texts() if addresses.repository() in text}
     assert "pyproject.toml" in holders
     wrong = {name for name in holders - managed - PYTHON_FILES if not name.startswith("notebooks/")}

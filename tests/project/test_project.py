@@ -76,9 +76,11 @@ def test_pinned_versions_meet_the_floors(constraints):
     pinned = {}
     for line in lines:
         if not line.startswith("#"):
-            name, version = line.split("==")
-            assert "+" not in version, f"a local version cannot be installed elsewhere: {line}"
-            pinned[canonicalize_name(name)] = version
+            requirement = Requirement(line)
+            (clause,) = requirement.specifier
+            assert clause.operator == "=="
+            assert "+" not in clause.version, f"a local version cannot be installed elsewhere: {line}"
+            pinned[canonicalize_name(requirement.name)] = clause.version
     for line in PROJECT["dependencies"]:
         requirement = Requirement(line)
         assert requirement.specifier.contains(pinned[canonicalize_name(requirement.name)]), line
