@@ -75,7 +75,7 @@ def train(
     seeds: int | Iterable[int] = range(10),
     *,
     replay: Replay | None = None,
-    learner: type[DQNLearner] = DQNLearner,
+    learner: type[DQNLearner] | None = None,
     watchers: Iterable[Watcher] = (),
     checkpoints: Keeper | None = None,
 ) -> History:
@@ -86,7 +86,7 @@ def train(
         seeds: ints, one run each; a single int is one run.
         replay: a `Replay` for as many runs, in place of the one that ``config`` describes. If it
             sums the rewards of several steps, then with the discount of ``config``.
-        learner: the class of the agent, such as a `DQNLearner` with another loss.
+        learner: the class of the agent, such as one with another loss; None: `DQNLearner`.
         watchers: functions called with the `History` whenever measurements were written and at the
             end, such as a progress bar or a live plot.
         checkpoints: `Checkpoints` to continue from and to write, for a training that takes long.
@@ -107,7 +107,9 @@ def train(
     """
     seeds = _seed_list(seeds)
     environments = world_of(config.env).module().training_environments(config, seeds)
-    agent = learner(config, environments.observation_shape, environments.actions, seeds)
+    agent = (learner or DQNLearner)(
+        config, environments.observation_shape, environments.actions, seeds
+    )
     if replay is None:
         replay = make_replay(config, environments.observation_shape, seeds)
     storage = replay.storage
