@@ -170,6 +170,14 @@ def newcomers(exhibit):
     return leaves(replay)[12]
 
 
+def after_an_outlier(exhibit):
+    replay = filled(exhibit)
+    for error in (9.0, 0.1):
+        ProportionalSampler.update(replay.sampler, np.array([[0]]), np.array([[error]]))
+    replay.add([50], 0, 0.0, [51], False)
+    return leaves(replay)[12]
+
+
 def empty_slots(exhibit):
     return leaves(filled(exhibit))[12:]
 
@@ -265,8 +273,17 @@ def loaded(exhibit):
 
 
 PROBES = (
-    *(priorities, priorities_of_float32, newcomers, empty_slots, sums, draws, edge, random_numbers),
-    *(batches, weights, contents, windows, starts, stale, nan, loaded),
+    *(
+        priorities,
+        priorities_of_float32,
+        newcomers,
+        after_an_outlier,
+        empty_slots,
+        sums,
+        draws,
+        edge,
+    ),
+    *(random_numbers, batches, weights, contents, windows, starts, stale, nan, loaded),
 )
 # What each exhibit does in another way than the real parts; all else is the same.
 DIFFERENT = {
@@ -275,10 +292,11 @@ DIFFERENT = {
     "signed-priority": {priorities, priorities_of_float32},
     "no-epsilon": {priorities, priorities_of_float32},
     "epsilon-twice": {priorities, priorities_of_float32},
-    "alpha-twice": {priorities, priorities_of_float32, newcomers},
-    "alpha-twice-for-newcomers": {newcomers},
-    "starved-newcomers": {newcomers},
-    "newcomers-at-one": {newcomers},
+    "alpha-twice": {priorities, priorities_of_float32, newcomers, after_an_outlier},
+    "alpha-twice-for-newcomers": {newcomers, after_an_outlier},
+    "starved-newcomers": {newcomers, after_an_outlier},
+    "newcomers-at-one": {newcomers, after_an_outlier},
+    "current-maximum": {after_an_outlier},
     "mixed-units": {weights},
     "no-weights": {weights},
     "inverted-weights": {weights},
@@ -290,7 +308,7 @@ DIFFERENT = {
     "tie-branch": {draws},
     "single-precision-prefix": {edge},
     # In float32 leaves are rounded, too.
-    "drifting-sums": {priorities, priorities_of_float32, newcomers, sums},
+    "drifting-sums": {priorities, priorities_of_float32, newcomers, after_an_outlier, sums},
     "duplicates-count-twice": {sums},
     # A state that no real buffer can have is not loaded.
     "unfilled-slots": {empty_slots, edge, loaded},
@@ -303,7 +321,17 @@ DIFFERENT = {
     "not-a-number": {nan},
     "single-precision-errors": {priorities_of_float32},
     # Two transitions more than were added shift all that follows.
-    "autoreset-stored": {newcomers, empty_slots, draws, edge, batches, contents, windows, loaded},
+    "autoreset-stored": {
+        newcomers,
+        after_an_outlier,
+        empty_slots,
+        draws,
+        edge,
+        batches,
+        contents,
+        windows,
+        loaded,
+    },
     "lossy-checkpoint": {loaded},
     "forgotten-priorities": {loaded},
     "seed-ignored": {draws, random_numbers, batches},

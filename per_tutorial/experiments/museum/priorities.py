@@ -79,6 +79,16 @@ class NewcomersAtOne(ProportionalSampler):
         self._write(slots, np.ones(slots.shape))
 
 
+class CurrentMaximum(ProportionalSampler):
+    """A newcomer gets the largest priority of what is stored now."""
+
+    def add(self, slots: Slots, added: NDArray[np.int64]) -> None:
+        largest = self.sums.leaves_of(self.sums.nodes)[: self.runs].max(axis=1)
+        if self.alpha > 0:
+            self.largest_priority[largest > 0] = largest[largest > 0] ** (1 / self.alpha)
+        super().add(slots, added)
+
+
 class MixedUnits(ProportionalSampler):
     """The sum tree holds p^α, the min tree p."""
 
@@ -179,6 +189,18 @@ EXHIBITS = (
         lived="reported in 2018, and again in 2020",
         found_by="newcomers-largest",
         sampler=NewcomersAtOne,
+    ),
+    Exhibit(
+        name="current-maximum",
+        bug="A new transition gets the largest priority of those that are stored now, the paper's the "
+        "largest ever seen, which never falls.",
+        wrong="self.largest_priority[largest > 0] = largest[largest > 0] ** (1 / self.alpha)",
+        right="largest[run] = max(largest[run], priorities[run, k])",
+        seen=("pytorch/rl#2215",),
+        lived="both are in use",
+        found_by="newcomers-memory",
+        sampler=CurrentMaximum,
+        choice=True,
     ),
     Exhibit(
         name="mixed-units",
