@@ -187,13 +187,13 @@ def test_an_agent_learns_from_frames():
             "CnnPolicy",
             VecFrameStack(envs, 4),
             buffer_size=60,
-            learning_starts=40,
-            train_freq=20,
+            learning_starts=10**6,
             replay_buffer_class=kind,
             policy_kwargs={"features_extractor_kwargs": {"features_dim": 8}, "net_arch": []},
             seed=1,
         )
         models.append(model.learn(120))
+        model.train(1, batch_size=8)
     frames, whole = (model.replay_buffer for model in models)
     assert frames.obs_shape == (4, 36, 36)
     assert_same_batches(frames, whole, 200)

@@ -134,11 +134,15 @@ class PrioritizedAlgorithm(OffPolicyAlgorithm):
                 f"path: must hold a PrioritizedReplayBuffer, got a {type(loaded).__name__}, which "
                 "has no priorities"
             )
-        for name in ("observation_space", "action_space", "n_envs"):
-            if getattr(loaded, name) != getattr(self, name):
+        wanted = {
+            name: getattr(self, name) for name in ("observation_space", "action_space", "n_envs")
+        }
+        if self.replay_buffer is not None:
+            wanted |= {"n_steps": self.replay_buffer.n_steps, "gamma": self.replay_buffer.gamma}
+        for name, value in wanted.items():
+            if getattr(loaded, name) != value:
                 raise ValueError(
-                    f"path: must hold a buffer with {name} {getattr(self, name)}, "
-                    f"got {getattr(loaded, name)}"
+                    f"path: must hold a buffer with {name} {value}, got {getattr(loaded, name)}"
                 )
         loaded.device = self.device
         self.replay_buffer = loaded

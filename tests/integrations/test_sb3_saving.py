@@ -1,0 +1,149 @@
+"""Agents and buffers that are saved, loaded and copied go on as if nothing had happened."""
+
+import copy
+import io
+import pickle
+
+import numpy as np
+import pytest
+
+pytest.importorskip("stable_baselines3")
+pytest.importorskip("sb3_contrib")
+
+from sb3_episodes import ACTIONS, VECTORS, Episodes
+from stable_baselines3 import DQN
+from stable_baselines3.common.callbacks import CheckpointCallback
+from stable_baselines3.common.env_util import make_vec_env
+from stable_baselines3.common.save_util import save_to_pkl
+
+from per_tutorial.integrations.sb3 import (
+    PrioritizedDQN,
+    PrioritizedQRDQN,
+    PrioritizedReplayBuffer,
+    PrioritizedSAC,
+    PrioritizedTD3,
+)
+
+KINDS = [PrioritizedDQN, PrioritizedQRDQN, PrioritizedSAC, PrioritizedTD3]
+
+
+def make(kind=PrioritizedDQN, n_envs=1, **kwargs):
+    world = "CartPole-v1" if kind in KINDS[:2] else "Pendulum-v1"
+    settings = {"buffer_size": 90, "learning_starts": 20, "batch_size": 16, "seed": 3}
+    settings |= {"policy_kwargs": {"net_arch": [8]}, "device": "cpu"}
+    return kind("MlpPolicy", make_vec_env(world, n_envs, seed=1), **(settings | kwargs))
+
+
+def assert_same_draws(some, others):
+    """The next minibatches are the same, in every field."""
+    for _ in range(2):
+        first, second = some.sample(40), others.sample(40)
+        np.testing.assert_array_equal(first.indices, second.indices)
+        np.testing.assert_array_equal(first.weights, second.weights)
+        for ours, theirs in zip(first, second, strict=True):
+            if ours is not None:
+                np.testing.assert_array_equal(ours, theirs)
+        some.update_priorities(first.indices, np.arange(40.0))
+        others.update_priorities(second.indices, np.arange(40.0))
+
+
+@pytest.mark.parametrize(
+    "settings", [{}, {"optimize_memory_usage": True}, {"replay_buffer_kwargs": {"sampler": "rank"}}]
+)
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_agent_goes_on_from_its_files(kind, settings, tmp_path):
+    model = make(kind, n_envs=2, n_steps=2, alpha=0.8, beta=lambda left: 1 - left / 2, **settings)
+    model.learn(120)
+    model.save(tmp_path / "agent")
+    model.save_replay_buffer(tmp_path / "buffer")
+
+    loaded = kind.load(tmp_path / "agent", env=model.get_env(), device="cpu")
+    assert loaded.replay_buffer.size() == 0
+    assert (loaded.alpha, loaded.beta(0.5), loaded.n_steps) == (0.8, 0.75, 2)
+    assert loaded.replay_buffer.n_steps == 2
+    assert loaded.replay_buffer._draws.sampler.alpha == 0.8
+    loaded.load_replay_buffer(tmp_path / "buffer")
+    assert loaded.replay_buffer.size() == model.replay_buffer.size() == 45
+    assert_same_draws(loaded.replay_buffer, copy.deepcopy(model.replay_buffer))
+    before = loaded.num_timesteps
+    loaded.learn(20, reset_num_timesteps=False)
+    assert loaded.num_timesteps >= before + 20
+
+
+@pytest.mark.parametrize("steps", [0, 5, 50])
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda b: pickle.loads(pickle.dumps(b))])
+def test_copies_share_nothing_and_draw_the_same(copied, steps):
+    buffer = PrioritizedReplayBuffer(36, VECTORS, ACTIONS, "cpu", 2, n_steps=2, seed=1)
+    episodes = Episodes(buffer).add(steps)
+    if steps:
+        buffer.update_priorities(buffer.sample(9).indices, np.arange(9.0))
+    twin = copied(buffer)
+    assert twin.observations.shape == buffer.observations.shape
+    if steps:
+        assert_same_draws(buffer, twin)
+    priorities = twin.probabilities
+    episodes.add(3)
+    np.testing.assert_array_equal(twin.probabilities, priorities)
+    assert twin.size() == min(steps, 18)
+
+
+def test_a_pickle_holds_no_empty_rows():
+    buffer = PrioritizedReplayBuffer(10**6, VECTORS, ACTIONS, "cpu", sampler="uniform")
+    Episodes(buffer).add(10)
+    assert len(pickle.dumps(buffer)) < 10_000
+
+
+def test_copies_of_agents_share_nothing():
+    model = make().learn(60)
+    twin = copy.deepcopy(model.replay_buffer)
+    model.learn(30)
+    assert twin.size() == 60
+    assert model.replay_buffer.size() == 90
+
+
+def saved(thing):
+    file = io.BytesIO()
+    save_to_pkl(file, thing)
+    file.seek(0)
+    return file
+
+
+def test_files_that_are_no_such_buffer_are_refused():
+    model = make().learn(30)
+    kept, priorities = model.replay_buffer, model.replay_buffer.probabilities
+    uniform = DQN("MlpPolicy", "CartPole-v1", buffer_size=50, device="cpu").replay_buffer
+    pendulum = make(PrioritizedSAC).replay_buffer
+    two = make(n_envs=2).replay_buffer
+    for other, message in [
+        (
+            uniform,
+            "must hold a PrioritizedReplayBuffer, got a ReplayBuffer, which has no priorities",
+        ),
+        ({"weights": 1}, "must hold a PrioritizedReplayBuffer, got a dict"),
+        (pendulum, "must hold a buffer with observation_space"),
+        (two, "must hold a buffer with n_envs 1, got 2"),
+        (make(n_steps=3).replay_buffer, "must hold a buffer with n_steps 1, got 3"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            model.load_replay_buffer(saved(other))
+        assert model.replay_buffer is kept
+        np.testing.assert_array_equal(kept.probabilities, priorities)
+
+
+@pytest.mark.parametrize("version", [None, 0, 99])
+def test_pickles_of_another_version_are_refused(version, monkeypatch):
+    buffer = make().learn(30).replay_buffer
+    state = buffer.__getstate__()
+    state.pop("pickle_format")
+    old = {} if version is None else {"pickle_format": version}
+    monkeypatch.setattr(PrioritizedReplayBuffer, "__getstate__", lambda self: state | old)
+    file = pickle.dumps(buffer)
+    with pytest.raises(ValueError, match=f"pickle: must have been written by .* got {version}"):
+        pickle.loads(file)
+
+
+def test_checkpoints_of_sb3_hold_the_buffer(tmp_path):
+    callback = CheckpointCallback(40, str(tmp_path), save_replay_buffer=True)
+    model = make().learn(60, callback=callback)
+    model.load_replay_buffer(tmp_path / "rl_model_replay_buffer_40_steps")
+    assert model.replay_buffer.size() == 39  # SB3 calls back before it stores the step
