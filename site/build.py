@@ -117,11 +117,11 @@ def fold(cell):
 
 
 def slim(folder):
-    """Leave out what no visitor needs: source maps, translations of the theme, icons that no page has.
+    """Leave out what no visitor needs: source maps, templates, translations, icons that no page has.
 
     The theme loads all 2,000 icons on every page, which is more than everything else together.
     """
-    for unneeded in folder.rglob("*.map"):
+    for unneeded in [*folder.rglob("*.map"), *(folder / "_static").glob("*.html")]:
         unneeded.unlink()
     shutil.rmtree(folder / "_static" / "locales")
     scripts = folder / "_static" / "scripts"

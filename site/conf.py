@@ -3,11 +3,27 @@
 import sys
 import tomllib
 from pathlib import Path
+from typing import Generic, TypeVar
+
+import numpy.typing
 
 import per_tutorial
 
 sys.path.insert(0, str(Path(__file__).parent))
 ROOT = Path(per_tutorial.__file__).parents[1]
+
+
+class ArrayLike:
+    """Stands for NumPy's type of this name, which is a union that fills three lines of the reference."""
+
+
+class NDArray(Generic[TypeVar("Scalar")]):
+    """Likewise: NumPy's is an alias, and the reference would show what it is an alias of."""
+
+
+for _kind in (ArrayLike, NDArray):  # before autodoc imports a module whose hints name them
+    _kind.__module__ = "numpy.typing"
+    setattr(numpy.typing, _kind.__name__, _kind)
 
 _project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 _repository = _project["urls"]["Repository"]

@@ -54,11 +54,7 @@ SECTIONS = {
     "answers": "Questions and answers",
     "report": "Questions and answers",
 }
-LIBRARIES = {
-    "sb3": "In Stable-Baselines3: per_tutorial.integrations.sb3",
-    "tianshou": "In tianshou: per_tutorial.integrations.tianshou",
-    "torchrl": "In torchrl: per_tutorial.integrations.torchrl",
-}
+LIBRARIES = {"sb3": "Stable-Baselines3"}  # others are called as their module is
 
 
 def write_pages(source, explorables):
@@ -132,6 +128,8 @@ def reference(module):
     order = list(SECTIONS.values())
     for section in sorted(sections, key=lambda s: order.index(s) if s in order else len(order)):
         lines += [section, "-" * len(section), ""]
+        if sections[section][0][0] != module:
+            lines += [f"To import from ``{sections[section][0][0]}``.", ""]
         for place, name in sorted(sections[section], key=lambda entry: source_place(*entry)):
             lines += directive(place, name)
     return "\n".join(lines)
@@ -163,7 +161,8 @@ def directive(place, name):
     top = importlib.import_module("per_tutorial")
     home = "per_tutorial" if getattr(top, name, None) is value else place
     if inspect.isclass(value):
-        return [f".. autoclass:: {home}.{name}", "   :members:", "   :show-inheritance:", ""]
+        bases = ["   :show-inheritance:"] if value.__bases__ != (object,) else []
+        return [f".. autoclass:: {home}.{name}", "   :members:", *bases, ""]
     if inspect.isroutine(value):
         return [f".. autofunction:: {home}.{name}", ""]
     comment = (f"   {line}" for line in comment_of(place, name))
@@ -208,7 +207,7 @@ def studies():
         facts = f"{results.facts['metric']}, {len(results.seeds)} pairs of runs"
         head = ("compared", "mean difference", "p (Holm)", "verdict")
         parts += [
-            f"### {name}\n\n{study.question}\n\nWhat decides: {facts}.\n\n",
+            f"## {name}\n\n{study.question}\n\nWhat decides: {facts}.\n\n",
             table(head, rows),
         ]
     return "\n".join(parts)

@@ -5,6 +5,12 @@ function reachable() {
   }
 }
 
+// The sidebar's arrows have no text that says what they open.
+for (const toggle of document.querySelectorAll("nav details > summary")) {
+  const link = toggle.closest("li")?.querySelector("a");
+  if (link && !toggle.innerText.trim()) toggle.setAttribute("aria-label", `Pages of ${link.innerText}`);
+}
+
 // An explorable is as tall as what it holds, and as dark as the page around it.
 function fit(frame) {
   const inner = frame.contentDocument.documentElement;

@@ -71,6 +71,13 @@ def test_an_example_that_fails_is_noticed():
         run_examples(">>> 1 + 1\n3\n", "sum", {})
 
 
+def test_the_page_of_results_says_what_the_studies_found():
+    page = (ROOT / "docs" / "results.md").read_text("utf-8")
+    differences = re.findall(r"[+−]\d+ \[[^]]*\]", generated.worlds())
+    assert len(differences) == 6  # two for each world
+    assert [text for text in differences if text not in page] == []
+
+
 # Formulas ---------------------------------------------------------------------------------------
 
 
