@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from small_study import STUDY
 
-from per_tutorial.experiments import broken_cliffwalk
 from per_tutorial.experiments.blind_cliffwalk import true_values
-from per_tutorial.experiments.broken_cliffwalk import (
+from per_tutorial.experiments.museum import EXHIBITS, cliffwalk
+from per_tutorial.experiments.museum.cliffwalk import (
     ARMS,
     BUGS,
     CONVERGED,
@@ -23,7 +23,6 @@ from per_tutorial.experiments.broken_cliffwalk import (
     measure_arms,
     report,
 )
-from per_tutorial.experiments.museum import EXHIBITS
 from per_tutorial.experiments.runner import run_study
 from per_tutorial.replay.contracts import Batch
 
@@ -108,14 +107,14 @@ def test_what_a_file_holds_is_not_measured_again(tmp_path, monkeypatch):
         measured.append(arm)
         return measure(arm, runs=2, limit=80)
 
-    monkeypatch.setattr(broken_cliffwalk, "measure", short)
-    monkeypatch.setattr(broken_cliffwalk, "ARMS", ("per", "uniform"))
+    monkeypatch.setattr(cliffwalk, "measure", short)
+    monkeypatch.setattr(cliffwalk, "ARMS", ("per", "uniform"))
     first = measure_arms(tmp_path / "walks.csv")
-    monkeypatch.setattr(broken_cliffwalk, "ARMS", ("per", "uniform", "tie-branch"))
+    monkeypatch.setattr(cliffwalk, "ARMS", ("per", "uniform", "tie-branch"))
     both = measure_arms(tmp_path / "walks.csv")
     assert measured == ["per", "uniform", "tie-branch"]
     assert both[:4] == first and load_walks(tmp_path / "walks.csv") == both
-    monkeypatch.setattr(broken_cliffwalk, "SETTINGS", {"states": 3})
+    monkeypatch.setattr(cliffwalk, "SETTINGS", {"states": 3})
     with pytest.raises(ValueError, match="was made with"):
         measure_arms(tmp_path / "walks.csv")
 
@@ -137,7 +136,7 @@ def test_the_report_compares_every_arm_with_per():
     walks = load_walks(RESULTS)
     text, logs = report(walks), logarithms(walks)
     factor = 2 ** (logs["uniform"] - logs["per"]).mean()
-    assert f"factor {factor:6.2f}" in text
+    assert f"factor  {factor:6.2f}" in text and "factor ≥" in text
     for arm in ARMS:
         (line,) = [line for line in text.splitlines() if line.startswith(f"{arm} ")]
         assert ("factor" in line) == (arm != "per")

@@ -5,7 +5,7 @@ transitions of a walk of 10 states are in the buffer from the start. A table of 
 one transition after the other, until its mean squared error is below 1e-3. `broken_studies` asks the same
 of agents; here are the bugs of a buffer that can show in such a walk.
 
-`python -m per_tutorial.experiments.broken_cliffwalk FILE.csv` measures what the file does not hold yet,
+`python -m per_tutorial.experiments.museum.cliffwalk FILE.csv` measures what the file does not hold yet,
 and reports.
 """
 
@@ -28,7 +28,7 @@ from per_tutorial.replay.buffers import PrioritizedReplayBuffer, ReplayBuffer
 from per_tutorial.replay.contracts import Batch, Floats
 from per_tutorial.replay.replay import Replay
 
-RESULTS = Path(__file__).parents[1] / "results" / "broken-cliffwalk.csv"
+RESULTS = Path(__file__).parents[2] / "results" / "broken-cliffwalk.csv"
 QUESTION = "What does each bug of PER cost where PER gains most (the Blind Cliffwalk)?"
 METRIC = (
     "logarithm to base 2 of the transitions replayed until the mean squared error is below 1e-3"
@@ -184,8 +184,9 @@ def report(walks: list[Walk]) -> str:
     logs = logarithms(walks)
     lines = [
         f"{QUESTION}\n{METRIC}, {RUNS} runs an arm, paired, 95 % intervals",
-        "factor: how many times as many transitions as PER; p: paired t-test, corrected for the number "
-        "of comparisons (Holm)",
+        "factor: how many times as many transitions as PER (≥: some run failed, and counts as if it had "
+        "converged at the limit)",
+        "p: paired t-test, corrected for the number of comparisons (Holm)",
     ]
     others = [arm for arm in logs if arm != "per"]
     p_values = dict(
@@ -202,7 +203,8 @@ def report(walks: list[Walk]) -> str:
         )
         if arm != "per":
             factor, low, high = (2**number for number in paired_difference(values, logs["per"]))
-            line += f"  factor {factor:6.2f} [{low:.2f}, {high:.2f}]  "
+            sign = "≥" if failed else " "
+            line += f"  factor {sign}{factor:6.2f} [{low:.2f}, {high:.2f}]  "
             line += f"{verdict(values, logs['per']):14}  p {p_values[arm]:.3f}"
         lines.append(line)
     return "\n".join(lines)
