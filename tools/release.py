@@ -133,12 +133,6 @@ def wrong_contents(names, package):
 # The trial --------------------------------------------------------------------------------------
 
 
-def there(command):
-    """Whether the command line has a command of this name."""
-    main = (ROOT / "per_tutorial" / "__main__.py").read_text(encoding="utf-8")
-    return f'"{command}"' in main
-
-
 def try_out(wheel, folder, constraints):
     """Install a wheel in a new environment in `folder`, and run everything there."""
     python = folder / "environment" / PROGRAMS / "python"
@@ -171,8 +165,6 @@ def try_out(wheel, folder, constraints):
     if not Path(where.stdout.strip()).resolve().is_relative_to(folder.resolve()):
         raise RuntimeError(f"the package that was tried is another one: {where.stdout}")
     for arguments in TRIALS:
-        if "examine" in arguments and not there("examine"):  # until the command line has it
-            continue
         run(*arguments)
 
 

@@ -175,8 +175,6 @@ def test_what_is_tried_exists():
     assert (NOTEBOOKS / release.NOTEBOOK).exists()
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     for _, module, command, *_ in release.TRIALS:
-        if command == "examine" and not release.there(command):
-            continue
         if module == "per_tutorial" and command != "--help":
             help_text = [sys.executable, "-m", module, command, "--help"]
             subprocess.run(help_text, env=environment, check=True, capture_output=True)

@@ -33,7 +33,7 @@ STACKS = ["per.seeds-0-1", "per.seeds-2-3", "uniform.seeds-0-1", "uniform.seeds-
 def contents(folder):
     """Everything in a folder, {path: bytes}."""
     files = (path for path in Path(folder).rglob("*") if path.is_file())
-    return {str(path.relative_to(folder)): path.read_bytes() for path in files}
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in files}
 
 
 def rows_of(path):
