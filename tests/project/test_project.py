@@ -79,7 +79,9 @@ def test_pinned_versions_meet_the_floors(constraints):
             requirement = Requirement(line)
             (clause,) = requirement.specifier
             assert clause.operator == "=="
-            assert "+" not in clause.version, f"a local version cannot be installed elsewhere: {line}"
+            assert "+" not in clause.version, (
+                f"a local version cannot be installed elsewhere: {line}"
+            )
             pinned[canonicalize_name(requirement.name)] = clause.version
     for line in PROJECT["dependencies"]:
         requirement = Requirement(line)
