@@ -13,6 +13,7 @@ from typing import Any
 
 from per_tutorial.common.arguments import whole_number
 from per_tutorial.common.files import check_writable
+from per_tutorial.conformance.adapters import ADAPTERS
 from per_tutorial.dqn.config import DQNConfig
 from per_tutorial.dqn.pretrained import agent_names
 from per_tutorial.experiments.studies import STUDIES
@@ -225,6 +226,19 @@ def command_cliffwalk(arguments: argparse.Namespace) -> None:
         figure.savefig(file, format="png", dpi=110)
 
 
+def command_examine(arguments: argparse.Namespace) -> None:
+    from per_tutorial.conformance import Answer, examine, find_adapter
+
+    def progress(answer: Answer) -> None:
+        if not arguments.quiet:
+            print(f"{answer.question.name}: {answer.verdict.value}", file=sys.stderr)
+
+    report = examine(find_adapter(arguments.name), arguments.seed, progress=progress)
+    print(report)
+    if report.failures:
+        sys.exit(1)
+
+
 def main(arguments: list[str] | None = None) -> None:
     """Run a command; an error becomes one line and the exit status 1, Ctrl-C 130."""
     parser = argparse.ArgumentParser(prog="python -m per_tutorial", description=__doc__)
@@ -310,6 +324,19 @@ def main(arguments: list[str] | None = None) -> None:
         "--longest", type=int, default=16, help="states of the longest walk (default: 16)"
     )
     walker.add_argument("--quiet", action="store_true", help="no progress lines")
+
+    examiner = commands.add_parser(
+        "examine", help="examine a prioritised replay buffer: is it what the paper describes?"
+    )
+    examiner.set_defaults(command=command_examine)
+    examiner.add_argument(
+        "name",
+        metavar="NAME",
+        help=f"{', '.join(ADAPTERS)}, or FILE.py:CLASS, an adapter of your own "
+        "(per_tutorial.conformance.Adapter)",
+    )
+    examiner.add_argument("--seed", type=int, default=0, help="of the examination (default: 0)")
+    examiner.add_argument("--quiet", action="store_true", help="no progress lines")
 
     chosen = parser.parse_args(arguments)
     usual = warnings.formatwarning

@@ -7,8 +7,8 @@ if it hangs in compiled code; a handler for `SIGALRM` is not called there, eithe
 thread; a child that is started anew (spawn) cannot import a class from a notebook's cell.
 
 What is limited is the child's processor time, so that a busy machine fails nobody. The system does that:
-`SIGPROF` without a handler ends the process, whatever it is doing. Only for a child that waits for
-something that never comes is there a limit by the clock.
+`SIGPROF` without a handler ends the process, whatever it is doing. A child that uses no time, since it
+waits for something that never comes, is ended by the clock.
 
 Where there is no fork (Windows), questions run in threads, and one that never ends is left running.
 Libraries whose threads run already (JAX after its first computation) may not survive a fork. Then
@@ -40,8 +40,6 @@ from per_tutorial.conformance.exam import Exam
 # Each question that runs out of time halves the limit of the next ones, down to these seconds: so an
 # examination of a buffer that never answers ends as well.
 SHORTEST, SHORTEST_AFTER_SILENCE = 0.5, 0.1
-
-WAITING = 2  # seconds by the clock for each second of processor time
 
 
 def ask(name: str, adapter: Adapter, seed: int) -> Finding:
@@ -104,7 +102,7 @@ def _in_processes(
             child.start()
         writer.close()
         try:
-            while todo and _is_there(reader, patience):
+            while todo and _is_there(reader, child.pid, patience):
                 verdict, measured = reader.recv()
                 patience.answered = True
                 yield todo.pop(0), Finding(Verdict[verdict], measured)
@@ -122,9 +120,26 @@ def _in_processes(
             yield todo.pop(0), Finding(Verdict.FAILS, f"the process died{_cause(ended)}")
 
 
-def _is_there(reader: Connection, patience: _Patience) -> bool:
-    """Wait for an answer, or for the end of the child."""
-    return reader.poll(WAITING * patience.seconds)
+def _is_there(reader: Connection, pid: int | None, patience: _Patience) -> bool:
+    """Wait for an answer, or for the end of the child; False if the child waits for something itself."""
+    seconds, before = max(patience.seconds, SHORTEST), None
+    while not reader.poll(seconds):
+        used = _processor_time(pid)
+        if (
+            used == before
+        ):  # it did nothing since; where that cannot be known, it had twice the time
+            return False
+        before = used
+    return True
+
+
+def _processor_time(pid: int | None) -> str | None:
+    """What a process has used so far, as Linux tells it; None elsewhere."""
+    try:
+        with open(f"/proc/{pid}/stat") as status:
+            return " ".join(status.read().rpartition(")")[2].split()[11:13])
+    except OSError:
+        return None
 
 
 def _answer_all(

@@ -13,6 +13,7 @@ import pytest
 from small import TINY, TINY_CONFIG
 
 from per_tutorial.__main__ import main
+from per_tutorial.conformance import QUESTIONS
 from per_tutorial.dqn import training
 from per_tutorial.dqn.config import DQNConfig
 from per_tutorial.dqn.history import History
@@ -292,6 +293,69 @@ def test_the_time_left_of_a_continued_study_knows_only_its_own_speed(
     assert "900k/1.00M" in progress
     speeds = [float(speed) for speed in re.findall(r"([\d.]+)step/s", progress)]
     assert 0 < max(speeds) <= 100 / 0.3 and not re.search(r"\d[kM]step/s", progress)
+
+
+# Examinations
+
+BROKEN = """
+from per_tutorial.conformance.adapters.ours import Proportional
+
+class SquaredErrors(Proportional):
+    name = "squared"
+
+    def update(self, buffer, keys, td_errors):
+        buffer.update_priorities(keys, td_errors**2)
+"""
+
+
+@pytest.mark.slow
+def test_an_examination_prints_its_report(capsys):
+    main(["examine", "uniform", "--seed", "3"])
+    printed, progress = capsys.readouterr()
+    assert printed.startswith("per_tutorial, uniform (")
+    assert "seed 3" in printed
+    for name in QUESTIONS:
+        assert f"\n{name} " in printed
+        assert f"{name}: " in progress
+    assert " fails" not in printed
+    main(["examine", "uniform", "--quiet"])
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.slow
+def test_an_adapter_in_a_file_is_examined_and_a_failure_is_the_exit_status(tmp_path, capsys):
+    (tmp_path / "mine.py").write_text(BROKEN)
+    with pytest.raises(SystemExit) as caught:
+        main(["examine", f"{tmp_path}/mine.py:SquaredErrors", "--quiet"])
+    assert caught.value.code == 1
+    assert "exponent 1.2" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        ("proportionel", "NAME: must be one of proportional, rank, uniform, "),
+        ("nowhere.py:Mine", "NAME: no file 'nowhere.py'"),
+        ("{}/mine.py:Theirs", "NAME: '{}/mine.py' has no class 'Theirs'"),
+        ("{}/mine.py:BROKEN", "NAME: '{}/mine.py' has no class 'BROKEN'"),
+        ("{}/fails.py:Mine", "NAME: '{}/fails.py' cannot be run: ZeroDivisionError"),
+        ("{}/mine.py:Named", "NAME: Named cannot be made without arguments"),
+        ("{}/mine.py:int", "NAME: '{}/mine.py' has no class 'int'"),
+        ("{}/mine.py:Empty", "adapter: Empty lacks make, add, sample, update"),
+        ("{}/needs.py:Mine", "No module named 'nowhere'"),
+        ("uniform --seed -1", "seed: must be at least 0, got -1"),
+    ],
+)
+def test_what_cannot_be_examined_ends_in_one_clear_line(arguments, message, tmp_path):
+    named = "class Named:\n    def __init__(self, name): pass\n\nclass Empty: pass\n"
+    (tmp_path / "mine.py").write_text(f"BROKEN = 1\n{named}")
+    (tmp_path / "fails.py").write_text("1 / 0\n")
+    (tmp_path / "needs.py").write_text("import nowhere\n")
+    with pytest.raises(SystemExit) as caught:
+        main(["examine", *arguments.format(tmp_path).split()])
+    line = caught.value.code
+    assert line.startswith(f"python -m per_tutorial: {message.format(tmp_path, tmp_path)}")
+    assert "\n" not in line
 
 
 # What is wrong

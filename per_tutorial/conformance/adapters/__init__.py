@@ -13,7 +13,6 @@ ADAPTERS = {
     "uniform": "ours:Uniform",
     "agilerl": "agilerl:AgileRL",
     "cpprb": "cpprb:Cpprb",
-    "di-engine": "ding:DIEngine",
     "flashbax": "flashbax:Flashbax",
     "pfrl": "pfrl:PFRL",
     "rllib": "rllib:RLlibEpisodes",

@@ -46,8 +46,9 @@ class TorchRL(Adapter):
         return Drawn(values[0], weights, batch["index"], *values[1:])
 
     def update(self, buffer: Any, keys: Any, td_errors: Floats) -> None:
-        """It asks for |δ|."""
-        buffer.update_priority(keys, import_module("torch").as_tensor(np.abs(td_errors)))
+        """It asks for |δ|, in single precision."""
+        priorities = np.abs(td_errors).astype(np.float32)
+        buffer.update_priority(keys, import_module("torch").as_tensor(priorities))
 
     def save(self, buffer: Any, path: str) -> None:
         """A folder."""

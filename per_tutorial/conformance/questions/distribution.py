@@ -145,7 +145,7 @@ def alpha_zero(exam: Exam) -> Finding:
 )
 def sign(exam: Exam) -> Finding:
     def error_of(serial: int) -> float:
-        return mixed_error(serial // 2) * (-1) ** serial
+        return mixed_error(serial // 2) * (-1) ** serial * (1 + serial / 1e5)  # no two are equal
 
     trial = exam.trial(CAPACITY, exact=True).set_errors(error_of)
     return compare(trial, DRAWS)

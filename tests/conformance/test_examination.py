@@ -1,0 +1,351 @@
+"""An examination passes what is right, and has a verdict for whatever else it is given."""
+
+import ctypes
+import os
+import sys
+import time
+
+import numpy as np
+import pytest
+
+from per_tutorial.conformance import (
+    ADAPTERS,
+    QUESTIONS,
+    Adapter,
+    Drawn,
+    Report,
+    Verdict,
+    examine,
+    false_alarm_rate,
+    find_adapter,
+)
+from per_tutorial.conformance.adapters.ours import OfReplay, Proportional, Uniform
+from per_tutorial.conformance.isolation import answers
+from per_tutorial.conformance.questions import numerics
+from per_tutorial.replay import PrioritizedReplayBuffer
+
+OURS = ("proportional", "rank", "uniform")
+
+
+def verdicts(report):
+    return {answer.question.name: answer.verdict for answer in report.answers}
+
+
+# What is right ----------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", OURS)
+def test_our_buffers_pass_in_less_than_twenty_seconds(name):
+    examine(find_adapter(name), questions=["handling"])  # compiles
+    began = time.process_time() + sum(os.times()[2:4])
+    report = examine(find_adapter(name), seed=1)
+    seconds = time.process_time() + sum(os.times()[2:4]) - began
+    assert report.passed, str(report)
+    assert seconds < 20  # of processor time, in a child process: about 2
+    assert len(report.answers) == len(QUESTIONS)
+    offered = {name for name, verdict in verdicts(report).items() if verdict is Verdict.HOLDS}
+    assert len(offered) > 30
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("normalize", ["batch", "buffer", "none"])
+def test_every_normalisation_is_reported_and_none_is_judged(normalize):
+    class Variant(Proportional):
+        def make(self, settings):
+            return PrioritizedReplayBuffer(
+                settings.capacity, (2,), alpha=settings.alpha, seed=settings.seed,
+                normalize=normalize,
+            )  # fmt: skip
+
+    weights = [name for name in QUESTIONS if name.startswith("weights-")]
+    report = examine(Variant, questions=weights)
+    assert report.failures == []
+    words = {
+        "batch": "by the largest of the minibatch",
+        "buffer": "whole buffer",
+        "none": "nothing",
+    }
+    assert words[normalize] in report["weights-normalisation"].measured
+    collapsed = "falls from" in report["weights-collapse"].measured
+    assert collapsed == (normalize == "buffer")
+
+
+def test_the_questions_together_raise_a_false_alarm_in_one_of_ten_thousand_examinations_at_most():
+    assert 0 < false_alarm_rate() <= 1e-4
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("name", OURS)
+def test_thousand_seeds_raise_no_false_alarm(name, monkeypatch):
+    monkeypatch.setattr(numerics, "UPDATES", 10_000)
+    reports = (examine(find_adapter(name), seed, isolate=False) for seed in range(1000))
+    assert [report.seed for report in reports if not report.passed] == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("alpha", [0.3, 0.6, 0.9])
+def test_the_exponent_is_recovered_within_a_hundredth(alpha):
+    class Set(Proportional):
+        def make(self, settings):
+            return super().make(settings._replace(alpha=alpha if settings.alpha == 0.6 else 1.0))
+
+    report = examine(Set, questions=["exponent-small-errors", "exponent-large-errors"])
+    for answer in report.answers:
+        found = float(answer.measured.split()[1])
+        assert abs(found - alpha) <= (0.01 if alpha == 0.6 else 0.02)
+        assert (answer.verdict is Verdict.HOLDS) == (alpha == 0.6)
+
+
+@pytest.mark.slow
+def test_the_same_seed_measures_the_same():
+    names = ["proportions-full", "weights-undo"]
+    first, again = (examine(Proportional, 5, questions=names) for _ in range(2))
+    assert first.as_dict() == again.as_dict()
+    assert first.as_dict() != examine(Proportional, 6, questions=names).as_dict()
+    alone = examine(Proportional, 5, questions=names[1:], isolate=False)
+    assert alone["weights-undo"].measured == first["weights-undo"].measured
+
+
+# Adapters that are broken ------------------------------------------------------------------------
+
+
+class Fifteen(Adapter):
+    """As short as the documentation promises; the buffer behind it is ours."""
+
+    def make(self, settings):
+        return PrioritizedReplayBuffer(settings.capacity, (2,), seed=settings.seed)
+
+    def add(self, buffer, transition):
+        buffer.add(*transition)
+
+    def sample(self, buffer, batch_size, beta):
+        batch = buffer.sample(batch_size, beta)
+        return Drawn(batch.observations, batch.weights, keys=batch.indices)
+
+    def update(self, buffer, keys, td_errors):
+        buffer.update_priorities(keys, td_errors)
+
+
+QUICK = ["handling", "proportions-full", "contents", "seeds"]
+
+
+def test_what_an_adapter_does_not_offer_is_not_held_against_it():
+    report = examine(Fifteen, questions=[*QUICK, "n-step-tail", "edges", "saved-priorities"])
+    assert verdicts(report) == {
+        "handling": Verdict.HOLDS,
+        "proportions-full": Verdict.HOLDS,
+        "contents": Verdict.NOT_OFFERED,
+        "seeds": Verdict.HOLDS,
+        "n-step-tail": Verdict.NOT_OFFERED,
+        "edges": Verdict.NOT_OFFERED,
+        "saved-priorities": Verdict.NOT_OFFERED,
+    }
+
+
+class Raises(Fifteen):
+    def sample(self, buffer, batch_size, beta):
+        raise KeyError("weights\nand more")
+
+
+class Returns(Fifteen):
+    def __init__(self, what):
+        self.what = what
+
+    def sample(self, buffer, batch_size, beta):
+        drawn = super().sample(buffer, batch_size, beta)
+        return self.what(drawn)
+
+
+class Exits(Fifteen):
+    def add(self, buffer, transition):
+        sys.exit("bye")
+
+
+class Recurses(Fifteen):
+    def sample(self, buffer, batch_size, beta):
+        return self.sample(buffer, batch_size, beta)
+
+
+class NeverEnds(Fifteen):
+    time_limit = 0.4
+
+    def sample(self, buffer, batch_size, beta):
+        while True:
+            pass
+
+
+class NeverEndsOnce(Proportional):
+    """In one question only: it is asked with another capacity than the others."""
+
+    time_limit = 3.0
+
+    def make(self, settings):
+        while settings.capacity == 21:
+            pass
+        return super().make(settings)
+
+
+class Waits(NeverEnds):
+    def sample(self, buffer, batch_size, beta):
+        time.sleep(1000)
+
+
+class HangsOutsidePython(NeverEnds):
+    """With the interpreter's lock held, as compiled code may."""
+
+    def sample(self, buffer, batch_size, beta):
+        ctypes.PyDLL(None).sleep(1000)
+
+
+class Crashes(Fifteen):
+    def update(self, buffer, keys, td_errors):
+        ctypes.string_at(0)
+
+
+SHAPES = {
+    "weights have the shape (32, 1)": lambda d: d._replace(weights=np.asarray(d.weights)[:, None]),
+    "observations have the shape (31, 2)": lambda d: d._replace(observations=d.observations[1:]),
+    "never added: [0.0, 0.0]": lambda d: d._replace(observations=np.zeros((32, 2))),
+    "never added: [nan, ": lambda d: d._replace(observations=np.full((32, 2), np.nan)),
+    "never added: [1.5, ": lambda d: d._replace(observations=np.full((32, 2), 1.5)),
+    "never added: [1e+30": lambda d: d._replace(observations=np.full((32, 2), 1e30)),
+    "sample returned a tuple": tuple,
+    "sample returned a NoneType": lambda drawn: None,
+    "it raises ": lambda d: d._replace(observations="some"),
+}
+
+
+@pytest.mark.parametrize("message", SHAPES)
+def test_wrong_shapes_get_a_verdict(message):
+    report = examine(Returns(SHAPES[message]), questions=QUICK[:2])
+    assert [answer.verdict for answer in report.answers] == [Verdict.FAILS] * 2
+    found = report["handling"].measured
+    assert message in found or found.startswith("observations have the shape ()")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "adapter, message",
+    [
+        (Raises, "it raises KeyError: 'weights"),
+        (Exits, "it raises SystemExit: bye"),
+        (Recurses, "it calls itself without end"),
+        (NeverEnds, "it did not end within 0.4 s"),
+        (Waits, "it did not end within 0.4 s"),
+        (HangsOutsidePython, "it did not end within 0.4 s"),
+        (Crashes, "the process died (SIGSEGV)"),
+    ],
+    ids=lambda value: getattr(value, "__name__", None),
+)
+def test_a_broken_adapter_gets_a_verdict_and_no_traceback(adapter, message, capfd):
+    report = examine(adapter, questions=QUICK)
+    assert report["handling"].measured.startswith(message)
+    assert report["proportions-full"].verdict is Verdict.FAILS
+    assert len(report.answers) == len(QUICK)
+    assert "\n" not in report["handling"].measured
+    assert capfd.readouterr() == ("", "")
+
+
+def test_after_a_question_that_never_ends_the_others_are_asked_as_usual():
+    names = ["handling", "proportions-odd-capacity", "weights-exponent", "seeds"]
+    report = examine(NeverEndsOnce, questions=names)
+    assert [answer.verdict.value for answer in report.answers] == [
+        "holds",
+        "fails",
+        "holds",
+        "holds",
+    ]
+
+
+@pytest.mark.slow
+def test_an_examination_of_what_never_ends_ends():
+    class Never(NeverEnds):
+        time_limit = Adapter.time_limit
+
+    began = sum(os.times()[2:4])  # processor time of child processes
+    report = examine(Never)
+    assert len(report.failures) > 30
+    assert sum(os.times()[2:4]) - began < 20
+
+
+def test_without_isolation_the_answers_are_the_same():
+    apart, together = (examine(Fifteen, questions=QUICK, isolate=flag) for flag in (True, False))
+    assert apart.as_dict() == together.as_dict()
+
+
+def test_without_fork_questions_run_in_threads(monkeypatch):
+    monkeypatch.delattr(os, "fork")
+    names = [*QUICK[:2]]
+    report = examine(Fifteen, questions=names)
+    assert set(verdicts(report).values()) == {Verdict.HOLDS}
+
+    class Sleeps(NeverEnds):
+        def sample(self, buffer, batch_size, beta):
+            time.sleep(1.5)
+            raise ValueError("too late")
+
+    report = examine(Sleeps, questions=names)
+    assert report["handling"].measured == "it did not end within 0.4 s"
+
+
+# What it is called with, and what it returns -----------------------------------------------------
+
+
+def test_an_adapter_may_be_any_object_that_has_the_methods():
+    class Own:
+        make, add, sample, update = Fifteen.make, Fifteen.add, Fifteen.sample, Fifteen.update
+        name, law, epsilon, replacement, seeded, n_step = (
+            "own",
+            "proportional",
+            0,
+            True,
+            True,
+            False,
+        )
+        time_limit, packages = 5.0, ()
+        priorities = Adapter.priorities
+
+    assert examine(Own(), questions=QUICK[:1]).passed
+
+
+def test_bad_arguments_are_refused():
+    with pytest.raises(TypeError, match="adapter: object lacks make, add, sample, update"):
+        examine(object())
+    with pytest.raises(ValueError, match="questions: must be one of .*, got 'exponents'"):
+        examine(Fifteen, questions=["exponents"])
+    with pytest.raises(ValueError, match="seed: must be at least 0, got -1"):
+        examine(Fifteen, -1)
+    with pytest.raises(ValueError, match="NAME: must be one of"):
+        find_adapter("nobody")
+
+
+def test_every_question_says_what_it_is_about():
+    for name, question in QUESTIONS.items():
+        assert question.asks.endswith("?"), name
+        assert question.effect.endswith("."), name
+        assert question.section and 0 <= question.false_alarm < 1e-5
+
+
+def test_a_report_as_text_as_html_and_as_data():
+    seen = []
+    report = examine(Raises, 3, questions=["handling", "edges"], progress=seen.append)
+    assert isinstance(report, Report)
+    assert report.failures == [report["handling"]] and not report.passed
+    assert seen == list(report.answers)
+    text = str(report)
+    assert text.startswith("Raises (python ") and text.endswith("1 fails, 1 not offered")
+    assert QUESTIONS["handling"].effect[:40] in text
+    page = report._repr_html_()
+    assert "&#x27;weights" in page and "<script" not in page
+    assert report.as_dict()["answers"]["edges"] == ["not offered", "the adapter has no `find`"]
+
+
+def test_every_adapter_names_an_importable_module():
+    from importlib.util import find_spec
+
+    for home in ADAPTERS.values():
+        module, _, _ = home.partition(":")
+        assert find_spec(f"per_tutorial.conformance.adapters.{module}") is not None
+    assert issubclass(type(find_adapter("uniform")), OfReplay)
+    assert list(answers([], Uniform(), 0, True)) == []
