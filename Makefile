@@ -20,7 +20,7 @@ PYTEST    := OMP_NUM_THREADS=1 $(BIN)/python -m pytest $(WORKERS)
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help lab style check test test-colab publish addresses site dist bench clean
+.PHONY: help lab style check test test-colab publish addresses site dist bench examine clean
 
 help:  ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' Makefile
@@ -62,8 +62,11 @@ dist: .dist/installed  ## build the release, and try it in an empty environment
 bench: .bench/installed  ## measure speed beside every peer: make bench ARGS="replay --quick"
 	.bench/$(PROGRAMS)/python -m benchmarks $(ARGS)
 
+examine: .examined/installed  ## examine other libraries' replay: make examine ARGS="cpprb rllib"
+	.examined/$(PROGRAMS)/python -W ignore tools/examined $(ARGS)
+
 clean:  ## remove the environments and all that was built
-	rm -rf .venv .venv-colab .bench .dist build dist *.egg-info .*_cache .hypothesis
+	rm -rf .venv .venv-colab .bench .examined .dist build dist *.egg-info .*_cache .hypothesis
 
 # What all notebooks need together, as pyproject.toml says: atari,…
 EXTRAS = $(shell $(PYTHON) -c 'import tomllib; \
@@ -91,6 +94,12 @@ $(INSTALLED): pyproject.toml $(CONSTRAINTS)
 # The peers have an environment of their own: what they ask for must not meet what the series uses.
 .bench/installed: pyproject.toml benchmarks/constraints.txt
 	$(call install,.bench,benchmarks/constraints.txt,--editable ".[bench]")
+
+# Some ask for versions that the others don't, or we don't: these come without what they ask for.
+.examined/installed: pyproject.toml $(wildcard tools/examined/*.txt)
+	$(call install,.examined,tools/examined/constraints.txt,--requirement tools/examined/requirements.txt)
+	.examined/$(PROGRAMS)/python -m pip install --no-deps --requirement tools/examined/alone.txt --editable .
+	@touch $@
 
 .venv-colab/installed: pyproject.toml tests/colab/constraints.txt
 	$(call install,.venv-colab,tests/colab/constraints.txt,".[$(EXTRAS)]" nbval pytest pytest-xdist)

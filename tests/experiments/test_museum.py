@@ -381,15 +381,8 @@ def test_what_is_to_be_seen_in_the_books():
 
 # The examination ---------------------------------------------------------------------------------
 
-# The examination measures ε with too few draws to tell ε from 2ε.
-NOT_FOUND = pytest.mark.xfail(strict=True, reason="no question tells ε from 2ε for sure")
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "name",
-    [pytest.param(name, marks=NOT_FOUND if name == "epsilon-twice" else ()) for name in IN_BUFFERS],
-)
+@pytest.mark.parametrize("name", IN_BUFFERS)
 def test_the_question_that_an_exhibit_names_finds_it(name):
     exhibit = EXHIBITS[name]
     report = examine(ExhibitAdapter(exhibit), questions=[exhibit.found_by], isolate=False)

@@ -254,6 +254,7 @@ EXHIBITS = (
         lived="not known",
         found_by="single-precision-errors",
         replay=SinglePrecisionErrors,
+        choice=True,
     ),
     Exhibit(
         name="autoreset-stored",

@@ -1,0 +1,43 @@
+"""Every exhibit of the museum whose bug lives in a buffer is caught, by the question that names it.
+
+The museum's own tests show that each exhibit has its bug. Here it is the examination that is tried: it
+must find all of them among all its questions, and must not need to be told where to look.
+"""
+
+import pytest
+
+from per_tutorial.conformance import QUESTIONS, Verdict, examine
+from per_tutorial.experiments.museum import EXHIBITS
+from per_tutorial.experiments.museum.examined import ExhibitAdapter
+
+IN_BUFFERS = [name for name, exhibit in EXHIBITS.items() if exhibit.in_buffer]
+
+# Questions that take longest; what they find is tried in the museum's own tests.
+LONG = {"sum-after-updates", "sum-after-outliers"}
+
+
+def test_the_museum_has_twenty_five_buffers_with_a_bug():
+    assert len(IN_BUFFERS) >= 25
+    assert {EXHIBITS[name].found_by for name in IN_BUFFERS} <= set(QUESTIONS)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", IN_BUFFERS)
+@pytest.mark.parametrize("seed", [11, 12])
+def test_the_question_that_names_a_bug_finds_it_with_any_seed(name, seed):
+    exhibit = EXHIBITS[name]
+    report = examine(ExhibitAdapter(exhibit), seed, questions=[exhibit.found_by], isolate=False)
+    wanted = Verdict.REPORTED if exhibit.choice else Verdict.FAILS
+    assert report.answers[0].verdict is wanted, str(report)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", IN_BUFFERS)
+def test_an_examination_as_a_whole_fails_a_bug_and_spares_a_choice(name):
+    exhibit = EXHIBITS[name]
+    asked = [each for each in QUESTIONS if each not in LONG - {exhibit.found_by}]
+    report = examine(ExhibitAdapter(exhibit), questions=asked)
+    if exhibit.choice:
+        assert report.failures == [], str(report)
+    else:
+        assert exhibit.found_by in {answer.question.name for answer in report.failures}, str(report)
