@@ -403,8 +403,15 @@ def test_a_click_darkens_the_page_and_its_explorables(visit):
 
 @pytest.mark.browser
 @pytest.mark.slow
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("size", [PHONE, DESKTOP], ids=["phone", "desktop"])
+@pytest.mark.parametrize(
+    ("size", "scheme"),
+    [
+        pytest.param(PHONE, "light", id="phone-light"),
+        pytest.param(DESKTOP, "dark", id="desktop-dark"),
+        pytest.param(PHONE, "dark", id="phone-dark", marks=pytest.mark.exhaustive),
+        pytest.param(DESKTOP, "light", id="desktop-light", marks=pytest.mark.exhaustive),
+    ],
+)
 def test_pages_are_accessible(site, visit, size, scheme):
     here = visit(size, scheme)
     faults = {}
