@@ -24,6 +24,7 @@ from per_tutorial.experiments.estimates import (
     summary,
     verdict,
 )
+from per_tutorial.experiments.sb3.settings import LIBRARY, SB3Config
 from per_tutorial.experiments.study import METRICS
 
 SHIPPED = Path(__file__).parents[1] / "results"
@@ -91,14 +92,14 @@ class StudyResults:
 
     Attributes:
         facts: dict of what was declared and what the runs were made with.
-        arms: name → `DQNConfig`.
+        arms: name → `DQNConfig`, or `SB3Config` if Stable-Baselines3's agents were trained.
         seeds: of the runs, in their order everywhere below.
     """
 
     def __init__(self, facts: dict[str, Any], rows: Iterable[Sequence[str]]) -> None:
         self.facts = facts
         stacks = facts["stacks"]
-        self.arms = {stack["arm"]: DQNConfig(**stack["settings"]) for stack in stacks}
+        self.arms = {stack["arm"]: _settings(stack) for stack in stacks}
         self.seeds = sorted({seed for stack in stacks for seed in stack["seeds"]})
         # measure → (arm, at, seed) → value
         self._values: dict[str, dict[tuple[str, int, int], float]] = {}
@@ -139,6 +140,12 @@ class StudyResults:
         if metric == "greedy score":
             return self.curve(arm, "greedy")[1][-1]
         return np.nanmean(self.curve(arm)[1], axis=0)
+
+
+def _settings(stack: dict[str, Any]) -> Any:
+    """The settings that a stack was trained with; those of SB3's runs name its version."""
+    kind = SB3Config if LIBRARY in stack else DQNConfig
+    return kind(**stack["settings"])
 
 
 def load_study(name: str, folder: str | os.PathLike[str] = SHIPPED) -> StudyResults:

@@ -30,7 +30,14 @@ from per_tutorial.dqn.checkpoints import Checkpoints
 from per_tutorial.dqn.config import DQNConfig
 from per_tutorial.dqn.history import History
 from per_tutorial.experiments.results import COLUMNS, StudyResults, load_study, read_results
-from per_tutorial.experiments.study import EVALUATION_EPISODES, GRID_POINTS, SCORE_WINDOW, Study
+from per_tutorial.experiments.sb3.settings import LIBRARY, SB3Config, library_version
+from per_tutorial.experiments.study import (
+    EVALUATION_EPISODES,
+    GRID_POINTS,
+    SCORE_WINDOW,
+    RunSettings,
+    Study,
+)
 
 Job = tuple[Study, str, list[int], Path]  # one stack: its arm, its seeds and its file
 
@@ -60,12 +67,17 @@ def run_study(
         ValueError: ``folder`` holds results of this study made with other settings, or a damaged
             file. Nothing has been trained or written then. Or the checkpoints of a stack were made
             with other settings, or all are damaged; that shows when its turn comes.
+        ImportError: the study trains agents of Stable-Baselines3, which is missing or too old.
     """
     from per_tutorial.dqn.learner import check_device
 
     processes = whole_number("processes", processes)
     for device in {config.device for config in study.arms.values()}:
         check_device(device)
+    if any(isinstance(config, SB3Config) for config in study.arms.values()):
+        library_version()
+        if study.checkpoint_every is not None or study.exhibits or study.curves:
+            raise ValueError("study: runs of SB3 have no checkpoints, exhibits or curves")
     parts = Path(folder) / study.name
     parts.mkdir(parents=True, exist_ok=True)
     whole = Path(folder) / f"{study.name}.csv.gz"
@@ -128,23 +140,13 @@ def _exit_with(lifeline: Connection) -> None:
 
 def _train_stack(study: Study, arm: str, seeds: list[int], path: Path) -> tuple[str, list[int]]:
     """Train one stack, write its rows, and return its (arm, seeds)."""
-    from per_tutorial.dqn.training import evaluate, train
-    from per_tutorial.experiments.museum import EXHIBITS
-
     heading, checkpoints = _identity(study, arm, seeds), None
     if study.checkpoint_every is not None:
         folder = path.with_suffix("")
         heading["continued"] = any(folder.glob("*.npz"))
         checkpoints = Checkpoints(folder, every=study.checkpoint_every)
     start = time.perf_counter()
-    config, exhibit = study.arms[arm], study.exhibits.get(arm)
-    if exhibit is None:
-        history = train(config, seeds, checkpoints=checkpoints)
-    else:
-        history = EXHIBITS[exhibit].train(config, seeds, checkpoints=checkpoints)
-    agent = history.agent
-    assert agent is not None, "a training leaves its agent"
-    greedy = evaluate(agent, EVALUATION_EPISODES).mean(axis=1)
+    history, greedy = _train(study, arm, seeds, checkpoints)
     rows = [(arm, *row) for row in _measures(study, history, greedy)]
     heading |= {
         "seconds": round(time.perf_counter() - start, 1),
@@ -152,11 +154,34 @@ def _train_stack(study: Study, arm: str, seeds: list[int], path: Path) -> tuple[
         **versions("torch", "numpy", "numba", "gymnasium"),
     }
     if checkpoints is not None:
-        agent.save(path.with_suffix(".safetensors"))
+        assert history.agent is not None, "a training of our own learner leaves its agent"
+        history.agent.save(path.with_suffix(".safetensors"))
     write_table(path, heading, COLUMNS, rows)  # last, since with this file the stack counts as done
     if checkpoints is not None:
         shutil.rmtree(folder)
     return arm, seeds
+
+
+def _train(
+    study: Study, arm: str, seeds: list[int], checkpoints: Checkpoints | None
+) -> tuple[History, NDArray[np.float64]]:
+    """The `History` of one stack, and the mean greedy return of its runs, (runs,)."""
+    from per_tutorial.dqn.training import evaluate, train
+    from per_tutorial.experiments.museum import EXHIBITS
+
+    config, exhibit = study.arms[arm], study.exhibits.get(arm)
+    if isinstance(config, SB3Config):
+        from per_tutorial.experiments.sb3 import training as sb3_training
+
+        return sb3_training.train(config, seeds, EVALUATION_EPISODES)
+    assert isinstance(config, DQNConfig)
+    if exhibit is None:
+        history = train(config, seeds, checkpoints=checkpoints)
+    else:
+        history = EXHIBITS[exhibit].train(config, seeds, checkpoints=checkpoints)
+    agent = history.agent
+    assert agent is not None, "a training leaves its agent"
+    return history, evaluate(agent, EVALUATION_EPISODES).mean(axis=1)
 
 
 def _stack_path(parts: Path, arm: str, seeds: list[int]) -> Path:
@@ -170,7 +195,7 @@ def _measures(
     # Unique, for a training of fewer steps than there are points.
     grid = np.unique(np.linspace(0, history.config.steps, GRID_POINTS + 1).astype(int))[1:]
     last_logged = np.searchsorted(history.log_steps, grid, side="right") - 1
-    curves = {"score": history.learning_curve(grid, SCORE_WINDOW)}
+    curves = {"score": history.learning_curve(grid, study.score_window)}
     curves |= {name: history.measure(name)[last_logged] for name in study.curves}
     for run, seed in enumerate(history.seeds):
         for measure, curve in curves.items():
@@ -187,6 +212,9 @@ def _measures(
 
 def _identity(study: Study, arm: str, seeds: list[int]) -> dict[str, Any]:
     """What must agree for a finished stack to count as done."""
+    config = study.arms[arm]
+    # What SB3's agents do depends on SB3: runs of two versions are no arms of one study.
+    library = {LIBRARY: library_version()} if isinstance(config, SB3Config) else {}
     return {
         "study": study.name,
         "arm": arm,
@@ -194,12 +222,15 @@ def _identity(study: Study, arm: str, seeds: list[int]) -> dict[str, Any]:
         "episodes": study.episodes,
         "curves": list(study.curves),
         "exhibit": study.exhibits.get(arm),
-        "settings": _settings(study.arms[arm]),
+        "score_window": study.score_window,
+        **library,
+        "settings": _settings(config),
     }
 
 
-def _settings(config: DQNConfig) -> dict[str, Any]:
-    """The fields of a `DQNConfig`, as JSON gives them back."""
+def _settings(config: RunSettings) -> dict[str, Any]:
+    """The fields of a `DQNConfig` or an `SB3Config`, as JSON gives them back."""
+    assert isinstance(config, (DQNConfig, SB3Config))
     return json.loads(json.dumps(dataclasses.asdict(config)))
 
 
@@ -209,7 +240,13 @@ def _refuse_other_settings(path: Path, heading: dict[str, Any], wanted: dict[str
         return others | heading["settings"]
 
     # What the file does not name is newer than the file; its default was used.
-    defaults = {"curves": list(Study.curves), "exhibit": None} | _settings(DQNConfig())
+    kind = SB3Config if LIBRARY in wanted else DQNConfig
+    defaults = {
+        "curves": list(Study.curves),
+        "exhibit": None,
+        "score_window": SCORE_WINDOW,
+        **_settings(kind()),
+    }
     found, wanted = defaults | flat(heading), flat(wanted)
     differences = [
         f"{name} = {found.get(name)!r}, not {wanted.get(name)!r}"
@@ -239,6 +276,7 @@ def _collect(study: Study, parts: Path, path: Path) -> None:
         "question": study.question,
         "metric": study.metric,
         "failed_below": study.failed_below,
+        "score_window": study.score_window,
         "comparisons": study.comparisons,
         "seconds": round(sum(heading["seconds"] for heading in headings), 1),
         "stacks": headings,

@@ -4,6 +4,7 @@ from typing import Any
 
 from per_tutorial.dqn.config import DQNConfig
 from per_tutorial.experiments.broken_studies import BROKEN_CARTPOLE, BROKEN_MOUNTAINCAR
+from per_tutorial.experiments.sb3.declared import SB3_STUDIES
 from per_tutorial.experiments.study import Study
 
 NETWORKS: dict[str, dict[str, Any]] = {
@@ -250,5 +251,6 @@ STUDIES = {
         _pong(),
         BROKEN_CARTPOLE,
         BROKEN_MOUNTAINCAR,
+        *SB3_STUDIES,
     )
 }

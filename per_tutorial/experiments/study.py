@@ -5,10 +5,11 @@
 
 import dataclasses
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any, Protocol, Self
 
 from per_tutorial.common.arguments import one_of, real_number, whole_number
-from per_tutorial.dqn.config import DQNConfig
 from per_tutorial.dqn.history import MEASURES
 
 GRID_POINTS = 50  # steps at which a curve is kept
@@ -18,9 +19,23 @@ EVALUATION_EPISODES = 20
 # What a study may declare as the one number of a run that decides.
 METRICS = {
     "score over training": "mean of the score curve; the score is the mean return of the last "
-    f"{SCORE_WINDOW} episodes",
+    f"{SCORE_WINDOW} episodes, or of as many as the study says",
     "greedy score": f"mean return of the final greedy policy over {EVALUATION_EPISODES} episodes",
 }
+
+
+class RunSettings(Protocol):
+    """What a study asks of the settings of its runs: a `DQNConfig`, or an `SB3Config`."""
+
+    @property
+    def steps(self) -> int: ...
+    @property
+    def environments(self) -> int: ...
+    @property
+    def learning_starts(self) -> int: ...
+    @property
+    def device(self) -> str: ...
+    def replace(self, **changes: Any) -> Self: ...
 
 
 @dataclass(frozen=True)
@@ -32,7 +47,7 @@ class Study:
     Args:
         name: of the study and its files, of a–z, 0–9, "-" and ".", as are those of the arms.
         question: one sentence.
-        arms: name → `DQNConfig`, all with the same number of steps.
+        arms: name → `DQNConfig` or `SB3Config`, all with the same number of steps.
         comparisons: pairs (arm, arm that it is compared with).
         metric: one of `METRICS`.
         failed_below: a run whose greedy score is lower counts as failed.
@@ -43,11 +58,12 @@ class Study:
         checkpoint_every: if not None, environment steps between `Checkpoints` of a stack in training:
             a study that was killed then continues inside its stacks too, and keeps their agents.
         exhibits: arm → the exhibit of the `museum` that it trains with, for arms that have a bug.
+        score_window: episodes whose mean return is the score.
     """
 
     name: str
     question: str
-    arms: dict[str, DQNConfig]
+    arms: Mapping[str, RunSettings]
     comparisons: tuple[tuple[str, str], ...]
     metric: str
     failed_below: float
@@ -57,10 +73,12 @@ class Study:
     curves: tuple[str, ...] = ("q_value",)
     checkpoint_every: int | None = None
     exhibits: dict[str, str] = field(default_factory=dict)
+    score_window: int = SCORE_WINDOW
 
     def __post_init__(self) -> None:
         one_of("metric", self.metric, METRICS)
         whole_number("stack", self.stack)
+        whole_number("score_window", self.score_window)
         real_number("failed_below", self.failed_below)
         if self.episodes is not None:
             whole_number("episodes", self.episodes, SCORE_WINDOW)
@@ -85,7 +103,7 @@ class Study:
     def fast(self) -> "Study":
         """The same study at a size that runs in seconds, to try the whole path."""
 
-        def small(config: DQNConfig) -> DQNConfig:
+        def small(config: RunSettings) -> RunSettings:
             return config.replace(
                 # A multiple of any number of environments, and each of them ends an episode.
                 steps=max(300, 60 * config.environments),
