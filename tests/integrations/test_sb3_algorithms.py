@@ -17,7 +17,7 @@ from stable_baselines3.common.buffers import ReplayBuffer
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.envs import SimpleMultiObsEnv
-from stable_baselines3.common.logger import configure
+from stable_baselines3.common.logger import KVWriter, Logger, configure
 from stable_baselines3.common.vec_env import VecNormalize
 
 from per_tutorial.integrations.sb3 import (
@@ -94,7 +94,7 @@ def test_the_same_minibatches_make_the_same_agent(theirs, ours, n_steps):
 @pytest.mark.parametrize("theirs, ours", PAIRS)
 def test_with_alpha_and_beta_zero_the_weights_are_one(theirs, ours):
     model = make(ours, alpha=0.0, beta=0.0).learn(60)
-    assert model.logger.name_to_value["train/mean_weight"] == 1
+    assert model.replay_buffer.measures()["mean_weight"] == 1
     assert (model.replay_buffer.sample(30).weights == 1).all()
 
 
@@ -216,12 +216,23 @@ def test_beta_follows_its_schedule():
         assert model.logger.name_to_value["train/beta"] == pytest.approx(expected(200))
 
 
+class Log(KVWriter):
+    def __init__(self):
+        self.last = {}
+
+    def write(self, key_values, key_excluded, step=0):
+        self.last |= key_values
+
+
 def test_what_is_logged():
-    logged = make(PrioritizedDQN).learn(60).logger.name_to_value
-    assert {"train/loss", "train/n_updates", "train/learning_rate"} <= set(logged)
-    assert 0 < logged["train/mean_weight"] <= 1
-    assert logged["train/mean_td_error"] > 0
-    assert {"train/largest_priority", "train/priority"} <= set(logged)
+    model, log = make(PrioritizedDQN), Log()
+    model.set_logger(Logger(None, [log]))
+    model.learn(200, log_interval=1)
+    assert {"train/loss", "train/n_updates", "train/learning_rate"} <= set(log.last)
+    assert 0.4 < log.last["train/beta"] <= 1
+    assert 0 < log.last["train/mean_weight"] <= 1
+    assert log.last["train/mean_td_error"] > 0
+    assert {"train/largest_priority", "train/priority"} <= set(log.last)
 
 
 @pytest.mark.parametrize("kind", OURS)

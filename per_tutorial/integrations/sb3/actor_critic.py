@@ -96,7 +96,6 @@ class PrioritizedSAC(PrioritizedAlgorithm, SAC):
         self.logger.record("train/critic_loss", np.mean(critic_losses))
         if coefficient_losses:
             self.logger.record("train/ent_coef_loss", np.mean(coefficient_losses))
-        self._log_replay(batch, td_errors)
 
 
 class PrioritizedTD3(PrioritizedAlgorithm, TD3):
@@ -150,4 +149,3 @@ class PrioritizedTD3(PrioritizedAlgorithm, TD3):
         if actor_losses:
             self.logger.record("train/actor_loss", np.mean(actor_losses))
         self.logger.record("train/critic_loss", np.mean(critic_losses))
-        self._log_replay(batch, td_errors)

@@ -23,7 +23,6 @@ from torch.nn import functional as F
 from per_tutorial.common.arguments import real_number
 from per_tutorial.integrations.sb3.buffers import PrioritizedReplayBuffer
 from per_tutorial.integrations.sb3.dict_buffers import PrioritizedDictReplayBuffer
-from per_tutorial.integrations.sb3.samples import Drawn
 
 
 class PrioritizedAlgorithm(OffPolicyAlgorithm):
@@ -154,19 +153,21 @@ class PrioritizedAlgorithm(OffPolicyAlgorithm):
         return min(max(float(self.beta(self._current_progress_remaining)), 0.0), 1.0)
 
     def _begin_training(self) -> PrioritizedReplayBuffer:
-        """Set β for the minibatches of one call of `train`."""
+        """Set β for the minibatches of one call of `train`, and log it."""
         assert self.replay_buffer is not None
         self.replay_buffer.beta = self._beta()
+        self.logger.record("train/beta", self.replay_buffer.beta)
         return self.replay_buffer
 
-    def _log_replay(self, batch: Drawn, td_errors: th.Tensor) -> None:
-        """Log what the last minibatch says about replay."""
-        assert self.replay_buffer is not None
-        self.logger.record("train/beta", self.replay_buffer.beta)
-        self.logger.record("train/mean_weight", batch.weights.mean().item())
-        self.logger.record("train/mean_td_error", td_errors.abs().mean().item())
-        for name, value in self.replay_buffer.measures().items():
-            self.logger.record(f"train/{name}", value)
+    def dump_logs(self) -> None:
+        """Write the log, with what the last minibatch and the priorities say about replay.
+
+        They are asked for only here: at every step, this would take longer than to draw.
+        """
+        if self.replay_buffer is not None:
+            for name, value in self.replay_buffer.measures().items():
+                self.logger.record(f"train/{name}", value)
+        super().dump_logs()
 
 
 def weighted_mean(losses: th.Tensor, weights: th.Tensor) -> th.Tensor:
@@ -210,4 +211,3 @@ class PrioritizedDQN(PrioritizedAlgorithm, DQN):
 
         self.logger.record("train/n_updates", self._n_updates, exclude="tensorboard")
         self.logger.record("train/loss", np.mean(losses))
-        self._log_replay(batch, td_errors)

@@ -291,7 +291,7 @@ class PrioritizedReplayBuffer(ReplayBuffer):
         return self._draws.probabilities().reshape(self.buffer_size, self.n_envs)
 
     def measures(self) -> dict[str, float]:
-        """What an agent logs about the priorities, by name; none under uniform replay."""
+        """What an agent logs: means over the last minibatch, and what the sampler measures, by name."""
         self._tell()
         return self._draws.measures()
 
@@ -366,7 +366,7 @@ class PrioritizedReplayBuffer(ReplayBuffer):
 
     def _tensors(self, values: Any) -> Any:
         """Arrays that belong to nobody else as tensors, without one more copy."""
-        return for_each(lambda array: self.to_torch(array, copy=False), values)
+        return for_each(lambda array: th.from_numpy(array).to(self.device), values)
 
     def _to_stacks(self, observations: NDArray) -> NDArray:
         """Observations (n_envs, *obs_shape) as a `FrameStore` takes them."""

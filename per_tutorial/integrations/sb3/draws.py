@@ -39,6 +39,8 @@ class Draws:
         self.stride = stride
         self.added = 0  # transitions that the sampler knows of, those that are gone included
         self.since_update = 0  # minibatches
+        self.last_weights: NDArray = np.empty(0)  # of the last minibatch, as its TD errors are
+        self.last_errors: NDArray = np.empty(0)
         name = one_of("sampler", sampler, SAMPLERS)
         self.sampler: Sampler = SAMPLERS[name].make(capacity, seeds_for(seed, 1), **settings)
         if hasattr(self.sampler, "choose"):
@@ -79,7 +81,8 @@ class Draws:
     def sample(self, batch_size: int, beta: float) -> tuple[Slots, NDArray]:
         """Slots and weights, both (1, batch)."""
         self.since_update += 1
-        return self.sampler.sample(batch_size, self.sizes, beta)
+        slots, self.last_weights = self.sampler.sample(batch_size, self.sizes, beta)
+        return slots, self.last_weights
 
     def ids(self, slots: Slots) -> NDArray[np.int64]:
         """(1, batch): the numbers of the transitions in ``slots``."""
@@ -100,13 +103,18 @@ class Draws:
         slots = np.empty_like(numbers)
         fill_slots(slots, numbers, added, self.capacity)
         self.sampler.update(slots, errors)
-        self.since_update = 0
+        self.since_update, self.last_errors = 0, errors
 
     def probabilities(self) -> NDArray[np.float64]:
         """(capacity,): P(i) of every slot."""
         return self.sampler.probabilities(np.arange(self.capacity)[None], self.sizes)[0]
 
     def measures(self) -> dict[str, float]:
-        """See `Sampler.measures`."""
-        measured = self.sampler.measures(np.maximum(self.sizes, 1))
-        return {name: float(values[0]) for name, values in measured.items()}
+        """See `PrioritizedReplayBuffer.measures`."""
+        measured = {} if self.added == 0 else self.sampler.measures(self.sizes)
+        means = {name: float(values[0]) for name, values in measured.items()}
+        if self.last_weights.size:
+            means["mean_weight"] = float(self.last_weights.mean())
+        if self.last_errors.size:
+            means["mean_td_error"] = float(np.abs(self.last_errors).mean())
+        return means

@@ -67,7 +67,6 @@ class PrioritizedQRDQN(PrioritizedAlgorithm, QRDQN):
 
         self.logger.record("train/n_updates", self._n_updates, exclude="tensorboard")
         self.logger.record("train/loss", np.mean(losses))
-        self._log_replay(batch, td_errors)
 
 
 def _of_actions(quantiles: th.Tensor, actions: th.Tensor) -> th.Tensor:
