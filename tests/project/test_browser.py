@@ -13,20 +13,13 @@ import urllib.request
 
 import pytest
 from notebook_files import read, series, write
-from playwright.sync_api import expect, sync_playwright
+from playwright.sync_api import expect
 
 pytestmark = pytest.mark.browser
 
 NAMES = ("01_segment_tree", "03_per_dqn")
 MINUTE = 60_000  # milliseconds, Playwright's unit
 TOKEN = "a-token-for-this-test"
-ARGUMENTS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-background-networking",
-    "--no-first-run",
-    "--disable-sync",
-]
 # JavaScript for the notebook's code cells as they would be saved: JupyterLab shows errors and what is
 # written to stderr alike.
 CODE_CELLS = """jupyterapp.shell.currentWidget.model.toJSON().cells.filter(
@@ -36,25 +29,6 @@ SETTINGS = {
     "notebook-extension/tracker": {"windowingMode": "none"},
     "apputils-extension/notification": {"fetchNews": "false", "checkForUpdates": False},
 }
-
-
-def chromium():
-    """The path of a Chromium or Chrome, or None."""
-    names = ("chromium", "chromium-browser", "google-chrome")
-    return os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, names)), None)
-
-
-@pytest.fixture(scope="module")
-def browser():
-    path = chromium()
-    if path is None:
-        reason = "no Chromium found: install one, or set CHROMIUM to its path"
-        required = os.environ.get("PER_TUTORIAL_REQUIRE_BROWSER") == "1"
-        (pytest.fail if required else pytest.skip)(reason)
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=path, args=ARGUMENTS)
-        yield browser
-        browser.close()
 
 
 @pytest.fixture(scope="module")

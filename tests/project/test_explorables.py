@@ -1,16 +1,13 @@
 """The site's explorables in Chromium: the package's numbers, and a page that everyone can use."""
 
-import functools
-import http.server
 import re
-import threading
 from pathlib import Path
 
 import numpy as np
 import pytest
+from pages import served
 from PIL import Image
 from playwright.sync_api import expect
-from test_browser import browser  # noqa: F401 (a fixture)
 
 from per_tutorial.experiments.blind_cliffwalk import make_memory, true_values
 from per_tutorial.experiments.cliffwalk_learner import CliffwalkLearner
@@ -26,23 +23,15 @@ NAMES = ("sum-tree", "alpha-beta", "cliffwalk")
 PHONE, DESKTOP = {"width": 390, "height": 844}, {"width": 1280, "height": 900}
 
 
-class Quiet(http.server.SimpleHTTPRequestHandler):
-    def log_message(self, *_):
-        pass
-
-
 @pytest.fixture(scope="module")
 def address():
     """The address of a server of the site's sources."""
-    handler = functools.partial(Quiet, directory=SITE)
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_port}"
-        server.shutdown()
+    with served(SITE) as address:
+        yield address
 
 
 @pytest.fixture
-def visit(browser, address):  # noqa: F811
+def visit(browser, address):
     """Opens an explorable; at the end, nothing may have failed or come from elsewhere."""
     contexts, faults = [], []
 

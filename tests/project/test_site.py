@@ -2,16 +2,11 @@
 
 import contextlib
 import doctest
-import functools
-import http.server
 import importlib
 import inspect
-import os
 import re
-import shutil
 import subprocess
 import sys
-import threading
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urldefrag, urljoin, urlsplit
@@ -20,7 +15,7 @@ import pytest
 import yaml
 from axe_playwright_python.base import AXE_FILE_PATH
 from notebook_files import ROOT, read, series
-from playwright.sync_api import sync_playwright
+from pages import served
 
 SITE = ROOT / "site"
 sys.path.insert(0, str(SITE))
@@ -30,7 +25,6 @@ import rendering  # noqa: E402
 
 PHONE, DESKTOP = (390, 844), (1280, 800)
 LARGEST_SITE, LARGEST_FIRST_PAGE = 30_000_000, 1_000_000  # bytes
-ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run"]
 
 # Examples ---------------------------------------------------------------------------------------
 
@@ -205,35 +199,11 @@ def test_the_site_is_small(site):
     assert sum(sizes) < LARGEST_SITE
 
 
-class Quiet(http.server.SimpleHTTPRequestHandler):
-    """A server that writes no log."""
-
-    def log_message(self, *_):
-        pass
-
-
 @pytest.fixture(scope="module")
 def address(site):
     """The address of a server of the site on this machine."""
-    handler = functools.partial(Quiet, directory=site)
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_port}"
-        server.shutdown()
-
-
-@pytest.fixture(scope="module")
-def browser():
-    names = ("chromium", "chromium-browser", "google-chrome")
-    path = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, names)), None)
-    if path is None:
-        reason = "no Chromium found: install one, or set CHROMIUM to its path"
-        required = os.environ.get("PER_TUTORIAL_REQUIRE_BROWSER") == "1"
-        (pytest.fail if required else pytest.skip)(reason)
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=path, args=ARGUMENTS)
-        yield browser
-        browser.close()
+    with served(site) as address:
+        yield address
 
 
 class Visit:

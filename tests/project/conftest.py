@@ -1,0 +1,10 @@
+"""What several tests of the project use."""
+
+import pytest
+from pages import chromium
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with chromium() as browser:
+        yield browser
