@@ -172,9 +172,13 @@ def report(results: StudyResults) -> str:
     """What came out, as text: a line for each arm, then a line for each declared comparison."""
     metric = results.facts["metric"]
     scores = {arm: results.scores(arm) for arm in results.arms}
+    largest = max(np.nanmax(np.abs(values)) for values in scores.values())
+    digits = 1 if largest > 2 else 3  # where at most 1 can be reached, a tenth is a lot
     lines = [f"{metric}, {len(results.seeds)} runs an arm, 95 % intervals"]
     for arm, values in scores.items():
-        parts = [f"{name} {_shown(value)}" for name, value in summary(values).items()]
+        parts = [
+            f"{name} {_shown(value, f'9.{digits}f')}" for name, value in summary(values).items()
+        ]
         greedy = results.scores(arm, "greedy score")
         failed = failure_rate(greedy, results.facts["failed_below"])
         lines.append(f"{arm:28} {'  '.join(parts)}  failed {_shown(failed, '.0%')}")
@@ -188,13 +192,13 @@ def report(results: StudyResults) -> str:
     for (arm, other), p in zip(pairs, p_values, strict=True):
         a, b = scores[arm], scores[other]
         lines.append(
-            f"{f'{arm} − {other}':48} {_shown(paired_difference(a, b), '+9.1f')}  "
+            f"{f'{arm} − {other}':48} {_shown(paired_difference(a, b), f'+9.{digits}f')}  "
             f"{verdict(a, b):14}  p {p:.3f}  "
             f"P(better) {_shown(probability_of_improvement(a, b), '.2f')}"
         )
     return "\n".join(lines)
 
 
-def _shown(estimate: Estimate, form: str = "9.1f") -> str:
+def _shown(estimate: Estimate, form: str) -> str:
     value, low, high = (format(number, form) for number in estimate)
     return f"{value} [{low.strip()}, {high.strip()}]"

@@ -10,7 +10,10 @@ from per_tutorial.dqn.learner import DQNLearner
 from per_tutorial.experiments import runner
 from per_tutorial.experiments.museum import EXHIBITS
 from per_tutorial.experiments.runner import run_study
+from per_tutorial.experiments.sb3.declared import SB3_STUDIES
 from per_tutorial.experiments.studies import NETWORKS, STUDIES
+
+FEWER_SEEDS = {"long-cartpole": 10, "pong": 3, "sb3-pendulum-sac": 10, "sb3-pendulum-td3": 10}
 
 
 @pytest.mark.parametrize("name", STUDIES)
@@ -22,7 +25,7 @@ def test_a_declared_study_is_whole(name):
     assert len(set(study.comparisons)) == len(study.comparisons)
     for pair in study.comparisons:
         assert differences(study, pair), pair
-    assert len(study.seeds) >= {"long-cartpole": 10, "pong": 3}.get(name, 30)
+    assert len(study.seeds) >= FEWER_SEEDS.get(name, 30)
     assert {seed for _, seeds in study.stacks for seed in seeds} == set(study.seeds)
     assert len(study.stacks) == len(set(map(str, study.stacks)))
 
@@ -101,6 +104,7 @@ SUBJECTS = {
     "pong": {"sampler"},
     "broken-cartpole": {"sampler", "exhibit"},
     "broken-mountaincar": {"sampler", "exhibit"},
+    **{study.name: {"replay", "learning_rate"} for study in SB3_STUDIES},
 }
 
 

@@ -46,7 +46,7 @@ def _continuous(agent: str, **settings: Any) -> Study:
     theirs = SB3Config(
         agent=agent,
         env="Pendulum-v1",
-        steps=4_000,
+        steps=6_000,
         options={"buffer_size": 10_000, "batch_size": 64},
         **settings,
     )
@@ -71,7 +71,7 @@ def _continuous(agent: str, **settings: Any) -> Study:
         seeds=range(10),
         stack=1,
         curves=(),
-        # There are twenty episodes in all, of 200 steps each.
+        # There are thirty episodes in all, of 200 steps each.
         score_window=SCORE_WINDOW // 4,
     )
 
