@@ -31,7 +31,7 @@ def test_the_question_that_names_a_bug_finds_it_with_any_seed(name, seed):
     assert report.answers[0].verdict is wanted, str(report)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("name", IN_BUFFERS)
 def test_an_examination_as_a_whole_fails_a_bug_and_spares_a_choice(name):
     exhibit = EXHIBITS[name]
