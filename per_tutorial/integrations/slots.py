@@ -1,0 +1,266 @@
+"""One of our samplers for a library that knows its transitions by slot.
+
+tianshou gives each environment a ring of its own, and torchrl leaves the order to its writers. Our
+samplers count slots from 0 as they are filled. So every slot gets a *place* when it is first written,
+the next one that is free, and the sampler knows places only.
+
+Both libraries hand TD errors back with the slots of a minibatch, which may hold other transitions by
+then. So the last minibatches whose TD errors are still to come are remembered, with the numbers of
+their transitions: an update of the same slots in the same order is theirs.
+"""
+
+from collections import deque
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from per_tutorial.common.arguments import (
+    index_array,
+    one_of,
+    plain_array,
+    real_number,
+    whole_number,
+)
+from per_tutorial.common.files import part_of
+from per_tutorial.common.states import ArraySpec, Schema, State, checked_state
+from per_tutorial.replay import SAMPLERS, Sampler
+from per_tutorial.replay.random_streams import seeds_for
+from per_tutorial.replay.td_errors import errors_like, refuse_infinite
+
+PICKLE_FORMAT = 1  # raised when what a pickle holds changes
+AWAITED = 32  # minibatches that are remembered; more are hardly ever on their way
+
+# What a sampler may have beyond the contract, and why it can't be had here.
+REFUSED = {
+    "choose": "chooses a minibatch from a larger one by fresh TD errors",
+    "end_episodes": "wants to know which steps make up an episode",
+}
+
+
+class Draw(NamedTuple):
+    """A minibatch whose TD errors are still to come."""
+
+    slots: NDArray[np.int64]  # (batch,)
+    numbers: NDArray[np.int64]  # (batch,) of the transitions that lay in them
+
+
+class SlotDraws:
+    """Draws slots by priority, and keeps the priorities.
+
+    Args:
+        capacity: slots.
+        beta: β of the next draws, in [0, 1].
+        sampler: a name in `per_tutorial.replay.SAMPLERS`.
+        seed: of the draws; None: from the system.
+        settings: keyword arguments of the sampler, such as ``alpha``; those that are None are left
+            to the sampler.
+
+    Raises:
+        ValueError, TypeError: an argument is not what it must be, or the sampler lacks a setting, or
+            can't be served.
+    """
+
+    def __init__(
+        self,
+        capacity: int,
+        beta: float = 0.4,
+        *,
+        sampler: str = "proportional",
+        seed: int | None = None,
+        **settings: Any,
+    ) -> None:
+        self.capacity = whole_number("capacity", capacity)
+        self.beta = beta
+        self._made_of = sampler, seed, settings
+        name = one_of("sampler", sampler, SAMPLERS)
+        given = {key: value for key, value in settings.items() if value is not None}
+        self.sampler: Sampler = SAMPLERS[name].make(self.capacity, seeds_for(seed, 1), **given)
+        for member, reason in REFUSED.items():
+            if hasattr(self.sampler, member):
+                raise ValueError(
+                    f"sampler: {name!r} {reason}, for which a buffer of slots has no place; "
+                    "must be another one"
+                )
+        self.filled = 0  # slots that hold a transition
+        self.added = 0  # transitions ever
+        self._places = np.full(self.capacity, -1, dtype=np.int64)  # of the slots; −1: none yet
+        self._slots = np.full(self.capacity, -1, dtype=np.int64)  # of the places
+        self._numbers = np.full(self.capacity, -1, dtype=np.int64)  # of the transitions in places
+        self._awaited: deque[Draw] = deque(maxlen=AWAITED)
+
+    @property
+    def beta(self) -> float:
+        """β of the next draws."""
+        return self._beta
+
+    @beta.setter
+    def beta(self, beta: float) -> None:
+        self._beta = real_number("beta", beta, 0, 1)
+
+    def anew(self) -> "SlotDraws":
+        """The same without transitions. With a seed, the draws start again as they did."""
+        sampler, seed, settings = self._made_of
+        return SlotDraws(self.capacity, self.beta, sampler=sampler, seed=seed, **settings)
+
+    def write(self, slots: ArrayLike) -> None:
+        """Give the transitions that were written to ``slots`` (n,) the largest priority so far.
+
+        Raises:
+            IndexError: a slot is outside [0, capacity).
+        """
+        written = self._checked(slots)
+        if len(written) > 1:
+            written = np.unique(written)
+        if len(written) == 0:
+            return
+        new = written[self._places[written] < 0]
+        places = np.arange(self.filled, self.filled + len(new))
+        self._places[new], self._slots[places] = places, new
+        self.filled += len(new)
+        places = self._places[written]
+        self._numbers[places] = np.arange(self.added, self.added + len(places))
+        self.added += len(places)
+        self.sampler.add(places[None], np.array([self.added]))
+
+    def write_unknown(self, slots: NDArray[np.int64]) -> None:
+        """`write` those of ``slots`` (n,) that were never written as far as is known here."""
+        self.write(slots[self._places[slots] < 0])
+
+    def sample(self, batch_size: int) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+        """Slots and importance-sampling weights, both (batch,).
+
+        Raises:
+            ValueError: nothing is stored yet.
+        """
+        if self.filled == 0:
+            raise ValueError("sample: there is nothing to draw, the replay buffer is empty")
+        batch_size = whole_number("batch_size", batch_size)
+        places, weights = self.sampler.sample(batch_size, self._sizes, self.beta)
+        slots = self._slots[places[0]]
+        self._awaited.append(Draw(slots.copy(), self._numbers[places[0]]))
+        return slots, weights[0].astype(np.float32)
+
+    def update(self, slots: ArrayLike, td_errors: ArrayLike) -> None:
+        """Learn raw TD errors; |δ|, ε and α are applied here.
+
+        Args:
+            slots: (batch,) as they were drawn: then a transition that was overwritten since is
+                skipped. In another order or number they mean what lies in them now. Of duplicates the
+                last one counts.
+            td_errors: (batch,) or (batch, 1), with or without sign, NumPy or torch.
+
+        Raises:
+            IndexError: a slot holds no transition.
+            ValueError: a TD error is not finite, or the shapes differ.
+        """
+        known = self._checked(slots)
+        errors = plain_array("td_errors", td_errors)
+        if errors.shape == (*known.shape, 1):
+            errors = errors[..., 0]
+        errors = errors_like(known, errors)
+        places = self._places[known]
+        if (places < 0).any():
+            raise IndexError(
+                f"indices: must be of stored transitions, got {known[places < 0][0]}, "
+                "where nothing was stored yet"
+            )
+        refuse_infinite(errors)
+        numbers = self._numbers_as_drawn(known)
+        if numbers is not None:
+            places = np.where(self._numbers[places] == numbers, places, -1)
+        self.sampler.update(places[None], errors[None])
+
+    def probabilities(self) -> NDArray[np.float64]:
+        """(capacity,): P(i) of every slot, 0 where nothing is stored."""
+        places = np.arange(self.capacity)[None]
+        shares = np.zeros(self.capacity)
+        stored = slice(self.filled)
+        shares[self._slots[stored]] = self.sampler.probabilities(places, self._sizes)[0, stored]
+        return shares
+
+    # ------------------------------------------------------------ states and pickles
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What must agree to `restore` the `state` of another one."""
+        return {"capacity": self.capacity, **self.sampler.settings}
+
+    @property
+    def state(self) -> State:
+        """All that changes, but for minibatches that are on their way."""
+        sampler = {f"sampler.{name}": array for name, array in self.sampler.state.items()}
+        return sampler | {
+            "slots": self._slots[: self.filled],
+            "numbers": self._numbers[: self.filled],
+            "added": np.array([self.added]),
+            "beta": np.array([self.beta]),
+        }
+
+    @property
+    def schema(self) -> Schema:
+        """What each array of a state must be."""
+        sampler = {f"sampler.{name}": spec for name, spec in self.sampler.schema.items()}
+        lengths = (range(self.capacity + 1),)
+        return sampler | {
+            "slots": ArraySpec(np.int64, lengths, 0, self.capacity - 1),
+            "numbers": ArraySpec(np.int64, lengths, 0),
+            "added": ArraySpec(np.int64, (1,), 0),
+            "beta": ArraySpec(np.float64, (1,), 0, 1),
+        }
+
+    def restore(self, state: State) -> None:
+        """Go on from what `state` was.
+
+        Raises:
+            ValueError: it is no state of such draws. Nothing has changed then.
+        """
+        state = checked_state(state, self.schema)
+        slots, numbers, added = state["slots"], state["numbers"], int(state["added"][0])
+        if len(numbers) != len(slots) or len(np.unique(slots)) != len(slots):
+            raise ValueError("state: slots must name each stored transition once")
+        if len(np.unique(numbers)) != len(numbers) or (numbers >= added).any():
+            raise ValueError("state: numbers must be those of transitions that were added")
+        sampler = part_of(state, "sampler")
+        self.sampler.check(sampler, np.array([len(slots)]))
+        self.sampler.restore(sampler)
+        self.filled, self.added, self.beta = len(slots), added, float(state["beta"][0])
+        for array in (self._places, self._slots, self._numbers):
+            array[:] = -1
+        self._slots[: self.filled], self._numbers[: self.filled] = slots, numbers
+        self._places[slots] = np.arange(self.filled)
+        self._awaited.clear()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return vars(self) | {"pickle_format": PICKLE_FORMAT}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        if state.get("pickle_format") != PICKLE_FORMAT:
+            raise ValueError(
+                f"pickle: must have the format {PICKLE_FORMAT}, got {state.get('pickle_format')}; "
+                "collect the transitions again"
+            )
+        vars(self).update({name: state[name] for name in state if name != "pickle_format"})
+
+    # ------------------------------------------------------------ within
+
+    @property
+    def _sizes(self) -> NDArray[np.int64]:
+        return np.array([self.filled])
+
+    def _checked(self, slots: ArrayLike) -> NDArray[np.int64]:
+        known = np.atleast_1d(index_array("indices", slots))
+        if known.ndim != 1:
+            raise ValueError(f"indices: must have the shape (batch,), got {known.shape}")
+        outside = (known < 0) | (known >= self.capacity)
+        if outside.any():
+            raise IndexError(f"indices: must be in [0, {self.capacity}), got {known[outside][0]}")
+        return known
+
+    def _numbers_as_drawn(self, slots: NDArray[np.int64]) -> NDArray[np.int64] | None:
+        """The numbers of the transitions of the oldest minibatch that these slots are, if any."""
+        for k, draw in enumerate(self._awaited):
+            if np.array_equal(draw.slots, slots):
+                del self._awaited[k]
+                return draw.numbers
+        return None

@@ -1,0 +1,221 @@
+"""Prioritised replay in tianshou's agents: `pip install "per_tutorial[tianshou]"`.
+
+    from per_tutorial.integrations.tianshou import PrioritizedVectorReplayBuffer
+
+    buffer = PrioritizedVectorReplayBuffer(20_000, buffer_num=10, alpha=0.6, beta=0.4)
+    collector = Collector[CollectStats](algorithm, environments, buffer)
+
+The buffers take the place of tianshou's own, which have the same names. Every integration must answer
+three questions. New transitions get the largest priority so far, here in `add`. tianshou's off-policy
+algorithms do the rest by themselves: they multiply the squared error by ``batch.weight``, and call
+`update_weight` with their TD errors. n-step returns are tianshou's as well.
+
+In tianshou 2.0.1 `DQN` leaves the weights out when it has a ``huber_loss_delta``, and `C51` hands back
+its cross-entropy in place of a TD error.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from per_tutorial.common.arguments import whole_number
+from per_tutorial.integrations.slots import SlotDraws
+
+try:
+    from tianshou.data import ReplayBuffer, VectorReplayBuffer
+except ImportError as error:
+    raise ImportError(
+        "per_tutorial.integrations.tianshou needs tianshou, which is not installed: "
+        'pip install "per_tutorial[tianshou]"'
+    ) from error
+
+
+class _Prioritized(ReplayBuffer):
+    """What both buffers share; a class to inherit from before one of tianshou's."""
+
+    _draws: SlotDraws
+
+    @property
+    def beta(self) -> float:
+        """β of the next draws."""
+        return self._draws.beta
+
+    @beta.setter
+    def beta(self, beta: float) -> None:
+        self._draws.beta = beta
+
+    def set_beta(self, beta: float) -> None:
+        """Set β, as tianshou's own buffers do; a trainer's ``training_fn`` is the place for it."""
+        self.beta = beta
+
+    @property
+    def probabilities(self) -> NDArray[np.float64]:
+        """(maxsize,): P(i) of every slot, 0 where nothing is stored."""
+        self._tell()
+        return self._draws.probabilities()
+
+    def add(self, batch: Any, buffer_ids: Any = None) -> tuple[NDArray, NDArray, NDArray, NDArray]:
+        """tianshou's `add`, at the largest priority so far."""
+        told = super().add(batch, buffer_ids)
+        self._draws.write(told[0])
+        return told
+
+    def update(self, buffer: ReplayBuffer) -> NDArray:
+        """tianshou's `update`, which takes over the transitions of another buffer."""
+        slots = super().update(buffer)
+        self._draws.write(slots)
+        return slots
+
+    def sample(self, batch_size: int | None) -> tuple[Any, NDArray]:
+        """Draw a minibatch by priority; its ``weight`` (batch,) is for the current `beta`.
+
+        Args:
+            batch_size: 0: every transition once, with weights of 1; None: as many draws as there are
+                transitions.
+
+        Raises:
+            ValueError: nothing is stored yet.
+        """
+        slots, weights = self._drawn(batch_size)
+        batch: Any = self[slots]
+        batch.weight = weights
+        return batch, slots
+
+    def sample_indices(self, batch_size: int | None) -> NDArray:
+        """The slots of `sample` alone."""
+        return self._drawn(batch_size)[0]
+
+    def update_weight(self, index: NDArray, new_weight: ArrayLike) -> None:
+        """Learn the raw TD errors of a minibatch, which tianshou calls weights.
+
+        Args:
+            index: (batch,) as `sample` returned it. What was overwritten since it was drawn is
+                skipped; of duplicates the last one counts.
+            new_weight: (batch,) or (batch, 1) TD errors, with or without sign, NumPy or torch.
+
+        Raises:
+            IndexError: a slot holds no transition.
+            ValueError: a TD error is not finite, or the shapes differ.
+        """
+        self._tell()
+        self._draws.update(index, new_weight)
+
+    def reset(self, keep_statistics: bool = False) -> None:
+        """Forget all transitions. With a seed, the draws start again as they did."""
+        super().reset(keep_statistics)
+        self._draws = self._draws.anew()
+
+    def _drawn(self, batch_size: int | None) -> tuple[NDArray, NDArray[np.float32]]:
+        self._tell()
+        if batch_size is not None and batch_size <= 0:  # tianshou's way to ask for all, or none
+            slots = super().sample_indices(batch_size)
+            return slots, np.ones(len(slots), dtype=np.float32)
+        return self._draws.sample(len(self) if batch_size is None else batch_size)
+
+    def _tell(self) -> None:
+        """Let the sampler know of transitions that came or went without `add`."""
+        if self._draws.filled > len(self):
+            self._draws = self._draws.anew()
+        if self._draws.filled < len(self):
+            self._draws.write_unknown(super().sample_indices(0))
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        if "_draws" not in state:
+            raise ValueError(
+                f"state: must be that of a {type(self).__name__} of per_tutorial, got one that has "
+                "no priorities of ours"
+            )
+        super().__setstate__(state)
+
+
+class PrioritizedReplayBuffer(_Prioritized):
+    """tianshou's `ReplayBuffer` with prioritised replay (Schaul et al. 2016, sections 3.3 and 3.4).
+
+    Args:
+        size: transitions kept.
+        alpha: how strongly priorities count, in [0, 1]; None: the sampler's own default.
+        beta: exponent of the importance-sampling weights, in [0, 1]; see `set_beta`.
+        sampler: how transitions are drawn: "proportional", "rank", "uniform", or what was registered
+            by `per_tutorial.replay.register_sampler`.
+        seed: of the draws; None: from the system.
+        stack_num, ignore_obs_next, save_only_last_obs: of tianshou's `ReplayBuffer`. Its
+            ``sample_avail`` can't be had: with priorities every transition may be drawn.
+        settings: of the sampler, such as `priority_epsilon` and `normalize` of `ProportionalSampler`.
+
+    Raises:
+        ValueError, TypeError: an argument is not what it must be, or the sampler lacks a setting.
+    """
+
+    def __init__(
+        self,
+        size: int,
+        alpha: float | None = None,
+        beta: float = 0.4,
+        *,
+        sampler: str = "proportional",
+        seed: int | None = None,
+        stack_num: int = 1,
+        ignore_obs_next: bool = False,
+        save_only_last_obs: bool = False,
+        **settings: Any,
+    ) -> None:
+        _refuse_sample_avail(settings)
+        draws = SlotDraws(size, beta, sampler=sampler, seed=seed, alpha=alpha, **settings)
+        super().__init__(size, stack_num, ignore_obs_next, save_only_last_obs)
+        self._draws = draws
+
+
+class PrioritizedVectorReplayBuffer(_Prioritized, VectorReplayBuffer):
+    """tianshou's `VectorReplayBuffer` with prioritised replay: one tree for all environments.
+
+    Args:
+        total_size: transitions kept in all.
+        buffer_num: environments. Each has a ring of total_size / buffer_num slots, rounded up.
+        alpha, beta, sampler, seed, stack_num, ignore_obs_next, save_only_last_obs, settings: as of
+            `PrioritizedReplayBuffer`.
+
+    Raises:
+        ValueError, TypeError: an argument is not what it must be, or the sampler lacks a setting.
+    """
+
+    def __init__(
+        self,
+        total_size: int,
+        buffer_num: int,
+        alpha: float | None = None,
+        beta: float = 0.4,
+        *,
+        sampler: str = "proportional",
+        seed: int | None = None,
+        stack_num: int = 1,
+        ignore_obs_next: bool = False,
+        save_only_last_obs: bool = False,
+        **settings: Any,
+    ) -> None:
+        _refuse_sample_avail(settings)
+        VectorReplayBuffer.__init__(
+            self,
+            whole_number("total_size", total_size),
+            whole_number("buffer_num", buffer_num),
+            stack_num=stack_num,
+            ignore_obs_next=ignore_obs_next,
+            save_only_last_obs=save_only_last_obs,
+        )
+        self._draws = SlotDraws(
+            self.maxsize, beta, sampler=sampler, seed=seed, alpha=alpha, **settings
+        )
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """The rings of a copy must look at the copy's own memory, where tianshou ends episodes."""
+        super().__setstate__(state)
+        if len(self._meta.get_keys()) > 0:
+            self._set_batch_for_children()
+
+
+def _refuse_sample_avail(settings: dict[str, Any]) -> None:
+    if settings.pop("sample_avail", False):
+        raise ValueError(
+            "sample_avail: must be False, got True; with priorities every transition may be drawn, "
+            "also those whose stack of frames is not full"
+        )

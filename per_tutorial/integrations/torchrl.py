@@ -1,0 +1,241 @@
+"""Prioritised replay in torchrl: `pip install "per_tutorial[torchrl]"`.
+
+    from per_tutorial.integrations.torchrl import PrioritizedSampler
+
+    sampler = PrioritizedSampler(100_000, alpha=0.6, beta=0.4)
+    buffer = TensorDictReplayBuffer(storage=LazyTensorStorage(100_000), sampler=sampler)
+
+The sampler takes the place of torchrl's own, which has the same name. Every integration must answer
+three questions. New transitions get the largest priority so far when the buffer tells the sampler of
+them. torchrl's losses multiply by ``priority_weight`` when a minibatch has it. And you write the TD
+errors back, with ``buffer.update_tensordict_priority(minibatch)`` after the loss has set its
+``td_error``.
+
+A wheel of torchrl fits one version of torch; with another one, torchrl can't be imported.
+"""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from per_tutorial.common.arguments import plain_array
+from per_tutorial.common.files import ArrayFile, write_arrays
+from per_tutorial.integrations.slots import SlotDraws
+
+try:
+    from torchrl.data.replay_buffers.samplers import PrioritizedSampler as TorchRLSampler
+    from torchrl.data.replay_buffers.samplers import Sampler
+except ImportError as error:
+    raise ImportError(
+        "per_tutorial.integrations.torchrl needs torchrl, which is not installed, or doesn't fit this "
+        f'version of torch ({torch.__version__}): pip install "per_tutorial[torchrl]"'
+    ) from error
+
+# torchrl asks for a `default_priority` and hands it back as if it were a TD error. This stands for
+# "leave it as it is": no TD error is this number, which float32 holds exactly.
+NEWCOMER = -(2.0**127)
+FILE = "draws.npz"
+
+
+class PrioritizedSampler(Sampler):
+    """A sampler of torchrl's `ReplayBuffer` and `TensorDictReplayBuffer` (Schaul et al. 2016).
+
+    It hands out the index and ``priority_weight`` (batch,), float32. What it takes are TD errors δ, with
+    or without sign: |δ|, ε and α are applied here. A buffer's ``generator`` doesn't matter to it.
+
+    Args:
+        max_capacity: elements of the storage, which is `max_size` of the storage.
+        alpha: how strongly priorities count, in [0, 1]; None: the sampler's own default.
+        beta: exponent of the importance-sampling weights, in [0, 1]. Set it, or let a scheduler of
+            torchrl do it, such as ``LinearScheduler(buffer, "beta", final_value=1.0, num_steps=…)``.
+        sampler: how elements are drawn: "proportional", "rank", "uniform", or what was registered by
+            `per_tutorial.replay.register_sampler`.
+        seed: of the draws; None: from the system.
+        reduction: "max", "min", "median" or "mean": what makes one priority of several TD errors,
+            where an element of the storage is a trajectory.
+        settings: of the sampler, such as `priority_epsilon` and `normalize` of `ProportionalSampler`.
+
+    Raises:
+        ValueError, TypeError: an argument is not what it must be, or the sampler lacks a setting.
+    """
+
+    def __init__(
+        self,
+        max_capacity: int,
+        alpha: float | None = None,
+        beta: float = 0.4,
+        *,
+        sampler: str = "proportional",
+        seed: int | None = None,
+        reduction: str = "max",
+        **settings: Any,
+    ) -> None:
+        self.reduction = reduction
+        self._draws = SlotDraws(
+            max_capacity, beta, sampler=sampler, seed=seed, alpha=alpha, **settings
+        )
+        self._marked: Any = None  # the index that the writer told of last
+
+    @property
+    def beta(self) -> float:
+        """β of the next draws."""
+        return self._draws.beta
+
+    @beta.setter
+    def beta(self, beta: float) -> None:
+        self._draws.beta = beta
+
+    @property
+    def probabilities(self) -> torch.Tensor:
+        """(max_capacity,): P(i) of every element, 0 where nothing is stored."""
+        return torch.from_numpy(self._draws.probabilities())
+
+    @property
+    def default_priority(self) -> float:
+        """What torchrl hands back where there is no TD error: the priority stays as it is."""
+        return NEWCOMER
+
+    # ------------------------------------------------------------ what a buffer calls
+
+    def sample(self, storage: Any, batch_size: int) -> tuple[Any, dict[str, Any]]:
+        """Draw by priority: an index (batch,), or one for each axis of the storage, and the weights.
+
+        Raises:
+            RuntimeError: nothing is stored yet.
+        """
+        if len(storage) == 0:
+            raise RuntimeError("sample: there is nothing to draw, the storage is empty")
+        self._meet(storage)
+        slots, weights = self._draws.sample(batch_size)
+        index: Any = torch.from_numpy(slots)
+        if storage.ndim > 1:
+            index = torch.unravel_index(index, storage.shape)
+        return index, {"priority_weight": torch.from_numpy(weights)}
+
+    def mark_update(self, index: Any, *, storage: Any = None) -> None:
+        """Give what was written the largest priority so far. A writer calls this, and so may you."""
+        self._draws.write(_slots(index, storage))
+        self._marked = index
+
+    def add(self, index: Any) -> None:
+        """As `extend`, for one element."""
+        self.extend(index)
+
+    def extend(self, index: Any) -> None:
+        """Learn what was written, unless the writer said so just now."""
+        if index is not self._marked:
+            self._draws.write(_slots(index, None))
+        self._marked = None
+
+    def update_priority(self, index: Any, priority: Any, *, storage: Any = None) -> None:
+        """Learn raw TD errors.
+
+        Args:
+            index: as it was drawn: then an element that was overwritten since is skipped. In another
+                order or number, an index means what lies there now. −1 is skipped.
+            priority: TD errors, one for each index or one for all.
+            storage: needed where it has several axes.
+
+        Raises:
+            IndexError: an index where nothing is stored.
+            ValueError: a TD error is not finite, or the shapes differ.
+        """
+        if storage is not None:
+            self._meet(storage)
+        slots = _slots(index, storage)
+        errors = plain_array("priority", priority)
+        if errors.size == 1:
+            errors = np.full(slots.shape, errors.item())
+        elif errors.size == slots.size:
+            errors = errors.reshape(slots.shape)
+        known = slots >= 0
+        if errors.shape == slots.shape:
+            known &= errors != NEWCOMER
+        if known.all():
+            self._draws.update(slots, errors)
+        elif known.any():
+            self._draws.update(slots[known], errors[known])
+
+    def _meet(self, storage: Any) -> None:
+        """Learn what came to the storage, or went, without a word to this sampler."""
+        if self._draws.filled > len(storage):
+            self._draws = self._draws.anew()
+        if self._draws.filled < len(storage):
+            self._draws.write_unknown(np.arange(len(storage)))
+
+    def _empty(self) -> None:
+        self._draws = self._draws.anew()
+
+    # ------------------------------------------------------------ states and files
+
+    def state_dict(self) -> dict[str, Any]:
+        """Priorities and random stream: copies, as tensors."""
+        state = {name: torch.from_numpy(a.copy()) for name, a in self._draws.state.items()}
+        return {"settings": self._draws.settings, "state": state}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Go on from what `state_dict` gave.
+
+        Raises:
+            ValueError: it is that of something else, or of other settings. Nothing has changed then.
+        """
+        if not {"settings", "state"} <= set(state_dict):
+            raise ValueError(
+                f"state_dict: must be that of a PrioritizedSampler of per_tutorial, "
+                f"got one with the keys {', '.join(map(str, state_dict))}"
+            )
+        self._check_settings("state_dict", state_dict["settings"])
+        state = {name: plain_array(name, array) for name, array in state_dict["state"].items()}
+        self._draws.restore(state)
+
+    def dumps(self, path: str | os.PathLike[str]) -> None:
+        """Write one file to a folder, which is made if need be."""
+        folder = Path(path)
+        folder.mkdir(exist_ok=True)
+        write_arrays(folder / FILE, "settings", self._draws.settings, self._draws.state)
+
+    def loads(self, path: str | os.PathLike[str]) -> None:
+        """Go on from what `dumps` wrote. The file need not be trusted.
+
+        Raises:
+            FileNotFoundError: there is no such file.
+            ValueError: it is damaged, or of other settings. Nothing has changed then.
+        """
+        with ArrayFile(Path(path) / FILE) as file:
+            self._check_settings("path", file.heading("settings"))
+            state = {name: file.read(name) for name in file.specs if name != "settings"}
+        self._draws.restore(state)
+
+    def _check_settings(self, name: str, settings: dict[str, Any]) -> None:
+        for key, value in self._draws.settings.items():
+            if settings.get(key) != value:
+                raise ValueError(
+                    f"{name}: must be of a sampler with {key} = {value!r}, got {settings.get(key)!r}"
+                )
+
+    def __repr__(self) -> str:
+        settings = {**self._draws.settings, "beta": self.beta}
+        listed = ", ".join(f"{key}={value!r}" for key, value in settings.items())
+        return f"{type(self).__name__}({listed})"
+
+
+# torchrl's buffers write TD errors back to what is an instance of their own class, and to nothing else.
+TorchRLSampler.register(PrioritizedSampler)
+
+
+def _slots(index: Any, storage: Any) -> NDArray[np.int64]:
+    """(n,): an index of torchrl's as numbers in [0, capacity); −1 stays."""
+    if isinstance(index, tuple):
+        index = torch.stack([torch.as_tensor(axis) for axis in index], -1)
+    slots = np.atleast_1d(plain_array("index", index)).astype(np.int64, copy=False)
+    if slots.ndim < 2:
+        return slots
+    if storage is None:
+        raise ValueError("storage: is needed for an index of several axes, got None")
+    *_, axes = slots.shape
+    flat = np.ravel_multi_index(tuple(slots.reshape(-1, axes).T), storage.shape)
+    return np.asarray(flat, dtype=np.int64)
