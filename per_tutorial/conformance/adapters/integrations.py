@@ -1,0 +1,163 @@
+"""Our replay inside other libraries' agents: `per_tutorial.integrations`."""
+
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from per_tutorial.conformance.adapter import ACTIONS, OBSERVATION_SHAPE, Adapter, Drawn, Settings
+from per_tutorial.conformance.adapters.tianshou import Tianshou
+from per_tutorial.conformance.adapters.torchrl import TorchRL
+from per_tutorial.replay.contracts import Floats, Transition
+
+EPSILON = 1e-6
+
+
+class OurSB3(Adapter):
+    """`per_tutorial.integrations.sb3.PrioritizedReplayBuffer`."""
+
+    name = "per_tutorial in Stable-Baselines3"
+    packages = ("stable-baselines3", "torch", "numba")
+    epsilon = EPSILON
+    n_step = True
+    time_limit = 60.0
+
+    def make(self, settings: Settings) -> Any:
+        """An empty buffer for one environment."""
+        spaces = import_module("gymnasium").spaces
+        ours = import_module("per_tutorial.integrations.sb3")
+        buffer = ours.PrioritizedReplayBuffer(
+            settings.capacity,
+            spaces.Box(-np.inf, np.inf, OBSERVATION_SHAPE, np.float32),
+            spaces.Discrete(ACTIONS),
+            "cpu",
+            n_steps=settings.n_step,
+            gamma=settings.discount,
+            alpha=settings.alpha,
+            priority_epsilon=EPSILON,
+            seed=settings.seed,
+        )
+        buffer.beta = settings.beta
+        return buffer
+
+    def add(self, buffer: Any, transition: Transition) -> None:
+        """Store one step, as SB3 does for an environment."""
+        observation, action, reward, after, terminated, truncated = map(np.asarray, transition)
+        buffer.add(
+            observation[None],
+            after[None],
+            action[None],
+            reward[None],
+            (terminated | truncated)[None],
+            [{"TimeLimit.truncated": bool(truncated)}],
+        )
+
+    def sample(self, buffer: Any, batch_size: int, beta: float) -> Drawn:
+        """SB3's fields have a column each."""
+        batch = buffer.sample(batch_size)
+        one = [field.numpy()[:, 0] for field in (batch.actions, batch.rewards, batch.dones)]
+        steps: Any = 1
+        if batch.discounts is not None:
+            gammas = batch.discounts.numpy()[:, 0]
+            steps = np.round(np.log(gammas) / np.log(buffer.gamma)).astype(int)
+        return Drawn(
+            batch.observations.numpy(),
+            batch.weights.numpy()[:, 0],
+            batch.indices,
+            *one[:2],
+            batch.next_observations.numpy(),
+            one[2] != 0,
+            steps,
+        )
+
+    def update(self, buffer: Any, keys: Any, td_errors: Floats) -> None:
+        """Hand over the raw TD errors."""
+        buffer.update_priorities(keys, td_errors)
+
+    def save(self, buffer: Any, path: str) -> None:
+        """A pickle, SB3's own form."""
+        import_module("stable_baselines3.common.save_util").save_to_pkl(path, buffer)
+
+    def load(self, buffer: Any, path: str) -> Any:
+        """A new buffer."""
+        return import_module("stable_baselines3.common.save_util").load_from_pkl(path)
+
+
+class OurTianshou(Tianshou):
+    """`per_tutorial.integrations.tianshou.PrioritizedReplayBuffer`."""
+
+    name = "per_tutorial in tianshou"
+    packages = ("tianshou", "numba")
+    epsilon = EPSILON
+    time_limit = 60.0
+
+    def make(self, settings: Settings) -> Any:
+        """An empty buffer."""
+        return import_module("per_tutorial.integrations.tianshou").PrioritizedReplayBuffer(
+            settings.capacity,
+            settings.alpha,
+            settings.beta,
+            priority_epsilon=EPSILON,
+            seed=settings.seed,
+        )
+
+
+class OurTianshouVector(OurTianshou):
+    """`PrioritizedVectorReplayBuffer`, whose last environment acts and whose others wait."""
+
+    name = "per_tutorial in tianshou, vectorised"
+
+    def make(self, settings: Settings) -> Any:
+        """An empty buffer; the one ring that is written has the whole capacity."""
+        return import_module("per_tutorial.integrations.tianshou").PrioritizedVectorReplayBuffer(
+            2 * settings.capacity,
+            2,
+            settings.alpha,
+            settings.beta,
+            priority_epsilon=EPSILON,
+            seed=settings.seed,
+        )
+
+    def add(self, buffer: Any, transition: Transition) -> None:
+        """Store one step of the second environment."""
+        many = Transition(*[np.asarray(field)[None] for field in transition])
+        observation, action, reward, after, terminated, truncated = many
+        buffer.add(
+            import_module("tianshou.data").Batch(
+                obs=observation,
+                act=action,
+                rew=reward,
+                obs_next=after,
+                terminated=terminated,
+                truncated=truncated,
+            ),
+            buffer_ids=[1],
+        )
+
+
+class OurTorchRL(TorchRL):
+    """`per_tutorial.integrations.torchrl.PrioritizedSampler`."""
+
+    name = "per_tutorial in torchrl"
+    packages = ("torchrl-nightly", "torchrl", "torch", "numba")
+    epsilon = EPSILON
+
+    def make(self, settings: Settings) -> Any:
+        """An empty buffer of tensors."""
+        data = import_module("torchrl.data")
+        sampler = import_module("per_tutorial.integrations.torchrl").PrioritizedSampler(
+            settings.capacity,
+            settings.alpha,
+            settings.beta,
+            priority_epsilon=EPSILON,
+            seed=settings.seed,
+        )
+        return data.TensorDictReplayBuffer(
+            storage=data.LazyTensorStorage(settings.capacity),
+            sampler=sampler,
+            batch_size=settings.batch_size,
+        )
+
+    def update(self, buffer: Any, keys: Any, td_errors: Floats) -> None:
+        """Hand over the raw TD errors."""
+        buffer.update_priority(keys, import_module("torch").as_tensor(td_errors))
