@@ -2,7 +2,7 @@
 
     from per_tutorial.integrations.torchrl import PrioritizedSampler
 
-    sampler = PrioritizedSampler(100_000, alpha=0.6, beta=0.4)
+    sampler = PrioritizedSampler(100_000, alpha=0.6, beta=0.4, squared=True)
     buffer = TensorDictReplayBuffer(storage=LazyTensorStorage(100_000), sampler=sampler)
 
 The sampler takes the place of torchrl's own, which has the same name. Every integration must answer
@@ -10,6 +10,9 @@ three questions. New transitions get the largest priority so far when the buffer
 them. torchrl's losses multiply by ``priority_weight`` when a minibatch has it. And you write the TD
 errors back, with ``buffer.update_tensordict_priority(minibatch)`` after the loss has set its
 ``td_error``.
+
+What torchrl's losses call ``td_error`` is δ², so that priorities would have twice the α that you asked
+for. With ``squared=True`` the sampler takes the root.
 
 A wheel of torchrl fits one version of torch; with another one, torchrl can't be imported.
 """
@@ -22,7 +25,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from per_tutorial.common.arguments import plain_array
+from per_tutorial.common.arguments import float_array, one_of, plain_array
 from per_tutorial.common.files import ArrayFile, write_arrays
 from per_tutorial.integrations.slots import SlotDraws
 
@@ -45,7 +48,7 @@ class PrioritizedSampler(Sampler):
     """A sampler of torchrl's `ReplayBuffer` and `TensorDictReplayBuffer` (Schaul et al. 2016).
 
     It hands out the index and ``priority_weight`` (batch,), float32. What it takes are TD errors δ, with
-    or without sign: |δ|, ε and α are applied here. A buffer's ``generator`` doesn't matter to it.
+    or without sign, or δ²: |δ|, ε and α are applied here. A buffer's ``generator`` doesn't matter to it.
 
     Args:
         max_capacity: elements of the storage, which is `max_size` of the storage.
@@ -57,6 +60,7 @@ class PrioritizedSampler(Sampler):
         seed: of the draws; None: from the system.
         reduction: "max", "min", "median" or "mean": what makes one priority of several TD errors,
             where an element of the storage is a trajectory.
+        squared: what comes back is δ², as from `DQNLoss`, `SACLoss`, `TD3Loss` and others.
         settings: of the sampler, such as `priority_epsilon` and `normalize` of `ProportionalSampler`.
 
     Raises:
@@ -72,9 +76,11 @@ class PrioritizedSampler(Sampler):
         sampler: str = "proportional",
         seed: int | None = None,
         reduction: str = "max",
+        squared: bool = False,
         **settings: Any,
     ) -> None:
-        self.reduction = reduction
+        self.reduction = one_of("reduction", reduction, ("max", "min", "median", "mean"))
+        self.squared = squared
         self._draws = SlotDraws(
             max_capacity, beta, sampler=sampler, seed=seed, alpha=alpha, **settings
         )
@@ -137,28 +143,29 @@ class PrioritizedSampler(Sampler):
         Args:
             index: as it was drawn: then an element that was overwritten since is skipped. In another
                 order or number, an index means what lies there now. −1 is skipped.
-            priority: TD errors, one for each index or one for all.
+            priority: TD errors, one for each index or one for all; squared ones if the sampler was
+                told so.
             storage: needed where it has several axes.
 
         Raises:
             IndexError: an index where nothing is stored.
-            ValueError: a TD error is not finite, or the shapes differ.
+            ValueError: a TD error is not finite, or a squared one negative, or the shapes differ.
         """
         if storage is not None:
             self._meet(storage)
-        slots = _slots(index, storage)
-        errors = plain_array("priority", priority)
-        if errors.size == 1:
-            errors = np.full(slots.shape, errors.item())
-        elif errors.size == slots.size:
-            errors = errors.reshape(slots.shape)
-        known = slots >= 0
-        if errors.shape == slots.shape:
-            known &= errors != NEWCOMER
-        if known.all():
-            self._draws.update(slots, errors)
-        elif known.any():
-            self._draws.update(slots[known], errors[known])
+        slots, errors = _slots(index, storage), float_array("priority", priority)
+        if errors.size not in (1, slots.size):
+            raise ValueError(
+                f"priority: must be one, or one for each of {slots.size} indices, got {errors.size}"
+            )
+        errors = np.broadcast_to(errors.reshape(-1), slots.shape)
+        known = (slots >= 0) & (errors != NEWCOMER)
+        if not known.all():
+            slots, errors = slots[known], errors[known]
+        if self.squared and (errors < 0).any():
+            raise ValueError(f"priority: must be δ², at least 0, got {errors[errors < 0][0]}")
+        if len(slots) > 0:
+            self._draws.update(slots, np.sqrt(errors) if self.squared else errors)
 
     def _meet(self, storage: Any) -> None:
         """Learn what came to the storage, or went, without a word to this sampler."""

@@ -55,7 +55,8 @@ class OurSB3(Adapter):
     def sample(self, buffer: Any, batch_size: int, beta: float) -> Drawn:
         """SB3's fields have a column each."""
         batch = buffer.sample(batch_size)
-        one = [field.numpy()[:, 0] for field in (batch.actions, batch.rewards, batch.dones)]
+        columns = (batch.actions, batch.rewards, batch.dones)
+        actions, rewards, dones = (field.numpy()[:, 0] for field in columns)
         steps: Any = 1
         if batch.discounts is not None:
             gammas = batch.discounts.numpy()[:, 0]
@@ -64,9 +65,10 @@ class OurSB3(Adapter):
             batch.observations.numpy(),
             batch.weights.numpy()[:, 0],
             batch.indices,
-            *one[:2],
+            actions,
+            rewards,
             batch.next_observations.numpy(),
-            one[2] != 0,
+            dones != 0,
             steps,
         )
 
@@ -87,7 +89,6 @@ class OurTianshou(Tianshou):
     """`per_tutorial.integrations.tianshou.PrioritizedReplayBuffer`."""
 
     name = "per_tutorial in tianshou"
-    packages = ("tianshou", "numba")
     epsilon = EPSILON
     time_limit = 60.0
 
@@ -139,7 +140,6 @@ class OurTorchRL(TorchRL):
     """`per_tutorial.integrations.torchrl.PrioritizedSampler`."""
 
     name = "per_tutorial in torchrl"
-    packages = ("torchrl-nightly", "torchrl", "torch", "numba")
     epsilon = EPSILON
 
     def make(self, settings: Settings) -> Any:
