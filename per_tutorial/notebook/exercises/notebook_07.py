@@ -1,0 +1,243 @@
+"""Notebook 07, broken replay: an adapter, and three patients; the examination itself is the check."""
+
+import inspect
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from per_tutorial.conformance import Adapter, Answer, Drawn, Settings, Transition, Verdict, examine
+from per_tutorial.notebook.checking import checks
+from per_tutorial.notebook.checking.answers import Hint, Unsolved, is_stub
+from per_tutorial.notebook.exercises.plain_replay import PlainReplay
+from per_tutorial.replay.contracts import Floats
+
+# question, what its answer looks like (a regular expression), what to say
+Clue = tuple[str, str, str]
+
+DRAWS = (
+    "handling",
+    "proportions-full",
+    "proportions-part-full",
+    "proportions-wrapped",
+    "exponent-small-errors",
+    "exponent-large-errors",
+    "alpha-zero",
+    "sign",
+    "reach",
+    "one-transition",
+)
+WEIGHTS = (
+    "weights-exponent",
+    "weights-beta-zero",
+    "weights-part-full",
+    "weights-normalisation",
+    "weights-collapse",
+)
+NEWCOMERS = ("newcomers-at-first", "newcomers-largest", "newcomers-forget")
+RING = ("contents", "truncation", "stale-updates", "seeds", "zero-errors", "nan-errors", "empty")
+ASKED = (*DRAWS, *WEIGHTS, *NEWCOMERS, *RING)
+
+
+def complaint(adapter: Adapter, clues: Sequence[Clue]) -> str | None:
+    """What an examination finds wrong, in the words of the first clue that fits; None if nothing."""
+    answers = {answer.question.name: answer for answer in examine(adapter, questions=ASKED).answers}
+    for name, pattern, sentence in clues:
+        if re.search(pattern, _said(answers[name])):
+            return f"{sentence} ({name}: {answers[name].measured}.)"
+    wrong = [
+        answer for answer in answers.values() if answer.verdict in (Verdict.FAILS, Verdict.UNTOLD)
+    ]
+    if wrong:
+        first = wrong[0]
+        return f"the examination asks: {first.question.asks} It found: {first.measured}."
+    return None
+
+
+def _said(answer: Answer) -> str:
+    """Verdict and measurement, such as "fails: exponent 1.200 where 0.6 was set"."""
+    return f"{answer.verdict.value}: {answer.measured}"
+
+
+# 07.1: an adapter ------------------------------------------------------------------------------------
+
+ADAPTER_CLUES: list[Clue] = [
+    ("alpha-zero", "never added", "`observations` should be what `draw` calls `state`."),
+    ("handling", "not a Drawn", "`sample` should return a `Drawn`."),
+    ("handling", "^fails.*zip", "`push` takes five things: the last one is `terminated`."),
+    ("handling", "^fails.*None",
+     "something is None: do all methods return or pass on what they should, `keys` as well?"),
+    ("handling", "^fails: it raises",
+     "a call does not fit: look at the names and arguments of `PlainReplay` and `Drawn`."),
+    ("weights-exponent", "^not offered",
+     "the weights are missing in `Drawn`: `draw` calls them `weight`."),
+    ("weights-exponent", "exponent -?0.4.* where -1 is", "`beta` is not passed on to `draw`."),
+    ("alpha-zero", "^fails", "`settings.alpha` does not reach the buffer."),
+    ("exponent-small-errors", "exponent 1[.][12]",
+     "the buffer is healthy: give it the TD errors as they are, not their squares."),
+    ("exponent-small-errors", "exponent 0[.]3",
+     "the buffer applies α by itself: give it the TD errors as they are."),
+    ("exponent-small-errors", "exponent -?0[.]0",
+     "the draws do not follow the errors: does `update` reach `learned`, with the right `keys`?"),
+    ("sign", "^fails", "negative TD errors get lost on the way: pass them on as they are."),
+    ("contents", "^not offered",
+     "`Drawn` should tell `actions`, `rewards`, `next_observations` and `terminated` as well."),
+    ("contents", "^fails",
+     "what was stored does not come back: compare the order of `push` and the names in `Drawn`."),
+    ("truncation", "^fails",
+     "`done` means that nothing follows. After a time limit something would have: pass "
+     "`terminated` alone."),
+    ("truncation", "^not offered",
+     "`Drawn` should tell `next_observations` and `terminated` as well."),
+    ("seeds", "^fails|^can't|^not", "`settings.seed` does not reach the buffer."),
+    ("proportions-wrapped", "^fails",
+     "`keys` should be what `draw` calls `number`: after a round, it is no longer the slot."),
+]  # fmt: skip
+
+
+@checks("07.1")
+def check_adapter(answer: object) -> str | None:
+    adapter: Any = answer() if isinstance(answer, type) else answer
+    for name in ("make", "add", "sample", "update"):
+        if not callable(getattr(adapter, name, None)):
+            return f"the adapter has no method `{name}`."
+    buffer = adapter.make(Settings(4))
+    if is_stub(buffer):
+        raise Unsolved
+    if inspect.isclass(buffer):
+        return "`make` returns the class; return a buffer, made with capacity, alpha and seed."
+    if not isinstance(buffer, PlainReplay):
+        return f"`make` should return a `PlainReplay`; yours returns a {type(buffer).__name__}."
+    one = np.ones(2, np.float32)
+    adapter.add(buffer, Transition(one, 0, 0.0, one, False, False))
+    if not len(buffer):
+        return "nothing is stored: `add` should call `push` of the buffer."
+    if buffer.capacity != 4:
+        return f"`settings.capacity` was 4, and the buffer has {buffer.capacity} slots."
+    return complaint(adapter, ADAPTER_CLUES)
+
+
+# 07.2 to 07.4: patients ---------------------------------------------------------------------------
+
+
+class Ward(Adapter):
+    """The adapter of a patient, a subclass of `PlainReplay`."""
+
+    epsilon = 1e-6
+
+    def __init__(self, patient: type[PlainReplay]) -> None:
+        self.patient = patient
+
+    def make(self, settings: Settings) -> PlainReplay:
+        return self.patient(settings.capacity, settings.alpha, settings.seed)
+
+    def add(self, buffer: PlainReplay, transition: Transition) -> None:
+        buffer.push(*transition[:5])
+
+    def sample(self, buffer: PlainReplay, batch_size: int, beta: float) -> Drawn:
+        drawn = buffer.draw(batch_size, beta)
+        fields = ("state", "weight", "number", "action", "reward", "next_state", "done")
+        return Drawn(*(drawn[name] for name in fields))
+
+    def update(self, buffer: PlainReplay, keys: Any, td_errors: Floats) -> None:
+        buffer.learned(keys, td_errors)
+
+
+def check_patient(answer: object, clues: Sequence[Clue]) -> str | None:
+    """None if a subclass of `PlainReplay` is healthy, else what ails it."""
+    if isinstance(answer, PlainReplay):
+        answer = type(answer)
+    if not (isinstance(answer, type) and issubclass(answer, PlainReplay)):
+        raise Hint("the class is asked for, a subclass of `PlainReplay`: give `check` its name.")
+    if answer is PlainReplay:
+        raise Hint("that is the healthy buffer; the patient is the class in this cell.")
+    for name in ("draw", "push", "learned"):
+        if getattr(answer, name) is not getattr(PlainReplay, name):
+            raise Hint(f"`{name}` is healthy: leave it, and repair the methods in the cell.")
+    for method in vars(answer).values():
+        if inspect.isfunction(method) and method.__code__.co_consts[-1:] == (...,):
+            raise Unsolved
+    return complaint(Ward(answer), clues)
+
+
+PRIORITY_CLUES: list[Clue] = [
+    ("handling", "contain NaN",
+     "probabilities are NaN. What does the very first newcomer get, when nothing was stored yet?"),
+    ("handling", "^fails", "it stops with an error."),
+    ("newcomers-at-first", "^fails.* 0[^.]*times|^fails.* 0[.][0-9]+ times|^fails.*e-",
+     "newcomers still wait behind all others: they should get the largest priority so far."),
+    ("exponent-large-errors", "^fails: exponent 1[.][12]",
+     "the exponent is twice what was set: the priority is still a square."),
+    ("exponent-small-errors", "^fails: exponent 1[.][12]",
+     "the exponent is doubled for small errors: that is the Huber loss. The priority is |δ| + ε."),
+    ("exponent-large-errors", "^fails: exponent 0[.]3",
+     "α is applied twice: `learned` raises the priority to α by itself."),
+    ("exponent-large-errors", "^fails: exponent -?0[.]0",
+     "the priority should grow with |δ|."),
+    ("sign", "^fails|^can't", "the absolute value is missing: a bad surprise is a surprise, too."),
+    ("newcomers-largest", "^fails: 0", "newcomers come less often than the largest priority so far."),
+    ("newcomers-largest", "^fails", "newcomers come more often than the largest priority so far."),
+    ("zero-errors", "^fails|^reported",
+     "ε is missing: a transition whose error was once 0 never comes again."),
+]  # fmt: skip
+
+
+@checks("07.2")
+def check_first_patient(answer: object) -> str | None:
+    return check_patient(answer, PRIORITY_CLUES)
+
+
+WEIGHT_CLUES: list[Clue] = [
+    ("handling", "^fails: weights", "there should be one finite weight for each transition of the minibatch."),
+    ("weights-part-full", "weight is 0",
+     "before the buffer is full, all weights are 0: empty slots have no smallest priority."),
+    ("weights-part-full", "^fails",
+     "something goes wrong before the buffer is full: only filled slots may count."),
+    ("weights-exponent", "exponent -0[.]4[^.]*[.]?[^.]* where -1",
+     "β is always the same: use the argument."),
+    ("weights-exponent", "exponent 0[.]0",
+     "the weights are all the same: they correct nothing."),
+    ("weights-exponent", "exponent 0[.]|exponent 1[.]",
+     "the sign of β is wrong: what is drawn more often should weigh less."),
+    ("weights-beta-zero", "^fails", "with β = 0 all weights should be equal. Is β the exponent?"),
+    ("weights-exponent", "^fails", "β is the exponent of N · P, with a minus."),
+    ("weights-normalisation", "whole buffer",
+     "divide by the largest weight of the minibatch, not of the whole buffer."),
+    ("weights-normalisation", "^(?!reported: by the largest of the minibatch)",
+     "the largest weight of a minibatch should be 1: divide by the largest, and by nothing else."),
+]  # fmt: skip
+
+
+@checks("07.3")
+def check_second_patient(answer: object) -> str | None:
+    return check_patient(answer, WEIGHT_CLUES)
+
+
+RING_CLUES: list[Clue] = [
+    ("one-transition", "same size|not sum",
+     "`probabilities` should return `len(self)` numbers whose sum is 1."),
+    ("one-transition", "raises",
+     "the newest is still left out: with a single transition stored, nothing is left to draw."),
+    ("handling", "^fails: it raises",
+     "it stops with an error. `slots_of` should return a slot for each number, −1 where it is gone."),
+    ("reach", "^fails", "a slot is still never drawn."),
+    ("exponent-large-errors", "^fails: exponent -?0[.]0",
+     "no priority arrives: `slots_of` says −1 for what is still stored, or the draws ignore them."),
+    ("stale-updates", "^fails",
+     "a late priority still goes to the slot's new tenant: −1 where the number is no longer stored."),
+    ("proportions-full", "^fails",
+     "some transitions that are still stored don't get their priority. Which is the oldest one?"),
+]  # fmt: skip
+
+
+@checks("07.4")
+def check_third_patient(answer: object) -> str | None:
+    mistake = check_patient(answer, RING_CLUES)
+    if mistake is None and isinstance(answer, type):
+        patient = answer(4)
+        for number in range(6):
+            patient.push(number, 0, 0.0, number, False)
+        if np.shape(patient.slots_of(np.arange(6))) != (6,):
+            return "`slots_of` should return a slot for each number, −1 where it is gone."
+    return mistake
