@@ -51,10 +51,7 @@ PLAIN_DQN = (
     "that is plain DQN, the largest Q of the target network: let the online network choose the "
     "action."
 )
-ONE_NETWORK = (
-    "the online network both chooses and rates; what it has chosen is for the target network to "
-    "rate."
-)
+ONE_NETWORK = "the online network both chooses and rates; let the target network rate its choice."
 SMALLER = (
     "the smaller of two estimates is another remedy; here one network chooses, the other rates."
 )
@@ -63,16 +60,14 @@ SWAPPED = "the roles are swapped: you choose by the target network and rate by t
 DOUBLE_MISTAKES = [
     (with_values(rated, torch.ones_like),
      "after termination nothing follows: there the target is the rewards alone."),
-    (with_values(rated, lambda ended: ended),
-     "upside down: the transitions that did *not* terminate have a future."),
+    (with_values(rated, lambda ended: ended), "upside down: what did *not* terminate has a future."),
     (lambda r, n, end, o, t, g: double_targets(r, n, end, o, t, g) * ~end,
      "termination cuts off what follows, not the rewards of the window itself."),
     (with_factor(lambda g, n: 1.0), "the future is not discounted."),
     (with_factor(lambda g, n: g),
      "γ is the discount of one step; the value lies `steps` steps ahead, so it is discounted by "
      "γ to the power of `steps`."),
-    (with_factor(lambda g, n: g * n),
-     "each step multiplies by γ once more: that is a power of γ, not a multiple."),
+    (with_factor(lambda g, n: g * n), "each step multiplies by γ: that is a power of γ, not a multiple."),
     (with_factor(lambda g, n: g ** n.max()),
      "the windows differ in length: `steps` holds a number for each of them."),
     *((with_factor(lambda g, n, off=off: g ** (n + off)),
@@ -98,6 +93,8 @@ DOUBLE_MISTAKES = [
            "that is the mean over the actions; the online network chooses one of them."),
           (lambda o, t: t.gather(0, o.argmax(dim=1)[None])[0],
            "`gather` has run along the wrong axis: actions are axis 1."),
+          (lambda o, t: t.gather(1, o.argmax(dim=0)[:, None])[:, 0],
+           "`argmax` has run over the minibatch: take it over the actions, `dim=1`."),
       ) for future in (torch.logical_not, torch.ones_like)),
 ]  # fmt: skip
 
@@ -132,10 +129,6 @@ def largest_legal(advantages: Tensor, legal: Tensor) -> Tensor:
     return advantages.masked_fill(~legal, float("-inf")).amax(dim=1, keepdim=True)
 
 
-ILLEGAL_TOO = (
-    "you subtract the mean over all actions; those that are illegal in a state have no part in it."
-)
-ALL_COUNTED = "divide by the number of *legal* actions of the state, `legal.sum(...)`."
 EQUATION_8 = (
     "that is the other form, equation 8 of Wang et al.: it subtracts the largest advantage. "
     "Here it is the mean, equation 9."
@@ -147,8 +140,10 @@ WHOLE_BATCH = (
 
 DUELING_MISTAKES = [
     (lambda V, A, ok: V + A, "nothing is subtracted: V could be anything, since A can make up for it."),
-    (lambda V, A, ok: V + A - A.mean(dim=1, keepdim=True), ILLEGAL_TOO),
-    (lambda V, A, ok: V + A - (A * ok).mean(dim=1, keepdim=True), ALL_COUNTED),
+    (lambda V, A, ok: V + A - A.mean(dim=1, keepdim=True),
+     "you subtract the mean over all actions; those that are illegal in a state have no part in it."),
+    (lambda V, A, ok: V + A - (A * ok).mean(dim=1, keepdim=True),
+     "divide by the number of *legal* actions of the state, `legal.sum(...)`."),
     (lambda V, A, ok: dueling_q(V, A, ~ok), "upside down: `legal` is True where an action counts."),
     (lambda V, A, ok: V + A - A.amax(dim=1, keepdim=True), EQUATION_8),
     (lambda V, A, ok: V + A - largest_legal(A, ok), EQUATION_8),
@@ -156,16 +151,21 @@ DUELING_MISTAKES = [
     (lambda V, A, ok: V + A - A[ok].mean(), WHOLE_BATCH),
     (lambda V, A, ok: V + A - A.mean(dim=0),
      "you subtract the mean over the minibatch; take it over the actions, the last axis."),
-    (lambda V, A, ok: V + A - legal_mean(A, ok)[:, 0],
-     "the mean of each row is subtracted from a column: keep its axis (`keepdim=True`)."),
-    (lambda V, A, ok: V + A - A.mean(dim=1),
-     "the mean of each row is subtracted from a column: keep its axis (`keepdim=True`)."),
+    *((lambda V, A, ok, mean=mean: V + A - mean(A, ok),
+       "the mean of each row is subtracted from a column: keep its axis (`keepdim=True`).")
+      for mean in (lambda A, ok: legal_mean(A, ok)[:, 0], lambda A, ok: A.mean(dim=1))),
+    *((lambda V, A, ok, mean=mean: V + A - mean(A, ok),
+       "each state has legal actions of its own: sum and count over the actions, `dim=1`.")
+      for mean in (lambda A, ok: (A * ok).sum(dim=1, keepdim=True) / ok.sum(),
+                   lambda A, ok: (A * ok).sum(dim=0) / ok.sum(dim=0),
+                   lambda A, ok: (A * ok).sum(dim=0, keepdim=True) / ok.sum(dim=1, keepdim=True))),
     (lambda V, A, ok: dueling_q(V[:, 0], A, ok), "each V is added to a column: leave it (batch, 1)."),
     (lambda V, A, ok: V + A + legal_mean(A, ok), "the mean is subtracted, not added."),
     (lambda V, A, ok: V + A - (A * ok).sum(dim=1, keepdim=True),
      "that is the sum of the advantages, not their mean."),
-    (lambda V, A, ok: (V + A - legal_mean(A, ok)) * ok,
-     "illegal actions keep their Q; only the mean leaves them out."),
+    *((lambda V, A, ok, fill=fill: dueling_q(V, A, ok).masked_fill(~ok, fill),
+       "illegal actions keep their Q; only the mean leaves them out.")
+      for fill in (0.0, float("-inf"), -1e9, -1e8, torch.finfo().min)),
     (lambda V, A, ok: V + A * ok - legal_mean(A, ok),
      "illegal actions keep their advantage; only the mean leaves them out."),
     (lambda V, A, ok: dueling_q(0 * V, A, ok), "where is V?"),
@@ -208,29 +208,26 @@ def series(terms: int) -> Function:
     return lambda tau: math.log(2) / sum(tau**k / k for k in range(1, terms + 1))
 
 
-ROUNDED = "right but for the rounding: leave the fraction."
-CUT_OFF = "nearly: a series that is cut off is right for small τ alone; log(1 − τ) is exact."
-
 HALF_LIFE_MISTAKES = [
-    *((lambda tau, rounded=rounded: rounded(half_life(tau)), ROUNDED)
-      for rounded in (np.ceil, np.round, np.floor, lambda n: np.floor(n) + 1)),
+    *((lambda tau, rounded=rounded: rounded(half_life(tau)),
+       "right but for the rounding: leave the fraction.")
+      for rounded in (np.ceil, np.floor, lambda n: np.floor(n) + 1,
+                      *(lambda n, digits=digits: round(n, digits) for digits in range(5)))),
     (lambda tau: 0.5 / tau,
      "each update takes the share τ of what is *left* of the difference, so it does not shrink "
      "by the same amount each time."),
     (lambda tau: 1 / tau, "after 1/τ updates about a third is left; one half comes earlier."),
     (lambda tau: math.log(2) / tau,
      "nearly: that is the limit of small τ, where 1 − τ is as good as exp(−τ)."),
-    *((series(terms), CUT_OFF) for terms in range(2, 30)),
+    *((series(terms), "nearly: a series that is cut off is right for small τ alone; log is exact.")
+      for terms in range(2, 30)),
     (lambda tau: -half_life(tau), "both logarithms are negative, so their ratio is not."),
     (lambda tau: 1 / half_life(tau), "upside down."),
-    (lambda tau: math.log(0.5) / math.log(tau),
-     "one update leaves 1 − τ of the difference, not τ."),
+    (lambda tau: math.log(0.5) / math.log(tau), "one update leaves 1 − τ of the distance, not τ."),
     (lambda tau: math.log(0.5) / math.log(1 + tau),
      "the difference shrinks: one update leaves 1 − τ of it, not 1 + τ."),
-    (lambda tau: (1 - tau) ** 0.5,
-     "(1 − τ)ⁿ is what is left after n updates: find the n for which that is one half."),
-    (lambda tau: 1 - 0.5**tau,
-     "(1 − τ)ⁿ is what is left after n updates: find the n for which that is one half."),
+    *((wrong, "(1 − τ)ⁿ is what is left after n updates: find the n for which that is one half.")
+      for wrong in (lambda tau: (1 - tau) ** 0.5, lambda tau: 1 - 0.5**tau)),
     (lambda tau: math.log10(0.5) / math.log(1 - tau), "both logarithms need the same base."),
     (lambda tau: -1 / math.log(1 - tau),
      "after so many updates 1/e is left; one half comes earlier. (Or was it log₂ in one place and "
@@ -283,10 +280,6 @@ def with_rewards(summed: Function) -> Function:
     return wrong
 
 
-OFF_BY_ONE = (
-    "off by one: the first reward has γ⁰, the last of k has γᵏ⁻¹, and the value after them γᵏ."
-)
-
 N_STEP_MISTAKES = [
     (lambda r, end, v, g: ahead(r, g) + g ** len(r) * (~end) * v,
      "`~` is meant for arrays. Of Python's own bools it makes numbers: ~False is −1, and ~True "
@@ -296,22 +289,21 @@ N_STEP_MISTAKES = [
     (lambda r, end, v, g: n_step_target(r, not end, v, g),
      "upside down: what did *not* terminate has a future."),
     (lambda r, end, v, g: ahead(r, g), "the value of what comes after the window is missing."),
-    (with_power(lambda k: 0),
-     "the value after the window lies k steps ahead: it is discounted by γᵏ."),
+    (with_power(lambda k: 0), "the value lies k steps ahead: it is discounted by γᵏ."),
     (with_power(lambda k: 1), "γ is the discount of one step; the value lies k steps ahead."),
-    *((with_power(power), OFF_BY_ONE) for power in (lambda k: k - 1, lambda k: k + 1)),
+    *((with_power(power),
+       "off by one: the first reward has γ⁰, the last of k has γᵏ⁻¹, and the value after them γᵏ.")
+      for power in (lambda k: k - 1, lambda k: k + 1)),
     *((with_power(lambda k, n=n: n),
        f"you discount the value by γ^{n} always: the exponent is the number of rewards.")
       for n in (2, 3, 4, 5)),
     (with_rewards(lambda r, g: sum(r)),
      "the rewards are not discounted: each comes a step later than the one before."),
     (lambda r, end, v, g: n_step_target(r, end, v, 1.0), "nothing is discounted."),
-    (with_rewards(lambda r, g: g * ahead(r, g)),
-     "the first reward is not discounted: it comes with the step itself."),
-    (lambda r, end, v, g: g * n_step_target(r, end, v, g),
-     "the first reward is not discounted: it comes with the step itself."),
-    (with_rewards(lambda r, g: ahead(r[::-1], g)),
-     "back to front: the *first* reward counts in full."),
+    *((wrong, "the first reward is not discounted: it comes with the step itself.")
+      for wrong in (with_rewards(lambda r, g: g * ahead(r, g)),
+                    lambda r, end, v, g: g * n_step_target(r, end, v, g))),
+    (with_rewards(lambda r, g: ahead(r[::-1], g)), "back to front: the *first* counts in full."),
     (with_rewards(lambda r, g: r[0]),
      "only the first reward is counted; the others come later, and are discounted."),
     (with_rewards(lambda r, g: 0.0), "the rewards are missing."),
@@ -345,11 +337,6 @@ def standard_error(a: Array, b: Array) -> float:
     return float((a - b).std(ddof=1) / len(a) ** 0.5)
 
 
-def with_size(size: int) -> Function:
-    """`standard_error` that divides by the root of a fixed number."""
-    return lambda a, b: (a - b).std(ddof=1) / size**0.5
-
-
 ERROR_MISTAKES = [
     *((lambda a, b, ddof=ddof: ((a.var(ddof=ddof) + b.var(ddof=ddof)) / len(a)) ** 0.5,
        "you add the variances of the arms, as if the runs were no pairs: take the differences.")
@@ -362,33 +349,44 @@ ERROR_MISTAKES = [
     *((lambda a, b, ddof=ddof: (a - b).std(ddof=ddof),
        "that is how far single pairs scatter; the mean of n pairs scatters less, by √n.")
       for ddof in (0, 1)),
-    (lambda a, b: (a - b).std(ddof=1) / len(a),
-     "the mean of n pairs scatters less by √n, not by n."),
-    (lambda a, b: standard_error(a, b) ** 2,
-     "that is the variance of the mean; take the square root."),
+    (lambda a, b: (a - b).std(ddof=1) / len(a), "the mean of n pairs scatters less by √n, not n."),
+    (lambda a, b: standard_error(a, b) ** 2, "that is the mean's variance; take the square root."),
     (lambda a, b: (a - b).var(ddof=1),
      "that is the variance of one pair; take the square root, and divide it by √n."),
-    (lambda a, b: (a - b).mean(), "that is the mean difference; how far off may it be?"),
-    (lambda a, b: (b - a).mean(), "that is the mean difference; how far off may it be?"),
+    *((lambda a, b, sign=sign: sign * (a - b).mean(), "that is the mean difference; how far off may it be?")
+      for sign in (1, -1)),
+    *((lambda a, b, arm=arm: standard_error((a, b)[arm], 0 * a),
+       "that is the error of one arm alone: take the standard deviation of the differences.")
+      for arm in (0, 1)),
+    *((lambda a, b, std=std: std(np.array([a, b])) / len(a) ** 0.5,
+       "the standard deviation of both arms together is not that of the differences.")
+      for std in (np.std, lambda c: c.std(ddof=1), lambda c: c.var(axis=1, ddof=1).mean() ** 0.5)),
+    *((lambda a, b, n=n: (a - b).std(ddof=1) / n(a) ** 0.5, "n is the number of pairs, len(a).")
+      for n in (lambda a: 2 * len(a), lambda a: 2 * len(a) - 1)),
     (lambda a, b: standard_error(np.abs(a - b), 0 * b), "leave the differences their signs."),
     *((lambda a, b, z=z: z * standard_error(a, b),
        "that is half the width of a 95 % interval; return the standard error alone.")
       for z in (1.96, 2.0)),
-    (lambda a, b: standard_error(a, 0 * b) - standard_error(b, 0 * b),
-     "the error of a difference is not the difference of two errors."),
-    (lambda a, b: standard_error(a, 0 * b) + standard_error(b, 0 * b),
-     "the error of a difference is not the sum of two errors."),
-    (lambda a, b: standard_error(a, -b),
-     "that is the error of the sum a + b; take the differences."),
+    *((lambda a, b, sign=sign: standard_error(a, 0 * b) + sign * standard_error(b, 0 * b),
+       f"the error of a difference is not the {word} of two errors.")
+      for sign, word in ((-1, "difference"), (1, "sum"))),
+    (lambda a, b: standard_error(a, -b), "that is the error of a + b; take the differences."),
     (lambda a, b: standard_error(np.sort(a), np.sort(b)),
      "you sort the arms on their own, and the pairs fall apart."),
-    *((with_size(size), f"you divide by √{size} always: n is the number of pairs, len(a).")
-      for size in (5, 8, 10, 12)),
+    *((lambda a, b, size=size: (a - b).std(ddof=1) / size**0.5,
+       f"you divide by √{size} always: n is the number of pairs, len(a).")
+      for size in (5, 8, 10, 12, 30)),
 ]  # fmt: skip
 
 
 @checks("04.5")
 def check_standard_error(answer: object) -> str | None:
+    def otherwise(case: Case, got: Any) -> str | None:
+        resampled = (case["a"] - case["b"]).std() / len(case["a"]) ** 0.5
+        if abs(float(got) / resampled - 1) < 0.03:
+            return "nearly: a bootstrap is random, and divides by n (`ddof=0`): use the formula."
+        return None
+
     pairs = [
         ([182.0, 95.0, 140.0, 200.0, 61.0, 168.0, 120.0, 188.0],
          [160.0, 90.0, 131.0, 171.0, 66.0, 150.0, 104.0, 179.0]),
@@ -397,4 +395,4 @@ def check_standard_error(answer: object) -> str | None:
          [12.0, 31.0, 24.0, 69.0, 48.0, 36.0, 70.0, 20.0, 41.0, 80.0, 11.0, 9.0]),
     ]  # fmt: skip
     cases = cases_of("a b", [map(np.array, pair) for pair in pairs])
-    return compare(answer, standard_error, cases, ERROR_MISTAKES)
+    return compare(answer, standard_error, cases, ERROR_MISTAKES, otherwise=otherwise)

@@ -59,6 +59,11 @@ def all_kept_axes(rewards, steps, terminated, *rest):
     return kept_axis(rewards[:, None], steps[:, None], terminated[:, None], *rest)
 
 
+def chosen_over_the_batch(rewards, steps, terminated, online, target, discount):
+    next_values = target[torch.arange(len(target)), online.argmax(0)]
+    return rewards + discount**steps * ~terminated * next_values
+
+
 def zeroed_in_place(rewards, steps, terminated, online, target, discount):
     target[terminated] = 0
     return double_targets(rewards, steps, terminated, online, target, discount)
@@ -162,6 +167,11 @@ def error_by_hand(a, b):
     return (sum((each - mean) ** 2 for each in differences) / (n * (n - 1))) ** 0.5
 
 
+def error_by_bootstrap(a, b):
+    rng = np.random.default_rng(0)
+    return rng.choice(a - b, (20_000, len(a))).mean(axis=1).std()
+
+
 def error_in_place(a, b):
     a -= b
     return a.std(ddof=1) / len(a) ** 0.5
@@ -236,7 +246,23 @@ WRONG = [
     ),
     ("04.1", lambda r, n, end, o, t, g: r + g**n * (1 - end) * o, "stopped with RuntimeError"),
     ("04.1", zeroed_in_place, "it changes `next_q_target`"),
+    ("04.1", chosen_over_the_batch, "over the actions, `dim=1`"),
     ("04.2", lambda V, A, legal: V + A, "nothing is subtracted"),
+    (
+        "04.2",
+        lambda V, A, legal: dueling_q(V, A, legal).masked_fill(~legal, -np.inf),
+        "keep their Q",
+    ),
+    (
+        "04.2",
+        lambda V, A, legal: V + A - (A * legal).sum(1, keepdim=True) / legal.sum(),
+        "sum and count over the actions",
+    ),
+    (
+        "04.2",
+        lambda V, A, legal: V + A - (A * legal).sum(0) / legal.sum(0),
+        "sum and count over the actions",
+    ),
     ("04.2", lambda V, A, legal: V + A - A.mean(1, keepdim=True), "illegal in a state"),
     ("04.2", lambda V, A, legal: V + A - (A * legal).mean(1, keepdim=True), "number of *legal*"),
     ("04.2", lambda V, A, legal: dueling_q(V, A, ~legal), "upside down"),
@@ -259,6 +285,7 @@ WRONG = [
     ("04.3", lambda tau: np.ceil(half_life(tau)), "leave the fraction"),
     ("04.3", lambda tau: round(half_life(tau)), "leave the fraction"),
     ("04.3", lambda tau: int(half_life(tau)), "leave the fraction"),
+    ("04.3", lambda tau: round(half_life(tau), 2), "leave the fraction"),
     ("04.3", half_life_by_counting, "leave the fraction"),
     ("04.3", lambda tau: 0.5 / tau, "of what is *left*"),
     ("04.3", lambda tau: 1 / tau, "one half comes earlier"),
@@ -267,7 +294,7 @@ WRONG = [
     ("04.3", lambda tau: half_life(tau) if tau < 0.5 else 1.2, "33.3 % is left after 1.2 "),
     ("04.3", lambda tau: -half_life(tau), "both logarithms are negative"),
     ("04.3", lambda tau: 1 / half_life(tau), "upside down"),
-    ("04.3", lambda tau: np.log(0.5) / np.log(tau), "1 − τ of the difference, not τ"),
+    ("04.3", lambda tau: np.log(0.5) / np.log(tau), "1 − τ of the distance, not τ"),
     ("04.3", lambda tau: 1.0, "your answer is always 1"),
     ("04.3", lambda tau: 34.0 if tau == 0.02 else 3.1, "50.31 % is left after 34 updates"),
     ("04.4", lambda r, end, v, g: n_step_target(r, False, v, g), "after termination nothing"),
@@ -299,7 +326,7 @@ WRONG = [
     ("04.5", lambda a, b: (a - b).std() / np.sqrt(len(a)), "`ddof=1`"),
     ("04.5", lambda a, b: (a - b).std(ddof=1), "by √n"),
     ("04.5", lambda a, b: (a - b).std(), "by √n"),
-    ("04.5", lambda a, b: (a - b).std(ddof=1) / len(a), "not by n"),
+    ("04.5", lambda a, b: (a - b).std(ddof=1) / len(a), "by √n, not n"),
     ("04.5", lambda a, b: (a - b).std(ddof=1) / 8**0.5, "you divide by √8 always"),
     ("04.5", lambda a, b: standard_error(a, b) ** 2, "square root"),
     ("04.5", lambda a, b: (a - b).mean(), "the mean difference"),
@@ -307,6 +334,11 @@ WRONG = [
     ("04.5", lambda a, b: 1.96 * standard_error(a, b), "standard error alone"),
     ("04.5", lambda a, b: standard_error(a, 0) - standard_error(b, 0), "difference of two errors"),
     ("04.5", lambda a, b: standard_error(np.sort(a), np.sort(b)), "the pairs fall apart"),
+    ("04.5", lambda a, b: standard_error(a, 0), "one arm alone"),
+    ("04.5", lambda a, b: np.append(a, b).std(ddof=1) / np.sqrt(len(a)), "both arms together"),
+    ("04.5", lambda a, b: (a - b).std(ddof=1) / np.sqrt(2 * len(a)), "the number of pairs"),
+    ("04.5", lambda a, b: (a - b).std(ddof=1) / np.sqrt(30), "you divide by √30 always"),
+    ("04.5", error_by_bootstrap, "use the formula"),
     ("04.5", lambda a, b: a - b, "a single number is asked for"),
     ("04.5", lambda a, b: 0.0, "your answer is always 0"),
     ("04.5", error_in_place, "it changes `a`"),
