@@ -153,10 +153,7 @@ NEWEST_FIRST = "the newest comes first in yours: the stack begins with the oldes
 STEP_BACK = (
     "you step back by 1, to frames of other environments: one's own are `environments` apart."
 )
-OFF_BY_ONE = (
-    "off by one: the stack ends with the newest frame, and `depth` counts it, so the first one of "
-    "the episode is depth − 1 steps back."
-)
+OFF_BY_ONE = "off by one: the stack ends with the frame `newest`, and `depth` counts it, too."
 STACK_MISTAKES = [
     (lambda k, d, e, n: own_numbers(k, d, e, n),
      "right, but without the black frames: a stack always has `stack` numbers."),
@@ -178,6 +175,7 @@ STACK_MISTAKES = [
     (padded(lambda own: 0), "0 is the number of a frame; a black one is −1."),
     (lambda *given: [number or -1 for number in stack_numbers(*given)],
      "0 is the number of a frame, too."),
+    (lambda *given: [n + given[2] * (n >= 0) for n in stack_numbers(*given)], OFF_BY_ONE),
     *((moved(frames, more), OFF_BY_ONE) for frames in (-1, 0, 1) for more in (-1, 0, 1)
       if (frames, more) != (0, 0)),
     (lambda k, d, e, n: [k] * n,
@@ -192,6 +190,8 @@ def check_stack_numbers(answer: object) -> str | None:
     cases = cases_of("newest depth environments stack", rows)
 
     def read(result: Any, right: list[int]) -> Any:
+        if isinstance(result, list | tuple) and None in result:
+            raise Hint("a black frame is −1 in the list, not None.")
         got = numbers(result)
         if got.ndim != 1:
             raise Hint(f"return a list of numbers; yours has the shape {got.shape}.")
@@ -240,8 +240,12 @@ MEMORY_MISTAKES = [
       for count in (lambda s: s, lambda s: s + 1, lambda s: 2 * s, lambda s: 1 / s)),
     (lambda n, single, f, k: gigabytes(n, not single, f, k),
      "the other way round: `single_frames=True` holds every frame once."),
+    (lambda n, single, f, k: gigabytes(n, single, f * f, k),
+     "`frame` is the number of pixels already: don't square it."),
+    (lambda *given: round(gigabytes(*given), 1), "rounded: return the number as it is."),
     *((lambda *given, size=size: size * gigabytes(*given), sentence)
       for size, sentence in (
+          (3, "a pixel is one byte here: grey has no three colours."),
           (4, "four bytes a pixel is float32; uint8 is one."),
           (8, "a pixel has eight bits, which are one byte."),
           (1e9 / 2**30, "that is in GiB, 2**30 bytes; the question is in 10**9."),
@@ -275,8 +279,8 @@ ENDS = [
     (3, 2, False, True, "a lost life ends an episode."),
     (4, 2, False, True, "two lives may be lost in one step: what counts is that there are fewer."),
     (2, 3, False, False, "a life is gained there: episodes end with fewer lives than before."),
-    (1, 0, False, False, "the game is about to be over, and if 0 lives end it, too, one end "
-                         "becomes two."),
+    *((before, 0, False, False, "the game is about to be over, and if 0 lives end it, too, one end "
+                                "becomes two.") for before in (1, 2)),
     (0, 0, False, False, "a game without lives, such as Pong, shows 0 all the time: no end."),
     (0, 3, False, False, "a new game begins with more lives than the one before had left: no end."),
     (3, 2, True, True, ALWAYS),
@@ -348,10 +352,8 @@ def output_size(size: int, layers: Sequence[tuple[int, int]]) -> int:
 
 
 NOT_WHOLE = "a size is a whole number: divide by `//`, which leaves out what does not fit."
-NO_KERNEL = (
-    "where is the kernel? Without padding it stays inside the picture, and its corner can move by "
-    "size − kernel pixels."
-)
+A_FLOAT = "the right numbers, but not as an int: `int(…)` makes one."
+NO_KERNEL = "where is the kernel? It stays inside the picture: its corner can move size − kernel."
 SIZE_MISTAKES = [
     (with_step(lambda n, k, s: (n - k) / s + 1), NOT_WHOLE),
     (with_step(lambda n, k, s: int((n - k) / s)),
@@ -394,4 +396,4 @@ def check_output_size(answer: object) -> str | None:
         return number(result)
 
     mistake = compare(answer, output_size, cases, SIZE_MISTAKES, read=read)
-    return mistake if mistake or whole else NOT_WHOLE
+    return mistake if mistake or whole else A_FLOAT
