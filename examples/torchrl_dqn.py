@@ -3,9 +3,9 @@
     pip install "per_tutorial[torchrl]"
     python torchrl_dqn.py --steps 20000 --seed 1
 
-Three places differ from uniform replay: the sampler, its β, and the line after the loss that writes the
-TD errors back. `DQNLoss` multiplies by `priority_weight`, which the sampler puts into the minibatch.
-What the loss calls `td_error` is δ², so the sampler is told to take the root.
+Four places differ from uniform replay: the sampler, its β, the weights in the loss, and the line after
+it that writes the TD errors back. What `DQNLoss` calls `td_error` is δ², so the sampler is told to take
+the root. The weights are multiplied here, because `DQNLoss` would divide by their sum.
 """
 
 import argparse
@@ -41,7 +41,14 @@ sampler = PrioritizedSampler(100_000, alpha=0.6, beta=0.4, squared=True, seed=ar
 buffer = TensorDictReplayBuffer(
     storage=LazyTensorStorage(100_000), sampler=sampler, batch_size=BATCH
 )
-loss_of = DQNLoss(actor, action_space=environment.action_spec, delay_value=True, loss_function="l2")
+loss_of = DQNLoss(
+    actor,
+    action_space=environment.action_spec,
+    delay_value=True,
+    loss_function="l2",
+    reduction="none",
+    use_prioritized_weights=False,
+)
 loss_of.make_value_estimator(gamma=0.99)
 target = SoftUpdate(loss_of, eps=0.99)
 optimizer = torch.optim.Adam(loss_of.parameters(), lr=1e-3)
@@ -58,7 +65,7 @@ for step in range(1, steps + 1):
     sampler.beta = min(1.0, 0.4 + 0.6 * step / steps)  # as in the paper
     if step % 4 == 0 and step >= BATCH:
         batch = buffer.sample()
-        loss = loss_of(batch)["loss"]
+        loss = (batch["priority_weight"] * loss_of(batch)["loss"]).mean()  # both are (batch,)
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()

@@ -7,12 +7,17 @@
 
 The sampler takes the place of torchrl's own, which has the same name. Every integration must answer
 three questions. New transitions get the largest priority so far when the buffer tells the sampler of
-them. torchrl's losses multiply by ``priority_weight`` when a minibatch has it. And you write the TD
-errors back, with ``buffer.update_tensordict_priority(minibatch)`` after the loss has set its
-``td_error``.
+them. The other two are yours: multiply the losses of a minibatch by its ``priority_weight``, take the
+mean, and write the TD errors back by ``buffer.update_tensordict_priority(minibatch)``, after the loss
+has set its ``td_error``; `examples/torchrl_dqn.py` does all of it.
 
-What torchrl's losses call ``td_error`` is δ², so that priorities would have twice the α that you asked
-for. With ``squared=True`` the sampler takes the root.
+torchrl's losses multiply by themselves where they have the argument ``use_prioritized_weights``, and
+then divide by the sum of the weights. That undoes their division by the largest, which the paper asks
+for so that weights only make steps smaller. With ``use_prioritized_weights=False, reduction="none"``
+the loss leaves it to you.
+
+What `DQNLoss`, `DDPGLoss` and `TD3Loss` call ``td_error`` is δ², so that priorities would have twice
+the α that you asked for. With ``squared=True`` the sampler takes the root.
 
 A wheel of torchrl fits one version of torch; with another one, torchrl can't be imported.
 """
@@ -60,7 +65,7 @@ class PrioritizedSampler(Sampler):
         seed: of the draws; None: from the system.
         reduction: "max", "min", "median" or "mean": what makes one priority of several TD errors,
             where an element of the storage is a trajectory.
-        squared: what comes back is δ², as from `DQNLoss`, `SACLoss`, `TD3Loss` and others.
+        squared: what comes back is δ², as from `DQNLoss`, `DDPGLoss` and `TD3Loss`.
         settings: of the sampler, such as `priority_epsilon` and `normalize` of `ProportionalSampler`.
 
     Raises:
@@ -94,6 +99,11 @@ class PrioritizedSampler(Sampler):
     @beta.setter
     def beta(self, beta: float) -> None:
         self._draws.beta = beta
+
+    @property
+    def alpha(self) -> float | None:
+        """α, which can't be changed: priorities are stored with it. None: the sampler has none."""
+        return self._draws.settings.get("alpha")
 
     @property
     def probabilities(self) -> torch.Tensor:

@@ -1,0 +1,99 @@
+"""Every script in `examples/` runs from beginning to end, in short."""
+
+import importlib.util
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+# What each needs, and its options for a short run.
+SHORT = {
+    "per_dqn": ("torch", ["--total-timesteps", "400", "--learning-starts", "100"]),
+    "sb3_dqn": ("stable_baselines3", ["--steps", "1200"]),
+    "sb3_sac": ("stable_baselines3", ["--steps", "150"]),
+    "tianshou_dqn": ("tianshou", ["--steps", "200"]),
+    "torchrl_dqn": ("torchrl", ["--steps", "300"]),
+}
+
+
+def imported(name):
+    spec = importlib.util.spec_from_file_location(name, EXAMPLES / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module  # dataclasses look for it there
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_every_example_is_tried():
+    assert {path.stem for path in EXAMPLES.glob("*.py")} == set(SHORT)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SHORT)
+def test_it_runs(name, tmp_path):
+    library, options = SHORT[name]
+    pytest.importorskip(library, exc_type=ImportError)
+    environment = os.environ | {"OMP_NUM_THREADS": "1"}
+    done = subprocess.run(
+        [sys.executable, str(EXAMPLES / f"{name}.py"), *options, "--seed", "2"],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        env=environment,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert re.search(r"\d", done.stdout.splitlines()[-1])
+    assert "nan" not in done.stdout.splitlines()[-1]
+
+
+@pytest.mark.parametrize("num_envs", [1, 3])
+def test_the_page_stores_true_transitions_and_changes_priorities(num_envs, monkeypatch):
+    page = imported("per_dqn")
+    stored = []
+    add = page.PrioritizedReplayBuffer.add
+    monkeypatch.setattr(
+        page.PrioritizedReplayBuffer,
+        "add",
+        lambda self, *fields: (stored.append(fields), add(self, *fields))[1],
+    )
+    args = page.Args(
+        total_timesteps=402, num_envs=num_envs, learning_starts=60, batch_size=32, buffer_size=300
+    )
+    network, buffer, returns = page.train(args)
+    assert len(stored) == 402 and len(buffer) == 300
+    for environment in range(num_envs):
+        mine = stored[environment::num_envs]
+        for now, after in zip(mine, mine[1:], strict=False):
+            over = now[4] or now[5]
+            assert np.array_equal(now[3], after[0]) != over
+    assert sum(bool(step[4] or step[5]) for step in stored) == len(returns)
+    assert len(set(buffer.probabilities)) > 50
+    assert all(bool(weights.isfinite().all()) for weights in network.parameters())
+
+
+def test_the_page_bootstraps_where_time_ran_out(monkeypatch):
+    page = imported("per_dqn")
+    stored = []
+    add = page.PrioritizedReplayBuffer.add
+    monkeypatch.setattr(
+        page.PrioritizedReplayBuffer,
+        "add",
+        lambda self, *fields: (stored.append(fields), add(self, *fields))[1],
+    )
+    page.train(page.Args(env_id="MountainCar-v0", total_timesteps=205, learning_starts=1000))
+    observation, _, _, true_next, terminated, truncated = stored[199]
+    assert (bool(terminated), bool(truncated)) == (False, True)
+    assert np.abs(true_next - observation).max() < 0.1  # not where the next episode begins
+    assert not np.array_equal(true_next, stored[200][0])
+
+
+def test_the_page_is_one_page_and_marks_what_is_new():
+    text = (EXAMPLES / "per_dqn.py").read_text()
+    assert len(text.splitlines()) <= 250
+    assert text.count("# PER:") == 8
+    assert re.findall(r"^(?:from|import) (per_tutorial\S*)", text, re.M) == ["per_tutorial"]

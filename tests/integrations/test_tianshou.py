@@ -1,0 +1,263 @@
+"""The buffers for tianshou: drawn and weighted as in the paper, and its algorithms learn with them."""
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+
+pytest.importorskip("tianshou")
+
+import gymnasium as gym
+import torch
+from slot_checks import assert_paper
+from tianshou.algorithm import DQN
+from tianshou.algorithm.algorithm_base import policy_within_training_step
+from tianshou.algorithm.modelfree.dqn import DiscreteQLearningPolicy
+from tianshou.algorithm.optim import AdamOptimizerFactory
+from tianshou.data import Batch, Collector, CollectStats, ReplayBuffer, VectorReplayBuffer
+from tianshou.env import DummyVectorEnv
+from tianshou.utils.net.common import Net
+
+from per_tutorial.integrations.tianshou import (
+    PrioritizedReplayBuffer,
+    PrioritizedVectorReplayBuffer,
+)
+
+ROWS = 8  # of each environment
+
+
+def make(environments=1, **settings):
+    settings = {"seed": 3} | settings
+    if environments == 1:
+        return PrioritizedReplayBuffer(ROWS, **settings)
+    return PrioritizedVectorReplayBuffer(ROWS * environments, environments, **settings)
+
+
+def add(buffer, numbers, ids=None, over=False):
+    """One step of each environment; the observation is the number of the transition."""
+    numbers = np.asarray(numbers)
+    step = Batch(
+        obs=numbers[:, None].astype(np.float32),
+        act=numbers % 2,
+        rew=numbers.astype(float),
+        terminated=np.full(len(numbers), over),
+        truncated=np.zeros(len(numbers), dtype=bool),
+        obs_next=numbers[:, None].astype(np.float32) + 0.5,
+    )
+    if isinstance(buffer, VectorReplayBuffer):
+        buffer.add(step, ids)
+    else:
+        buffer.add(step[0])
+
+
+def fill(buffer, steps, environments):
+    for step in range(steps):
+        add(buffer, step * environments + np.arange(environments))
+    return buffer
+
+
+def assert_same_draws(some, others):
+    for _ in range(3):
+        (first, slots), (second, same) = some.sample(20), others.sample(20)
+        np.testing.assert_array_equal(slots, same)
+        np.testing.assert_array_equal(first.weight, second.weight)
+        np.testing.assert_array_equal(first.obs, second.obs)
+        np.testing.assert_array_equal(first.obs_next, second.obs_next)
+        some.update_weight(slots, np.arange(20.0))
+        others.update_weight(slots, np.arange(20.0))
+
+
+@pytest.mark.parametrize("steps", [5, 3 * ROWS + 2])
+@pytest.mark.parametrize("environments", [1, 3])
+def test_frequencies_and_weights_are_the_papers(environments, steps):
+    buffer = fill(make(environments, alpha=0.7, beta=0.6), steps, environments)
+    stored = np.sort(buffer.sample_indices(0))
+    assert len(stored) == len(buffer) == min(steps, ROWS) * environments
+    errors = np.random.default_rng(1).normal(size=len(stored)) * 3
+    buffer.update_weight(stored, torch.as_tensor(errors))
+    batch, slots = buffer.sample(3000)
+    assert_paper(slots, batch.weight, stored, errors, 0.7, 0.6)
+    np.testing.assert_array_equal(batch.obs[:, 0], batch.rew)  # the transitions of these slots
+    np.testing.assert_array_equal(batch.obs, buffer.obs[slots])
+    assert batch.weight.dtype == np.float32
+
+
+def test_environments_need_not_take_turns():
+    """One has gone round its ring before another begins, as when a collector counts episodes."""
+    buffer = make(3, alpha=1.0, sampler="rank")
+    for number in range(2 * ROWS):
+        add(buffer, [number], [2])
+    add(buffer, [99], [0])
+    batch, slots = buffer.sample(300)
+    assert set(slots) == {0, *range(2 * ROWS, 3 * ROWS)}
+    assert set(batch.rew) == {99.0, *range(ROWS, 2 * ROWS)}
+
+
+def test_newcomers_get_the_largest_priority_so_far():
+    buffer = fill(make(2, alpha=0.5), 2, 2)
+    buffer.update_weight(np.array([0, 1]), np.array([-9.0, 4.0]))
+    add(buffer, [7, 8])
+    shares = buffer.probabilities
+    assert shares[2] == shares[ROWS + 2] == shares[0] > shares[1] > shares[ROWS]
+
+
+@pytest.mark.parametrize("environments", [1, 2])
+def test_errors_reach_only_the_transitions_that_were_drawn(environments):
+    buffer = fill(make(environments, alpha=1.0), ROWS, environments)
+    _, slots = buffer.sample(60)
+    add(buffer, np.arange(environments))
+    buffer.update_weight(slots, np.zeros(60))
+    shares = buffer.probabilities.reshape(environments, ROWS)
+    assert set(slots) == set(range(ROWS * environments))
+    np.testing.assert_allclose(shares[:, 0], 1 / environments, rtol=1e-4)
+
+
+def test_samples_of_all_and_of_as_many_as_there_are():
+    buffer = fill(make(2), 3, 2)
+    batch, slots = buffer.sample(0)
+    assert sorted(slots) == [0, 1, 2, ROWS, ROWS + 1, ROWS + 2]
+    assert (batch.weight == 1).all()
+    assert len(buffer.sample(None)[1]) == 6
+    assert len(buffer.sample_indices(11)) == 11
+
+
+def test_what_came_without_add_is_drawn_as_well():
+    ordinary = ReplayBuffer(ROWS)
+    for number in range(5):
+        add(ordinary, [number])
+    buffer = make()
+    buffer.update(ordinary)
+    assert set(buffer.sample(100)[1]) == set(range(5))
+    ends = np.zeros(6, dtype=bool)
+    rows = np.arange(6.0)
+    made = PrioritizedReplayBuffer.from_data(rows, rows, rows, ends, ends, ends, rows)
+    assert set(made.sample(100)[1]) == set(range(6))
+    buffer.reset()
+    with pytest.raises(ValueError, match="nothing to draw"):
+        buffer.sample(1)
+    add(buffer, [3])
+    assert set(buffer.sample(9)[0].rew) == {3.0}
+
+
+def hdf5(buffer, folder):
+    buffer.save_hdf5(str(folder / "buffer.hdf5"))
+    return type(buffer).load_hdf5(str(folder / "buffer.hdf5"))
+
+
+@pytest.mark.parametrize("environments", [1, 3])
+@pytest.mark.parametrize(
+    "copied",
+    [
+        lambda buffer, _: copy.deepcopy(buffer),
+        lambda buffer, _: pickle.loads(pickle.dumps(buffer)),
+        hdf5,
+    ],
+    ids=["deepcopy", "pickle", "hdf5"],
+)
+def test_copies_and_files_go_on_exactly(copied, environments, tmp_path):
+    buffer = fill(make(environments, alpha=0.8, beta=0.7), ROWS + 3, environments)
+    _, slots = buffer.sample(9)
+    buffer.update_weight(slots, np.arange(9.0))
+    twin = copied(buffer, tmp_path)
+    assert twin.beta == 0.7
+    assert_same_draws(buffer, twin)
+    for number in range(3):
+        for one in (buffer, twin):
+            add(one, number + np.arange(environments), over=number == 1)
+    assert_same_draws(buffer, twin)
+    np.testing.assert_array_equal(twin.unfinished_index(), buffer.unfinished_index())
+    everywhere = np.arange(ROWS * environments)
+    np.testing.assert_array_equal(twin.next(everywhere), buffer.next(everywhere))
+    add(buffer, np.arange(environments), over=True)
+    assert len(twin.unfinished_index()) == environments  # they share nothing
+    assert len(buffer.unfinished_index()) == 0
+
+
+def test_files_of_buffers_without_our_priorities_are_refused(tmp_path):
+    ordinary = ReplayBuffer(ROWS)
+    add(ordinary, [1])
+    ordinary.save_hdf5(str(tmp_path / "buffer.hdf5"))
+    with pytest.raises(ValueError, match="state: must be that of a PrioritizedReplayBuffer"):
+        PrioritizedReplayBuffer.load_hdf5(str(tmp_path / "buffer.hdf5"))
+
+
+def test_bad_arguments_are_refused():
+    for environments in (1, 2):
+        with pytest.raises(ValueError, match="sample_avail"):
+            make(environments, sample_avail=True)
+        with pytest.raises(ValueError, match="alpha"):
+            make(environments, alpha=-0.1)
+        with pytest.raises(TypeError, match="weight_norm"):
+            make(environments, weight_norm=True)
+    with pytest.raises(ValueError, match="buffer_num"):
+        PrioritizedVectorReplayBuffer(10, 0)
+    buffer = fill(make(), 3, 1)
+    with pytest.raises(ValueError, match="beta"):
+        buffer.set_beta(2)
+    with pytest.raises(ValueError, match="td_errors: must be finite"):
+        buffer.update_weight(np.array([0]), torch.tensor([float("nan")]))
+    with pytest.raises(IndexError, match="stored"):
+        buffer.update_weight(np.array([ROWS - 1]), np.ones(1))
+
+
+def agent(n_step=3):
+    torch.manual_seed(0)
+    policy = DiscreteQLearningPolicy(
+        model=Net(state_shape=4, action_shape=2, hidden_sizes=(16,)),
+        action_space=gym.spaces.Discrete(2),
+        eps_training=0.3,
+    )
+    return DQN(
+        policy=policy,
+        optim=AdamOptimizerFactory(lr=1e-3),
+        n_step_return_horizon=n_step,
+        target_update_freq=20,
+    )
+
+
+@pytest.mark.parametrize("environments", [1, 3])
+def test_tianshous_dqn_learns_from_it(environments):
+    algorithm = agent()
+    worlds = DummyVectorEnv([lambda: gym.make("CartPole-v1")] * environments)
+    worlds.seed(0)
+    buffer = PrioritizedVectorReplayBuffer(120, environments, alpha=0.6, seed=0)
+    collector = Collector[CollectStats](algorithm, worlds, buffer, exploration_noise=True)
+    collector.reset()
+    collector.collect(n_step=60, random=True)
+    before, losses = buffer.probabilities, []
+    with policy_within_training_step(algorithm.policy):
+        for turn in range(40):
+            buffer.set_beta(0.4 + 0.6 * turn / 40)
+            collector.collect(n_step=environments * 2)
+            losses.append(algorithm.update(buffer, 32).loss)
+    assert np.isfinite(losses).all()
+    shares = buffer.probabilities
+    assert len(buffer) == 120 and len(set(before[before > 0])) == 1
+    assert len(set(shares)) > 30
+
+
+def test_the_errors_that_come_back_are_those_of_the_minibatch():
+    """Weights reach the loss, and the TD errors the slots that they were computed from."""
+    algorithm = agent(n_step=1)
+    buffer = PrioritizedReplayBuffer(50, alpha=1.0, beta=1.0, seed=0)
+    world = DummyVectorEnv([lambda: gym.make("CartPole-v1")])
+    world.seed(0)
+    vector = VectorReplayBuffer(50, 1)
+    collector = Collector[CollectStats](algorithm, world, vector, exploration_noise=True)
+    collector.reset()
+    collector.collect(n_step=50, random=True)
+    buffer.update(vector)
+    errors = np.linspace(0.1, 3, 50)
+    buffer.update_weight(np.arange(50), errors)
+    batch, slots = copy.deepcopy(buffer).sample(32)
+    with torch.no_grad():
+        values = algorithm.policy(batch).logits[np.arange(32), batch.act].numpy()
+        following = algorithm.policy(Batch(obs=batch.obs_next, info=[None] * 32)).logits
+    best = following.max(dim=1).values.numpy()
+    expected = batch.rew + 0.99 * best * ~batch.terminated - values
+    with policy_within_training_step(algorithm.policy):
+        loss = algorithm.update(buffer, 32).loss
+    assert loss == pytest.approx((batch.weight * expected**2).mean(), rel=1e-4)
+    errors[slots] = np.abs(expected)
+    np.testing.assert_allclose(buffer.probabilities, errors / errors.sum(), rtol=1e-3)

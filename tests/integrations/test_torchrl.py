@@ -1,0 +1,295 @@
+"""The sampler for torchrl: drawn and weighted as in the paper, and its losses learn with it."""
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+
+try:
+    import torchrl  # noqa: F401
+except ImportError:  # also where it doesn't fit this version of torch
+    pytest.skip("torchrl can't be imported", allow_module_level=True)
+
+import torch
+from slot_checks import assert_paper
+from tensordict import TensorDict
+from torchrl.data import LazyTensorStorage, ListStorage, ReplayBuffer, TensorDictReplayBuffer
+from torchrl.data.replay_buffers.scheduler import LinearScheduler
+from torchrl.modules import MLP, QValueActor
+from torchrl.objectives import DQNLoss
+
+from per_tutorial.integrations.torchrl import NEWCOMER, PrioritizedSampler
+
+SIZE = 24
+
+
+def make(kind=TensorDictReplayBuffer, batch_size=40, storage=None, **settings):
+    sampler = PrioritizedSampler(SIZE, **({"seed": 3} | settings))
+    storage = LazyTensorStorage(SIZE) if storage is None else storage
+    return kind(storage=storage, sampler=sampler, batch_size=batch_size)
+
+
+def steps(first, count):
+    """Elements that know their number."""
+    return TensorDict({"number": torch.arange(first, first + count)}, [count])
+
+
+def extend(buffer, count, first=0):
+    buffer.extend(steps(first, count))
+    return buffer
+
+
+def add(buffer, count, first=0):
+    for step in steps(first, count):
+        buffer.add(step)
+    return buffer
+
+
+def shares(buffer):
+    return buffer.sampler.probabilities.numpy()
+
+
+@pytest.mark.parametrize("count", [5, 3 * SIZE + 2])
+@pytest.mark.parametrize("fill", [add, extend])
+@pytest.mark.parametrize("kind", [TensorDictReplayBuffer, ReplayBuffer])
+def test_frequencies_and_weights_are_the_papers(kind, fill, count):
+    buffer = make(kind, 3000, alpha=0.7, beta=0.6)
+    if fill is extend:  # in pieces, since torchrl takes no more than the storage holds
+        for first in range(0, count, 10):
+            extend(buffer, min(10, count - first), first)
+    else:
+        add(buffer, count)
+    stored = np.arange(min(count, SIZE))
+    errors = np.random.default_rng(1).normal(size=len(stored)) * 3
+    buffer.update_priority(torch.as_tensor(stored), torch.as_tensor(errors))
+    batch, info = buffer.sample(return_info=True)
+    weights = info["priority_weight"]
+    assert_paper(info["index"].numpy(), weights.numpy(), stored, errors, 0.7, 0.6)
+    assert weights.dtype == torch.float32
+    numbers = count - 1 - (count - 1 - info["index"]) % SIZE  # of what lies there by now
+    torch.testing.assert_close(batch["number"], numbers)
+
+
+def test_newcomers_get_the_largest_priority_so_far():
+    buffer = extend(make(alpha=0.5), 2)
+    buffer.update_priority(torch.tensor([0, 1]), torch.tensor([-9.0, 4.0]))
+    add(extend(buffer, 3), 1)
+    assert len(set(shares(buffer)[[0, 2, 3, 4, 5]])) == 1  # exactly, whichever way they came
+    assert shares(buffer)[1] < shares(buffer)[0]
+    assert buffer.sampler._draws.added == 6  # torchrl tells twice of each
+
+
+def test_priorities_that_come_with_the_data_count():
+    buffer = make(alpha=1.0)
+    buffer.extend(steps(0, 2).set("td_error", torch.tensor([3.0, 1.0])))
+    np.testing.assert_allclose(shares(buffer)[:2], [0.75, 0.25], rtol=1e-5)
+    buffer.add(steps(0, 1)[0].set("td_error", torch.tensor(4.0)))
+    np.testing.assert_allclose(shares(buffer)[:3], [3 / 8, 1 / 8, 4 / 8], rtol=1e-5)
+
+
+def test_errors_reach_only_the_elements_that_were_drawn():
+    buffer = extend(make(alpha=1.0, batch_size=200), SIZE)
+    batch = buffer.sample()
+    assert set(batch["index"].tolist()) == set(range(SIZE))
+    extend(buffer, 2)
+    buffer.update_tensordict_priority(batch.set("td_error", torch.zeros(200)))
+    np.testing.assert_allclose(shares(buffer)[:2], 0.5, rtol=1e-3)
+
+
+def test_minibatches_may_be_drawn_ahead():
+    sampler = PrioritizedSampler(SIZE, alpha=1.0, seed=0)
+    buffer = TensorDictReplayBuffer(
+        storage=LazyTensorStorage(SIZE), sampler=sampler, batch_size=200, prefetch=2
+    )
+    extend(buffer, SIZE)
+    batches = [buffer.sample() for _ in range(2)]
+    extend(buffer, 1)
+    for batch in batches:
+        buffer.update_tensordict_priority(batch.set("td_error", torch.zeros(200)))
+    assert shares(buffer)[0] > 0.99
+
+
+def test_squared_errors_are_taken_for_what_they_are():
+    buffer = extend(make(alpha=1.0, squared=True), 3)
+    buffer.update_priority(torch.tensor([0, 1, 2]), torch.tensor([[16.0], [9.0], [1.0]]))
+    np.testing.assert_allclose(shares(buffer)[:3], [4 / 8, 3 / 8, 1 / 8], rtol=1e-5)
+    with pytest.raises(ValueError, match="priority: must be δ², at least 0, got -2"):
+        buffer.update_priority(torch.tensor([0, 1]), torch.tensor([1.0, -2.0]))
+    buffer.update_priority(torch.tensor([0, -1]), torch.tensor([NEWCOMER, 5.0]))  # nothing
+    np.testing.assert_allclose(shares(buffer)[:3], [4 / 8, 3 / 8, 1 / 8], rtol=1e-5)
+
+
+def test_storages_of_several_axes():
+    buffer = make(batch_size=500, storage=LazyTensorStorage(SIZE, ndim=2), alpha=1.0)
+    buffer.extend(TensorDict({"number": torch.arange(12).reshape(4, 3)}, [4, 3]))
+    batch = buffer.sample()
+    assert set(batch["number"].tolist()) == set(range(12))
+    buffer.update_tensordict_priority(batch.set("td_error", (batch["number"] == 5).float()))
+    assert set(buffer.sample()["number"].tolist()) == {5}
+
+
+def test_elements_that_nobody_told_of_are_drawn_as_well():
+    storage = ListStorage(SIZE)
+    storage.set(range(5), [TensorDict({"number": torch.tensor(n)}, []) for n in range(5)])
+    buffer = make(storage=storage)
+    assert set(buffer.sample()["number"].tolist()) == set(range(5))
+    buffer.empty()
+    with pytest.raises(RuntimeError, match="the storage is empty"):
+        buffer.sample()
+    extend(buffer, 2, first=7)
+    assert set(buffer.sample()["number"].tolist()) == {7, 8}
+
+
+def test_buffers_that_share_a_storage_are_told_of_each_others_writing():
+    one = extend(make(), 5)
+    other = make(storage=one.storage)
+    other.update_priority(torch.arange(5), torch.zeros(5))
+    extend(one, 3, first=5)
+    assert shares(other)[5:8].sum() > 0.99
+
+
+def through_state(buffer, twin, folder):
+    torch.save(buffer.state_dict(), folder / "state.pt")
+    twin.load_state_dict(torch.load(folder / "state.pt", weights_only=False))
+    return twin
+
+
+def through_files(buffer, twin, folder):
+    buffer.dumps(folder)
+    twin.loads(folder)
+    return twin
+
+
+@pytest.mark.parametrize("sampler", ["proportional", "rank"])
+@pytest.mark.parametrize("saved", [through_state, through_files])
+def test_files_go_on_exactly(saved, sampler, tmp_path):
+    buffer = make(sampler=sampler)
+    for first in range(0, SIZE + 9, 3):
+        extend(buffer, 3, first)
+    buffer.update_tensordict_priority(buffer.sample().set("td_error", torch.arange(40.0)))
+    buffer.sampler.beta = 0.8
+    twin = saved(buffer, make(sampler=sampler, seed=99), tmp_path)
+    assert twin.sampler.beta == 0.8
+    for turn in range(3):
+        first, second = buffer.sample(), twin.sample()
+        for name in ("index", "number", "priority_weight"):
+            torch.testing.assert_close(first[name], second[name], rtol=0, atol=0)
+        for one, batch in ((buffer, first), (twin, second)):
+            one.update_tensordict_priority(batch.set("td_error", torch.arange(40.0) - turn))
+            extend(one, 2, first=turn)
+    np.testing.assert_array_equal(shares(buffer), shares(twin))
+
+
+def test_copies_share_nothing_and_draw_the_same():
+    sampler = extend(make(), 9).sampler
+    storage = list(range(9))
+    storage = type("Storage", (list,), {"ndim": 1})(storage)
+    for twin in (copy.deepcopy(sampler), pickle.loads(pickle.dumps(sampler))):
+        np.testing.assert_array_equal(
+            twin.sample(storage, 30)[0], copy.deepcopy(sampler).sample(storage, 30)[0]
+        )
+        twin.update_priority(0, 100.0)
+        assert sampler.probabilities[0] == sampler.probabilities[1] < twin.probabilities[0]
+
+
+def test_states_of_something_else_are_refused(tmp_path):
+    buffer = extend(make(), 9)
+    before = shares(buffer)
+    state = buffer.sampler.state_dict()
+    settings = state["settings"] | {"alpha": 0.1}
+    wrong = state["state"] | {"numbers": torch.zeros(9, dtype=torch.int64)}
+    for bad, message in [
+        ({"_alpha": 1}, "state_dict: must be that of a PrioritizedSampler"),
+        (
+            state | {"settings": settings},
+            "state_dict: must be of a sampler with alpha = 0.6, got 0.1",
+        ),
+        (state | {"state": wrong}, "state: numbers must be"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            buffer.sampler.load_state_dict(bad)
+    buffer.sampler.dumps(tmp_path / "saved")
+    with pytest.raises(ValueError, match="path: must be of a sampler with capacity = 4, got 24"):
+        PrioritizedSampler(4).loads(tmp_path / "saved")
+    with pytest.raises(FileNotFoundError):
+        buffer.sampler.loads(tmp_path)
+    np.testing.assert_array_equal(shares(buffer), before)
+
+
+def test_bad_input_is_refused():
+    for settings in ({"alpha": 2.0}, {"beta": -1.0}, {"reduction": "sum"}, {"sampler": "none"}):
+        with pytest.raises(ValueError, match=next(iter(settings))):
+            PrioritizedSampler(SIZE, **settings)
+    buffer = extend(make(), 3)
+    for index, errors, kind, message in [
+        ([0, 1], [1.0, float("nan")], ValueError, "must be finite"),
+        ([0, 1, 2], [1.0, 2.0], ValueError, "priority: must be one, or one for each of 3"),
+        ([3], [1.0], IndexError, "must be of stored"),
+    ]:
+        with pytest.raises(kind, match=message):
+            buffer.update_priority(torch.tensor(index), torch.tensor(errors))
+    with pytest.raises(ValueError, match="storage: is needed"):
+        buffer.sampler.update_priority(torch.zeros(2, 2, dtype=torch.int64), torch.ones(2))
+    with pytest.raises(AttributeError):
+        buffer.sampler.alpha = 0.3
+    assert "alpha=0.6" in repr(buffer.sampler)
+
+
+def test_beta_follows_a_scheduler_of_torchrl():
+    buffer = make(beta=0.4)
+    scheduler = LinearScheduler(buffer, "beta", final_value=1.0, num_steps=6)
+    for _ in range(9):
+        scheduler.step()
+    assert buffer.sampler.beta == pytest.approx(1.0)
+
+
+def test_torchrls_loss_learns_from_it():
+    """Losses have the shape of the weights, and δ² comes back as δ."""
+    torch.manual_seed(0)
+    actor = QValueActor(
+        MLP(in_features=3, out_features=2, num_cells=[8]),
+        in_keys=["observation"],
+        action_space="categorical",
+    )
+    loss_of = DQNLoss(
+        actor,
+        action_space="categorical",
+        loss_function="l2",
+        delay_value=False,
+        reduction="none",
+        use_prioritized_weights=False,
+    )
+    loss_of.make_value_estimator(gamma=0.9)
+    buffer = make(alpha=1.0, beta=1.0, squared=True, batch_size=16)
+    ends = torch.rand(SIZE, 1) < 0.2
+    after = {
+        "observation": torch.randn(SIZE, 3),
+        "reward": torch.randn(SIZE, 1),
+        "done": ends,
+        "terminated": ends,
+    }
+    step = {
+        "observation": torch.randn(SIZE, 3),
+        "action": torch.randint(2, (SIZE,)),
+        "next": TensorDict(after, [SIZE]),
+    }
+    buffer.extend(TensorDict(step, [SIZE]))
+    buffer.update_priority(torch.arange(SIZE), torch.linspace(0.1, 4, SIZE))
+    optimizer = torch.optim.Adam(loss_of.parameters(), lr=1e-2)
+    for _ in range(20):
+        before, batch = shares(buffer), buffer.sample()
+        losses, weights = loss_of(batch)["loss"], batch["priority_weight"]
+        squares = batch["td_error"].flatten()
+        assert losses.shape == weights.shape == (16,)
+        torch.testing.assert_close(losses.detach(), squares)  # nobody has weighted them yet
+        loss = (weights * losses).mean()
+        assert torch.isfinite(loss)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        buffer.update_tensordict_priority(batch)
+        ours = shares(buffer)[batch["index"]]
+        roots = squares.sqrt().numpy() + 1e-6
+        np.testing.assert_allclose(ours / ours[0], roots / roots[0], rtol=1e-3)
+        assert (before != shares(buffer)).any()
