@@ -10,10 +10,12 @@ from per_tutorial.common.arguments import one_of, real_number, whole_number
 from per_tutorial.dqn import schedules
 from per_tutorial.dqn.worlds import world_of
 from per_tutorial.replay.registry import SAMPLERS
+from per_tutorial.replay.samplers.laber import LABER_WEIGHTS
 from per_tutorial.replay.samplers.proportional import LARGEST_EPSILON, SMALLEST_EPSILON
 
 MOST_LAYERS = 100
 
+LOSSES = ("huber", "squared", "pal")
 BETA_SCHEDULES = ("linear", "compounding")
 EPSILON_SCHEDULES = ("linear", "exponential", "geometric")
 
@@ -110,7 +112,16 @@ class DQNConfig:
         "the online network chooses the next action, the target network rates it "
         "(van Hasselt et al. 2016)",
     )
-    loss: str = _setting("squared", partial(one_of, allowed=("huber", "squared")), "loss of δ")
+    loss: str = _setting(
+        "squared",
+        partial(one_of, allowed=LOSSES),
+        "loss of δ; pal, on uniform draws, moves the networks as lap does on average",
+    )
+    kappa: float = _setting(
+        1.0,
+        partial(real_number, low=SMALLEST_EPSILON, high=LARGEST_EPSILON, above=0),
+        "κ: beyond this |δ|, the Huber loss is straight; below, priorities of lap are all the same",
+    )
     td_error_clip: float | None = _setting(
         None, _optional(_positive), "|δ| is clipped to this, in the priority and in the gradient"
     )
@@ -136,6 +147,15 @@ class DQNConfig:
     capacity: int = _setting(20_000, whole_number, "transitions in the replay memory of each run")
     sampler: str = _setting("uniform", partial(one_of, allowed=SAMPLERS), "which are replayed")
     alpha: float = _setting(0.6, _unit, "α, how strongly priorities count")
+    omega: float = _setting(0.3, _unit, "ω, how strongly reaper counts the reliability of targets")
+    candidates: int = _setting(
+        4, whole_number, "transitions that laber draws for each one that it keeps"
+    )
+    laber_weights: str = _setting(
+        "mean",
+        partial(one_of, allowed=LABER_WEIGHTS),
+        "weights of laber: mean(p) / p corrects in full; lazy is 1 / p; max divides by the largest",
+    )
     beta_start: float = _setting(0.4, _unit, "β, the exponent of the weights, at step 0")
     beta_end: float = _setting(1.0, _unit, "β at the end")
     beta_steps: int | None = _setting(

@@ -270,9 +270,10 @@ class DQNLearner:
     ) -> tuple[Tensor, Tensor, Tensor]:
         """δ of Q(s, a), the losses, and their gradients with respect to Q(s, a)."""
         td_errors = self._targets(tensors) - q_values
-        loss, clip = self.config.loss, self.config.td_error_clip
-        losses = weighted_losses(td_errors, tensors.weights, loss, clip)
-        return td_errors, losses, loss_gradients(td_errors, tensors.weights, loss, clip)
+        config = self.config
+        shape = (config.loss, config.td_error_clip, config.kappa, config.alpha)
+        losses = weighted_losses(td_errors, tensors.weights, *shape)
+        return td_errors, losses, loss_gradients(td_errors, tensors.weights, *shape)
 
     def _targets(self, tensors: Tensors) -> Tensor:
         next_q = self.target(tensors.next_observations)

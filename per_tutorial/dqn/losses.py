@@ -3,13 +3,11 @@
 Shapes: (runs, batch) unless a comment says otherwise.
 """
 
-import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
+import torch
 from torch import Tensor
-
-LARGEST_SLOPES = {"squared": math.inf, "huber": 1.0}  # the largest |∂L/∂δ| of a loss
 
 
 class Tensors(NamedTuple):
@@ -57,24 +55,50 @@ def of_actions(q_values: Tensor, actions: Tensor) -> Tensor:
 
 
 def weighted_losses(
-    td_errors: Tensor, weights: Tensor, loss: str = "huber", clip: float | None = None
+    td_errors: Tensor,
+    weights: Tensor,
+    loss: str = "huber",
+    clip: float | None = None,
+    kappa: float = 1.0,
+    alpha: float = 0.6,
 ) -> Tensor:
-    """The loss of each run, (runs,): mean over the batch of w_i · L(δ_i), L Huber or ½δ².
+    """The loss of each run, (runs,): mean over the batch of w_i · L(δ_i).
+
+    L is ½δ² ("squared"), or Huber's loss ("huber"), which is ½δ² up to |δ| = κ and straight beyond. Or
+    it is PAL's ("pal"; Fujimoto, Meger and Precup 2020, section 4.3): κ^α · ½δ² up to κ, and
+    κ|δ|^(1 + α) / (1 + α) beyond, divided by the batch's mean of max(|δ|, κ)^α. On uniform draws its
+    expected gradient is Huber's on draws in proportion to max(|δ|, κ)^α.
 
     With ``clip`` = c, δ is clipped to [−c, c] in the gradient (section 4 of Schaul et al.: c = 1).
-    The loss then goes on as a straight line beyond |δ| = c, as Huber's does beyond 1.
+    The loss then goes on as a straight line beyond |δ| = c, as Huber's does beyond κ.
 
     The weights must multiply each error before the mean. Shapes (batch,) and (batch, 1) would
     broadcast to (batch, batch) without a word and cancel the correction, hence the assertion.
     """
     assert td_errors.shape == weights.shape, (td_errors.shape, weights.shape)
-    steepness = slopes(td_errors.detach(), loss, clip)
-    elementwise = steepness * (td_errors - 0.5 * steepness)  # ½δ², or limit · (|δ| − ½ limit)
+    errors = td_errors.detach()
+    steepness = slopes(errors, loss, clip, kappa, alpha)
+    if loss == "pal":
+        inside = _clipped(errors, clip)
+        size = inside.abs()
+        curve = torch.where(
+            size < kappa, kappa**alpha * size**2 / 2, kappa * size ** (1 + alpha) / (1 + alpha)
+        )
+        elementwise = steepness * (td_errors - inside) + curve / _mean_priority(
+            inside, kappa, alpha
+        )
+    else:
+        elementwise = steepness * (td_errors - 0.5 * steepness)  # ½δ², or limit · (|δ| − ½ limit)
     return (weights * elementwise).mean(dim=1)
 
 
 def loss_gradients(
-    td_errors: Tensor, weights: Tensor, loss: str = "huber", clip: float | None = None
+    td_errors: Tensor,
+    weights: Tensor,
+    loss: str = "huber",
+    clip: float | None = None,
+    kappa: float = 1.0,
+    alpha: float = 0.6,
 ) -> Tensor:
     """The gradient of `weighted_losses` with respect to the Q(s, a) in δ = target − Q(s, a).
 
@@ -82,13 +106,34 @@ def loss_gradients(
     w_j · δ_j · ∇Q to what the parameters are moved by, an optimiser subtracts a gradient.
     """
     assert td_errors.shape == weights.shape, (td_errors.shape, weights.shape)
-    return weights * slopes(td_errors, loss, clip) / -td_errors.shape[1]
+    return weights * slopes(td_errors, loss, clip, kappa, alpha) / -td_errors.shape[1]
 
 
-def slopes(td_errors: Tensor, loss: str = "huber", clip: float | None = None) -> Tensor:
-    """∂L/∂δ of a loss L: δ, or ±limit where it is beyond."""
-    limit = LARGEST_SLOPES[loss] if clip is None else min(LARGEST_SLOPES[loss], clip)
-    return td_errors.clamp(-limit, limit)
+def slopes(
+    td_errors: Tensor,
+    loss: str = "huber",
+    clip: float | None = None,
+    kappa: float = 1.0,
+    alpha: float = 0.6,
+) -> Tensor:
+    """∂L/∂δ of a loss L: δ, or ±limit where it is beyond; PAL's is Huber's times LAP's priority."""
+    inside = _clipped(td_errors, clip)
+    if loss == "squared":
+        return inside
+    straight = inside.clamp(-kappa, kappa)
+    if loss == "huber":
+        return straight
+    priorities = inside.abs().clamp(min=kappa) ** alpha
+    return straight * priorities / _mean_priority(inside, kappa, alpha)
+
+
+def _clipped(td_errors: Tensor, clip: float | None) -> Tensor:
+    return td_errors if clip is None else td_errors.clamp(-clip, clip)
+
+
+def _mean_priority(td_errors: Tensor, kappa: float, alpha: float) -> Tensor:
+    """The batch's mean of max(|δ|, κ)^α, (runs, 1). The loss takes it for a constant."""
+    return (td_errors.abs().clamp(min=kappa) ** alpha).mean(dim=1, keepdim=True)
 
 
 def clip_by_run(gradients: Sequence[Tensor], largest: float) -> None:

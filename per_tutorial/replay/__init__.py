@@ -14,8 +14,11 @@ from per_tutorial.replay.registry import (
     register_storage,
 )
 from per_tutorial.replay.replay import Replay
+from per_tutorial.replay.samplers.laber import LaberSampler
+from per_tutorial.replay.samplers.lap import LapSampler
 from per_tutorial.replay.samplers.proportional import ProportionalSampler
 from per_tutorial.replay.samplers.rank_based import RankBasedSampler
+from per_tutorial.replay.samplers.reaper import ReaperSampler
 from per_tutorial.replay.samplers.uniform import UniformSampler
 from per_tutorial.replay.segment_tree import MinTree, SumTree
 from per_tutorial.replay.storages.frames import FrameStorage
@@ -26,11 +29,14 @@ __all__ = [
     "STORAGES",
     "Batch",
     "FrameStorage",
+    "LaberSampler",
+    "LapSampler",
     "MinTree",
     "PrioritizedReplayBuffer",
     "ProportionalSampler",
     "RankBasedReplayBuffer",
     "RankBasedSampler",
+    "ReaperSampler",
     "Replay",
     "ReplayBuffer",
     "Sampler",

@@ -10,8 +10,11 @@ from typing import Any, NamedTuple
 
 from per_tutorial.replay.contracts import Sampler, Storage, require
 from per_tutorial.replay.replay import Replay
+from per_tutorial.replay.samplers.laber import LaberSampler
+from per_tutorial.replay.samplers.lap import LapSampler
 from per_tutorial.replay.samplers.proportional import ProportionalSampler
 from per_tutorial.replay.samplers.rank_based import RankBasedSampler
+from per_tutorial.replay.samplers.reaper import ReaperSampler
 from per_tutorial.replay.samplers.uniform import UniformSampler
 from per_tutorial.replay.storages.frames import FrameStorage
 from per_tutorial.replay.storages.transitions import TransitionStorage
@@ -83,6 +86,9 @@ register_storage("frames", FrameStorage)
 register_sampler("uniform", UniformSampler, "#0072B2")
 register_sampler("proportional", ProportionalSampler, "#D55E00")
 register_sampler("rank", RankBasedSampler, "#661A66")
+register_sampler("lap", LapSampler, "#8A5A00")
+register_sampler("reaper", ReaperSampler, "#117733")
+register_sampler("laber", LaberSampler, "#5D4FB3")
 
 
 def make_replay(config: Any, observation_shape: tuple[int, ...], seeds: Sequence[int]) -> Replay:

@@ -13,7 +13,11 @@ from per_tutorial.dqn.learner import DQNLearner
 @needs_compiler
 @pytest.mark.parametrize(
     "changes",
-    [{}, {"double": True, "dueling": True, "td_error_clip": 0.7, "max_grad_norm": 0.5}],
+    [
+        {},
+        {"loss": "pal", "kappa": 0.3},
+        {"double": True, "dueling": True, "td_error_clip": 0.7, "max_grad_norm": 0.5},
+    ],
     ids=str,
 )
 def test_compiled_the_learner_is_the_plain_algorithm_as_well(changes):

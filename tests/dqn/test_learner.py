@@ -15,7 +15,7 @@ from per_tutorial.replay import Batch
 SWITCHES = {
     "double": (False, True),
     "dueling": (False, True),
-    "loss": ("huber", "squared"),
+    "loss": ("huber", "squared", "pal"),
     "td_error_clip": (None, 0.7),
     "max_grad_norm": (None, 0.5),
     "target": ({"tau": 1.0, "target_update_every": 7}, {"tau": 0.1, "target_update_every": 1}),
@@ -34,6 +34,8 @@ def test_the_learner_is_the_plain_algorithm_under_every_combination_of_switches(
     [
         {"double": True},
         {"loss": "squared"},
+        {"loss": "pal"},
+        {"kappa": 0.4},
         {"td_error_clip": 0.7},
         {"td_error_clip": 2.0},  # the Huber loss does not change, the priorities do
         {"max_grad_norm": 0.5},
@@ -46,6 +48,14 @@ def test_the_learner_is_the_plain_algorithm_under_every_combination_of_switches(
 def test_each_switch_matters_and_the_comparison_sees_it(changes):
     with pytest.raises(AssertionError):
         assert_same_as_plain(LEARNER_CONFIG, LEARNER_CONFIG.replace(**changes))
+
+
+@pytest.mark.parametrize("changes", [{"kappa": 0.7}, {"alpha": 0.9}], ids=str)
+def test_pal_follows_kappa_and_alpha(changes):
+    pal = LEARNER_CONFIG.replace(loss="pal", kappa=0.3, alpha=0.4)
+    assert_same_as_plain(pal)
+    with pytest.raises(AssertionError):
+        assert_same_as_plain(pal, pal.replace(**changes))
 
 
 @pytest.mark.parametrize("discount", [0.0, 0.5, 1.0])

@@ -23,8 +23,10 @@ from per_tutorial.replay import (
     SAMPLERS,
     STORAGES,
     FrameStorage,
+    LaberSampler,
     ProportionalSampler,
     RankBasedSampler,
+    ReaperSampler,
     Replay,
     TransitionStorage,
     UniformSampler,
@@ -39,6 +41,8 @@ SAMPLER_CASES = {
     **{name: entry.make for name, entry in SAMPLERS.items()},
     "proportional, by the buffer": partial(ProportionalSampler, normalize="buffer"),
     "rank, sorted often": partial(RankBasedSampler, sort_every=4, normalize="buffer"),
+    "reaper, by the buffer": partial(ReaperSampler, omega=1.0, normalize="buffer"),
+    "laber, lazy": partial(LaberSampler, candidates=2, laber_weights="lazy"),
     **TOYS,
 }
 STORAGE_CASES = {**STORAGES, "frames, three at a time": partial(FrameStorage, environments=3)}

@@ -21,8 +21,11 @@ from toy_samplers import NearTheEnd
 import per_tutorial
 from per_tutorial.replay import (
     FrameStorage,
+    LaberSampler,
+    LapSampler,
     ProportionalSampler,
     RankBasedSampler,
+    ReaperSampler,
     Replay,
     TransitionStorage,
     UniformSampler,
@@ -35,6 +38,9 @@ SAMPLERS = {
     "proportional": partial(ProportionalSampler, normalize="buffer"),
     "rank": partial(RankBasedSampler, sort_every=3),
     "episodes": NearTheEnd,
+    "lap": LapSampler,
+    "reaper": ReaperSampler,
+    "laber": LaberSampler,
 }
 INTERRUPTED = (str(Path(per_tutorial.__file__).parent), toy_samplers.__file__)
 
@@ -70,6 +76,11 @@ def interrupted(call, after, unit="line"):
     return False
 
 
+def sample(buffer):
+    """A minibatch; a sampler that asks for TD errors gets some."""
+    return buffer.sample(2, td_errors=lambda batch: np.sin(batch.indices + 1.0))
+
+
 class Scene:
     """A buffer in the middle of its life, and all that may be done to it."""
 
@@ -80,7 +91,7 @@ class Scene:
         self.fields = [self.fields_of(self.world.step()) for _ in range(steps + 4)]
         for fields in self.fields[:steps]:
             self.buffer.add(*fields)
-        batch = self.buffer.sample(2)
+        batch = sample(self.buffer)
         self.buffer.update_priorities(batch.indices, np.sin(batch.indices + 1.0))
         other = deepcopy(self.buffer)
         for fields in self.fields[: CAPACITY + 1]:
@@ -90,7 +101,7 @@ class Scene:
         self.calls = {
             "add": lambda buffer: buffer.add(*self.fields[steps]),
             "extend": self.extend,
-            "sample": lambda buffer: buffer.sample(2),
+            "sample": sample,
             "update": lambda buffer: buffer.update_priorities(batch.indices, batch.indices - 2.5),
             "cut": lambda buffer: buffer.cut(),
             "restore": lambda buffer: buffer.restore(self.other),
@@ -113,7 +124,7 @@ class Scene:
         drawn = []
         for fields in self.fields[-3:]:
             buffer.add(*fields)
-            batch = buffer.sample(2)
+            batch = sample(buffer)
             buffer.update_priorities(batch.indices, np.cos(batch.indices))
             drawn += [each.tobytes() for each in batch]
         return drawn, bits(buffer)
@@ -184,6 +195,9 @@ QUICK = [
     ("frames", "proportional", None, 2),
     ("frames", "rank", 2, 7),
     ("frames", "episodes", None, 7),
+    ("transitions", "lap", 2, 9),
+    ("frames", "reaper", None, 7),
+    ("transitions", "laber", None, 8),
 ]
 
 

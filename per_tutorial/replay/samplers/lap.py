@@ -1,0 +1,58 @@
+"""LAP: loss-adjusted prioritised replay (Fujimoto, Meger and Precup 2020, arXiv 2007.06049)."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from per_tutorial.common.arguments import real_number
+from per_tutorial.replay.contracts import Floats, Slots
+from per_tutorial.replay.samplers.proportional import (
+    LARGEST_EPSILON,
+    SMALLEST_EPSILON,
+    ProportionalSampler,
+)
+
+
+class LapSampler(ProportionalSampler):
+    """P(i) ∝ max(|δ_i|, κ)^α, and every weight is 1 (section 4.2 of Fujimoto et al. 2020).
+
+    Meant for the Huber loss that bends at the same κ (`DQNConfig.loss`). An error below κ is then drawn
+    as in uniform replay, and an error beyond has a gradient of constant size, which the priority scales:
+    so there is no bias to correct. A new transition gets the largest priority so far, 1 at the start.
+
+    Args:
+        capacity: slots per run.
+        seeds: one int per run.
+        alpha: how strongly priorities count, in [0, 1]; 0 is uniform replay.
+        kappa: κ, the smallest priority; in [1e-20, 1e20].
+
+    Example:
+        >>> from per_tutorial import Replay
+        >>> from per_tutorial.replay import LapSampler, TransitionStorage
+        >>> replay = Replay(TransitionStorage(9, (1,)), LapSampler(9, seeds=[0], alpha=0.5, kappa=4.0))
+        >>> for step in range(2):
+        ...     replay.add([step], 1, 0.5, [step + 1], terminated=False)
+        >>> replay.update_priorities([0, 1], [-9.0, 0.1])
+        >>> replay.probabilities[:2].round(2).tolist()  # √9 : √4
+        [0.6, 0.4]
+    """
+
+    def __init__(
+        self, capacity: int, seeds: Sequence[int], *, alpha: float = 0.6, kappa: float = 1.0
+    ) -> None:
+        super().__init__(capacity, seeds, alpha=alpha)
+        self.kappa = real_number("kappa", kappa, SMALLEST_EPSILON, LARGEST_EPSILON, above=0)
+        self.largest_priority[:] = max(1.0, self.kappa)
+        self.settings = {"sampler": "lap", "alpha": self.alpha, "kappa": self.kappa}
+
+    def sample(
+        self, batch_size: int, sizes: NDArray[np.int64], beta: float
+    ) -> tuple[Slots, NDArray]:
+        """Slots and weights, both (runs, batch); the weights are all 1, whatever β."""
+        slots, relative = self._draw(batch_size, sizes)
+        return slots, np.ones_like(relative)
+
+    def update(self, slots: Slots, td_errors: Floats) -> None:
+        """Set the priorities of replayed slots from their TD errors, both (runs, batch)."""
+        self._write(slots, np.maximum(np.abs(td_errors), self.kappa))

@@ -1,0 +1,325 @@
+"""ReaPER: prioritised replay adjusted by reliability (Pleiss et al., ICLR 2026)."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from per_tutorial.common.arguments import one_of, real_number
+from per_tutorial.common.states import ArraySpec, Schema, State
+from per_tutorial.replay.compiling import njit_cached
+from per_tutorial.replay.contracts import Floats, Slots
+from per_tutorial.replay.random_streams import next_uniform
+from per_tutorial.replay.samplers.proportional import (
+    LARGEST_PRIORITY,
+    SMALLEST_EPSILON,
+    ProportionalSampler,
+    write_sums,
+)
+from per_tutorial.replay.segment_tree import SumTree, find_leaf, set_sums
+
+RUNNING = -1  # in `after`: the episode has not ended
+TRIES = 64  # of a draw, before all priorities are computed for it
+
+
+@njit_cached
+def sum_between(nodes, first, last):
+    """The sum of the leaves whose nodes are `first` to `last`, in O(log N)."""
+    total = 0.0
+    while first <= last:
+        if first % 2 == 1:
+            total += nodes[first]
+            first += 1
+        if last % 2 == 0:
+            total += nodes[last]
+            last -= 1
+        first //= 2
+        last //= 2
+    return total
+
+
+@njit_cached
+def sum_of_steps(nodes, first_leaf, capacity, first, count, stride):
+    """The sum of `count` leaves from slot `first` on, `stride` apart, around the ring."""
+    if stride == 1:
+        last = first + count - 1
+        if last < capacity:
+            return sum_between(nodes, first_leaf + first, first_leaf + last)
+        return sum_between(nodes, first_leaf + first, first_leaf + capacity - 1) + sum_between(
+            nodes, first_leaf, first_leaf + last - capacity
+        )
+    total = 0.0
+    for step in range(count):
+        total += nodes[first_leaf + (first + step * stride) % capacity]
+    return total
+
+
+@njit_cached
+def reliability(nodes, first_leaf, before, after, told, stride, slot):
+    """R = 1 − Σ_{i>t} p_i / Σ_i p_i over the stored steps of the episode of `slot`; 1 while it runs.
+
+    Computed as Σ_{i≤t} / Σ_i: a difference of two large sums would lose a small R.
+    """
+    if after[slot] < 0:
+        return 1.0
+    capacity = len(after)
+    # The oldest transition lies in slot `told` % capacity; earlier steps are overwritten.
+    stored = min(before[slot], (slot - told) % capacity // stride)
+    first = (slot - stored * stride) % capacity
+    until = sum_of_steps(nodes, first_leaf, capacity, first, stored + 1, stride)
+    following = (slot + stride) % capacity
+    return until / (
+        until + sum_of_steps(nodes, first_leaf, capacity, following, after[slot], stride)
+    )
+
+
+@njit_cached
+def compute_run(sums, errors, first_leaf, before, after, told, stride, omega, priorities):
+    """Write p^α · R^ω of a run's slots into `priorities` (capacity,), 0 where nothing is stored."""
+    priorities[:] = 0.0
+    for slot in range(min(told, len(priorities))):
+        share = reliability(errors, first_leaf, before, after, told, stride, slot) ** omega
+        priorities[slot] = sums[first_leaf + slot] * share
+
+
+@njit_cached
+def compute_all(sums, errors, first_root, before, after, told, strides, omega, priorities):
+    """`compute_run` of every run, into `priorities` (runs, capacity)."""
+    leaves = len(sums) // (2 * first_root)
+    for run in range(priorities.shape[0]):
+        compute_run(
+            sums, errors, (first_root + run) * leaves, before[run], after[run], told[run],
+            strides[run], omega, priorities[run],
+        )  # fmt: skip
+
+
+@njit_cached
+def draw_one(priorities, chance):
+    """A slot drawn in proportion to `priorities`; the last one if rounding leaves none."""
+    prefix, drawn = chance * priorities.sum(), 0
+    for slot in range(len(priorities)):
+        if priorities[slot] > 0.0:
+            drawn = slot
+            if prefix < priorities[slot]:
+                break
+            prefix -= priorities[slot]
+    return drawn
+
+
+@njit_cached
+def sample_reliable(
+    sums, errors, first_root, before, after, told, strides, omega, tries, states, slots, priorities
+):
+    """Draw slots (runs, batch) in proportion to p^α · R^ω, and write these into `priorities`.
+
+    A slot is proposed in proportion to p^α and taken with the probability R^ω, which leaves just these
+    odds (rejection sampling); so no change of an episode has to be written to its steps. In episodes
+    of equal errors at least half of the proposals are taken. Should `tries` of them fail, the same odds
+    come from one pass over all slots.
+    """
+    runs, batch = slots.shape
+    leaves = len(sums) // (2 * first_root)
+    every = np.empty(after.shape[1])
+    for run in range(runs):
+        root = first_root + run
+        first_leaf = root * leaves
+        episodes = before[run], after[run], told[run], strides[run]
+        for k in range(batch):
+            slots[run, k] = -1
+            for _ in range(tries):
+                prefix = next_uniform(states, run) * sums[root]
+                slot = find_leaf(sums, root, first_leaf, prefix) - first_leaf
+                share = reliability(errors, first_leaf, *episodes, slot) ** omega
+                if next_uniform(states, run) < share:
+                    slots[run, k] = slot
+                    priorities[run, k] = sums[first_leaf + slot] * share
+                    break
+            if slots[run, k] < 0:
+                compute_run(sums, errors, first_leaf, *episodes, omega, every)
+                slots[run, k] = draw_one(every, next_uniform(states, run))
+                priorities[run, k] = every[slots[run, k]]
+
+
+@njit_cached
+def write_both(sums, errors, first_root, slots, values, priorities, largest):
+    """Set p^α and p of slots and note the largest p: all of it, or none, for an interrupt."""
+    write_sums(sums, first_root, slots, values, priorities, largest)
+    set_sums(errors, first_root, slots, priorities)
+
+
+@njit_cached
+def let_run(before, after, slots):
+    """The transitions in `slots` (runs, n) are new, and their episodes run; negative slots: none."""
+    for run in range(slots.shape[0]):
+        for slot in slots[run]:
+            if slot >= 0:
+                before[run, slot], after[run, slot] = 0, RUNNING
+
+
+@njit_cached
+def mark_episodes(before, after, slots, lengths, stride):
+    """Note of each step of the episodes that end in `slots` (runs, n) how many steps lie around it."""
+    capacity = after.shape[1]
+    for run in range(slots.shape[0]):
+        for k in range(slots.shape[1]):
+            if slots[run, k] < 0:
+                continue
+            for step in range(lengths[run, k]):
+                slot = (slots[run, k] - step * stride) % capacity
+                before[run, slot], after[run, slot] = lengths[run, k] - 1 - step, step
+
+
+class ReaperSampler(ProportionalSampler):
+    """P(i) ∝ R_i^ω · p_i^α with p_i = |δ_i| + ε and the reliability R_i of its target.
+
+    R_t = 1 − Σ_{i>t} p_i / Σ_i p_i over the episode of step t: the less error lies between a step and
+    the end of its episode, the more its target can be trusted (section 4 of Pleiss et al.). Each TD
+    error changes the R of its whole episode. Sums over part of an episode come from a tree, in
+    O(log N) where one environment feeds a run; with several, whose steps alternate, in O(length).
+
+    Choices that differ from the authors' code: ε; sums go over the steps that are still stored; R is 1
+    as long as the episode runs. A new transition gets the largest p so far, 1 at the start. The weights
+    are (N · P(i))^−β.
+
+    Args:
+        capacity: slots per run.
+        seeds: one int per run.
+        alpha: how strongly errors count, in [0, 1].
+        omega: how strongly reliability counts, in [0, 1]; 0 is proportional replay, drawn without its
+            equal ranges.
+        priority_epsilon: ε, in [1e-20, 1e20].
+        normalize: weights are divided by the largest one of the "batch", or of the whole "buffer", as
+            in the authors' code; "none" leaves them as they are. But for "batch", each minibatch takes
+            a pass over all slots.
+
+    Example:
+        >>> from per_tutorial import Replay
+        >>> from per_tutorial.replay import ReaperSampler, TransitionStorage
+        >>> sampler = ReaperSampler(9, seeds=[0], alpha=1.0, omega=1.0)
+        >>> replay = Replay(TransitionStorage(9, (1,)), sampler)
+        >>> for step in range(2):
+        ...     replay.add([step], 1, 0.5, [step + 1], terminated=step == 1)
+        >>> replay.update_priorities([0, 1], [1.0, 1.0])  # R = 1/2 and 1
+        >>> replay.probabilities[:2].round(2).tolist()
+        [0.33, 0.67]
+    """
+
+    def __init__(
+        self,
+        capacity: int,
+        seeds: Sequence[int],
+        *,
+        alpha: float = 0.3,
+        omega: float = 0.3,
+        priority_epsilon: float = 1e-6,
+        normalize: str = "batch",
+    ) -> None:
+        super().__init__(capacity, seeds, alpha=alpha, priority_epsilon=priority_epsilon)
+        self.omega = real_number("omega", omega, 0, 1)
+        self.normalize = one_of("normalize", normalize, ("batch", "buffer", "none"))
+        self.errors = SumTree(self.capacity, runs=self.runs)
+        self.before = np.zeros((self.runs, self.capacity), dtype=np.int64)  # steps of the episode
+        self.after = np.full((self.runs, self.capacity), RUNNING)
+        self.told = np.zeros(self.runs, dtype=np.int64)  # transitions added
+        self.strides = np.ones(self.runs, dtype=np.int64)  # slots from a step to the next one
+        self.settings = {
+            "sampler": "reaper",
+            "alpha": self.alpha,
+            "omega": self.omega,
+            "priority_epsilon": self.priority_epsilon,
+            "normalize": self.normalize,
+        }
+
+    def add(self, slots: Slots, added: NDArray[np.int64]) -> None:
+        """Give newly written slots (runs, n) the largest priority seen so far."""
+        super().add(slots, added)
+        let_run(self.before, self.after, slots)
+        self.told[:] = added
+
+    def end_episodes(self, slots: Slots, lengths: NDArray[np.int64], stride: int) -> None:
+        """Note which steps make up the episodes that end with ``slots`` (runs, n)."""
+        self.strides[:] = stride
+        mark_episodes(self.before, self.after, slots, lengths, stride)
+
+    def sample(
+        self, batch_size: int, sizes: NDArray[np.int64], beta: float
+    ) -> tuple[Slots, NDArray]:
+        """Slots and importance-sampling weights, both (runs, batch)."""
+        shape = (len(sizes), batch_size)
+        slots, priorities = np.empty(shape, dtype=np.int64), np.empty(shape)
+        sample_reliable(*self._memory, TRIES, self.streams.states, slots, priorities)
+        if self.normalize == "batch":
+            unit = priorities.min(axis=1, keepdims=True)
+        else:
+            every = self._priorities()
+            if self.normalize == "buffer":
+                unit = np.where(every > 0, every, np.inf).min(axis=1, keepdims=True)
+            else:
+                unit = every.sum(axis=1, keepdims=True) / sizes[:, None]
+        return slots, (priorities / unit) ** -beta
+
+    def probabilities(self, slots: Slots, sizes: NDArray[np.int64]) -> Floats:
+        """P(i) of slots (runs, n): 0 where nothing is stored. Takes a pass over all slots."""
+        every = self._priorities()
+        totals = every.sum(axis=1, keepdims=True)
+        return np.take_along_axis(every / np.where(totals > 0, totals, 1.0), slots, axis=1)
+
+    @property
+    def state(self) -> State:
+        """That of proportional replay, the tree of p, and where episodes begin and end."""
+        names = ("before", "after", "told", "strides")
+        return (
+            super().state
+            | {"errors": self.errors.nodes}
+            | {name: getattr(self, name) for name in names}
+        )
+
+    @property
+    def schema(self) -> Schema:
+        """What `restore` takes."""
+        runs, slots = (self.runs,), (self.runs, self.capacity)
+        return {
+            **super().schema,
+            "errors": ArraySpec(np.float64, self.errors.nodes.shape, low=0),
+            "before": ArraySpec(np.int64, slots, 0, self.capacity - 1),
+            "after": ArraySpec(np.int64, slots, RUNNING, self.capacity - 1),
+            "told": ArraySpec(np.int64, runs, 0),
+            "strides": ArraySpec(np.int64, runs, 1, self.capacity),
+        }
+
+    def check(self, state: State, sizes: NDArray[np.int64]) -> None:
+        """Raise ValueError unless the trees are trees, with leaves of the same possible priorities."""
+        super().check(state, sizes)
+        self.errors.check("errors", state["errors"], sizes)
+        stored = np.arange(self.errors.leaves) < sizes[:, None]
+        errors, sums = (
+            self.errors.leaves_of(state[name])[: self.runs][stored] for name in ("errors", "sums")
+        )
+        if not ((errors >= SMALLEST_EPSILON) & (errors <= LARGEST_PRIORITY)).all():
+            raise ValueError("state: errors has a leaf that is no priority")
+        if not np.allclose(errors**self.alpha, sums, rtol=1e-9, atol=0):  # powers are rounded
+            raise ValueError("state: errors and sums have leaves of different priorities")
+        if not np.array_equal(np.minimum(state["told"], self.capacity), sizes):
+            raise ValueError("state: told must be the number of transitions added")
+
+    @property
+    def _memory(self) -> tuple[NDArray | int | float, ...]:
+        """What the kernels ask for first."""
+        tree = self.sums
+        return (
+            tree.nodes, self.errors.nodes, tree.first_root,
+            self.before, self.after, self.told, self.strides, self.omega,
+        )  # fmt: skip
+
+    def _priorities(self) -> Floats:
+        """R^ω · p^α of every slot, (runs, capacity)."""
+        every = np.empty((self.runs, self.capacity))
+        compute_all(*self._memory, every)
+        return every
+
+    def _write(self, slots: Slots, priorities: Floats) -> None:
+        """Make these the priorities of slots, in one compiled call."""
+        write_both(
+            self.sums.nodes, self.errors.nodes, self.sums.first_root,
+            slots, priorities**self.alpha, priorities, self.largest_priority,
+        )  # fmt: skip
