@@ -158,7 +158,8 @@ def test_the_button_of_a_panel_can_be_used_again_after_an_error(shown, caplog):
     panel = explorers.TrainPanel(TINY, [3, 4], sampler=["best", "uniform"])
     button, _, _ = displayed_panel(panel, shown)
     button.click()  # ipywidgets reports errors itself
-    assert "sampler: must be one of 'uniform', 'proportional', 'rank', got 'best'" in caplog.text
+    assert "sampler: must be one of 'uniform', 'proportional', 'rank'" in caplog.text
+    assert "got 'best'" in caplog.text
     assert not button.disabled and panel.histories == {}
     panel.controls["sampler"].value = "uniform"
     button.click()

@@ -51,8 +51,10 @@ class LapSampler(ProportionalSampler):
     ) -> tuple[Slots, NDArray]:
         """Slots and weights, both (runs, batch); the weights are all 1, whatever β."""
         slots, relative = self._draw(batch_size, sizes)
-        return slots, np.ones_like(relative)
+        relative.fill(1.0)
+        return slots, relative
 
     def update(self, slots: Slots, td_errors: Floats) -> None:
         """Set the priorities of replayed slots from their TD errors, both (runs, batch)."""
-        self._write(slots, np.maximum(np.abs(td_errors), self.kappa))
+        priorities = np.abs(td_errors)
+        self._write(slots, np.maximum(priorities, self.kappa, out=priorities))
