@@ -381,6 +381,7 @@ def test_what_is_to_be_seen_in_the_books():
 
 # The examination ---------------------------------------------------------------------------------
 
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", IN_BUFFERS)
 def test_the_question_that_an_exhibit_names_finds_it(name):
