@@ -5,7 +5,11 @@ FAST_LIMIT = 60  # seconds, the start of the kernel included
 # A file stays with one worker. What takes longest starts first, so that no worker ends long after the
 # others. All other files follow as they were found.
 LONGEST_FIRST = (
+    "test_site.py",
     "test_browser.py",
+    "test_explorables.py",
+    "test_notebook_07.py",
+    "test_mutants.py",
     "test_pixels.py",
     "test_checkpoints.py",
     "05_atari_per.ipynb",
@@ -13,8 +17,14 @@ LONGEST_FIRST = (
     "04_d3qn_per.ipynb",
     "test_attack.py",
     "test_compiled.py",
+    "test_examination.py",
+    "test_sb3_algorithms.py",
+    "test_examples.py",
+    "test_release.py",
+    "test_museum.py",
     "test_runner.py",
     "test_atari.py",
+    "06_your_own_agent.ipynb",
     "02_uniform_dqn.ipynb",
     "03_per_dqn.ipynb",
     "test_contracts.py",
