@@ -40,6 +40,12 @@ class Settings(NamedTuple):
 
     The examination makes a new buffer for each combination of settings. It never samples with another
     batch size or another β than those given here.
+
+    Example:
+        >>> from per_tutorial.conformance import Settings
+        >>> settings = Settings(capacity=8, alpha=1.0)
+        >>> settings.capacity, settings.alpha, settings.beta
+        (8, 1.0, 0.4)
     """
 
     capacity: int
@@ -62,6 +68,12 @@ class Drawn(NamedTuple):
         actions, rewards, terminated: (batch,).
         next_observations: (batch, 2).
         steps: (batch,) or a number: how many steps an n-step return covers.
+
+    Example:
+        >>> from per_tutorial.conformance import Drawn
+        >>> drawn = Drawn([[0.0, 1.0], [2.0, 3.0]], weights=[0.5, 1.0], keys=[7, 3])
+        >>> drawn.keys, drawn.rewards
+        ([7, 3], None)
     """
 
     observations: ArrayLike
@@ -96,6 +108,23 @@ class Adapter:
         n_step: whether the buffer makes n-step returns (`Settings.n_step`) by itself.
         time_limit: seconds of processor time for one question. One that takes longer counts as failed.
         packages: the distributions whose versions a report names.
+
+    Example:
+        >>> import random
+        >>> from collections import deque
+        >>> from per_tutorial.conformance import Adapter, Drawn, examine
+        >>> class Plain(Adapter):
+        ...     law = "uniform"
+        ...     def make(self, settings):
+        ...         return deque(maxlen=settings.capacity)
+        ...     def add(self, buffer, transition):
+        ...         buffer.append(transition.observation)
+        ...     def sample(self, buffer, batch_size, beta):
+        ...         return Drawn(random.choices(buffer, k=batch_size))
+        ...     def update(self, buffer, keys, td_errors):
+        ...         pass
+        >>> examine(Plain, questions=["handling", "proportions-full"], isolate=False).summary()
+        '2 holds'
     """
 
     name: ClassVar[str] = ""

@@ -6,7 +6,13 @@ from typing import Any, NamedTuple
 
 
 class Verdict(enum.Enum):
-    """What an examination says about one question."""
+    """What an examination says about one question.
+
+    Example:
+        >>> from per_tutorial.conformance import Verdict
+        >>> [verdict.value for verdict in Verdict]
+        ['holds', 'fails', "can't be told", 'not offered', 'reported']
+    """
 
     HOLDS = "holds"
     FAILS = "fails"
@@ -23,7 +29,16 @@ class Finding(NamedTuple):
 
 
 class Fault(Exception):
-    """The buffer did something that no correct one does; the text says what."""
+    """The buffer did something that no correct one does; the text says what.
+
+    Example:
+        >>> from per_tutorial.conformance import Fault
+        >>> weight = -0.5
+        >>> if weight < 0:
+        ...     raise Fault(f"handed out the weight {weight}")
+        Traceback (most recent call last):
+        per_tutorial.conformance.answers.Fault: handed out the weight -0.5
+    """
 
 
 class Untold(Exception):
@@ -44,6 +59,12 @@ class Question(NamedTuple):
         effect: what it does to an agent if the answer is no.
         false_alarm: an upper bound of the probability that a correct buffer fails; 0: no chance in it.
         ask: the function that answers it.
+
+    Example:
+        >>> from per_tutorial.conformance import QUESTIONS
+        >>> question = QUESTIONS["sign"]
+        >>> question.asks, question.section
+        ('Do −δ and +δ count the same?', '3.3, p = |δ| + ε')
     """
 
     name: str
@@ -55,13 +76,27 @@ class Question(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """A question and what came out."""
+    """A question and what came out.
+
+    Example:
+        >>> from per_tutorial.conformance import examine, find_adapter
+        >>> report = examine(find_adapter("uniform"), questions=["handling"], isolate=False)
+        >>> answer = report.answers[0]
+        >>> answer.question.name, answer.verdict.value
+        ('handling', 'holds')
+    """
 
     question: Question
     verdict: Verdict
     measured: str
 
 
+#: All questions: name → `Question`, in the order in which they are asked.
+#:
+#: >>> len(QUESTIONS) > 20
+#: True
+#: >>> QUESTIONS["sign"].false_alarm < 1e-4
+#: True
 QUESTIONS: dict[str, Question] = {}
 
 

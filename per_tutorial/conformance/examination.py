@@ -38,6 +38,12 @@ def examine(
     Raises:
         TypeError: the adapter lacks a method.
         ValueError: there is no such question.
+
+    Example:
+        >>> from per_tutorial.conformance import examine, find_adapter
+        >>> report = examine(find_adapter("proportional"), questions=["handling"], isolate=False)
+        >>> report.summary()
+        '1 holds'
     """
     if isinstance(adapter, type):
         adapter = adapter()
@@ -63,5 +69,11 @@ def examine(
 
 
 def false_alarm_rate() -> float:
-    """An upper bound of the probability that a correct buffer fails any question at all."""
+    """An upper bound of the probability that a correct buffer fails any question at all.
+
+    Example:
+        >>> from per_tutorial.conformance import false_alarm_rate
+        >>> false_alarm_rate() <= 1e-4
+        True
+    """
     return sum(question.false_alarm for question in QUESTIONS.values())

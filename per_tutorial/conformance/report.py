@@ -28,6 +28,12 @@ class Report(NamedTuple):
         seed: of the examination; the same one asks in the same way.
         answers: in the order of the questions.
         seconds: that it took.
+
+    Example:
+        >>> from per_tutorial.conformance import examine, find_adapter
+        >>> report = examine(find_adapter("proportional"), questions=["handling"], isolate=False)
+        >>> report.passed, report["handling"].verdict.value
+        (True, 'holds')
     """
 
     name: str

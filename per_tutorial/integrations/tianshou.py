@@ -145,6 +145,17 @@ class PrioritizedReplayBuffer(_Prioritized):
 
     Raises:
         ValueError, TypeError: an argument is not what it must be, or the sampler lacks a setting.
+
+    Example:
+        >>> from tianshou.data import Batch
+        >>> from per_tutorial.integrations.tianshou import PrioritizedReplayBuffer
+        >>> buffer = PrioritizedReplayBuffer(3, alpha=1.0, seed=0)
+        >>> step = Batch(obs=[0.0], act=1, rew=0.5, terminated=False, truncated=False, obs_next=[1.0])
+        >>> for _ in range(3):
+        ...     _ = buffer.add(step)
+        >>> buffer.update_weight(np.arange(3), [-2.0, 1.0, 1.0])  # raw TD errors
+        >>> buffer.probabilities.round(3).tolist()
+        [0.5, 0.25, 0.25]
     """
 
     def __init__(
@@ -177,6 +188,16 @@ class PrioritizedVectorReplayBuffer(_Prioritized, VectorReplayBuffer):
 
     Raises:
         ValueError, TypeError: an argument is not what it must be, or the sampler lacks a setting.
+
+    Example:
+        >>> from tianshou.data import Batch
+        >>> from per_tutorial.integrations.tianshou import PrioritizedVectorReplayBuffer
+        >>> buffer = PrioritizedVectorReplayBuffer(100, buffer_num=2, alpha=0.6, seed=0)
+        >>> step = Batch(obs=[0.0], act=1, rew=0.5, terminated=False, truncated=False, obs_next=[1.0])
+        >>> _ = buffer.add(Batch.stack([step, step]))  # one step of each environment
+        >>> batch, slots = buffer.sample(4)
+        >>> len(buffer), batch.weight.tolist()
+        (2, [1.0, 1.0, 1.0, 1.0])
     """
 
     def __init__(

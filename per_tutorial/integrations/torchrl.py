@@ -70,6 +70,16 @@ class PrioritizedSampler(Sampler):
 
     Raises:
         ValueError, TypeError: an argument is not what it must be, or the sampler lacks a setting.
+
+    Example:
+        >>> from torchrl.data import LazyTensorStorage, ReplayBuffer
+        >>> from per_tutorial.integrations.torchrl import PrioritizedSampler
+        >>> sampler = PrioritizedSampler(3, alpha=1.0, seed=0)
+        >>> buffer = ReplayBuffer(storage=LazyTensorStorage(3), sampler=sampler, batch_size=2)
+        >>> _ = buffer.extend(torch.arange(3.0))
+        >>> buffer.update_priority(torch.arange(3), torch.tensor([-2.0, 1.0, 1.0]))  # raw TD errors
+        >>> sampler.probabilities
+        tensor([0.5000, 0.2500, 0.2500], dtype=torch.float64)
     """
 
     def __init__(

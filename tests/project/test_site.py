@@ -29,7 +29,18 @@ LARGEST_SITE, LARGEST_FIRST_PAGE = 30_000_000, 1_000_000  # bytes
 # Examples ---------------------------------------------------------------------------------------
 
 NAMES = generated.public_names()
-MUST_HAVE_ONE = ("per_tutorial", "per_tutorial.replay")
+MUST_HAVE_ONE = (
+    "per_tutorial",
+    "per_tutorial.replay",
+    "per_tutorial.conformance",
+    "per_tutorial.integrations.sb3",
+)
+# Public classes of modules without `__all__`, which the reference does not list.
+UNLISTED = (
+    ("per_tutorial.integrations.tianshou", "PrioritizedReplayBuffer"),
+    ("per_tutorial.integrations.tianshou", "PrioritizedVectorReplayBuffer"),
+    ("per_tutorial.integrations.torchrl", "PrioritizedSampler"),
+)
 
 
 def run_examples(text, name, globs):
@@ -50,6 +61,12 @@ def test_public_names_have_examples_that_run(place, name):
         text, globs = "\n".join(generated.comment_of(place, name)), {name: value}
     count = run_examples(text, name, globs)
     assert count or place not in MUST_HAVE_ONE, "its docstring has no `>>>`"
+
+
+@pytest.mark.parametrize(("place", "name"), UNLISTED, ids=[f"{p}.{n}" for p, n in UNLISTED])
+def test_unlisted_classes_have_examples_that_run(place, name):
+    module = pytest.importorskip(place, exc_type=ImportError)
+    assert run_examples(getattr(module, name).__doc__, name, {**vars(module)})
 
 
 @pytest.mark.parametrize("page", sorted(SITE.glob("*.md")), ids=lambda page: page.name)

@@ -6,7 +6,10 @@ import os
 
 from per_tutorial.conformance.adapter import Adapter
 
-# name → module and class. Nothing is imported before it is asked for.
+#: name → module and class. Nothing is imported before it is asked for.
+#:
+#: >>> ADAPTERS["proportional"]
+#: 'ours:Proportional'
 ADAPTERS = {
     "proportional": "ours:Proportional",
     "rank": "ours:RankBased",
@@ -34,6 +37,12 @@ def find_adapter(name: str) -> Adapter:
         ValueError: there is no such adapter, or the file has no such class, or cannot be run.
         FileNotFoundError: there is no such file.
         ImportError: the library is not installed.
+
+    Example:
+        >>> from per_tutorial.conformance import find_adapter
+        >>> adapter = find_adapter("rank")
+        >>> adapter.law
+        'rank'
     """
     if name in ADAPTERS:
         module, _, kind = ADAPTERS[name].partition(":")

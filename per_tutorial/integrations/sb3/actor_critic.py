@@ -27,7 +27,17 @@ def critic_errors(
 
 
 class PrioritizedSAC(PrioritizedAlgorithm, SAC):
-    """SB3's `SAC` with prioritised replay; the arguments are those of SAC and of `PrioritizedAlgorithm`."""
+    """SB3's `SAC` with prioritised replay; the arguments are those of SAC and of `PrioritizedAlgorithm`.
+
+    Example:
+        >>> from per_tutorial.integrations.sb3 import PrioritizedSAC
+        >>> model = PrioritizedSAC(
+        ...     "MlpPolicy", "Pendulum-v1", buffer_size=1000, learning_starts=50, seed=0
+        ... )
+        >>> model = model.learn(60)
+        >>> model.replay_buffer.size(), model.replay_buffer.beta > 0.9  # β goes from 0.4 to 1
+        (60, True)
+    """
 
     def train(self, gradient_steps: int, batch_size: int = 64) -> None:
         """SB3's `SAC.train` with weights and priorities for the critics."""
@@ -99,7 +109,17 @@ class PrioritizedSAC(PrioritizedAlgorithm, SAC):
 
 
 class PrioritizedTD3(PrioritizedAlgorithm, TD3):
-    """SB3's `TD3` with prioritised replay; the arguments are those of TD3 and of `PrioritizedAlgorithm`."""
+    """SB3's `TD3` with prioritised replay; the arguments are those of TD3 and of `PrioritizedAlgorithm`.
+
+    Example:
+        >>> from per_tutorial.integrations.sb3 import PrioritizedTD3
+        >>> model = PrioritizedTD3(
+        ...     "MlpPolicy", "Pendulum-v1", buffer_size=1000, learning_starts=50, seed=0
+        ... )
+        >>> model = model.learn(60)
+        >>> model.replay_buffer.size(), model.replay_buffer.beta > 0.9  # β goes from 0.4 to 1
+        (60, True)
+    """
 
     def train(self, gradient_steps: int, batch_size: int = 100) -> None:
         """SB3's `TD3.train` with weights and priorities for the critics."""

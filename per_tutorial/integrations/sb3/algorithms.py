@@ -181,7 +181,17 @@ def weighted_mean(losses: th.Tensor, weights: th.Tensor) -> th.Tensor:
 
 
 class PrioritizedDQN(PrioritizedAlgorithm, DQN):
-    """SB3's `DQN` with prioritised replay; the arguments are those of DQN and of `PrioritizedAlgorithm`."""
+    """SB3's `DQN` with prioritised replay; the arguments are those of DQN and of `PrioritizedAlgorithm`.
+
+    Example:
+        >>> from per_tutorial.integrations.sb3 import PrioritizedDQN
+        >>> model = PrioritizedDQN(
+        ...     "MlpPolicy", "CartPole-v1", buffer_size=1000, learning_starts=50, seed=0
+        ... )
+        >>> model = model.learn(60)
+        >>> model.replay_buffer.size(), model.replay_buffer.beta > 0.9  # β goes from 0.4 to 1
+        (60, True)
+    """
 
     def train(self, gradient_steps: int, batch_size: int = 100) -> None:
         """SB3's `DQN.train` with weights and priorities."""

@@ -27,9 +27,8 @@ DRAWS_WITHOUT_UPDATE = 1000  # so many are no look around: somebody trains, and 
 class PrioritizedReplayBuffer(ReplayBuffer):
     """Prioritised replay (Schaul et al. 2016, sections 3.3 and 3.4) for agents of Stable-Baselines3.
 
-    `PrioritizedDQN` and its like use it rightly: they multiply the loss by `weights`, and hand the TD
-    errors to `update_priorities`. SB3's own agents do neither. They learn from it, but every priority
-    stays what it was at first.
+    `PrioritizedDQN` and its like multiply the loss by `weights`, and hand the TD errors to
+    `update_priorities`. SB3's own agents do neither, so every priority stays what it was at first.
 
     Args:
         buffer_size: transitions kept in all; each of E environments has buffer_size // E of them.
@@ -37,22 +36,24 @@ class PrioritizedReplayBuffer(ReplayBuffer):
         optimize_memory_usage: keep each observation once, and not again as the next one of the step
             before. Unlike SB3's, it goes together with `handle_timeout_termination`.
         handle_timeout_termination: a time limit is no end: the value of the last state counts.
-        n_steps: rewards are summed over so many steps, at most to the end of the episode.
-        gamma: γ of these sums; that of the agent.
-        sampler: how transitions are drawn: "proportional", "rank", "uniform", or what was registered
-            by `per_tutorial.replay.register_sampler`.
+        n_steps, gamma: rewards are summed over so many steps of an episode, discounted by γ.
+        sampler: "proportional", "rank", "uniform", or a name given to `register_sampler`.
         seed: of the draws; None: from the system.
-        settings: of the sampler, such as `alpha`, `priority_epsilon` and `normalize` of
-            `ProportionalSampler`.
-
-    Attributes:
-        beta: β of the next draws, which the agent sets.
+        settings: of the sampler, such as `alpha`, `priority_epsilon` and `normalize`.
 
     Raises:
         ValueError, TypeError: an argument is not what it must be, or the sampler lacks a setting.
+
+    Example:
+        >>> box, states = spaces.Box(0, 9, (1,)), np.array([[0.0], [1.0], [2.0]])
+        >>> buffer = PrioritizedReplayBuffer(9, box, spaces.Discrete(2), "cpu", n_envs=3, alpha=1.0)
+        >>> buffer.add(states, states, np.array([1, 0, 1]), np.ones(3), np.zeros(3), [{}] * 3)
+        >>> buffer.update_priorities(np.arange(3), np.array([-2.0, 1.0, 1.0]))  # raw TD errors
+        >>> buffer.probabilities[0].round(3).tolist()
+        [0.5, 0.25, 0.25]
     """
 
-    beta = 0.4
+    beta = 0.4  #: β of the next draws, which the agent sets
     _steps = 0  # that all environments made together, ever
 
     def __init__(

@@ -15,6 +15,17 @@ class PrioritizedDictReplayBuffer(PrioritizedReplayBuffer, DictReplayBuffer):  #
 
     Raises:
         ValueError: the observation space is no Dict, or `optimize_memory_usage` is asked for.
+
+    Example:
+        >>> import numpy as np
+        >>> from gymnasium.spaces import Box, Dict, Discrete
+        >>> from per_tutorial.integrations.sb3 import PrioritizedDictReplayBuffer
+        >>> space = Dict({"place": Box(-1, 1, (2,)), "speed": Box(-1, 1, (1,))})
+        >>> buffer = PrioritizedDictReplayBuffer(100, space, Discrete(2), "cpu", seed=0)
+        >>> now = {"place": np.zeros((1, 2)), "speed": np.ones((1, 1))}
+        >>> buffer.add(now, now, np.array([[1]]), np.array([0.5]), np.array([False]), [{}])
+        >>> buffer.sample(4).observations["place"].shape
+        torch.Size([4, 2])
     """
 
     def __init__(

@@ -27,6 +27,15 @@ class FrameReplayBuffer(PrioritizedReplayBuffer):
 
     Raises:
         ValueError: the observations are no arrays of 3 axes, or have no axis that `stack` divides.
+
+    Example:
+        >>> from gymnasium.spaces import Box, Discrete
+        >>> from per_tutorial.integrations.sb3 import FrameReplayBuffer, PrioritizedReplayBuffer
+        >>> stacks = Box(0, 255, (4, 84, 84), "uint8")
+        >>> plain = PrioritizedReplayBuffer(1000, stacks, Discrete(2), "cpu")
+        >>> frames = FrameReplayBuffer(1000, stacks, Discrete(2), "cpu")
+        >>> round(plain.nbytes / frames.nbytes)
+        8
     """
 
     def __init__(

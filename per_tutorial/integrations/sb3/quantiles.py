@@ -34,6 +34,15 @@ class PrioritizedQRDQN(PrioritizedAlgorithm, QRDQN):
 
     A priority is the |δ| of the Q-values, the means of the quantiles: the loss itself is of another
     unit, and stays positive when the Q-value is right.
+
+    Example:
+        >>> from per_tutorial.integrations.sb3 import PrioritizedQRDQN
+        >>> model = PrioritizedQRDQN(
+        ...     "MlpPolicy", "CartPole-v1", buffer_size=1000, learning_starts=50, seed=0
+        ... )
+        >>> model = model.learn(60)
+        >>> model.replay_buffer.size(), model.replay_buffer.beta > 0.9  # β goes from 0.4 to 1
+        (60, True)
     """
 
     def train(self, gradient_steps: int, batch_size: int = 100) -> None:
