@@ -25,7 +25,7 @@ for _kind in (ArrayLike, NDArray):  # before autodoc imports a module whose hint
     _kind.__module__ = "numpy.typing"
     setattr(numpy.typing, _kind.__name__, _kind)
 
-_project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+_project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 _repository = _project["urls"]["Repository"]
 
 project = _project["name"]

@@ -9,8 +9,8 @@ from notebook_files import ROOT
 
 from per_tutorial.conformance import ADAPTERS, QUESTIONS, Verdict
 
-RESULTS = json.loads((ROOT / "docs" / "examined.json").read_text())
-PAGE = (ROOT / "docs" / "examined.md").read_text()
+RESULTS = json.loads((ROOT / "docs" / "examined.json").read_text(encoding="utf-8"))
+PAGE = (ROOT / "docs" / "examined.md").read_text(encoding="utf-8")
 
 
 @pytest.fixture(scope="module")

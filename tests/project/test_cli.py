@@ -327,7 +327,7 @@ def test_an_examination_prints_its_report(capsys):
 
 @pytest.mark.slow
 def test_an_adapter_in_a_file_is_examined_and_a_failure_is_the_exit_status(tmp_path, capsys):
-    (tmp_path / "mine.py").write_text(BROKEN)
+    (tmp_path / "mine.py").write_text(BROKEN, encoding="utf-8")
     with pytest.raises(SystemExit) as caught:
         main(["examine", f"{tmp_path}/mine.py:SquaredErrors", "--quiet"])
     assert caught.value.code == 1
@@ -351,9 +351,9 @@ def test_an_adapter_in_a_file_is_examined_and_a_failure_is_the_exit_status(tmp_p
 )
 def test_what_cannot_be_examined_ends_in_one_clear_line(arguments, message, tmp_path):
     named = "class Named:\n    def __init__(self, name): pass\n\nclass Empty: pass\n"
-    (tmp_path / "mine.py").write_text(f"BROKEN = 1\n{named}")
-    (tmp_path / "fails.py").write_text("1 / 0\n")
-    (tmp_path / "needs.py").write_text("import nowhere\n")
+    (tmp_path / "mine.py").write_text(f"BROKEN = 1\n{named}", encoding="utf-8")
+    (tmp_path / "fails.py").write_text("1 / 0\n", encoding="utf-8")
+    (tmp_path / "needs.py").write_text("import nowhere\n", encoding="utf-8")
     with pytest.raises(SystemExit) as caught:
         main(["examine", *arguments.format(tmp_path).split()])
     line = caught.value.code

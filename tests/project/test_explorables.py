@@ -245,7 +245,7 @@ def test_a_race_is_the_packages_update_by_update(compute, sampler):
 
 
 def test_symbols_have_the_colours_of_the_notebooks():
-    style = (SITE / "explorables" / "style.css").read_text()
+    style = (SITE / "explorables" / "style.css").read_text(encoding="utf-8")
     light = dict(re.findall(r"--([\w-]+): light-dark\((#\w{6}),", style))
     shared = {name.replace("_", "-"): color for name, color in COLORS.items()}
     same = shared.keys() & light.keys()
@@ -468,7 +468,9 @@ def test_the_picture_of_the_race_tells_what_the_race_gives(visit):
     page = visit("cliffwalk")
     page.get_by_role("button", name="To the end").click()
     numbers = re.findall(r"[A-Z]\w+ (\d[\d,]*\d)", status(page).text_content())
-    alt = re.search(r'alt="([^"]*)"', (SITE / "explorables/cliffwalk/index.html").read_text())[1]
+    alt = re.search(
+        r'alt="([^"]*)"', (SITE / "explorables/cliffwalk/index.html").read_text(encoding="utf-8")
+    )[1]
     assert len(numbers) == 4
     assert all(f"after {number}" in alt for number in numbers)
 

@@ -15,10 +15,13 @@ def calls_without_encoding(source):
     lines = []
     for call in (node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call)):
         given = {keyword.arg: keyword.value for keyword in call.keywords}
-        if call.args and ast.unparse(call.args[0]).startswith("'/proc/"):
-            continue  # on Linux alone, and in ASCII
+        if call.args and ast.unparse(call.args[0]).startswith(
+            ("'/proc/", "f'/proc/", "os.devnull")
+        ):
+            continue  # on Linux alone, and in ASCII; or nothing at all
         if isinstance(call.func, ast.Attribute):
-            text = call.func.attr in ("read_text", "write_text")
+            before = {"read_text": 0, "write_text": 1}.get(call.func.attr)
+            text = before is not None and len(call.args) <= before
         else:
             mode = call.args[1] if len(call.args) > 1 else given.get("mode")
             opens = isinstance(call.func, ast.Name) and call.func.id == "open"

