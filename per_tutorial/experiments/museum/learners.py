@@ -13,34 +13,37 @@ WEIGHTED = "return (weights * elementwise).mean(dim=1)"
 IN_THE_LOSS = "Compare the gradient of a minibatch of two with w · δ, worked out by hand."
 
 
-class LossBroadcast(DQNLearner):
+class WrongLosses(DQNLearner):
+    """Losses that a subclass combines with the weights in its own way; autograd finds the gradients."""
+
+    @torch.enable_grad()
+    def errors_and_losses(
+        self, q_values: Tensor, tensors: Tensors
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        q_values = q_values.detach().requires_grad_()
+        td_errors = self._targets(tensors).detach() - q_values
+        steepness = slopes(td_errors.detach(), self.config.loss, self.config.td_error_clip)
+        losses = self._weighted(steepness * (td_errors - 0.5 * steepness), tensors.weights)
+        (gradients,) = torch.autograd.grad(losses.sum(), q_values)
+        return td_errors.detach(), losses.detach(), gradients
+
+    def _weighted(self, elementwise: Tensor, weights: Tensor) -> Tensor:
+        """The loss of each run, (runs,), of L(δ) and w (runs, batch)."""
+        raise NotImplementedError
+
+
+class LossBroadcast(WrongLosses):
     """Weights (B, 1) times losses (B,): a table (B, B), whose mean is the product of two means."""
 
-    @torch.enable_grad()
-    def errors_and_losses(
-        self, q_values: Tensor, tensors: Tensors
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        q_values = q_values.detach().requires_grad_()
-        td_errors = self._targets(tensors).detach() - q_values
-        elementwise = _elementwise(td_errors, self.config.loss, self.config.td_error_clip)
-        losses = (tensors.weights.unsqueeze(-1) * elementwise.unsqueeze(-2)).mean(dim=(1, 2))
-        (gradients,) = torch.autograd.grad(losses.sum(), q_values)
-        return td_errors.detach(), losses.detach(), gradients
+    def _weighted(self, elementwise: Tensor, weights: Tensor) -> Tensor:
+        return (weights.unsqueeze(-1) * elementwise.unsqueeze(-2)).mean(dim=(1, 2))
 
 
-class WeightsAfterMean(DQNLearner):
+class WeightsAfterMean(WrongLosses):
     """The losses are averaged first: what the weights then multiply is one number."""
 
-    @torch.enable_grad()
-    def errors_and_losses(
-        self, q_values: Tensor, tensors: Tensors
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        q_values = q_values.detach().requires_grad_()
-        td_errors = self._targets(tensors).detach() - q_values
-        elementwise = _elementwise(td_errors, self.config.loss, self.config.td_error_clip)
-        losses = (tensors.weights * elementwise.mean(dim=1, keepdim=True)).mean(dim=1)
-        (gradients,) = torch.autograd.grad(losses.sum(), q_values)
-        return td_errors.detach(), losses.detach(), gradients
+    def _weighted(self, elementwise: Tensor, weights: Tensor) -> Tensor:
+        return (weights * elementwise.mean(dim=1, keepdim=True)).mean(dim=1)
 
 
 class WeightedSquaredPriority(DQNLearner):
@@ -52,19 +55,12 @@ class WeightedSquaredPriority(DQNLearner):
         return update._replace(td_errors=weighted)
 
 
-def _elementwise(td_errors: Tensor, loss: str, clip: float | None) -> Tensor:
-    """L(δ), as in `weighted_losses`."""
-    steepness = slopes(td_errors.detach(), loss, clip)
-    return steepness * (td_errors - 0.5 * steepness)
-
-
 EXHIBITS = (
     Exhibit(
         name="loss-broadcast",
         bug="Shapes (B, 1) and (B,) make a table, whose mean is mean(w) · mean(L): nothing is "
         "corrected.",
-        wrong="losses = (tensors.weights.unsqueeze(-1) * elementwise.unsqueeze(-2))"
-        ".mean(dim=(1, 2))",
+        wrong="return (weights.unsqueeze(-1) * elementwise.unsqueeze(-2)).mean(dim=(1, 2))",
         right=WEIGHTED,
         seen=(
             "Curt-Park/rainbow-is-all-you-need#79",
@@ -77,7 +73,7 @@ EXHIBITS = (
     Exhibit(
         name="weights-after-mean",
         bug="The weights multiply a loss that is averaged already: the same collapse.",
-        wrong="losses = (tensors.weights * elementwise.mean(dim=1, keepdim=True)).mean(dim=1)",
+        wrong="return (weights * elementwise.mean(dim=1, keepdim=True)).mean(dim=1)",
         right=WEIGHTED,
         seen=(),
         lived="not known",

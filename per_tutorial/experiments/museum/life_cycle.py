@@ -1,7 +1,9 @@
 """What goes wrong between the step that is stored and the step that is replayed."""
 
+import inspect
 import secrets
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -146,23 +148,11 @@ class ForgottenPriorities(ProportionalSampler):
 class SeedIgnored(ProportionalSampler):
     """Random numbers come from the system, whatever the seed."""
 
-    def __init__(
-        self,
-        capacity: int,
-        seeds: Sequence[int],
-        *,
-        alpha: float = 0.6,
-        priority_epsilon: float = 1e-6,
-        normalize: str = "batch",
-    ) -> None:
+    __signature__ = inspect.signature(ProportionalSampler)  # by which settings are found
+
+    def __init__(self, capacity: int, seeds: Sequence[int], **settings: Any) -> None:
         seeds = [secrets.randbits(63) for _ in seeds]
-        super().__init__(
-            capacity,
-            seeds,
-            alpha=alpha,
-            priority_epsilon=priority_epsilon,
-            normalize=normalize,
-        )
+        super().__init__(capacity, seeds, **settings)
 
 
 EXHIBITS = (

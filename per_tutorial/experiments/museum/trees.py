@@ -1,6 +1,8 @@
 """Trees that sum, descend or start wrongly."""
 
+import inspect
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -93,22 +95,10 @@ class UnguardedTree(SumTree):
 class DrawAtTheEdge(PlainDraw):
     """A prefix sum that is rounded up to the total finds an empty slot."""
 
-    def __init__(
-        self,
-        capacity: int,
-        seeds: Sequence[int],
-        *,
-        alpha: float = 0.6,
-        priority_epsilon: float = 1e-6,
-        normalize: str = "batch",
-    ) -> None:
-        super().__init__(
-            capacity,
-            seeds,
-            alpha=alpha,
-            priority_epsilon=priority_epsilon,
-            normalize=normalize,
-        )
+    __signature__ = inspect.signature(ProportionalSampler)  # by which settings are found
+
+    def __init__(self, capacity: int, seeds: Sequence[int], **settings: Any) -> None:
+        super().__init__(capacity, seeds, **settings)
         self.sums = UnguardedTree(capacity, runs=self.runs)
 
 
@@ -153,22 +143,10 @@ class DuplicatesCountTwice(ProportionalSampler):
 class UnfilledSlots(ProportionalSampler):
     """Every slot starts with priority 1, and is drawn before anything lies in it."""
 
-    def __init__(
-        self,
-        capacity: int,
-        seeds: Sequence[int],
-        *,
-        alpha: float = 0.6,
-        priority_epsilon: float = 1e-6,
-        normalize: str = "batch",
-    ) -> None:
-        super().__init__(
-            capacity,
-            seeds,
-            alpha=alpha,
-            priority_epsilon=priority_epsilon,
-            normalize=normalize,
-        )
+    __signature__ = inspect.signature(ProportionalSampler)  # by which settings are found
+
+    def __init__(self, capacity: int, seeds: Sequence[int], **settings: Any) -> None:
+        super().__init__(capacity, seeds, **settings)
         everywhere = np.tile(np.arange(self.capacity), (self.runs, 1))
         self.sums.set(everywhere, np.ones(everywhere.shape))
 

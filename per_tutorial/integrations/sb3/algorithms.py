@@ -23,6 +23,7 @@ from torch.nn import functional as F
 from per_tutorial.common.arguments import real_number
 from per_tutorial.integrations.sb3.buffers import PrioritizedReplayBuffer
 from per_tutorial.integrations.sb3.dict_buffers import PrioritizedDictReplayBuffer
+from per_tutorial.integrations.sb3.samples import Samples
 
 
 class PrioritizedAlgorithm(OffPolicyAlgorithm):
@@ -180,7 +181,45 @@ def weighted_mean(losses: th.Tensor, weights: th.Tensor) -> th.Tensor:
     return (weights * losses).mean()
 
 
-class PrioritizedDQN(PrioritizedAlgorithm, DQN):
+class PrioritizedQLearner(PrioritizedAlgorithm):
+    """The training of agents that learn Q-values from one loss: DQN and its quantile form."""
+
+    max_grad_norm: Any  # a number, of QRDQN or None
+
+    def train(self, gradient_steps: int, batch_size: int = 100) -> None:
+        """SB3's `train` with weights and priorities."""
+        self.policy.set_training_mode(True)
+        self._update_learning_rate(self.policy.optimizer)
+        buffer = self._begin_training()
+        losses = []
+        for _ in range(gradient_steps):
+            batch = buffer.sample(batch_size, env=self._vec_normalize_env)
+            each, td_errors = self._losses(batch)
+            loss = weighted_mean(each, batch.weights)
+            buffer.update_priorities(batch.indices, td_errors.detach())
+            losses.append(loss.item())
+
+            self.policy.optimizer.zero_grad()
+            loss.backward()
+            if self.max_grad_norm is not None:
+                th.nn.utils.clip_grad_norm_(self.policy.parameters(), self.max_grad_norm)
+            self.policy.optimizer.step()
+        self._n_updates += gradient_steps
+
+        self.logger.record("train/n_updates", self._n_updates, exclude="tensorboard")
+        self.logger.record("train/loss", np.mean(losses))
+
+    def _losses(self, batch: Samples) -> tuple[th.Tensor, th.Tensor]:
+        """The loss and the TD error of each transition, both (batch, 1)."""
+        raise NotImplementedError
+
+    def _targets(self, batch: Samples, next_values: th.Tensor) -> th.Tensor:
+        """r + γ · V(s'), γ^k over k steps, and r alone where the episode terminated."""
+        discounts = self.gamma if batch.discounts is None else batch.discounts
+        return batch.rewards + (1 - batch.dones) * discounts * next_values
+
+
+class PrioritizedDQN(PrioritizedQLearner, DQN):
     """SB3's `DQN` with prioritised replay; the arguments are those of DQN and of `PrioritizedAlgorithm`.
 
     Example:
@@ -193,31 +232,9 @@ class PrioritizedDQN(PrioritizedAlgorithm, DQN):
         (60, True)
     """
 
-    def train(self, gradient_steps: int, batch_size: int = 100) -> None:
-        """SB3's `DQN.train` with weights and priorities."""
-        self.policy.set_training_mode(True)
-        self._update_learning_rate(self.policy.optimizer)
-        buffer = self._begin_training()
-        losses = []
-        for _ in range(gradient_steps):
-            batch = buffer.sample(batch_size, env=self._vec_normalize_env)
-            discounts = self.gamma if batch.discounts is None else batch.discounts
-            with th.no_grad():
-                next_values = self.q_net_target(batch.next_observations).max(dim=1, keepdim=True)[0]
-                targets = batch.rewards + (1 - batch.dones) * discounts * next_values
-            values = self.q_net(batch.observations).gather(dim=1, index=batch.actions.long())
-
-            each = F.smooth_l1_loss(values, targets, reduction="none")
-            loss = weighted_mean(each, batch.weights)
-            td_errors = (targets - values).detach()
-            buffer.update_priorities(batch.indices, td_errors)
-            losses.append(loss.item())
-
-            self.policy.optimizer.zero_grad()
-            loss.backward()
-            th.nn.utils.clip_grad_norm_(self.policy.parameters(), self.max_grad_norm)
-            self.policy.optimizer.step()
-        self._n_updates += gradient_steps
-
-        self.logger.record("train/n_updates", self._n_updates, exclude="tensorboard")
-        self.logger.record("train/loss", np.mean(losses))
+    def _losses(self, batch: Samples) -> tuple[th.Tensor, th.Tensor]:
+        with th.no_grad():
+            next_values = self.q_net_target(batch.next_observations).max(dim=1, keepdim=True)[0]
+            targets = self._targets(batch, next_values)
+        values = self.q_net(batch.observations).gather(dim=1, index=batch.actions.long())
+        return F.smooth_l1_loss(values, targets, reduction="none"), targets - values

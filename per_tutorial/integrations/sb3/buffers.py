@@ -15,7 +15,11 @@ from per_tutorial.integrations.sb3.arrays import for_each, grown, warn_if_too_la
 from per_tutorial.integrations.sb3.draws import Draws
 from per_tutorial.integrations.sb3.frame_store import FrameStore
 from per_tutorial.integrations.sb3.returns import Returns, n_step_returns
-from per_tutorial.integrations.sb3.samples import PrioritizedDictSamples, PrioritizedSamples
+from per_tutorial.integrations.sb3.samples import (
+    PrioritizedDictSamples,
+    PrioritizedSamples,
+    Samples,
+)
 from per_tutorial.replay.contracts import Slots
 from per_tutorial.replay.storages.ring import as_field
 
@@ -244,9 +248,7 @@ class PrioritizedReplayBuffer(ReplayBuffer):
 
     # ------------------------------------------------------------ drawing
 
-    def sample(  # type: ignore[override]
-        self, batch_size: int, env: VecNormalize | None = None
-    ) -> PrioritizedSamples | PrioritizedDictSamples:
+    def sample(self, batch_size: int, env: VecNormalize | None = None) -> Samples:  # type: ignore[override]
         """Draw a minibatch by priority, with weights for the current `beta`.
 
         Args:
@@ -300,18 +302,14 @@ class PrioritizedReplayBuffer(ReplayBuffer):
     def _is_prioritized(self) -> bool:
         return self.sampler_settings["sampler"] != "uniform"
 
-    def _get_samples(  # type: ignore[override]
-        self, batch_inds: np.ndarray, env: VecNormalize | None = None
-    ) -> PrioritizedSamples | PrioritizedDictSamples:
+    def _get_samples(self, batch_inds: np.ndarray, env: VecNormalize | None = None) -> Samples:  # type: ignore[override]
         """SB3's own hook: these rows, each of an environment that is drawn here; the weights are 1."""
         environments = np.random.randint(0, self.n_envs, size=len(batch_inds))
         self._tell()
         slots = (np.asarray(batch_inds) * self.n_envs + environments)[None]
         return self._batch(slots, np.ones(slots.shape), env)
 
-    def _batch(
-        self, slots: Slots, weights: NDArray, env: VecNormalize | None
-    ) -> PrioritizedSamples | PrioritizedDictSamples:
+    def _batch(self, slots: Slots, weights: NDArray, env: VecNormalize | None) -> Samples:
         """The transitions in ``slots`` (1, batch) as tensors."""
         first, ids = slots[0], self._draws.ids(slots)[0]
         rewards, last, discounts = self._returns(first, env)

@@ -1,10 +1,10 @@
 """The quantile DQN of sb3-contrib with prioritised replay."""
 
-import numpy as np
 import torch as th
 from torch.nn import functional as F
 
-from per_tutorial.integrations.sb3.algorithms import PrioritizedAlgorithm, weighted_mean
+from per_tutorial.integrations.sb3.algorithms import PrioritizedQLearner
+from per_tutorial.integrations.sb3.samples import Samples
 
 try:
     from sb3_contrib import QRDQN
@@ -28,7 +28,7 @@ def quantile_losses(quantiles: th.Tensor, targets: th.Tensor) -> th.Tensor:
     return (tilt * huber).sum(dim=1).mean(dim=1, keepdim=True)
 
 
-class PrioritizedQRDQN(PrioritizedAlgorithm, QRDQN):
+class PrioritizedQRDQN(PrioritizedQLearner, QRDQN):
     """`QRDQN` of sb3-contrib with prioritised replay; the arguments are those of QRDQN and of
     `PrioritizedAlgorithm`.
 
@@ -45,37 +45,15 @@ class PrioritizedQRDQN(PrioritizedAlgorithm, QRDQN):
         (60, True)
     """
 
-    def train(self, gradient_steps: int, batch_size: int = 100) -> None:
-        """`QRDQN.train` of sb3-contrib with weights and priorities."""
-        self.policy.set_training_mode(True)
-        self._update_learning_rate(self.policy.optimizer)
-        buffer = self._begin_training()
-        losses = []
-        for _ in range(gradient_steps):
-            batch = buffer.sample(batch_size, env=self._vec_normalize_env)
-            discounts = self.gamma if batch.discounts is None else batch.discounts
-            with th.no_grad():
-                of_all = self.quantile_net_target(batch.next_observations)  # (batch, n, actions)
-                greedy = of_all.mean(dim=1, keepdim=True).argmax(dim=2, keepdim=True)
-                next_quantiles = _of_actions(of_all, greedy)
-                targets = batch.rewards + (1 - batch.dones) * discounts * next_quantiles
-            of_all = self.quantile_net(batch.observations)
-            quantiles = _of_actions(of_all, batch.actions[..., None].long())
-
-            loss = weighted_mean(quantile_losses(quantiles, targets), batch.weights)
-            td_errors = (targets.mean(dim=1) - quantiles.mean(dim=1)).detach()
-            buffer.update_priorities(batch.indices, td_errors)
-            losses.append(loss.item())
-
-            self.policy.optimizer.zero_grad()
-            loss.backward()
-            if self.max_grad_norm is not None:
-                th.nn.utils.clip_grad_norm_(self.policy.parameters(), self.max_grad_norm)
-            self.policy.optimizer.step()
-        self._n_updates += gradient_steps
-
-        self.logger.record("train/n_updates", self._n_updates, exclude="tensorboard")
-        self.logger.record("train/loss", np.mean(losses))
+    def _losses(self, batch: Samples) -> tuple[th.Tensor, th.Tensor]:
+        with th.no_grad():
+            of_all = self.quantile_net_target(batch.next_observations)  # (batch, n, actions)
+            greedy = of_all.mean(dim=1, keepdim=True).argmax(dim=2, keepdim=True)
+            targets = self._targets(batch, _of_actions(of_all, greedy))
+        of_all = self.quantile_net(batch.observations)
+        quantiles = _of_actions(of_all, batch.actions[..., None].long())
+        td_errors = targets.mean(dim=1) - quantiles.mean(dim=1)
+        return quantile_losses(quantiles, targets), td_errors
 
 
 def _of_actions(quantiles: th.Tensor, actions: th.Tensor) -> th.Tensor:

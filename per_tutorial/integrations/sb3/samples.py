@@ -37,3 +37,6 @@ class PrioritizedSamples(Drawn, ReplayBufferSamples):
 
 class PrioritizedDictSamples(Drawn, DictReplayBufferSamples):
     """A minibatch whose observations are dicts of tensors."""
+
+
+Samples = PrioritizedSamples | PrioritizedDictSamples
