@@ -17,10 +17,10 @@ from per_tutorial.dqn.learner import DQNLearner
 from per_tutorial.dqn.losses import Tensors
 from per_tutorial.dqn.training import train
 from per_tutorial.experiments import museum
-from per_tutorial.experiments.broken_studies import CONCERN_LEARNING
 from per_tutorial.experiments.museum import EXHIBITS, Exhibit, open_museum
 from per_tutorial.experiments.museum.examined import ExhibitAdapter
 from per_tutorial.experiments.museum.trees import PlainDraw
+from per_tutorial.experiments.studies.broken import CONCERN_LEARNING
 from per_tutorial.replay import SAMPLERS, PrioritizedReplayBuffer, ProportionalSampler
 
 IN_BUFFERS = [name for name, exhibit in EXHIBITS.items() if exhibit.in_buffer]

@@ -11,7 +11,9 @@ from per_tutorial.experiments import runner
 from per_tutorial.experiments.museum import EXHIBITS
 from per_tutorial.experiments.runner import run_study
 from per_tutorial.experiments.sb3.declared import SB3_STUDIES
-from per_tutorial.experiments.studies import NETWORKS, STUDIES
+from per_tutorial.experiments.studies import STUDIES
+from per_tutorial.experiments.studies.after_per import AFTER_PER_STUDIES, METHODS
+from per_tutorial.experiments.studies.series import NETWORKS
 
 FEWER_SEEDS = {"long-cartpole": 10, "pong": 3, "sb3-pendulum-sac": 10, "sb3-pendulum-td3": 10}
 
@@ -105,6 +107,10 @@ SUBJECTS = {
     "broken-cartpole": {"sampler", "exhibit"},
     "broken-mountaincar": {"sampler", "exhibit"},
     **{study.name: {"replay", "learning_rate"} for study in SB3_STUDIES},
+    **{
+        study.name: {name for change in METHODS.values() for name in change}
+        for study in AFTER_PER_STUDIES
+    },
 }
 
 
@@ -134,6 +140,18 @@ def test_a_broken_arm_is_the_reference_with_one_bug(name):
         assert pair[1] == "per"
         changed = "sampler" if pair[0] == "uniform" else "exhibit"
         assert differences(study, pair) == {changed}
+
+
+@pytest.mark.parametrize("study", AFTER_PER_STUDIES, ids=lambda study: study.name)
+def test_every_method_after_per_gets_the_same_search(study):
+    rates = {arm: config.learning_rate for arm, config in study.arms.items()}
+    for method, change in METHODS.items():
+        assert rates[method] == 4 * rates[f"{method}-quarter"] == rates["uniform"]
+        for arm in (method, f"{method}-quarter"):
+            uniform = study.arms[arm.replace(method, "uniform")]
+            assert study.arms[arm] == uniform.replace(**change)
+    for arm, other in study.comparisons:
+        assert rates[arm] == rates[other]
 
 
 def test_every_run_of_the_hundred_finishes_the_episodes_that_are_asked_about():

@@ -6,7 +6,7 @@ and nothing outside studies and examinations uses one.
 - `priorities`, `weights`, `trees`, `life_cycle`: bugs that live in a buffer, `Exhibit.buffer`.
 - `learners`: bugs that live in an agent, `Exhibit.train`.
 - `examined`: an exhibit as `per_tutorial.conformance` takes it.
-- `cliffwalk`: what bugs of a buffer cost on the Blind Cliffwalk; `experiments.broken_studies` declares what
+- `cliffwalk`: what bugs of a buffer cost on the Blind Cliffwalk; `experiments.studies.broken` declares what
   is asked of agents.
 """
 

@@ -91,3 +91,4 @@ BROKEN_MOUNTAINCAR = _broken(
     epsilon_steps=10_000,
     capacity=20_000,
 )
+BROKEN_STUDIES = (BROKEN_CARTPOLE, BROKEN_MOUNTAINCAR)
