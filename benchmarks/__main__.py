@@ -1,11 +1,11 @@
-"""Runs the benchmarks: python -m benchmarks [replay] [training] [--quick] [--redraw]"""
+"""Runs the benchmarks: python -m benchmarks [replay] [training] [agents] [--quick] [--redraw]"""
 
 import argparse
 
-from benchmarks import replay, training
+from benchmarks import agents, replay, training
 from benchmarks.harness import ROOT
 
-BENCHMARKS = {"replay": replay, "training": training}
+BENCHMARKS = {"replay": replay, "training": training, "agents": agents}
 
 
 def main():

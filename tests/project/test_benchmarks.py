@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-from benchmarks import replay, training
+from benchmarks import agents, replay, training
 from benchmarks.buffers import ALPHA, BETA, CONTESTANTS, Limit, filled, transitions
 from benchmarks.harness import alternate, exponent, ratios
 from per_tutorial import DQNConfig, ReplayBuffer
@@ -96,6 +96,32 @@ def test_ratios_are_those_of_the_same_round():
 def test_the_exponent_of_a_power_law():
     sizes = np.array([10, 100, 1000])
     assert exponent(sizes, 5 * sizes**0.7) == pytest.approx(0.7)
+
+
+def test_the_agents_of_stable_baselines3_hold_the_same_transitions():
+    pytest.importorskip("stable_baselines3")
+    theirs, *ours = agents.pictures(250).values()  # an episode ends within
+    np.random.seed(0)
+    batch = theirs.sample(64)
+    stored = {row.tobytes(): following.tobytes() for row, following in observed(batch)}
+    for buffer in ours:
+        for row, following in observed(buffer.sample(64)):
+            assert stored.get(row.tobytes(), following.tobytes()) == following.tobytes()
+        np.testing.assert_array_equal(buffer.dones[:250], theirs.dones[:250])
+
+
+def observed(batch):
+    return zip(batch.observations.numpy(), batch.next_observations.numpy(), strict=True)
+
+
+@pytest.mark.slow
+def test_a_report_about_agents(tmp_path):
+    pytest.importorskip("stable_baselines3")
+    agents.run(tmp_path, quick=True)
+    page = (tmp_path / "agents_speed.md").read_text(encoding="utf-8")
+    agents.run(tmp_path, redraw=True)
+    assert (tmp_path / "agents_speed.md").read_text(encoding="utf-8") == page
+    assert page.count("×1.00 |") >= 2 * len(agents.BATCHES)  # each beside itself
 
 
 @pytest.mark.slow

@@ -1,0 +1,145 @@
+"""What PER costs in Stable-Baselines3's agents: a training step and a minibatch of frames, beside its own.
+
+    make bench ARGS=agents
+
+A *training step* is `train(1)`: a minibatch is drawn, the network moves, and with PER the TD errors are
+written back. Both agents have the same network, memory and minibatch, and take turns, one step each.
+Pictures are 84×84×4 bytes; buffers hold the same 8,000 transitions, in SB3's own form and in that of
+`FrameReplayBuffer`, which keeps each frame once.
+
+Times are of the processor, so that other programs disturb them less; the verdict is the ratio of medians.
+
+Writes docs/agents_speed.md and, with all numbers, docs/agents_speed.json.
+"""
+
+import json
+import statistics
+import time
+import warnings
+
+import numpy as np
+import torch
+
+from benchmarks.harness import machine
+
+PACKAGES = ("torch", "numpy", "numba", "gymnasium", "stable-baselines3")
+BATCHES = (32, 256)
+FRAMES = (4, 84, 84)
+
+
+def agents(steps):
+    """{name: an agent whose memory holds ``steps`` transitions of CartPole}."""
+    from stable_baselines3 import DQN
+
+    from per_tutorial.integrations.sb3 import PrioritizedDQN
+
+    found = {}
+    for name, agent in {"SB3's DQN": DQN, "with PER": PrioritizedDQN}.items():
+        model = agent(
+            "MlpPolicy",
+            "CartPole-v1",
+            seed=1,
+            learning_starts=10**9,  # nothing is learned while the memory is filled
+            buffer_size=100_000,
+            device="cpu",
+        )
+        found[name] = model.learn(steps)
+    return found
+
+
+def pictures(steps):
+    """{name: a buffer that holds the same ``steps`` transitions of random frames}."""
+    from gymnasium import spaces
+    from stable_baselines3.common.buffers import ReplayBuffer
+
+    from per_tutorial.integrations.sb3 import FrameReplayBuffer, PrioritizedReplayBuffer
+
+    kinds = {
+        "SB3's ReplayBuffer": ReplayBuffer,
+        "PrioritizedReplayBuffer": PrioritizedReplayBuffer,
+        "FrameReplayBuffer": FrameReplayBuffer,
+    }
+    box, discrete = spaces.Box(0, 255, FRAMES, np.uint8), spaces.Discrete(6)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that so many frames need much memory
+        buffers = {name: kind(steps, box, discrete, "cpu") for name, kind in kinds.items()}
+    random = np.random.default_rng(0)
+    blank = np.zeros((1, *FRAMES), np.uint8)
+    observation = blank
+    for step in range(steps):
+        frame = random.integers(0, 256, (1, 1, *FRAMES[1:]), np.uint8)
+        following = np.concatenate((observation[:, 1:], frame), axis=1)
+        done = np.array([step % 200 == 199])
+        for buffer in buffers.values():
+            buffer.add(observation, following, np.zeros(1, int), np.zeros(1), done, [{}])
+        observation = np.concatenate((blank[:, 1:], frame), axis=1) if done else following
+    return buffers
+
+
+def in_turns(functions, rounds):
+    """{name: seconds of the processor of each call}; every other round goes backwards."""
+    seconds = {name: [] for name in functions}
+    for count in range(rounds + rounds // 10):
+        for name in list(functions)[:: 1 if count % 2 else -1]:
+            start = time.process_time()
+            functions[name]()
+            if count >= rounds // 10:
+                seconds[name].append(time.process_time() - start)
+    return seconds
+
+
+def measure(quick):
+    """{(what, batch size): {name: seconds of each call}}."""
+    models = agents(500 if quick else 20_000)
+    buffers = pictures(300 if quick else 8_000)
+    results = {}
+    for batch in BATCHES:
+        results["training step", batch] = in_turns(
+            {name: lambda m=model, b=batch: m.train(1, b) for name, model in models.items()},
+            20 if quick else 1_500,
+        )
+        results["minibatch of frames", batch] = in_turns(
+            {name: lambda r=buffer, b=batch: r.sample(b) for name, buffer in buffers.items()},
+            5 if quick else 200,
+        )
+    return results
+
+
+def report(results, versions):
+    """The page, in Markdown."""
+    lines = [
+        "# What PER costs in Stable-Baselines3's agents",
+        "",
+        f"{versions}.",
+        "`make bench ARGS=agents` measures it again; `benchmarks/agents.py` says how.",
+        "",
+        "| | batch | | µs, median | beside Stable-Baselines3's own |",
+        "|---|---|---|---|---|",
+    ]
+    for (what, batch), seconds in results.items():
+        medians = {name: statistics.median(each) for name, each in seconds.items()}
+        own = next(iter(medians.values()))
+        for name, median in medians.items():
+            lines.append(
+                f"| {what} | {batch} | {name} | {1e6 * median:.0f} | ×{median / own:.2f} |"
+            )
+    return "\n".join(lines) + "\n"
+
+
+def run(folder, *, quick=False, redraw=False):
+    """Measure, or read what was measured last, and write the page into ``folder``."""
+    path = folder / "agents_speed.json"
+    if redraw:
+        facts = json.loads(path.read_text(encoding="utf-8"))
+    else:
+        torch.set_num_threads(1)
+        results = measure(quick)
+        facts = {
+            "machine": machine(PACKAGES),
+            "seconds": [[*key, seconds] for key, seconds in results.items()],
+        }
+        path.write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
+    results = {(what, batch): seconds for what, batch, seconds in facts["seconds"]}
+    page = report(results, facts["machine"])
+    (folder / "agents_speed.md").write_text(page, encoding="utf-8")
+    print(page)
