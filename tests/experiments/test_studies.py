@@ -12,7 +12,7 @@ from per_tutorial.experiments.museum import EXHIBITS
 from per_tutorial.experiments.runner import run_study
 from per_tutorial.experiments.sb3.declared import SB3_STUDIES
 from per_tutorial.experiments.studies import STUDIES
-from per_tutorial.experiments.studies.after_per import AFTER_PER_STUDIES, METHODS
+from per_tutorial.experiments.studies.after_per import AFTER_PER_STUDIES, FOR_VECTORS, methods
 from per_tutorial.experiments.studies.series import NETWORKS
 
 FEWER_SEEDS = {"long-cartpole": 10, "pong": 3, "sb3-pendulum-sac": 10, "sb3-pendulum-td3": 10}
@@ -108,7 +108,7 @@ SUBJECTS = {
     "broken-mountaincar": {"sampler", "exhibit"},
     **{study.name: {"replay", "learning_rate"} for study in SB3_STUDIES},
     **{
-        study.name: {name for change in METHODS.values() for name in change}
+        study.name: {name for change in methods(FOR_VECTORS).values() for name in change}
         for study in AFTER_PER_STUDIES
     },
 }
@@ -145,7 +145,8 @@ def test_a_broken_arm_is_the_reference_with_one_bug(name):
 @pytest.mark.parametrize("study", AFTER_PER_STUDIES, ids=lambda study: study.name)
 def test_every_method_after_per_gets_the_same_search(study):
     rates = {arm: config.learning_rate for arm, config in study.arms.items()}
-    for method, change in METHODS.items():
+    changes = methods({name: getattr(study.arms["lap"], name) for name in FOR_VECTORS})
+    for method, change in changes.items():
         assert rates[method] == 4 * rates[f"{method}-quarter"] == rates["uniform"]
         for arm in (method, f"{method}-quarter"):
             uniform = study.arms[arm.replace(method, "uniform")]

@@ -1,8 +1,8 @@
 """What came after PER, held against it: the same learner, the same worlds, the same search for all.
 
-Each method takes the α, β, κ and ω of its paper, whichever learner was used there, and every method is tried
-at the same two learning rates. LAP and PAL bring a loss of their own, so uniform replay is tried with
-Huber's loss as well: what that loss does is no merit of the priorities.
+Each method takes the settings of its authors, and every method is tried at the same two learning rates. LAP
+and PAL bring a loss of their own, so uniform replay is tried with Huber's loss of the same κ: what that loss
+does is no merit of the priorities.
 """
 
 from typing import Any
@@ -12,31 +12,44 @@ from per_tutorial.experiments.study import Study
 
 QUARTER = 0.25  # the paper's rule: PER at a quarter of the learning rate of uniform replay
 
-METHODS: dict[str, dict[str, Any]] = {
-    "uniform": {},
-    "huber": {"loss": "huber"},
-    "per": {"sampler": "proportional", "alpha": 0.6, "beta_start": 0.4},
-    "rank": {"sampler": "rank", "alpha": 0.7, "beta_start": 0.5},
-    "lap": {"sampler": "lap", "alpha": 0.6, "loss": "huber"},
-    "pal": {"alpha": 0.6, "loss": "pal"},
-    "reaper": {
-        "sampler": "reaper",
-        "alpha": 0.3,
-        "omega": 0.3,
-        "beta_start": 0.5,
-        "beta_end": 0.5,
-        "normalize": "buffer",
-    },
-    "laber": {"sampler": "laber", "candidates": 4},
-}
+# LAP's and PAL's settings in their authors' code (sfujim/LAP-PAL, discrete/main.py)
+FOR_VECTORS = {"alpha": 0.4, "kappa": 1.0}
+FOR_CLIPPED_REWARDS = {"alpha": 0.6, "kappa": 0.01}
 
 
-def _after_per(name: str, question: str, failed_below: float, **settings: Any) -> Study:
+def methods(lap: dict[str, float]) -> dict[str, dict[str, Any]]:
+    """The settings that each method changes; ``lap``: α and κ of LAP and PAL."""
+    return {
+        "uniform": {},
+        "huber": {"loss": "huber", "kappa": lap["kappa"]},
+        "per": {"sampler": "proportional", "alpha": 0.6, "beta_start": 0.4},
+        "rank": {"sampler": "rank", "alpha": 0.7, "beta_start": 0.5},
+        "lap": {"sampler": "lap", "loss": "huber", **lap},
+        "pal": {"loss": "pal", **lap},
+        "reaper": {
+            "sampler": "reaper",
+            "alpha": 0.3,
+            "omega": 0.3,
+            "beta_start": 0.5,
+            "beta_end": 0.5,
+            "normalize": "buffer",
+        },
+        "laber": {"sampler": "laber", "candidates": 4},
+    }
+
+
+def after_per(
+    name: str,
+    question: str,
+    failed_below: float,
+    lap: dict[str, float] = FOR_VECTORS,
+    **settings: Any,
+) -> Study:
     """Every method at η and at η/4, against uniform replay and against PER at the same rate."""
     base = DQNConfig(**settings)
     arms, comparisons = {}, []
     for rate, share in {"": 1.0, "-quarter": QUARTER}.items():
-        for method, change in METHODS.items():
+        for method, change in methods(lap).items():
             arms[f"{method}{rate}"] = base.replace(
                 learning_rate=base.learning_rate * share, **change
             )
@@ -55,10 +68,11 @@ def _after_per(name: str, question: str, failed_below: float, **settings: Any) -
 
 
 AFTER_PER_STUDIES = (
-    _after_per(
+    after_per(
         "cliffwalk",
         "Does what came after PER help DQN along the Blind Cliffwalk of eight states?",
         failed_below=1,
+        lap=FOR_CLIPPED_REWARDS,  # its only reward is 1, and no error is beyond
         env="per_tutorial.cliffwalk:per_tutorial/BlindCliffwalk-v0",
         steps=6_000,
         discount=1 - 1 / 8,  # as in the paper
@@ -68,18 +82,18 @@ AFTER_PER_STUDIES = (
         update_every=16,
         epsilon_steps=3_000,
     ),
-    _after_per(
+    after_per(
         "cartpole",
         "Does what came after PER help DQN to balance the pole for 500 steps?",
         failed_below=475,
     ),
-    _after_per(
+    after_per(
         "acrobot",
         "Does what came after PER help where the reward says nothing until the goal (Acrobot)?",
         failed_below=-100,
         env="Acrobot-v1",
     ),
-    _after_per(
+    after_per(
         "mountaincar",
         "Does what came after PER help where chance hardly ever reaches the goal (MountainCar)?",
         failed_below=-200,
