@@ -236,6 +236,11 @@ class DQNConfig:
         """How transitions are kept, a name in `per_tutorial.replay.registry.STORAGES`."""
         return world_of(self.env).storage
 
+    @property
+    def observation_dtype(self) -> str:
+        """The type of the observations that a storage keeps, if it can keep several kinds."""
+        return world_of(self.env).observation_dtype
+
     def replace(self, **changes: Any) -> Self:
         """A copy with some fields changed."""
         return dataclasses.replace(self, **changes)

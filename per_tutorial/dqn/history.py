@@ -154,7 +154,7 @@ class History:
             shapes |= {f"last.{name}": (runs, self.config.batch_size) for name in LAST}
         for name, shape in shapes.items():
             kind = state[name].dtype if name in state else np.dtype(float)
-            usable = kind.kind in "iuf" and kind.isnative
+            usable = kind.kind in "biuf" and kind.isnative
             checked_state(state, {name: ArraySpec(kind if usable else float, shape)})
 
     def restore(self, state: State) -> None:

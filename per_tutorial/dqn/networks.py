@@ -18,6 +18,9 @@ LARGEST_SEED = 2**64 - 1  # that PyTorch's generators take
 # into 7×7; frames half as high and wide, with 4×4 in the end, take less than half of the computing.
 CONVOLUTIONS = ((32, 8, 4), (64, 4, 2), (64, 3, 1))
 SMALL_CONVOLUTIONS = ((32, 5, 2), (64, 3, 2), (64, 3, 2))
+BOARD_CONVOLUTIONS = ((16, 3, 1),)  # for the 10×10 cells of MinAtar (Young & Tian 2019)
+
+SMALLEST_FRAME = 17  # that the small ones leave something of
 
 Inputs = int | tuple[int, ...]  # numbers in an observation, or the shape of a stack of frames
 
@@ -53,12 +56,19 @@ def architecture(
     convolutions = []
     if not isinstance(inputs, int):
         channels, size, _ = inputs
-        for filters, kernel, stride in CONVOLUTIONS if size >= 64 else SMALL_CONVOLUTIONS:
+        for filters, kernel, stride in _convolutions(size):
             convolutions.append((channels, filters, kernel, stride))
             channels, size = filters, (size - kernel) // stride + 1
         inputs = channels * size**2
     sizes = [inputs, *hidden, actions + 1 if dueling else actions]
     return Architecture(convolutions, list(zip(sizes, sizes[1:], strict=False)))
+
+
+def _convolutions(size: int) -> tuple[tuple[int, int, int], ...]:
+    """Those for images so high and wide."""
+    if size >= 64:
+        return CONVOLUTIONS
+    return SMALL_CONVOLUTIONS if size >= SMALLEST_FRAME else BOARD_CONVOLUTIONS
 
 
 def uniform_parameter(
@@ -118,7 +128,7 @@ class QNetwork(nn.Module):
     Args:
         inputs: numbers in an observation, an int. Or the shape of a stack of square frames, such as
             (4, 84, 84); observations are uint8 (runs, batch, 4, 84, 84) then, and convolutions come
-            first (notebook 05).
+            first (notebook 05). Instead of bytes from 0 to 255 they may be False and True.
         actions: number of actions.
         hidden: units of each hidden layer.
         seeds: one int per run.
@@ -173,11 +183,13 @@ class QNetwork(nn.Module):
         return value + advantages - advantages.mean(dim=-1, keepdim=True)
 
     def _convolved(self, frames: Tensor, dtype: torch.dtype) -> Tensor:
-        """Frames (runs, batch, stack, size, size) uint8 → features (runs, batch, inputs)."""
+        """Frames (runs, batch, stack, size, size), bytes or bits → features (runs, batch, inputs)."""
         runs, batch = frames.shape[:2]
         images = frames.transpose(0, 1).flatten(1, 2)
         # Channels last in memory: measured to save a tenth of an update of 42×42 frames on a CPU.
-        images = images.to(dtype=dtype, memory_format=torch.channels_last) / 255
+        images = images.to(dtype=dtype, memory_format=torch.channels_last)
+        if frames.dtype != torch.bool:
+            images = images / 255
         for convolution in self.convolutions:
             images = torch.relu(convolution(images))
         return images.reshape(batch, runs, -1).transpose(0, 1)

@@ -105,9 +105,9 @@ def _check_shapes(
         raise ValueError("seeds: at least one is needed, got none")
     world = world_of(config.env)
     if world.frames:
-        size = config.frame_size
+        size = world.frame_size or config.frame_size
         if len(observation_shape) != 3 or observation_shape[1:] != (size, size):
-            raise ValueError(f"observation_shape: must be (stack, {size}, {size})")
+            raise ValueError(f"observation_shape: must be (channels, {size}, {size})")
     # Each hidden layer has tensors in the file, so a list of more sizes need not be looked at.
     if len(config.hidden) >= len(shapes):
         raise ValueError(f"hidden: {len(config.hidden)} layers, but {len(shapes)} tensors")

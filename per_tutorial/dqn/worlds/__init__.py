@@ -50,14 +50,18 @@ class World(NamedTuple):
     Attributes:
         module: imports and returns the `WorldModule`.
         storage: the kind that keeps its transitions, a name in `per_tutorial.replay.registry.STORAGES`.
-        frames: whether observations are stacks of frames, bytes that a network needs convolutions for.
+        observation_dtype: of the observations that the storage keeps, if it can keep several kinds.
+        frames: whether observations are images, bytes or bits that a network needs convolutions for.
+        frame_size: their height and width; None: what the settings say.
         side_by_side: whether several environments may feed a run.
         evaluation_epsilon: share of random actions in an evaluation, unless another one is asked for.
     """
 
     module: Callable[[], WorldModule]
     storage: str = "transitions"
+    observation_dtype: str = "float32"
     frames: bool = False
+    frame_size: int | None = None
     side_by_side: bool = False
     evaluation_epsilon: float = 0.0
 
@@ -78,6 +82,12 @@ def _atari() -> WorldModule:
     return atari
 
 
+def _minatar() -> WorldModule:
+    from per_tutorial.dqn.worlds import minatar
+
+    return minatar
+
+
 # What the id of an environment begins with → the kind that it is of
 WORLDS = {
     "": World(_gymnasium),
@@ -85,6 +95,7 @@ WORLDS = {
     "ALE/": World(
         _atari, storage="frames", frames=True, side_by_side=True, evaluation_epsilon=0.01
     ),
+    "MinAtar/": World(_minatar, observation_dtype="bool", frames=True, frame_size=10),
 }
 
 

@@ -128,11 +128,7 @@ class Environments:
         """What a checkpoint holds, a dict of arrays."""
         state = {"steps_done": np.array(self._steps_done)}
         if self.can_be_saved:
-            facts = {
-                "values": [np.asarray(value).tolist() for value in self._values],
-                "generators": [each.bit_generator.state for each in self._generators],
-            }
-            state["simulation"] = np.frombuffer(json.dumps(facts).encode(), np.uint8)
+            state["simulation"] = np.frombuffer(json.dumps(self._facts).encode(), np.uint8)
             state |= {"observation": self.observation, "resets_now": self._resets_now}
             state |= {"returns": self._returns, "lengths": self._lengths}
         return state
@@ -160,8 +156,8 @@ class Environments:
     def restore(self, state: State) -> bool:
         """Go on from what `state` gave; returns whether the episodes that ran then go on as well.
 
-        Where they cannot be saved (all but CartPole, Acrobot and MountainCar, see `CHANGING`), new
-        ones begin, and other ones than those that this object began with.
+        Where they cannot be saved (`can_be_saved`), new ones begin, and other ones than those that this
+        object began with.
 
         Raises:
             ValueError: it is no state of such environments. They are as they were then.
@@ -172,34 +168,54 @@ class Environments:
         if not self.can_be_saved:
             self._begin(_renewed(self._seeds, self._steps_done))
             return False
-        saved_values, saved_generators = self._simulation(state)
+        simulation = self._simulation(state)
         self.observation = state["observation"].copy()
         self._resets_now = state["resets_now"].copy()
         self._returns, self._lengths = state["returns"].copy(), state["lengths"].copy()
+        self._go_on(simulation)
+        return True
+
+    def _simulation(self, state: State) -> Any:
+        """What `_go_on` takes; ValueError unless it could take the place of ours."""
+        try:
+            facts = json.loads(state["simulation"].tobytes())
+            return self._made_from(facts, state["observation"])
+        # What a text that somebody made up may end in
+        except (ArithmeticError, LookupError, RecursionError, TypeError, ValueError) as error:
+            raise ValueError(f"state: simulation is not of these environments ({error})") from error
+
+    @property
+    def _facts(self) -> dict[str, Any]:
+        """The inside of the environments, in what JSON knows."""
+        return {
+            "values": [np.asarray(value).tolist() for value in self._values],
+            "generators": [each.bit_generator.state for each in self._generators],
+        }
+
+    def _made_from(self, facts: dict[str, Any], observation: NDArray) -> Any:
+        """The saved values and generators, made from `_facts` but not in their place yet.
+
+        Raises one of several errors if they are not of these environments.
+        """
+        values = [np.array(value) for value in facts["values"]]
+        for own, saved in zip(map(np.asarray, self._values), values, strict=True):
+            if (own.shape, own.dtype.kind) != (saved.shape, saved.dtype.kind):
+                raise ValueError(f"{saved.dtype} of the shape {saved.shape}")
+            if not np.isfinite(saved).all():
+                raise ValueError("a number is not finite")
+        for generator, saved in zip(self._generators, facts["generators"], strict=True):
+            type(generator.bit_generator)().state = saved  # tried on another one
+        return values, facts["generators"]
+
+    def _go_on(self, simulation: Any) -> None:
+        """Put what `_made_from` made in its place."""
+        saved_values, saved_generators = simulation
         values = iter(saved_values)
         for part in _parts(self.vector_env):
             for name in CHANGING[type(part)]:
                 setattr(part, name, next(values)[()])
         for generator, saved in zip(self._generators, saved_generators, strict=True):
             generator.bit_generator.state = saved
-        return True
-
-    def _simulation(self, state: State) -> tuple[list[NDArray], list[dict[str, Any]]]:
-        """The saved values and generators; ValueError unless they could take the place of ours."""
-        try:
-            facts = json.loads(state["simulation"].tobytes())
-            values = [np.array(value) for value in facts["values"]]
-            for own, saved in zip(map(np.asarray, self._values), values, strict=True):
-                if (own.shape, own.dtype.kind) != (saved.shape, saved.dtype.kind):
-                    raise ValueError(f"{saved.dtype} of the shape {saved.shape}")
-                if not np.isfinite(saved).all():
-                    raise ValueError("a number is not finite")
-            for generator, saved in zip(self._generators, facts["generators"], strict=True):
-                type(generator.bit_generator)().state = saved  # tried on another one
-        # What a text that somebody made up may end in
-        except (ArithmeticError, LookupError, RecursionError, TypeError, ValueError) as error:
-            raise ValueError(f"state: simulation is not of these environments ({error})") from error
-        return values, facts["generators"]
 
     @property
     def _values(self) -> list[Any]:

@@ -1,0 +1,318 @@
+"""MinAtar's games are the games of `minatar`, step by step, and a training goes on within an episode.
+
+The twin is a loop over one game, `minatar.Environment`, or Gymnasium's own environment made from it.
+"""
+
+import json
+import sys
+
+import gymnasium as gym
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+minatar = pytest.importorskip("minatar")
+
+from minatar.gym import register_envs  # noqa: E402
+
+from per_tutorial.dqn.checkpoints import Checkpoints  # noqa: E402
+from per_tutorial.dqn.config import DQNConfig  # noqa: E402
+from per_tutorial.dqn.learner import DQNLearner  # noqa: E402
+from per_tutorial.dqn.networks import QNetwork  # noqa: E402
+from per_tutorial.dqn.training import evaluate, train  # noqa: E402
+from per_tutorial.dqn.worlds.minatar import (  # noqa: E402
+    IDS,
+    MinAtarEnvironments,
+    evaluation_environments,
+    training_environments,
+)
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*is out of date")
+CHANNELS = {"Asterix": 4, "Breakout": 4, "Freeway": 7, "Seaquest": 10, "SpaceInvaders": 6}
+SEEDS = [3, 4, 2**33 + 5]
+games = pytest.mark.parametrize("name", CHANNELS)
+CONFIG = DQNConfig(
+    env="MinAtar/Breakout-v1",
+    steps=240,
+    hidden=(8,),
+    batch_size=4,
+    learning_starts=40,
+    capacity=150,
+    max_episode_steps=30,
+    precision="float32",
+)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def ids():
+    register_envs()
+
+
+def make(name, seeds=tuple(SEEDS), version=1, limit=None):
+    config = CONFIG.replace(env=f"MinAtar/{name}-v{version}", max_episode_steps=limit)
+    return training_environments(config, list(seeds))
+
+
+def play(environments, steps, seed=0):
+    """What happens under random actions: a list of (observation, actions, `Step`, finished)."""
+    numbers = np.random.default_rng(seed)
+    happened = []
+    for _ in range(steps):
+        observation = environments.observation.copy()
+        actions = numbers.integers(environments.actions, size=len(observation))
+        step = environments.step(actions)
+        happened.append((observation, actions, step, list(environments.finished)))
+    return happened
+
+
+def assert_as_gymnasium_plays(environments, env_id, seed, row, steps, limit=None):
+    """The row of one game, beside Gymnasium's environment with the same seed."""
+    options = {} if limit is None else {"max_episode_steps": limit}
+    twin = gym.make(env_id, **options)
+    shown, _ = twin.reset(seed=seed)
+    value = length = ends = 0
+    for observation, actions, step, finished in play(environments, steps):
+        np.testing.assert_array_equal(observation[row], np.moveaxis(shown, 2, 0))
+        shown, reward, terminated, truncated, _ = twin.step(actions[row])
+        np.testing.assert_array_equal(step.next_observation[row], np.moveaxis(shown, 2, 0))
+        assert step.reward[row] == reward
+        assert (step.terminated[row], step.truncated[row]) == (terminated, truncated)
+        assert step.valid.all()
+        value, length = value + reward, length + 1
+        mine = [episode for episode in finished if episode[0] == row]
+        if terminated or truncated:
+            assert mine == [(row, value, length)]
+            shown, _ = twin.reset()
+            value, length, ends = 0, 0, ends + 1
+        else:
+            assert mine == []
+    return ends
+
+
+@games
+@pytest.mark.parametrize("version", [0, 1])
+def test_each_game_is_played_as_gymnasium_plays_it(name, version):
+    env_id = f"MinAtar/{name}-v{version}"
+    environments = make(name, version=version)
+    assert environments.observation_shape == (CHANNELS[name], 10, 10)
+    assert environments.observation.dtype == np.bool_
+    assert environments.actions == gym.make(env_id).action_space.n
+    steps = 2600 if name == "Freeway" else 500
+    ends = assert_as_gymnasium_plays(environments, env_id, SEEDS[1], 1, steps)
+    assert ends >= (1 if name == "Freeway" else 5)
+
+
+def test_a_time_limit_truncates():
+    env_id = "MinAtar/SpaceInvaders-v1"
+    environments = make("SpaceInvaders", limit=20)
+    assert assert_as_gymnasium_plays(environments, env_id, SEEDS[0], 0, 300, limit=20) > 14
+    steps = [step for _, _, step, _ in play(make("Breakout", limit=7), 400)]
+    truncated, terminated = (
+        np.stack([getattr(step, name) for step in steps]) for name in ("truncated", "terminated")
+    )
+    assert truncated.any() and terminated.any() and not (truncated & terminated).any()
+
+
+@games
+def test_a_game_depends_on_its_own_seed_alone(name):
+    whole, other = make(name), make(name, seeds=[7, SEEDS[1]])
+    differs = False
+    for action in np.random.default_rng(1).integers(whole.actions, size=300):
+        one, two = whole.step(np.full(3, action)), other.step(np.full(2, action))
+        np.testing.assert_array_equal(one.next_observation[1], two.next_observation[1])
+        differs |= (one.next_observation[0] != two.next_observation[0]).any()
+    assert differs
+
+
+# What a training goes on from
+
+
+def holds_episodes_go_on(name, seeds=SEEDS):
+    whole, again = make(name, seeds, limit=300), make(name, seeds, limit=300)
+    play(whole, 450)
+    play(again, 20, seed=5)
+    state = whole.state
+    saved = {key: array.copy() for key, array in state.items()}
+    assert again.restore(saved) is True
+    for array in saved.values():
+        array[...] = 0
+    for mine, theirs in zip(play(whole, 250), play(again, 250), strict=True):
+        for one, two in zip(mine[2], theirs[2], strict=True):
+            np.testing.assert_array_equal(one, two)
+        np.testing.assert_array_equal(mine[0], theirs[0])
+        assert mine[3] == theirs[3]
+
+
+@games
+def test_episodes_go_on_from_a_state_and_keep_none_of_its_arrays(name):
+    holds_episodes_go_on(name)
+
+
+def forgets(name, value):
+    """Environments that lose one part of their games' state."""
+
+    class Forgetful(MinAtarEnvironments):
+        def _go_on(self, simulation):
+            super()._go_on(simulation)
+            for game in simulation.games:
+                setattr(game if name == "last_action" else game.env, name, value)
+
+    return Forgetful
+
+
+@pytest.mark.parametrize("name, value", [("last_action", 0), ("spawn_timer", 3), ("ramp_timer", 1)])
+def test_a_state_that_lacks_something_is_noticed(name, value, monkeypatch):
+    monkeypatch.setattr("per_tutorial.dqn.worlds.minatar.MinAtarEnvironments", forgets(name, value))
+    with pytest.raises(AssertionError):
+        holds_episodes_go_on("Asterix", range(40))  # so many, for an action sticks now and then
+
+
+def changed(change):
+    """A state of asterix in which the saved games were changed."""
+    state = make("Asterix").state
+    facts = json.loads(state["simulation"].tobytes())
+    change(facts)
+    return state | {"simulation": np.frombuffer(json.dumps(facts).encode(), np.uint8)}
+
+
+def put(value, *keys):
+    def change(facts):
+        for key in keys[:-1]:
+            facts = facts[key]
+        facts[keys[-1]] = value
+
+    return changed(change)
+
+
+BAD_STATES = {
+    "another game": lambda: make("Freeway").state["simulation"],
+    "fewer games": lambda: changed(lambda facts: facts["games"].pop()),
+    "a position off the board": lambda: put(11, "games", 0, "player_x"),
+    "another position": lambda: put(2, "games", 0, "player_x"),
+    "half a position": lambda: put(2.5, "games", 0, "player_x"),
+    "a position that is a list": lambda: put([5], "games", 0, "player_x"),
+    "a number too many": lambda: put(1, "games", 0, "wealth"),
+    "a number for True": lambda: put(1, "games", 1, "terminal"),
+    "objects of letters": lambda: put(["abcd"] * 8, "games", 1, "entities"),
+    "an action that there is not": lambda: put(6, "last_actions", 2),
+    "steps before the start": lambda: put(-1, "elapsed", 2),
+    "a generator's end": lambda: put(10**6, "generators", 0, "state", "pos"),
+    "a generator of few numbers": lambda: put([1, 2], "generators", 0, "state", "key"),
+    "another generator": lambda: put("PCG64", "generators", 0, "bit_generator"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_STATES)
+def test_a_state_of_something_else_is_refused_and_changes_nothing(case):
+    bad = BAD_STATES[case]()
+    environments, untouched = make("Asterix"), make("Asterix")
+    state = bad if isinstance(bad, dict) else environments.state | {"simulation": bad}
+    with pytest.raises(ValueError, match="^state: simulation is not of these environments"):
+        environments.restore(state)
+    for mine, theirs in zip(play(environments, 60), play(untouched, 60), strict=True):
+        np.testing.assert_array_equal(mine[0], theirs[0])
+
+
+def test_a_training_that_was_stopped_equals_one_that_was_not(tmp_path):
+    config = CONFIG.replace(sampler="proportional", max_episode_steps=None)
+    whole = train(config, SEEDS)
+
+    class StopsAt(Checkpoints):
+        def save_if_due(self, training):
+            super().save_if_due(training)
+            if training.history.step == 130:
+                raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        train(config, SEEDS, checkpoints=StopsAt(tmp_path, every=50))
+    again = train(config, SEEDS, checkpoints=Checkpoints(tmp_path, every=50))
+    assert again.episodes == whole.episodes
+    for name, one in whole.agent.state.items():
+        np.testing.assert_array_equal(one, again.agent.state[name])
+
+
+# The network
+
+
+@pytest.mark.parametrize("dtype", [np.bool_, np.uint8])
+def test_each_run_computes_what_pytorchs_own_layers_compute(dtype):
+    stack = QNetwork((4, 10, 10), 3, (128,), seeds=[0, 1])
+    observations = np.random.default_rng(0).random((2, 5, 4, 10, 10)) < 0.2
+    outputs = stack(torch.from_numpy(observations.astype(dtype) * dtype(255)))
+    for run in range(2):
+        twin = nn.Sequential(
+            nn.Conv2d(4, 16, 3),
+            nn.ReLU(),
+            nn.Flatten(),
+            nn.Linear(1024, 128),
+            nn.ReLU(),
+            nn.Linear(128, 3),
+        )
+        with torch.no_grad():
+            twin[0].weight.copy_(stack.convolutions[0].weight[run])
+            twin[0].bias.copy_(stack.convolutions[0].bias[run])
+            for layer, mine in zip((twin[3], twin[5]), stack.layers, strict=True):
+                layer.weight.copy_(mine.weight[run].T)
+                layer.bias.copy_(mine.bias[run, 0])
+        inputs = torch.from_numpy(observations[run]).float()
+        torch.testing.assert_close(outputs[run], twin(inputs), rtol=1e-5, atol=1e-6)
+
+
+def test_the_memory_keeps_cells_as_single_bytes_and_the_learner_gets_them_as_they_were():
+    history = train(CONFIG, [0])
+    agent = history.agent
+    assert agent.observation_shape == (4, 10, 10)
+    environments = make("Breakout", seeds=[0])
+    values = agent.q_values(environments.observation[:, None])
+    alone = agent.online(torch.from_numpy(environments.observation[:, None]))
+    np.testing.assert_array_equal(values, alone.detach().numpy())
+
+
+def test_an_agent_comes_back_from_a_file(tmp_path):
+    agent = train(CONFIG, [0, 1]).agent
+    agent.save(tmp_path / "agent.safetensors")
+    again = DQNLearner.load(tmp_path / "agent.safetensors")
+    observations = make("Breakout", seeds=[0, 1]).observation[:, None]
+    np.testing.assert_array_equal(agent.q_values(observations), again.q_values(observations))
+    np.testing.assert_array_equal(evaluate(agent, 2), evaluate(again, 2))
+
+
+def test_evaluation_plays_with_sticky_actions_up_to_the_time_limit():
+    environments = evaluation_environments(CONFIG.replace(max_episode_steps=12), range(40))
+    nothing = np.zeros(40, dtype=np.int64)
+    lengths = []
+    for _ in range(30):
+        environments.step(nothing)
+        lengths += [length for _, _, length in environments.finished]
+    assert max(lengths) <= 12 and min(lengths) < 12
+
+
+# Names
+
+
+@pytest.mark.parametrize(
+    "env, hint",
+    [
+        ("MinAtar/Brakout-v1", ", did you mean 'MinAtar/Breakout-v1'"),
+        ("MinAtar/Breakout", ", did you mean 'MinAtar/Breakout-v"),
+        ("MinAtar/xyzzyplugh", "$"),
+    ],
+)
+def test_a_wrong_name_gets_the_closest_ones(env, hint):
+    with pytest.raises(ValueError, match=f"^env: no environment {env!r}{hint}"):
+        train(CONFIG.replace(env=env), [0])
+
+
+def test_the_names_are_those_that_gymnasium_knows():
+    known = {env_id for env_id in gym.registry if env_id.startswith("MinAtar/")}
+    assert known == set(IDS)
+    for env_id, (game, minimal) in IDS.items():
+        kwargs = gym.registry[env_id].kwargs
+        assert (kwargs["game"], kwargs["use_minimal_action_set"]) == (game, minimal)
+
+
+def test_without_the_package_it_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "minatar", None)
+    with pytest.raises(ImportError, match=r'pip install "per_tutorial\[minatar\]"'):
+        train(CONFIG, [0])
