@@ -18,7 +18,7 @@ from contextlib import suppress
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,7 +39,20 @@ from per_tutorial.experiments.study import (
     Study,
 )
 
+if TYPE_CHECKING:
+    from per_tutorial.dqn.learner import DQNLearner
+
 Job = tuple[Study, str, list[int], Path]  # one stack: its arm, its seeds and its file
+# Does the jobs, in any order, and yields the (arm, seeds) of each when its file is written
+Executor = Callable[[list[Job]], Iterator[tuple[str, list[int]]]]
+
+
+class TrainedStack(NamedTuple):
+    """What comes out of one stack of runs."""
+
+    heading: dict[str, Any]
+    rows: list[tuple[Any, ...]]  # of `COLUMNS`
+    agent: "DQNLearner | None"  # of studies that keep their agents
 
 
 def run_study(
@@ -47,6 +60,7 @@ def run_study(
     folder: str | os.PathLike[str],
     *,
     processes: int = 1,
+    executor: Executor | None = None,
     progress: Callable[[int, int], object] = lambda done, total: None,
 ) -> StudyResults:
     """Train what `folder` does not hold yet; returns the `StudyResults`.
@@ -60,6 +74,8 @@ def run_study(
             "continued" from one; if so, its "seconds" are those of the last sitting alone.
         processes: stacks trained at the same time, each in a process with one thread (on a CPU two
             such processes get more done than one with two threads). 1 trains in this process.
+        executor: trains the missing stacks in place of these processes, such as on other machines
+            (`per_tutorial.distributed.RayStacks`). What it leaves must be the same.
         progress: called with the environment steps done and in all, at the start and whenever a
             stack is finished.
 
@@ -72,8 +88,9 @@ def run_study(
     from per_tutorial.dqn.learner import check_device
 
     processes = whole_number("processes", processes)
-    for device in {config.device for config in study.arms.values()}:
-        check_device(device)
+    if executor is None:  # else it is a matter of other machines
+        for device in {config.device for config in study.arms.values()}:
+            check_device(device)
     if any(isinstance(config, SB3Config) for config in study.arms.values()):
         library_version()
         if study.checkpoint_every is not None or study.exhibits or study.curves:
@@ -97,7 +114,8 @@ def run_study(
     total = sum(config.steps * len(study.seeds) for config in study.arms.values())
     done = total - sum(study.arms[arm].steps * len(seeds) for _, arm, seeds, _ in jobs)
     progress(done, total)
-    for arm, seeds in _finished(jobs, processes):
+    finished = _finished(jobs, processes) if executor is None else executor(jobs)
+    for arm, seeds in finished:
         done += study.arms[arm].steps * len(seeds)
         progress(done, total)
     _collect(study, parts, whole)
@@ -140,11 +158,26 @@ def _exit_with(lifeline: Connection) -> None:
 
 def _train_stack(study: Study, arm: str, seeds: list[int], path: Path) -> tuple[str, list[int]]:
     """Train one stack, write its rows, and return its (arm, seeds)."""
+    folder = None if study.checkpoint_every is None else path.with_suffix("")
+    heading, rows, agent = train_stack(study, arm, seeds, folder)
+    if agent is not None:
+        agent.save(path.with_suffix(".safetensors"))
+    write_table(path, heading, COLUMNS, rows)  # last, since with this file the stack counts as done
+    if folder is not None:
+        shutil.rmtree(folder)
+    return arm, seeds
+
+
+def train_stack(
+    study: Study, arm: str, seeds: list[int], checkpoints_in: Path | None
+) -> TrainedStack:
+    """Train one stack; nothing is written but checkpoints, to the folder that is named."""
     heading, checkpoints = _identity(study, arm, seeds), None
     if study.checkpoint_every is not None:
-        folder = path.with_suffix("")
-        heading["continued"] = any(folder.glob("*.npz"))
-        checkpoints = Checkpoints(folder, every=study.checkpoint_every)
+        heading["continued"] = False
+    if study.checkpoint_every is not None and checkpoints_in is not None:
+        heading["continued"] = any(checkpoints_in.glob("*.npz"))
+        checkpoints = Checkpoints(checkpoints_in, every=study.checkpoint_every)
     start = time.perf_counter()
     history, greedy = _train(study, arm, seeds, checkpoints)
     rows = [(arm, *row) for row in _measures(study, history, greedy)]
@@ -153,13 +186,7 @@ def _train_stack(study: Study, arm: str, seeds: list[int], path: Path) -> tuple[
         "processor": processor(),
         **versions("torch", "numpy", "numba", "gymnasium"),
     }
-    if checkpoints is not None:
-        assert history.agent is not None, "a training of our own learner leaves its agent"
-        history.agent.save(path.with_suffix(".safetensors"))
-    write_table(path, heading, COLUMNS, rows)  # last, since with this file the stack counts as done
-    if checkpoints is not None:
-        shutil.rmtree(folder)
-    return arm, seeds
+    return TrainedStack(heading, rows, None if study.checkpoint_every is None else history.agent)
 
 
 def _train(
@@ -204,8 +231,9 @@ def _measures(
                     yield seed, measure, step, f"{value:.5g}"
         if study.episodes is not None:
             _, returns = history.returns(run)
-            for count in range(SCORE_WINDOW, min(len(returns), study.episodes) + 1, SCORE_WINDOW):
-                score = returns[count - SCORE_WINDOW : count].mean()
+            finished = min(len(returns), study.episodes)
+            for count in range(study.score_window, finished + 1, SCORE_WINDOW):
+                score = returns[count - study.score_window : count].mean()
                 yield seed, "score after episodes", count, f"{score:.5g}"
         yield seed, "greedy", history.config.steps, f"{greedy[run]:.5g}"
 

@@ -53,7 +53,8 @@ class Study:
         failed_below: a run whose greedy score is lower counts as failed.
         seeds: the same for every arm, which makes the runs pairs; at least two.
         stack: runs trained side by side in one process.
-        episodes: if not None, the score after every 20 episodes is kept as well, up to this many.
+        episodes: if not None, the score after every 20 episodes is kept as well, up to this many; the
+            first one when there are enough for a score.
         curves: measures of `History` that are kept over time beside the score, of its `MEASURES`.
         checkpoint_every: if not None, environment steps between `Checkpoints` of a stack in training:
             a study that was killed then continues inside its stacks too, and keeps their agents.

@@ -15,7 +15,13 @@ from per_tutorial.experiments.studies import STUDIES
 from per_tutorial.experiments.studies.after_per import AFTER_PER_STUDIES, FOR_VECTORS, methods
 from per_tutorial.experiments.studies.series import NETWORKS
 
-FEWER_SEEDS = {"long-cartpole": 10, "pong": 3, "sb3-pendulum-sac": 10, "sb3-pendulum-td3": 10}
+FEWER_SEEDS = {
+    "long-cartpole": 10,
+    "thousand-episodes": 5,
+    "pong": 3,
+    "sb3-pendulum-sac": 10,
+    "sb3-pendulum-td3": 10,
+}
 
 
 @pytest.mark.parametrize("name", STUDIES)
@@ -103,6 +109,7 @@ SUBJECTS = {
     "beta-schedules": {"sampler", "beta_schedule"},
     "hundred-runs": {"sampler"},
     "long-cartpole": {"sampler"},
+    "thousand-episodes": {"sampler"},
     "pong": {"sampler"},
     "broken-cartpole": {"sampler", "exhibit"},
     "broken-mountaincar": {"sampler", "exhibit"},

@@ -15,6 +15,7 @@ NETWORKS: dict[str, dict[str, Any]] = {
 # The paper runs PER at a quarter of the learning rate of uniform replay, because it replays large
 # errors more often. To tell the effect of the one from that of the other, both samplers get both.
 QUARTER = 0.25
+KINDS = ("uniform", "per")
 
 
 def _ablation(
@@ -149,12 +150,12 @@ def _hundred_runs() -> Study:
     )
 
 
-def _long_cartpole() -> Study:
+def _tutorial(steps: int) -> dict[str, DQNConfig]:
     """D3QN on a CartPole of up to 4,000 steps, as in a well-known tutorial, fair and as it was."""
     base = DQNConfig(
         max_episode_steps=4_000,
         terminal_reward=-100.0,
-        steps=40_000,
+        steps=steps,
         hidden=(512, 256, 64),
         double=True,
         dueling=True,
@@ -170,7 +171,7 @@ def _long_cartpole() -> Study:
     soft = {"epsilon_schedule": "exponential", "tau": 0.1, "target_update_every": 50}
     variants = {
         # The series' own settings, for the same steps: a smaller network, no reward for falling.
-        "ours": DQNConfig(max_episode_steps=4_000, steps=40_000, double=True, dueling=True),
+        "ours": DQNConfig(max_episode_steps=4_000, steps=steps, double=True, dueling=True),
         "hard": base.replace(**hard),
         "soft": base.replace(**soft),
         "published": base.replace(**hard),
@@ -183,15 +184,41 @@ def _long_cartpole() -> Study:
     # replay of 2,000. (Its optimiser was RMSprop, and its target network moved once an episode.)
     arms["uniform-published"] = arms["uniform-published"].replace(capacity=2_000)
     arms["per-published"] = arms["per-published"].replace(beta_start=0.0, beta_end=0.0)
+    return arms
+
+
+def _long_cartpole() -> Study:
     return Study(
         name="long-cartpole",
         question="Does PER help D3QN to balance the pole for up to 4,000 steps?",
-        arms=arms,
-        comparisons=tuple((f"per-{variant}", f"uniform-{variant}") for variant in variants),
+        arms=_tutorial(40_000),
+        comparisons=tuple(
+            (f"per-{variant}", f"uniform-{variant}")
+            for variant in ("ours", "hard", "soft", "published")
+        ),
         metric="score over training",
         failed_below=1_000,
         seeds=range(10),
         stack=10,
+    )
+
+
+def _thousand_episodes() -> Study:
+    """The same tutorial trained for 1,000 episodes, and showed the mean of the last 50."""
+    arms = _tutorial(400_000)  # in the first 40,000 steps an episode took about 200
+    variants = ("hard", "published")
+    return Study(
+        name="thousand-episodes",
+        question="How does a well-known comparison on CartPole end when its 1,000 episodes are run?",
+        arms={f"{kind}-{each}": arms[f"{kind}-{each}"] for each in variants for kind in KINDS},
+        comparisons=tuple((f"per-{variant}", f"uniform-{variant}") for variant in variants),
+        metric="score over training",
+        failed_below=1_000,
+        seeds=range(5),
+        stack=5,
+        episodes=1_000,
+        score_window=50,
+        checkpoint_every=20_000,
     )
 
 
@@ -244,5 +271,6 @@ SERIES_STUDIES = (
     _beta_schedules(),
     _hundred_runs(),
     _long_cartpole(),
+    _thousand_episodes(),
     _pong(),
 )
