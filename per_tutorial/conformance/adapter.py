@@ -4,6 +4,8 @@ For most buffers an adapter is about fifteen lines:
 
 ```python
 class Mine(Adapter):
+    epsilon = 1e-6  # MyBuffer draws by |δ| + 1e-6
+
     def make(self, settings):
         return MyBuffer(settings.capacity, alpha=settings.alpha, seed=settings.seed)
 
@@ -101,7 +103,7 @@ class Adapter:
         name: what reports call it; by default the name of the class.
         law: how priorities become probabilities. "proportional": P(i) ∝ p^α. "rank": P(i) ∝ 1/rank^α.
             "uniform": all are equal.
-        epsilon: ε, which the buffer adds to |δ| by itself.
+        epsilon: ε, which the buffer adds to |δ| by itself. 0, the default, says that it adds none.
         replacement: whether a minibatch may hold a transition twice, as in the paper. Without, P(i) is
             that of the first draw, and the examination asks for minibatches of one where it counts.
         seeded: whether `Settings.seed` decides what is drawn.

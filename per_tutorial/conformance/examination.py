@@ -12,6 +12,8 @@ from per_tutorial.conformance.isolation import answers
 from per_tutorial.conformance.report import Report
 
 METHODS = ("make", "add", "sample", "update")
+# What else `Adapter` has
+DESCRIPTION = [name for name in vars(Adapter) if name not in METHODS and not name.startswith("_")]
 
 
 def examine(
@@ -36,7 +38,7 @@ def examine(
         progress: called with each answer as it comes.
 
     Raises:
-        TypeError: the adapter lacks a method.
+        TypeError: the adapter lacks a method or another attribute of `Adapter`.
         ValueError: there is no such question.
 
     Example:
@@ -51,6 +53,12 @@ def examine(
     missing = [name for name in METHODS if not callable(getattr(adapter, name, None))]
     if missing:
         raise TypeError(f"adapter: {type(adapter).__name__} lacks {', '.join(missing)}")
+    missing = [name for name in DESCRIPTION if not hasattr(adapter, name)]
+    if missing:
+        raise TypeError(
+            f"adapter: {type(adapter).__name__} lacks {', '.join(missing)}; a subclass of Adapter has "
+            "them all"
+        )
     names = list(QUESTIONS) if questions is None else list(questions)
     for name in names:
         one_of("questions", name, QUESTIONS)

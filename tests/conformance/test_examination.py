@@ -309,6 +309,27 @@ def test_an_adapter_may_be_any_object_that_has_the_methods():
     assert examine(Own(), questions=QUICK[:1]).passed
 
 
+def test_an_adapter_that_lacks_a_description_hears_what_it_lacks():
+    class Bare:
+        make, add, sample, update = Fifteen.make, Fifteen.add, Fifteen.sample, Fifteen.update
+
+    with pytest.raises(TypeError, match="Bare lacks name, law, epsilon.*a subclass of Adapter has"):
+        examine(Bare)
+
+
+def test_an_epsilon_that_the_adapter_does_not_name_is_not_denied():
+    questions = ["zero-errors", "single-precision-errors"]
+    silent = examine(Fifteen, questions=questions, isolate=False)  # the buffer adds 1e-6
+    assert silent["zero-errors"].measured.startswith("the adapter names no ε")
+    assert "or an ε that the adapter does not name" in silent["single-precision-errors"].measured
+
+    class Named(Fifteen):
+        epsilon = 1e-6
+
+    named = examine(Named, questions=questions, isolate=False)
+    assert [answer.verdict for answer in named.answers] == [Verdict.HOLDS, Verdict.HOLDS]
+
+
 def test_bad_arguments_are_refused():
     with pytest.raises(TypeError, match="adapter: object lacks make, add, sample, update"):
         examine(object())
