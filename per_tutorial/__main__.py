@@ -14,7 +14,7 @@ from typing import Any
 from per_tutorial.common.arguments import whole_number
 from per_tutorial.common.files import check_writable
 from per_tutorial.conformance.adapters import ADAPTERS
-from per_tutorial.dqn.config import DQNConfig
+from per_tutorial.dqn.config import AUTO, PRECISIONS, DQNConfig
 from per_tutorial.dqn.pretrained import agent_names
 from per_tutorial.experiments.studies import STUDIES
 
@@ -24,24 +24,28 @@ MOST_EPISODES = 100_000
 MOST_PROCESSES = 1024
 LONGEST_WALK = 20  # states; twice the memory and time with each more
 
+# In place of those of `DQNConfig`: whoever trains from here looks for speed, not for the same bits.
+DEFAULTS = {"compiled": AUTO}
+
 
 def add_settings(parser: argparse._ArgumentGroup) -> None:
     """One option for each field of `DQNConfig`."""
     kinds = typing.get_type_hints(DQNConfig)
     for field in dataclasses.fields(DQNConfig):
         option = f"--{field.name.replace('_', '-')}"
+        default = DEFAULTS.get(field.name, field.default)
         choices = getattr(field.metadata["check"], "keywords", {}).get("allowed", ())
         text = f"{', '.join(choices)}: " if choices else ""
-        text += f"{field.metadata['help'].replace('%', '%%')} (default: {_shown(field.default)})"
+        text += f"{field.metadata['help'].replace('%', '%%')} (default: {_shown(default)})"
         kind = kinds[field.name]
-        if kind is bool:
+        if isinstance(field.default, bool):
             parser.add_argument(
-                option, action=argparse.BooleanOptionalAction, default=field.default, help=text
+                option, action=argparse.BooleanOptionalAction, default=default, help=text
             )
         elif kind == tuple[int, ...]:
-            parser.add_argument(option, type=int, nargs="*", default=field.default, help=text)
+            parser.add_argument(option, type=int, nargs="*", default=default, help=text)
         else:
-            parser.add_argument(option, type=_plain(kind), default=field.default, help=text)
+            parser.add_argument(option, type=_plain(kind), default=default, help=text)
 
 
 def _plain(kind: Any) -> Any:
@@ -152,7 +156,8 @@ def command_evaluate(arguments: argparse.Namespace) -> None:
     from per_tutorial.dqn.training import evaluate
     from per_tutorial.experiments.estimates import estimate
 
-    returns = evaluate(load_agent(arguments.agent, arguments.device), episodes)[0]
+    agent = load_agent(arguments.agent, arguments.device, precision=arguments.precision)
+    returns = evaluate(agent, episodes)[0]
     print(" ".join(f"{value:g}" for value in returns))
     mean, low, high = estimate(returns)
     print(
@@ -170,6 +175,7 @@ def command_study(arguments: argparse.Namespace) -> None:
 
     from tqdm import tqdm
 
+    from per_tutorial.dqn.machine.choices import slow_precision
     from per_tutorial.experiments.results import report
     from per_tutorial.experiments.runner import run_study
     from per_tutorial.experiments.study import METRICS
@@ -178,8 +184,12 @@ def command_study(arguments: argparse.Namespace) -> None:
     if arguments.fast:
         study = study.fast()
     print(f"{study.question}\nMetric: {study.metric}, {METRICS[study.metric]}.")
+    declared = [config for config in study.arms.values() if isinstance(config, DQNConfig)]
+    for line in {line for config in declared if (line := slow_precision(config))}:
+        print(line, file=sys.stderr)
     # No smoothing: stacks finish rarely and several at once, so the time left follows the average.
     bar = None
+    stacks = None  # those of a cluster
 
     def progress(done: int, total: int) -> None:
         nonlocal bar
@@ -287,6 +297,12 @@ def main(arguments: list[str] | None = None) -> None:
         "--episodes", type=int, default=30, help="how many (default: %(default)s)"
     )
     evaluator.add_argument("--device", default="cpu", help="PyTorch device (default: %(default)s)")
+    evaluator.add_argument(
+        "--precision",
+        choices=PRECISIONS,
+        default="float32",
+        help="of the arithmetic in the network; auto: the faster one here (default: %(default)s)",
+    )
 
     studier = commands.add_parser(
         "study", help="train the arms of a declared study, or continue, and report what came out"

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from per_tutorial import __version__
 from per_tutorial.common.arguments import whole_number
 from per_tutorial.common.files import ArrayFile, atomic_write, locked, write_arrays
+from per_tutorial.dqn.config import AUTO, DQNConfig
 
 if TYPE_CHECKING:
     from per_tutorial.dqn.training import Training
@@ -67,6 +68,28 @@ class Checkpoints:
         self._whole: set[str] = set()  # the name of the last checkpoint that was read or written
         self._known: set[str] = set()  # what `folder` held at the start, and what was written since
 
+    def settled(self, config: DQNConfig) -> DQNConfig:
+        """The settings, with what the newest whole checkpoint was made with in the place of "auto".
+
+        So a training goes on as it began, where this machine or this moment would choose otherwise.
+        """
+        names = [
+            one.name for one in dataclasses.fields(config) if getattr(config, one.name) == AUTO
+        ]
+        if not names:
+            return config
+        folders = [
+            each for each in (self.folder, self.copy_to) if each is not None and each.is_dir()
+        ]
+        for path in _newest_first(folders):
+            try:
+                with ArrayFile(path) as file:
+                    made_with = file.heading("made_with")
+                return config.replace(**{name: made_with[name] for name in names})
+            except (ValueError, TypeError, KeyError, FileNotFoundError):
+                continue  # `restore` warns of it
+        return config
+
     def restore(self, training: "Training") -> None:
         """Continue a `Training` from the newest checkpoint that is whole; if there are none, leave it.
 
@@ -84,9 +107,7 @@ class Checkpoints:
                 raise FileNotFoundError(f"copy_to: there is no folder for {str(self.copy_to)!r}")
             self.copy_to.mkdir(exist_ok=True)
             folders.append(self.copy_to)
-        # Sorting keeps the order of equals: of two that are as new, the one in `folder` comes first.
-        found = [path for folder in folders for path in _checkpoints(folder)]
-        found.sort(key=lambda path: path.name, reverse=True)
+        found = _newest_first(folders)
         self._known = {path.name for path in found if path.parent == self.folder}
         wanted = _made_with(training)
         for path in found:
@@ -190,6 +211,12 @@ def _difference(made_with: Mapping[str, Any], wanted: Mapping[str, Any]) -> str 
 
 def _checkpoints(folder: Path) -> list[Path]:
     return [path for path in folder.iterdir() if re.fullmatch(r"step-\d{12,}\.npz", path.name)]
+
+
+def _newest_first(folders: list[Path]) -> list[Path]:
+    """All checkpoints in these folders; of two that are as new, that in the first folder comes first."""
+    found = [path for folder in folders for path in _checkpoints(folder)]
+    return sorted(found, key=lambda path: path.name, reverse=True)
 
 
 def _keep_only(

@@ -18,6 +18,8 @@ MOST_LAYERS = 100
 LOSSES = ("huber", "squared", "pal")
 BETA_SCHEDULES = ("linear", "compounding")
 EPSILON_SCHEDULES = ("linear", "exponential", "geometric")
+AUTO = "auto"  # found out when the networks are made (`machine.choices`)
+PRECISIONS = (AUTO, "float32", "bfloat16")
 
 
 Check = Callable[[str, Any], Any]  # of a setting's name and value: what is kept, or an error
@@ -40,6 +42,12 @@ def _text(name: str, value: Any) -> str:
 def _flag(name: str, value: Any) -> bool:
     if not isinstance(value, bool):
         raise TypeError(f"{name}: must be True or False, got {value!r}")
+    return value
+
+
+def _flag_or_auto(name: str, value: Any) -> bool | str:
+    if not isinstance(value, bool) and (not isinstance(value, str) or value != AUTO):
+        raise TypeError(f"{name}: must be True, False or {AUTO!r}, got {value!r}")
     return value
 
 
@@ -186,15 +194,16 @@ class DQNConfig:
     epsilon_decay: float = _setting(5e-4, _unit, "rate of the other two schedules, per step")
 
     precision: str = _setting(
-        "float32",
-        partial(one_of, allowed=("float32", "bfloat16")),
-        "of the arithmetic in the network; bfloat16 is faster from pixels on processors made for it",
+        AUTO,
+        partial(one_of, allowed=PRECISIONS),
+        "of the arithmetic in the network; auto is float32, but from pixels the faster one of the two on "
+        "this machine: bfloat16 on processors made for it",
     )
-    compiled: bool = _setting(
+    compiled: bool | str = _setting(
         False,
-        _flag,
+        _flag_or_auto,
         "make an update one compiled function (torch.compile): faster after some seconds at the start; "
-        "a CPU needs a C++ compiler and Python's headers",
+        "a CPU needs a C++ compiler and Python's headers; auto: if they are there and it is worth it",
     )
     device: str = _setting("cpu", _text, "PyTorch device")
 
@@ -202,6 +211,8 @@ class DQNConfig:
         for one in fields(self):
             value = one.metadata["check"](one.name, getattr(self, one.name))
             object.__setattr__(self, one.name, value)
+        if self.precision == AUTO and not world_of(self.env).frames:
+            object.__setattr__(self, "precision", "float32")  # on any machine
         if self.learning_starts < self.batch_size:
             raise ValueError(
                 f"learning_starts: must be at least batch_size ({self.batch_size}), "

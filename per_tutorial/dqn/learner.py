@@ -15,16 +15,16 @@ from torch import Tensor
 from per_tutorial.common.arguments import whole_number
 from per_tutorial.common.files import PathLike
 from per_tutorial.common.states import ArraySpec, Schema, State, checked_state
-from per_tutorial.dqn.compiled import CompiledStep
 from per_tutorial.dqn.config import DQNConfig
 from per_tutorial.dqn.losses import (
     Tensors,
     clip_by_run,
-    loss_gradients,
+    losses_and_gradients,
     of_actions,
     td_targets,
-    weighted_losses,
 )
+from per_tutorial.dqn.machine.choices import choose
+from per_tutorial.dqn.machine.compiled import CompiledStep
 from per_tutorial.dqn.networks import QNetwork
 from per_tutorial.dqn.saved_agents import SavedAgent, read_agent, write_agent
 from per_tutorial.dqn.worlds import world_of
@@ -66,6 +66,10 @@ class DQNLearner:
         actions: number of actions.
         seeds: one int per run, for the initial networks.
 
+    Attributes:
+        config: the settings, with what was chosen on this machine in the place of "auto".
+        choices: what was chosen and why, a line for each "auto".
+
     Example:
         >>> from per_tutorial import DQNConfig, DQNLearner, PrioritizedReplayBuffer
         >>> agent = DQNLearner(DQNConfig(), (4,), actions=2, seeds=[0])
@@ -86,12 +90,14 @@ class DQNLearner:
         actions: int,
         seeds: Sequence[int],
     ) -> None:
-        self.config = config
+        check_device(config.device)
         self.observation_shape = tuple(int(length) for length in observation_shape)
         self.actions = actions
         self.seeds = list(seeds)
+        config, self.choices = choose(config, self.observation_shape, actions, len(self.seeds))
+        self.config = config
         self._world = world_of(config.env)
-        check_device(config.device)
+        self._on_cpu = torch.device(config.device).type == "cpu"
         self.online, self.target = (
             QNetwork(
                 self._world.network_inputs(self.observation_shape),
@@ -104,11 +110,12 @@ class DQNLearner:
             for _ in range(2)
         )  # made from the same seeds, so equal at the start
         self.target.requires_grad_(False)
+        # Walking through a module's parts takes longer than a step with them.
+        self._parameters: list[Tensor] = list(self.online.parameters())
+        self._target_parameters: list[Tensor] = list(self.target.parameters())
         # One Adam over the whole stack: it works number by number, so the runs stay apart.
-        self.optimizer = torch.optim.Adam(
-            self.online.parameters(), lr=config.learning_rate, fused=True
-        )
-        for parameter in self.online.parameters():  # as its first step would begin
+        self.optimizer = torch.optim.Adam(self._parameters, lr=config.learning_rate, fused=True)
+        for parameter in self._parameters:  # as its first step would begin
             self.optimizer.state[parameter] = {
                 "step": torch.zeros((), device=parameter.device),
                 "exp_avg": torch.zeros_like(parameter),
@@ -178,7 +185,8 @@ class DQNLearner:
         Args:
             path: the file.
             device: PyTorch device, in place of the one that it was saved from.
-            precision: of `DQNConfig`, in place of the one that it was trained with; None keeps that.
+            precision: of `DQNConfig`, in place of the one that it was trained with; None keeps that,
+                "auto" takes the faster one.
             trusted: whether its environment may be one that Gymnasium does not know yet, such as
                 "module:Name-v0". To make that, Gymnasium imports the module. Otherwise it must be
                 registered, an Atari game, or an environment of this package.
@@ -256,14 +264,43 @@ class DQNLearner:
         """Move the online networks down the gradient; returns δ, Q(s, a) and the losses."""
         q_values = of_actions(self.online(tensors.observations), tensors.actions)
         with torch.no_grad():
-            td_errors, losses, gradients = self.errors_and_losses(q_values, tensors)
-        self.optimizer.zero_grad()
-        q_values.backward(gradients)  # of Q: the rest of the way to the parameters
+            td_errors, losses, of_q = self.errors_and_losses(q_values, tensors)
+        # The rest of the way, from Q to the parameters. Those of convolutions lie otherwise in memory.
+        found = torch.autograd.grad(q_values, self._parameters, of_q)
+        gradients = [gradient.contiguous() for gradient in found]
         if self.config.max_grad_norm is not None:
-            found = [each.grad for each in self.online.parameters() if each.grad is not None]
-            clip_by_run(found, self.config.max_grad_norm)
-        self.optimizer.step()
+            clip_by_run(gradients, self.config.max_grad_norm)
+        self._descend(gradients)
         return td_errors, q_values, losses
+
+    @torch.no_grad()
+    def _descend(self, gradients: list[Tensor]) -> None:
+        """A step of the optimiser.
+
+        This is the kernel that `torch.optim.Adam` calls. Its own `step` takes four times as long where
+        networks are small, since it looks for hooks, groups and devices each time.
+        """
+        (group,) = self.optimizer.param_groups
+        moments = [self.optimizer.state[parameter] for parameter in self._parameters]
+        means, squares, steps = (
+            [each[name] for each in moments] for name in ("exp_avg", "exp_avg_sq", "step")
+        )
+        torch._foreach_add_(steps, 1)
+        torch._fused_adam_(
+            self._parameters,
+            gradients,
+            means,
+            squares,
+            [],
+            steps,
+            lr=group["lr"],
+            beta1=group["betas"][0],
+            beta2=group["betas"][1],
+            weight_decay=0.0,
+            eps=group["eps"],
+            amsgrad=False,
+            maximize=False,
+        )
 
     def errors_and_losses(
         self, q_values: Tensor, tensors: Tensors
@@ -271,9 +308,15 @@ class DQNLearner:
         """δ of Q(s, a), the losses, and their gradients with respect to Q(s, a)."""
         td_errors = self._targets(tensors) - q_values
         config = self.config
-        shape = (config.loss, config.td_error_clip, config.kappa, config.alpha)
-        losses = weighted_losses(td_errors, tensors.weights, *shape)
-        return td_errors, losses, loss_gradients(td_errors, tensors.weights, *shape)
+        losses, gradients = losses_and_gradients(
+            td_errors,
+            tensors.weights,
+            config.loss,
+            config.td_error_clip,
+            config.kappa,
+            config.alpha,
+        )
+        return td_errors, losses, gradients
 
     def _targets(self, tensors: Tensors) -> Tensor:
         next_q = self.target(tensors.next_observations)
@@ -281,14 +324,14 @@ class DQNLearner:
             tensors.rewards,
             tensors.terminated,
             next_q,
-            tensors.discounts.to(next_q.dtype),
+            tensors.discounts,
             self.online(tensors.next_observations) if self.config.double else None,
         )
 
     @torch.no_grad()
     def update_target(self, tau: float) -> None:
         """Move the target networks by the share ``tau`` of the way to the online ones (notebook 04)."""
-        for target, online in zip(self.target.parameters(), self.online.parameters(), strict=True):
+        for target, online in zip(self._target_parameters, self._parameters, strict=True):
             target.lerp_(online, tau)
 
     def _clipped(self, td_errors: Tensor) -> Tensor:
@@ -296,21 +339,26 @@ class DQNLearner:
         return td_errors if clip is None else td_errors.clamp(-clip, clip)
 
     def _on_device(self, batch: Batch) -> Tensors:
-        rewards = self._tensor(batch.rewards)
+        discounts = self.config.discount ** np.asarray(batch.steps)
         return Tensors(
             self._observations(batch.observations),
             self._tensor(batch.actions),
-            rewards,
+            self._tensor(batch.rewards, torch.float32),
             self._observations(batch.next_observations),
             self._tensor(batch.terminated),
-            self._tensor(batch.weights).to(rewards.dtype),
-            self._tensor(self.config.discount ** np.asarray(batch.steps)),
+            self._tensor(batch.weights, torch.float32),
+            self._tensor(discounts, self._parameters[0].dtype),
         )
 
-    def _tensor(self, array: ArrayLike) -> Tensor:
-        return torch.from_numpy(np.asarray(array)).to(self.config.device)
+    def _tensor(self, array: ArrayLike, dtype: torch.dtype | None = None) -> Tensor:
+        """On the device; rounded before, since some devices have no float64."""
+        tensor = torch.from_numpy(np.asarray(array))
+        if dtype is not None:
+            tensor = tensor.to(dtype)
+        return tensor if self._on_cpu else tensor.to(self.config.device)
 
     def _observations(self, observations: ArrayLike) -> Tensor:
         """(runs, n, *shape) → float32 (runs, n, inputs); frames stay bytes, for the network to scale."""
-        tensor = self._tensor(observations)
-        return tensor if self._world.frames else tensor.to(torch.float32).flatten(start_dim=2)
+        if self._world.frames:
+            return self._tensor(observations)
+        return self._tensor(observations, torch.float32).flatten(start_dim=2)

@@ -75,65 +75,55 @@ def weighted_losses(
     The weights must multiply each error before the mean. Shapes (batch,) and (batch, 1) would
     broadcast to (batch, batch) without a word and cancel the correction, hence the assertion.
     """
-    assert td_errors.shape == weights.shape, (td_errors.shape, weights.shape)
-    errors = td_errors.detach()
-    steepness = slopes(errors, loss, clip, kappa, alpha)
-    if loss == "pal":
-        inside = _clipped(errors, clip)
-        size = inside.abs()
-        curve = torch.where(
-            size < kappa, kappa**alpha * size**2 / 2, kappa * size ** (1 + alpha) / (1 + alpha)
-        )
-        elementwise = steepness * (td_errors - inside) + curve / _mean_priority(
-            inside, kappa, alpha
-        )
-    else:
-        elementwise = steepness * (td_errors - 0.5 * steepness)  # ½δ², or limit · (|δ| − ½ limit)
-    return (weights * elementwise).mean(dim=1)
+    return losses_and_gradients(td_errors, weights, loss, clip, kappa, alpha)[0]
 
 
-def loss_gradients(
+def losses_and_gradients(
     td_errors: Tensor,
     weights: Tensor,
     loss: str = "huber",
     clip: float | None = None,
     kappa: float = 1.0,
     alpha: float = 0.6,
-) -> Tensor:
-    """The gradient of `weighted_losses` with respect to the Q(s, a) in δ = target − Q(s, a).
+) -> tuple[Tensor, Tensor]:
+    """The `weighted_losses`, and their gradients with respect to the Q(s, a) in δ = target − Q(s, a).
 
-    Shaped like both, (runs, batch). Line 13 of Algorithm 1 with the opposite sign: it adds
-    w_j · δ_j · ∇Q to what the parameters are moved by, an optimiser subtracts a gradient.
+    The gradients have the shape of both, (runs, batch). Line 13 of Algorithm 1 with the opposite sign: it
+    adds w_j · δ_j · ∇Q to what the parameters are moved by, an optimiser subtracts a gradient.
     """
     assert td_errors.shape == weights.shape, (td_errors.shape, weights.shape)
-    return weights * slopes(td_errors, loss, clip, kappa, alpha) / -td_errors.shape[1]
+    losses, slopes = losses_and_slopes(td_errors, loss, clip, kappa, alpha)
+    return (weights * losses).mean(dim=1), weights * slopes / -td_errors.shape[1]
 
 
-def slopes(
+def losses_and_slopes(
     td_errors: Tensor,
     loss: str = "huber",
     clip: float | None = None,
     kappa: float = 1.0,
     alpha: float = 0.6,
-) -> Tensor:
-    """∂L/∂δ of a loss L: δ, or ±limit where it is beyond; PAL's is Huber's times LAP's priority."""
-    inside = _clipped(td_errors, clip)
-    if loss == "squared":
-        return inside
-    straight = inside.clamp(-kappa, kappa)
-    if loss == "huber":
-        return straight
-    priorities = inside.abs().clamp(min=kappa) ** alpha
-    return straight * priorities / _mean_priority(inside, kappa, alpha)
+) -> tuple[Tensor, Tensor]:
+    """L(δ) and ∂L/∂δ of each error, (runs, batch); see `weighted_losses`.
+
+    The slope is δ, or ±limit where it is beyond; PAL's is Huber's times LAP's priority, over the batch's
+    mean of these, which the loss takes for a constant.
+    """
+    inside = _clipped(td_errors.detach(), clip)
+    straight = inside if loss == "squared" else inside.clamp(-kappa, kappa)
+    if loss != "pal":
+        return straight * (td_errors - 0.5 * straight), straight  # ½δ², or limit · (|δ| − ½ limit)
+    size = inside.abs()
+    priorities = size.clamp(min=kappa) ** alpha
+    mean = priorities.mean(dim=1, keepdim=True)
+    slopes = straight * priorities / mean
+    curve = torch.where(
+        size < kappa, kappa**alpha * size**2 / 2, kappa * size ** (1 + alpha) / (1 + alpha)
+    )
+    return slopes * (td_errors - inside) + curve / mean, slopes
 
 
 def _clipped(td_errors: Tensor, clip: float | None) -> Tensor:
     return td_errors if clip is None else td_errors.clamp(-clip, clip)
-
-
-def _mean_priority(td_errors: Tensor, kappa: float, alpha: float) -> Tensor:
-    """The batch's mean of max(|δ|, κ)^α, (runs, 1). The loss takes it for a constant."""
-    return (td_errors.abs().clamp(min=kappa) ** alpha).mean(dim=1, keepdim=True)
 
 
 def clip_by_run(gradients: Sequence[Tensor], largest: float) -> None:

@@ -16,16 +16,16 @@ def agent_names() -> list[str]:
     return sorted(path.stem for path in FOLDER.glob("*.safetensors"))
 
 
-def load_agent(name: str, device: str = "cpu") -> "DQNLearner":
+def load_agent(name: str, device: str = "cpu", *, precision: str = "float32") -> "DQNLearner":
     """The trained `DQNLearner` of this name; a stack of one run.
 
-    It plays in float32, whatever it was trained with: bfloat16 takes many times as long on processors
-    that have no instructions for it.
+    It plays in float32 unless asked otherwise, whatever it was trained with, so that scores are nearly
+    the same on all machines. bfloat16 takes many times as long on processors without instructions for it.
 
     Raises:
-        ValueError: there is no agent of this name.
+        ValueError: there is no agent of this name, or no such precision.
     """
     from per_tutorial.dqn.learner import DQNLearner
 
     path = FOLDER / f"{one_of('name', name, agent_names())}.safetensors"
-    return DQNLearner.load(path, device, precision="float32")
+    return DQNLearner.load(path, device, precision=precision)

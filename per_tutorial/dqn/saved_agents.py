@@ -16,7 +16,7 @@ from torch import Tensor
 
 from per_tutorial.common.arguments import whole_number
 from per_tutorial.common.files import PathLike, atomic_write
-from per_tutorial.dqn.config import DQNConfig
+from per_tutorial.dqn.config import AUTO, DQNConfig
 from per_tutorial.dqn.networks import LARGEST_SEED, architecture
 from per_tutorial.dqn.worlds import world_of
 
@@ -71,6 +71,8 @@ def read_agent(path: PathLike, device: str, *, trusted: bool) -> SavedAgent:
             slices = {name: file.get_slice(name) for name in file.keys()}
             shapes = {name: tuple(each.get_shape()) for name, each in slices.items()}
             config = DQNConfig(**facts["config"] | {"device": device})
+            if AUTO in (config.precision, config.compiled):
+                raise ValueError(f"precision, compiled: must be what was chosen, got {AUTO!r}")
             if "observation_shape" not in facts:
                 facts |= _facts_of_version_0_1(config, shapes)
             shape = tuple(_whole_numbers("observation_shape", facts["observation_shape"], 1))

@@ -63,6 +63,9 @@ class Training(NamedTuple):
 class Keeper(Protocol):
     """What writes a training down at intervals, such as `Checkpoints`."""
 
+    def settled(self, config: DQNConfig) -> DQNConfig:
+        """The settings, with what was chosen for "auto" in the training that was written, if any was."""
+
     def restore(self, training: Training) -> None:
         """Let the training go on from what was written, if anything was."""
 
@@ -80,6 +83,8 @@ def train(
     checkpoints: Keeper | None = None,
 ) -> History:
     """Train one agent per seed, side by side; each depends on no seed but its own.
+
+    What is chosen for a setting of "auto" is printed, and is in ``agent.config``.
 
     Args:
         config: a `DQNConfig`.
@@ -106,10 +111,15 @@ def train(
         (3, 2)
     """
     seeds = _seed_list(seeds)
+    if checkpoints is not None:
+        config = checkpoints.settled(config)
     environments = world_of(config.env).module().training_environments(config, seeds)
     agent = (learner or DQNLearner)(
         config, environments.observation_shape, environments.actions, seeds
     )
+    for line in agent.choices:
+        print(line)
+    config = agent.config  # with these choices
     if replay is None:
         replay = make_replay(config, environments.observation_shape, seeds)
     storage = replay.storage

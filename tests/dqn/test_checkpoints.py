@@ -79,6 +79,9 @@ class Dying(Checkpoints):
 class Nothing:
     """No checkpoints; but the parts of the training can be looked at."""
 
+    def settled(self, config):
+        return config
+
     def restore(self, training):
         self.training = training
 

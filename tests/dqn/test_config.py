@@ -100,8 +100,12 @@ BAD = {
     "epsilon_end": NO_SHARE,
     "epsilon_steps": [*NO_COUNT, NONE],
     "epsilon_decay": NO_SHARE,
-    "precision": none_of("float32", "bfloat16"),
-    "compiled": [*NO_FLAG, NONE],
+    "precision": none_of("auto", "float32", "bfloat16"),
+    "compiled": [
+        (1, TypeError, "True, False or 'auto'"),
+        ("yes", TypeError, "True, False or 'auto'"),
+        NONE,
+    ],
     "device": [*NO_TEXT, NONE],
 }
 

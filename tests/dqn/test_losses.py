@@ -7,7 +7,12 @@ from plain_twins import assert_same_as_plain, gradients_of
 from small import LEARNER_CONFIG
 
 from per_tutorial.dqn import learner as learner_module
-from per_tutorial.dqn.losses import clip_by_run, loss_gradients, td_targets, weighted_losses
+from per_tutorial.dqn.losses import clip_by_run, losses_and_gradients, td_targets, weighted_losses
+
+
+def loss_gradients(*arguments):
+    return losses_and_gradients(*arguments)[1]
+
 
 # Targets and losses by hand
 
@@ -205,6 +210,15 @@ def weigh_the_mean(td_errors, weights):
     return (weights * _huber(td_errors).mean(dim=1, keepdim=True)).mean(dim=1)
 
 
+def with_gradients_of(losses):
+    """The right losses, with what autograd makes of others."""
+
+    def losses_and_gradients(*arguments):
+        return weighted_losses(*arguments), gradients_of(losses)(*arguments)
+
+    return losses_and_gradients
+
+
 def test_each_error_keeps_its_own_weight():
     assert_each_error_keeps_its_own_weight(weighted_losses)
 
@@ -213,9 +227,9 @@ def test_each_error_keeps_its_own_weight():
 def test_weights_that_cancel_out_are_noticed(bugged, monkeypatch):
     with pytest.raises(AssertionError):
         assert_each_error_keeps_its_own_weight(bugged)
-    monkeypatch.setattr(learner_module, "loss_gradients", gradients_of(weighted_losses))
+    monkeypatch.setattr(learner_module, "losses_and_gradients", with_gradients_of(weighted_losses))
     assert_same_as_plain(LEARNER_CONFIG)
-    monkeypatch.setattr(learner_module, "loss_gradients", gradients_of(bugged))
+    monkeypatch.setattr(learner_module, "losses_and_gradients", with_gradients_of(bugged))
     with pytest.raises(AssertionError):
         assert_same_as_plain(LEARNER_CONFIG)
 

@@ -52,6 +52,7 @@ CONFIG = DQNConfig(
     epsilon_start=1.0,
     epsilon_end=0.5,
     epsilon_steps=300,
+    precision="float32",
 )
 
 

@@ -643,6 +643,9 @@ class Taken:
     def __init__(self, steps=0):
         self.steps = steps
 
+    def settled(self, config):
+        return config
+
     def restore(self, training):
         self.training = training
         if self.steps == 0:

@@ -41,7 +41,7 @@ def test_help_lists_every_setting_with_its_explanation_and_default():
     text = unwrapped(result.stdout)
     for field in dataclasses.fields(DQNConfig):
         assert f"--{field.name.replace('_', '-')}" in text
-        default = field.default
+        default = {"compiled": "auto"}.get(field.name, field.default)
         shown = " ".join(map(str, default)) if isinstance(default, tuple) else str(default)
         assert unwrapped(f"{field.metadata['help']} (default: {shown})") in text
 
@@ -128,18 +128,24 @@ def test_every_setting_reaches_the_training(field, trained_with):
     value, words = another_value(field)
     game = "ALE/Pong-v5"  # which several environments may feed
     main(["train", "--env", game, *words])
-    expected = DQNConfig(**{"env": game, field.name: value})
+    expected = DQNConfig(**{"env": game, "compiled": "auto", field.name: value})
     assert trained_with == [(expected, list(range(10)))]
 
 
 def test_without_options_the_defaults_are_trained(trained_with):
     main(["train"])
-    assert trained_with == [(DQNConfig(), list(range(10)))]
+    assert trained_with == [(DQNConfig(compiled="auto"), list(range(10)))]
+
+
+def test_compiling_can_be_asked_for_and_declined(trained_with):
+    main(["train", "--compiled"])
+    main(["train", "--no-compiled"])
+    assert [config.compiled for config, _ in trained_with] == [True, False]
 
 
 def test_a_flag_can_be_switched_off_and_layers_left_out(trained_with):
     main(["train", "--double", "--no-double", "--hidden"])
-    assert trained_with[0][0] == DQNConfig(hidden=())
+    assert trained_with[0][0] == DQNConfig(hidden=(), compiled="auto")
 
 
 def test_runs_and_first_seed_choose_the_seeds(trained_with):
@@ -171,7 +177,8 @@ def test_a_training_writes_its_history_and_prints_what_the_agents_reach(tmp_path
 
 def test_quiet_leaves_the_progress_bar_out(capsys):
     main([*TINY, "--quiet"])
-    first, second, summary = capsys.readouterr().out.splitlines()
+    choice, first, second, summary = capsys.readouterr().out.splitlines()
+    assert choice.startswith("compiled: no")
     assert first.startswith("seed 4: ") and second.startswith("seed 5: ")
     assert summary.startswith("greedy return over 2 runs")
 

@@ -5,7 +5,7 @@ import torch
 from torch import Tensor
 
 from per_tutorial.dqn.learner import DQNLearner, Update
-from per_tutorial.dqn.losses import Tensors, slopes
+from per_tutorial.dqn.losses import Tensors, losses_and_slopes
 from per_tutorial.experiments.museum.exhibit import Exhibit
 from per_tutorial.replay.contracts import Batch
 
@@ -22,8 +22,9 @@ class WrongLosses(DQNLearner):
     ) -> tuple[Tensor, Tensor, Tensor]:
         q_values = q_values.detach().requires_grad_()
         td_errors = self._targets(tensors).detach() - q_values
-        steepness = slopes(td_errors.detach(), self.config.loss, self.config.td_error_clip)
-        losses = self._weighted(steepness * (td_errors - 0.5 * steepness), tensors.weights)
+        config = self.config
+        each, _ = losses_and_slopes(td_errors, config.loss, config.td_error_clip)
+        losses = self._weighted(each, tensors.weights)
         (gradients,) = torch.autograd.grad(losses.sum(), q_values)
         return td_errors.detach(), losses.detach(), gradients
 

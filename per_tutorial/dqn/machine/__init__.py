@@ -1,0 +1,1 @@
+"""What depends on the machine: the faster precision, whether updates are compiled, and how they are."""
