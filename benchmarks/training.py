@@ -67,7 +67,7 @@ def ours(runs, sampler, **settings):
     return train_steps
 
 
-def stable_baselines3(steps):
+def stable_baselines3(steps, device="cpu"):
     from stable_baselines3 import DQN
 
     model = DQN(
@@ -84,7 +84,7 @@ def stable_baselines3(steps):
         gamma=SETTINGS["discount"],
         exploration_initial_eps=SETTINGS["epsilon_start"],
         exploration_final_eps=SETTINGS["epsilon_end"],
-        device="cpu",
+        device=device,
         seed=0,
     )
     model.learn(steps)
@@ -230,8 +230,8 @@ PARTS = {
     "replay: add, sample": [(Replay, "add"), (Replay, "sample")],
     "replay: update priorities": [(Replay, "update_priorities")],
     "forward passes, losses": [(DQNLearner, "update")],
-    "gradients": [(torch.Tensor, "backward")],
-    "Adam": [(torch.optim.Adam, "step")],
+    "gradients": [(torch.autograd, "grad")],
+    "Adam": [(DQNLearner, "_descend")],
     "target networks": [(DQNLearner, "update_target")],
     "records": [(History, "record_step"), (History, "record_update"), (History, "log")],
 }

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-from benchmarks import agents, replay, training
+from benchmarks import agents, gpu, replay, training
 from benchmarks.buffers import ALPHA, BETA, CONTESTANTS, Limit, filled, transitions
 from benchmarks.harness import alternate, exponent, ratios
 from per_tutorial import DQNConfig, ReplayBuffer
@@ -182,3 +182,52 @@ def test_the_profile_accounts_for_all_of_the_time():
     else:
         pytest.fail(f"{sum(seconds.values())} of {whole / 200} seconds a step")
     assert functions() == before
+
+
+# The benchmark for a GPU, on a processor
+
+
+def test_without_a_gpu_nothing_is_measured_and_nothing_written(tmp_path, monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    with pytest.raises(SystemExit, match="gpu: PyTorch finds no GPU here"):
+        gpu.run(tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.slow
+def test_a_tiny_run_of_the_gpu_benchmark_on_the_processor(tmp_path, monkeypatch, capsys):
+    for package in ("ale_py", "cv2", "stable_baselines3"):
+        pytest.importorskip(package)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    monkeypatch.setattr(gpu, "why_not_compiled", lambda device: "it would take too long here")
+    gpu.run(tmp_path, quick=True)
+    data = json.loads((tmp_path / "gpu_speed.json").read_text(encoding="utf-8"))
+    ours = ["as it is", "bfloat16"]
+    assert data["device"] == "no GPU"
+    assert list(data["cartpole"]) == [f"{gpu.SB3}, 1 run", "1 run, as it is", "3 runs, as it is"]
+    assert list(data["minibatches"]["32"]) == list(data["pong"]) == [*ours, gpu.SB3]
+    for found in (data["cartpole"], data["minibatches"]["32"], data["pong"]):
+        assert all(len(values) == gpu.QUICK.rounds and min(values) > 0 for values in found.values())
+    for part in data["parts"]["32"].values():
+        assert list(part) == ["there", "launched", "computed", "all"]
+        assert min(part.values()) > 0
+        assert part["there"] < part["all"]
+    text = (tmp_path / "gpu_speed.md").read_text(encoding="utf-8")
+    assert "**no GPU**" in text and "Nothing was compiled: it would take too long here." in text
+    (speed,) = re.findall(r"\| 3 runs, as it is \| [\d.]+ \| ([\d,]+) \|", text)
+    (step,) = data["cartpole"]["3 runs, as it is"]
+    assert float(speed.replace(",", "")) == pytest.approx(3 / step, rel=0.01, abs=0.6)
+
+    monkeypatch.setattr(gpu, "measure", None)  # what was measured is enough
+    gpu.run(tmp_path, redraw=True)
+    assert (tmp_path / "gpu_speed.md").read_text(encoding="utf-8") == text
+
+
+def test_the_ways_to_update_fit_the_settings_and_only_a_compiler_opens_the_compiled_ones(
+    monkeypatch,
+):
+    for reason, expected in ((None, list(gpu.WAYS)), ("no compiler", ["as it is", "bfloat16"])):
+        monkeypatch.setattr(gpu, "why_not_compiled", lambda device, reason=reason: reason)
+        assert list(gpu.ways("cpu")) == expected
+    for changes in gpu.WAYS.values():
+        gpu.PONG.replace(**changes)
