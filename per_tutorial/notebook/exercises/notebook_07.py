@@ -3,6 +3,7 @@
 import inspect
 import re
 from collections.abc import Sequence
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -72,7 +73,6 @@ ADAPTER_CLUES: list[Clue] = [
      "a call does not fit: look at the names and arguments of `PlainReplay` and `Drawn`."),
     ("weights-exponent", "^not offered",
      "the weights are missing in `Drawn`: `draw` calls them `weight`."),
-    ("weights-exponent", "exponent -?0.4.* where -1 is", "`beta` is not passed on to `draw`."),
     ("alpha-zero", "^fails", "`settings.alpha` does not reach the buffer."),
     ("exponent-small-errors", "exponent 1[.][12]",
      "the buffer is healthy: give it the TD errors as they are, not their squares."),
@@ -81,6 +81,8 @@ ADAPTER_CLUES: list[Clue] = [
     ("exponent-small-errors", "exponent -?0[.]0",
      "the draws do not follow the errors: does `update` reach `learned`, with the right `keys`?"),
     ("sign", "^fails", "negative TD errors get lost on the way: pass them on as they are."),
+    ("weights-exponent", "^fails",
+     "`beta` is not passed on to `draw`, or the weights are changed on their way."),
     ("contents", "^not offered",
      "`Drawn` should tell `actions`, `rewards`, `next_observations` and `terminated` as well."),
     ("contents", "^fails",
@@ -102,9 +104,17 @@ def check_adapter(answer: object) -> str | None:
     for name in ("make", "add", "sample", "update"):
         if not callable(getattr(adapter, name, None)):
             return f"the adapter has no method `{name}`."
-    buffer = adapter.make(Settings(4))
+    try:
+        buffer = adapter.make(Settings(4))
+    except Exception as error:  # noqa: BLE001  (an answer may raise anything)
+        raise Hint(
+            f"`make` stopped with {type(error).__name__}: {error}. Do the arguments stand in the order "
+            "`PlainReplay(capacity, alpha, seed)`?"
+        ) from None
     if is_stub(buffer):
         raise Unsolved
+    if not hasattr(adapter, "time_limit"):
+        return "the class should begin with `class PlainAdapter(Adapter)`."
     if inspect.isclass(buffer):
         return "`make` returns the class; return a buffer, made with capacity, alpha and seed."
     if not isinstance(buffer, PlainReplay):
@@ -115,6 +125,15 @@ def check_adapter(answer: object) -> str | None:
         return "nothing is stored: `add` should call `push` of the buffer."
     if buffer.capacity != 4:
         return f"`settings.capacity` was 4, and the buffer has {buffer.capacity} slots."
+    healthy = PlainReplay(4).epsilon
+    if buffer.epsilon != healthy:
+        return "`make` changes ε. The buffer is healthy: leave it as it is."
+    epsilon = adapter.epsilon
+    if not isinstance(epsilon, Real) or abs(float(epsilon) - healthy) > 1e-3 * healthy:
+        return (
+            "`epsilon` of the adapter should be the ε that `PlainReplay` adds to |δ|: its "
+            "`self.epsilon`. Without it, the examination takes ε for 0."
+        )
     return complaint(adapter, ADAPTER_CLUES)
 
 
@@ -144,8 +163,8 @@ class Ward(Adapter):
         buffer.learned(keys, td_errors)
 
 
-def check_patient(answer: object, clues: Sequence[Clue]) -> str | None:
-    """None if a subclass of `PlainReplay` is healthy, else what ails it."""
+def check_patient(answer: object, asked: Sequence[str], clues: Sequence[Clue]) -> str | None:
+    """None if a subclass of `PlainReplay` with these methods is healthy, else what ails it."""
     if isinstance(answer, PlainReplay):
         answer = type(answer)
     if not (isinstance(answer, type) and issubclass(answer, PlainReplay)):
@@ -158,6 +177,11 @@ def check_patient(answer: object, clues: Sequence[Clue]) -> str | None:
     for method in vars(answer).values():
         if inspect.isfunction(method) and method.__code__.co_consts[-1:] == (...,):
             raise Unsolved
+    for name in asked:
+        method = getattr(answer, name)
+        names = method.__code__.co_names if inspect.isfunction(method) else ()
+        if method is getattr(PlainReplay, name) or {"super", "PlainReplay"} & set(names):
+            raise Hint(f"`{name}` is borrowed from the healthy buffer: write it in this class.")
     return complaint(Ward(answer), clues)
 
 
@@ -185,7 +209,7 @@ PRIORITY_CLUES: list[Clue] = [
 
 @checks("07.2")
 def check_first_patient(answer: object) -> str | None:
-    return check_patient(answer, PRIORITY_CLUES)
+    return check_patient(answer, ("priority", "newcomer"), PRIORITY_CLUES)
 
 
 WEIGHT_CLUES: list[Clue] = [
@@ -211,7 +235,7 @@ WEIGHT_CLUES: list[Clue] = [
 
 @checks("07.3")
 def check_second_patient(answer: object) -> str | None:
-    return check_patient(answer, WEIGHT_CLUES)
+    return check_patient(answer, ("weights",), WEIGHT_CLUES)
 
 
 RING_CLUES: list[Clue] = [
@@ -222,8 +246,10 @@ RING_CLUES: list[Clue] = [
     ("handling", "^fails: it raises",
      "it stops with an error. `slots_of` should return a slot for each number, −1 where it is gone."),
     ("reach", "^fails", "a slot is still never drawn."),
+    ("exponent-large-errors", "^fails: exponent 0[.]3",
+     "α is applied twice: `self.leaves` holds p^α already."),
     ("exponent-large-errors", "^fails: exponent -?0[.]0",
-     "no priority arrives: `slots_of` says −1 for what is still stored, or the draws ignore them."),
+     "no priority arrives: `slots_of` says −1 for what is still stored."),
     ("stale-updates", "^fails",
      "a late priority still goes to the slot's new tenant: −1 where the number is no longer stored."),
     ("proportions-full", "^fails",
@@ -233,9 +259,13 @@ RING_CLUES: list[Clue] = [
 
 @checks("07.4")
 def check_third_patient(answer: object) -> str | None:
-    mistake = check_patient(answer, RING_CLUES)
-    if mistake is None and isinstance(answer, type):
-        patient = answer(4)
+    mistake = check_patient(answer, ("probabilities", "slots_of"), RING_CLUES)
+    patient: PlainReplay = (answer if isinstance(answer, type) else type(answer))(4)
+    if mistake and mistake.startswith("no priority arrives"):
+        patient.added, patient.leaves = 4, np.arange(1.0, 5.0)
+        if np.ptp(patient.probabilities()) < 0.1:
+            return "all are equally likely: `probabilities` should follow `self.leaves`."
+    if mistake is None:
         for number in range(6):
             patient.push(number, 0, 0.0, number, False)
         if np.shape(patient.slots_of(np.arange(6))) != (6,):

@@ -27,12 +27,13 @@ def make(self, settings):
 
 
 def adapter(**methods):
-    """A right adapter, but for these methods."""
+    """A right adapter, but for these methods and attributes."""
     right = {
         "make": make,
         "add": lambda self, buffer, transition: buffer.push(*transition[:5]),
         "sample": lambda self, buffer, n, beta: drawn_of(buffer.draw(n, beta)),
         "update": lambda self, buffer, keys, td_errors: buffer.learned(keys, td_errors),
+        "epsilon": 1e-6,
     }
     return type("PlainAdapter", (Adapter,), right | methods)
 
@@ -68,13 +69,26 @@ def told(change):
 class Unrelated:
     """No subclass of `Adapter`, with all that one needs."""
 
-    name, law, epsilon, replacement, seeded = "mine", "proportional", 0.0, True, True
+    name, law, epsilon, replacement, seeded = "mine", "proportional", 1e-6, True, True
     n_step, time_limit, packages = False, 5.0, ()
     add, sample, update = (adapter().__dict__[name] for name in ("add", "sample", "update"))
     make = make
 
     def priorities(self, td_errors):
-        return np.abs(td_errors)
+        return np.abs(td_errors) + self.epsilon
+
+
+class Bare:
+    """No subclass of `Adapter`, and no more than its four methods."""
+
+    add, sample, update = (adapter().__dict__[name] for name in ("add", "sample", "update"))
+    make = make
+
+
+def without_epsilon(self, settings):
+    buffer = make(self, settings)
+    buffer.epsilon = 0.0
+    return buffer
 
 
 # 07.2 to 07.4 ----------------------------------------------------------------------------------------
@@ -88,7 +102,20 @@ def size(self, td_errors):
     return np.abs(td_errors) + self.epsilon
 
 
-def first(priority=size, newcomer=PlainReplay.newcomer):
+def largest(self):
+    return self.largest
+
+
+def share(self):
+    leaves = self.leaves[: len(self)]
+    return leaves / leaves.sum()
+
+
+def slots(self, numbers):
+    return np.where(numbers >= self.added - self.capacity, numbers % self.capacity, -1)
+
+
+def first(priority=size, newcomer=largest):
     return patient(priority=priority, newcomer=newcomer)
 
 
@@ -96,7 +123,7 @@ def second(weights):
     return patient(weights=weights)
 
 
-def third(probabilities=PlainReplay.probabilities, slots_of=PlainReplay.slots_of):
+def third(probabilities=share, slots_of=slots):
     return patient(probabilities=probabilities, slots_of=slots_of)
 
 
@@ -130,7 +157,7 @@ RIGHT = [
     ("07.2", first(lambda self, d: np.sqrt(d**2) + self.epsilon)),
     ("07.2", first(lambda self, d: np.array([abs(one) + 1e-6 for one in d]))),
     ("07.3", second(lambda self, P, beta: (P / P.min()) ** -beta)),
-    ("07.3", second(PlainReplay.weights)),
+    ("07.3", second(lambda self, P, beta: np.exp(-beta * (np.log(P) - np.log(P.min()))))),
     ("07.3", second(lambda self, P, beta: [(p / min(P)) ** -beta for p in P])),
     ("07.4", third()),
     ("07.4", third(slots_of=where_stored(modulo))),
@@ -165,6 +192,15 @@ WRONG = [
     ("07.1", adapter(update=lambda self, buffer, keys, errors: None), "does `update` reach"),
     ("07.1", adapter(update=lambda self, b, keys, e: b.update(keys, e)), "a call does not fit"),
     ("07.1", 3, "no method `make`"),
+    ("07.1", adapter(epsilon=0.0), "the ε that `PlainReplay` adds"),
+    ("07.1", adapter(epsilon=...), "the ε that `PlainReplay` adds"),
+    ("07.1", adapter(epsilon="1e-6"), "the ε that `PlainReplay` adds"),
+    ("07.1", adapter(make=without_epsilon), "`make` changes ε"),
+    ("07.1", adapter(make=lambda self, s: PlainReplay(s.capacity, s.seed, s.alpha)), "in the order"),
+    ("07.1", adapter(make=lambda self, s: (make(self, s), {})), "yours returns a tuple"),
+    ("07.1", adapter(sample=lambda self, b, n, beta: drawn_of(b.draw(n, 0.0))), "`beta` is not"),
+    ("07.1", adapter(sample=lambda self, b, n, beta: drawn_of(b.draw(n, 1.0))), "`beta` is not"),
+    ("07.1", Bare, "`class PlainAdapter(Adapter)`"),
     ("07.2", first(lambda self, d: d**2 + self.epsilon, lambda self: self.epsilon), "still wait"),
     ("07.2", first(newcomer=lambda self: self.epsilon), "newcomers still wait"),
     ("07.2", first(newcomer=lambda self: 1.0), "newcomers come less often"),
@@ -180,6 +216,11 @@ WRONG = [
     ("07.2", first(lambda self, d: np.ones(len(d))), "should grow with |δ|"),
     ("07.2", first(lambda self, d: np.abs(d).max()), "it stops with an error"),
     ("07.2", PlainReplay, "that is the healthy buffer"),
+    ("07.2", patient(), "`priority` is borrowed"),
+    ("07.2", patient(priority=size), "`newcomer` is borrowed"),
+    ("07.2", first(lambda self, d: PlainReplay.priority(self, d)), "`priority` is borrowed"),
+    ("07.3", second(PlainReplay.weights), "`weights` is borrowed"),
+    ("07.4", third(lambda self: super(type(self), self).probabilities()), "is borrowed"),
     ("07.2", size, "the class is asked for"),
     ("07.2", patient(draw=lambda self, n, beta: {}), "`draw` is healthy"),
     ("07.3", second(lambda self, P, beta: (P * self.leaves.sum() / self.leaves.min()) ** -beta
@@ -205,6 +246,8 @@ WRONG = [
      "a slot for each number"),
     ("07.4", third(lambda self: self.leaves / self.leaves.sum()), "`len(self)` numbers"),
     ("07.4", third(lambda self: self.leaves[: len(self)]), "whose sum is 1"),
+    ("07.4", third(lambda self: share(self) ** 0.6 / np.sum(share(self) ** 0.6)), "α is applied twice"),
+    ("07.4", third(lambda self: np.full(len(self), 1 / len(self))), "all are equally likely"),
 ]  # fmt: skip
 
 
