@@ -13,6 +13,7 @@ from per_tutorial.experiments.runner import run_study
 from per_tutorial.experiments.sb3.declared import SB3_STUDIES
 from per_tutorial.experiments.studies import STUDIES
 from per_tutorial.experiments.studies.after_per import AFTER_PER_STUDIES, FOR_VECTORS, methods
+from per_tutorial.experiments.studies.minatar import MINATAR_METHODS, MINATAR_STUDIES
 from per_tutorial.experiments.studies.series import NETWORKS
 
 FEWER_SEEDS = {
@@ -21,6 +22,7 @@ FEWER_SEEDS = {
     "pong": 3,
     "sb3-pendulum-sac": 10,
     "sb3-pendulum-td3": 10,
+    **{study.name: 10 for study in MINATAR_STUDIES},
 }
 
 
@@ -118,6 +120,10 @@ SUBJECTS = {
         study.name: {name for change in methods(FOR_VECTORS).values() for name in change}
         for study in AFTER_PER_STUDIES
     },
+    **{
+        study.name: {name for change in MINATAR_METHODS.values() for name in change}
+        for study in MINATAR_STUDIES
+    },
 }
 
 
@@ -160,6 +166,32 @@ def test_every_method_after_per_gets_the_same_search(study):
             assert study.arms[arm] == uniform.replace(**change)
     for arm, other in study.comparisons:
         assert rates[arm] == rates[other]
+
+
+@pytest.mark.parametrize("study", MINATAR_STUDIES, ids=lambda study: study.name)
+def test_the_studies_of_minatar_differ_in_nothing_but_the_game(study):
+    assert len(set(study.seeds)) == study.stack == 10  # one stack an arm
+    assert study.arms["per"].sampler == "proportional"
+    first = MINATAR_STUDIES[0]
+    assert study.comparisons == first.comparisons
+    for arm, change in MINATAR_METHODS.items():
+        assert study.arms[arm] == study.arms["uniform"].replace(**change)
+        assert study.arms[arm].replace(env=first.arms[arm].env) == first.arms[arm]
+    assert len({each.arms["per"].env for each in MINATAR_STUDIES}) == len(MINATAR_STUDIES)
+
+
+@pytest.mark.slow
+def test_the_fast_form_of_a_study_of_minatar_runs(tmp_path, monkeypatch):
+    pytest.importorskip("minatar")
+    monkeypatch.setattr(runner, "EVALUATION_EPISODES", 2)
+    study = dataclasses.replace(STUDIES["minatar-breakout"].fast(), seeds=range(2))
+    arms = {name: config.replace(capacity=200) for name, config in study.arms.items()}
+    results = run_study(dataclasses.replace(study, arms=arms), tmp_path)
+    for arm in study.arms:
+        grid, values = results.curve(arm, "score")
+        assert grid[-1] == study.arms[arm].steps
+        assert np.isfinite(values[-1]).all()
+        assert np.isfinite(results.scores(arm)).all()
 
 
 def test_every_run_of_the_hundred_finishes_the_episodes_that_are_asked_about():

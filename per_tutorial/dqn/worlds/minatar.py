@@ -94,11 +94,12 @@ class MinAtarVectorEnv(gym.vector.VectorEnv):
         truncated = np.zeros_like(terminated)
         if self.max_episode_steps is not None:
             truncated = (self.elapsed >= self.max_episode_steps) & ~terminated
-        observations, facts = self.shown(), {}
+        observations = self.shown()
+        facts: dict[str, Any] = {}
         over = terminated | truncated
         if over.any():
             facts["final_obs"] = observations.copy()
-            for k in np.flatnonzero(over):
+            for k in np.flatnonzero(over).tolist():
                 self.games[k].reset()
                 observations[k] = self.games[k].state().transpose(2, 0, 1)
             self.elapsed[over] = 0

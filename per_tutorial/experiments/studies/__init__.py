@@ -3,9 +3,16 @@
 from per_tutorial.experiments.sb3.declared import SB3_STUDIES
 from per_tutorial.experiments.studies.after_per import AFTER_PER_STUDIES
 from per_tutorial.experiments.studies.broken import BROKEN_STUDIES
+from per_tutorial.experiments.studies.minatar import MINATAR_STUDIES
 from per_tutorial.experiments.studies.series import SERIES_STUDIES
 
 STUDIES = {
     study.name: study
-    for study in (*SERIES_STUDIES, *BROKEN_STUDIES, *SB3_STUDIES, *AFTER_PER_STUDIES)
+    for study in (
+        *SERIES_STUDIES,
+        *BROKEN_STUDIES,
+        *SB3_STUDIES,
+        *AFTER_PER_STUDIES,
+        *MINATAR_STUDIES,
+    )
 }

@@ -1,0 +1,82 @@
+"""What came after PER on MinAtar: five small Atari games, the rung between CartPole and Atari.
+
+The settings are those of Young & Tian (2019), whose curves are means of 30 runs: network, memory,
+minibatches, exploration, target network, discount and Huber's loss. They differ in three ways:
+
+- Adam in place of RMSprop, as everywhere in this series.
+- An update every fourth frame in place of every frame, as Obando-Ceron & Castro (2021) have it on these
+  games. For the time of one update a run then sees about three times as many frames.
+- Fewer frames: 250,000 of their 5 million.
+
+Actions are those that do something in the game. LAP and PAL come with their authors' settings for Atari,
+since rewards are 0 or 1 here too.
+"""
+
+from per_tutorial.dqn.config import DQNConfig
+from per_tutorial.experiments.studies.after_per import FOR_CLIPPED_REWARDS, methods
+from per_tutorial.experiments.study import Study
+
+MINATAR_METHODS = methods(FOR_CLIPPED_REWARDS)
+
+
+def _minatar(name: str, game: str, question: str, failed_below: float) -> Study:
+    """Every method at the same learning rate, against uniform replay and against PER."""
+    base = DQNConfig(
+        env=f"MinAtar/{game}-v1",
+        max_episode_steps=10_000,  # a policy that never fails would otherwise play for ever
+        steps=250_000,
+        hidden=(128,),  # after 16 filters of 3×3 cells
+        loss="huber",
+        discount=0.99,
+        learning_rate=1e-3,
+        learning_rate_end=1e-3,
+        batch_size=32,
+        learning_starts=5_000,
+        update_every=4,
+        target_update_every=1_000,
+        tau=1.0,
+        capacity=100_000,
+        epsilon_start=1.0,
+        epsilon_end=0.1,
+        epsilon_steps=100_000,
+        precision="bfloat16",
+    )
+    arms = {method: base.replace(**change) for method, change in MINATAR_METHODS.items()}
+    comparisons = [(method, "uniform") for method in arms if method != "uniform"]
+    comparisons += [(method, "per") for method in arms if method not in ("uniform", "huber", "per")]
+    comparisons += [(method, "huber") for method in ("lap", "pal")]
+    return Study(
+        name=f"minatar-{name}",
+        question=question,
+        arms=arms,
+        comparisons=tuple(comparisons),
+        metric="score over training",
+        failed_below=failed_below,
+        seeds=range(10),
+        stack=10,
+        checkpoint_every=50_000,
+        score_window=100,  # episodes, as in the published curves
+    )
+
+
+# A run has failed if it does not score twice what random actions score: 0.4, 3.7 and 0.5 points.
+MINATAR_STUDIES = (
+    _minatar(
+        "breakout",
+        "Breakout",
+        "Does what came after PER help DQN to break bricks (MinAtar's breakout)?",
+        failed_below=0.8,
+    ),
+    _minatar(
+        "space-invaders",
+        "SpaceInvaders",
+        "Does what came after PER help DQN to shoot aliens (MinAtar's space invaders)?",
+        failed_below=7.5,
+    ),
+    _minatar(
+        "asterix",
+        "Asterix",
+        "Does what came after PER help DQN to pick up treasure (MinAtar's asterix)?",
+        failed_below=1.0,
+    ),
+)
