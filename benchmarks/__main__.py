@@ -1,11 +1,17 @@
-"""Runs the benchmarks: python -m benchmarks [replay] [training] [agents] [gpu] [--quick] [--redraw]"""
+"""Runs the benchmarks: python -m benchmarks [replay] [training] [agents] [minatar] [gpu] [--quick] [--redraw]"""
 
 import argparse
 
-from benchmarks import agents, gpu, replay, training
+from benchmarks import agents, gpu, minatar, replay, training
 from benchmarks.harness import ROOT
 
-BENCHMARKS = {"replay": replay, "training": training, "agents": agents, "gpu": gpu}
+BENCHMARKS = {
+    "replay": replay,
+    "training": training,
+    "agents": agents,
+    "minatar": minatar,
+    "gpu": gpu,
+}
 ANYWHERE = [name for name in BENCHMARKS if name != "gpu"]
 
 

@@ -29,7 +29,7 @@ class Checkpoints:
     """Write a training at intervals, and continue it: ``train(config, checkpoints=Checkpoints(…))``.
 
     A training that was continued equals one that never stopped, bit for bit, where environments can
-    be saved (CartPole, Acrobot, MountainCar). In others the running episodes are cut and new ones
+    be saved (CartPole, Acrobot, MountainCar, MinAtar). In others the running episodes are cut and new ones
     begin; all else continues.
 
     The last two checkpoints are kept. Each holds the whole replay memory, 7 GB for a million Atari

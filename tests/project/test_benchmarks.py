@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-from benchmarks import agents, gpu, replay, training
+from benchmarks import agents, gpu, minatar, replay, training
 from benchmarks.buffers import ALPHA, BETA, CONTESTANTS, Limit, filled, transitions
 from benchmarks.harness import alternate, exponent, ratios
 from per_tutorial import DQNConfig, ReplayBuffer
@@ -124,6 +124,31 @@ def test_a_report_about_agents(tmp_path):
     assert page.count("×1.00 |") >= 2 * len(agents.BATCHES)  # each beside itself
 
 
+def test_both_learn_minatar_with_the_same_network_and_settings():
+    pytest.importorskip("stable_baselines3")
+    pytest.importorskip("minatar")
+    config = minatar.settings("uniform", update_every=1, batch_size=8)
+    theirs = minatar.sb3_agent(config)
+    ours = DQNLearner(config, (4, 10, 10), 3, seeds=[0])
+    sizes = [parameter.numel() for parameter in theirs.q_net.parameters()]
+    assert sorted(sizes) == sorted(parameter.numel() for parameter in ours.online.parameters())
+    theirs.learn(config.learning_starts + 5)
+    assert theirs._n_updates == 5  # one a frame
+    assert (theirs.batch_size, theirs.gamma) == (config.batch_size, config.discount)
+
+
+@pytest.mark.slow
+def test_a_report_about_minatar(tmp_path):
+    pytest.importorskip("stable_baselines3")
+    pytest.importorskip("minatar")
+    minatar.run(tmp_path, quick=True)
+    page = (tmp_path / "minatar_speed.md").read_text(encoding="utf-8")
+    minatar.run(tmp_path, redraw=True)
+    assert (tmp_path / "minatar_speed.md").read_text(encoding="utf-8") == page
+    for contestant in (minatar.SB3, "10 runs, uniform", "10 runs, PER"):
+        assert f"| {contestant} |" in page
+
+
 @pytest.mark.slow
 def test_a_report_of_a_tiny_run(tmp_path, monkeypatch):
     installed = [each for each in CONTESTANTS if each.package in ("per_tutorial", "numpy")]
@@ -132,7 +157,7 @@ def test_a_report_of_a_tiny_run(tmp_path, monkeypatch):
     data = {"machine": "a machine", "rounds": plan.rounds, "cells": replay.measure(plan)}
     data = json.loads(replay.dump(data))
     # Minibatches of 512 fit into one of the three buffers; adding is one setting for each.
-    assert len(data["cells"]) == (3 + 2 + 2) * (3 + 1) + 3 * 2 * 2
+    assert len(data["cells"]) == (3 + 2 + 2) * (4 + 2) + 3 * 2 * 2
     for cell in data["cells"]:
         assert [len(times) for times in cell["times"].values()] == [2, 2]
         if cell["operation"] == "sample + update":
