@@ -4,9 +4,10 @@
 
 Work: full buffers of N transitions, α = 0.6, β = 0.4, every transition with a TD error of its own.
 As in training, every `sample` of B transitions is followed by an `update` of the same ones with new
-TD errors; one transition and blocks of 256 are added. One thread. In a round every contestant works
-for a block of fixed time, in turns, and its median time in the block counts; ratios are taken within
-a round (`benchmarks/harness.py`).
+TD errors; one transition and blocks of 256 are added. A step is what an agent does at each of its
+steps: one transition is added, B are sampled, and (prioritised) the same B are updated. One thread. In
+a round every contestant works for a block of fixed time, in turns, and its median time in the block
+counts; ratios are taken within a round (`benchmarks/harness.py`).
 What each is given and returns is in `benchmarks/buffers.py`.
 
 Writes docs/replay_speed.json (all numbers), .md (tables) and .png (time against N), and the summary
@@ -33,8 +34,8 @@ PAGE = ROOT / "docs" / "speed.md"  # with the summary
 OURS, LIMIT = Ours.name, Limit.name
 ROWS = {"4 floats": ((4,), np.float32), "Atari frames": ((4, 84, 84), np.uint8)}
 OPERATIONS = {
-    "prioritized": ("sample + update", "sample", "update", "add one", "add 256"),
-    "uniform": ("sample", "add one", "add 256"),
+    "prioritized": ("step", "sample + update", "sample", "update", "add one", "add 256"),
+    "uniform": ("step", "sample", "add one", "add 256"),
 }
 ADDED = 256  # transitions in an added block
 SHOWN = 256  # the minibatch of the picture
@@ -88,6 +89,22 @@ def replayed(buffer, prioritized, td_errors, seconds):
         return {"sample": sample}
     update = _microseconds(updating)
     return {"sample + update": sample + update, "sample": sample, "update": update}
+
+
+def stepped(buffer, prioritized, columns, td_errors, seconds):
+    """{operation: µs} of whole steps: add one of `columns`, sample, update what was drawn."""
+    transition = itertools.cycle(list(zip(*columns, strict=True)))
+    errors = itertools.cycle(td_errors)
+    times = []
+    for _ in _until(seconds):
+        fields, new = next(transition), next(errors)
+        start = time.perf_counter()
+        buffer.add(*fields)
+        batch = buffer.sample(td_errors.shape[1])
+        if prioritized:
+            buffer.update(buffer.indices(batch), new)
+        times.append(time.perf_counter() - start)
+    return {"step": _microseconds(times)}
 
 
 def added(buffer, columns, seconds):
@@ -163,6 +180,10 @@ def measure_buffers(plan, rows, size, kind):
             in_turns(batch, lambda b, e=errors: replayed(b, prioritized, e, plan.block))
     # Last, since new transitions all have the same priority.
     columns = transitions(np.arange(ADDED), shape, dtype)
+    for batch in plan.batches:
+        if batch <= size:
+            errors = random.standard_normal((64, batch), dtype=np.float32)
+            in_turns(batch, lambda b, e=errors: stepped(b, prioritized, columns, e, plan.block))
     in_turns(None, lambda buffer: added(buffer, columns, plan.block))
     return cells
 
@@ -223,24 +244,31 @@ def table(cells):
 
 
 def summary(results):
-    """Markdown: prioritised replay at the two usual sizes of buffer and minibatch."""
-    cells = [
-        cell
-        for cell in results.select(rows="4 floats", kind="prioritized", operation="sample + update")
-        if cell["size"] in (10**4, 10**6) and cell["batch"] in (32, 256)
-    ]
-    everyone = contestants(results.select(kind="prioritized"))
-    peers = [name for name in everyone if name not in (OURS, LIMIT)]
-    header = ["sample + update", f"{OURS}, µs", f"times the {LIMIT}", *peers]
-    lines = [_row(header), _row(["---"] + ["--:"] * (len(header) - 1))]
-    for cell in cells:
-        ours = cell["times"][OURS]
-        entries = [f"N = {cell['size']:,}, B = {cell['batch']}"]
-        entries.append(microseconds(statistics.median(ours)))
-        entries.append(f"{ratios(ours, cell['times'][LIMIT])[0]:.1f}")
-        entries += [f"×{ratios(cell['times'][name], ours)[0]:.1f}" for name in peers]
-        lines.append(_row(entries))
-    return lines
+    """Markdown: what an agent does, at the two usual sizes of buffer and minibatch."""
+    lines = []
+    for kind, operation, rows in (
+        ("prioritized", "step", "4 floats"),
+        ("prioritized", "step", "Atari frames"),
+        ("uniform", "step", "4 floats"),
+        ("prioritized", "sample + update", "4 floats"),
+    ):
+        cells = [
+            cell
+            for cell in results.select(rows=rows, kind=kind, operation=operation)
+            if cell["size"] in (10**4, 10**6) and cell["batch"] in (32, 256)
+        ]
+        peers = [n for n in contestants(results.select(kind=kind)) if n not in (OURS, LIMIT)]
+        title = f"{operation}, {kind}, {rows}"
+        header = [title, f"{OURS}, µs", f"times the {LIMIT}", *peers]
+        lines += ["", _row(header), _row(["---"] + ["--:"] * (len(header) - 1))]
+        for cell in cells:
+            ours = cell["times"][OURS]
+            entries = [f"N = {cell['size']:,}, B = {cell['batch']}"]
+            entries.append(microseconds(statistics.median(ours)))
+            entries.append(f"{ratios(ours, cell['times'][LIMIT])[0]:.1f}")
+            entries += [f"×{ratios(cell['times'][name], ours)[0]:.1f}" for name in peers]
+            lines.append(_row(entries))
+    return lines[1:]
 
 
 def growth(results):

@@ -182,6 +182,48 @@ class Storage(Part, Protocol):
         """End the running episodes as a time limit does; return their newest slots (runs, n)."""
 
 
+class QuickStorage(Storage, Protocol):
+    """A storage with short ways: one compiled call for what an agent does at every step.
+
+    Having `put` and `put_many`, or `draw`, makes a storage one of these. A subclass that overrides what
+    a short way stands in for, and not the short way, does not have it any more: nothing is passed by.
+    """
+
+    def put(
+        self,
+        fields: tuple[ArrayLike, ...],
+        valid: ArrayLike | None,
+        slots: Slots,
+        added: NDArray[np.int64],
+        stacked: bool,
+    ) -> bool:
+        """`prepare` and `commit` in one compiled call; or change nothing and return False.
+
+        That is the answer to all that `prepare` would refuse or convert.
+
+        Args:
+            fields: those of a `Transition`, in the same order, shaped (runs, ...); of a single run
+                without that axis, if not ``stacked``.
+            valid: as in `prepare`.
+            slots, added: (runs, 1) and (runs,), written by the same call: as in `Write`.
+        """
+
+    def put_many(
+        self,
+        fields: tuple[ArrayLike, ...],
+        valid: None,
+        slots: Slots,
+        added: NDArray[np.int64],
+        stacked: bool,
+    ) -> bool:
+        """`put` of fields (runs, n, ...), with n >= 1 and ``slots`` (runs, n), for all runs."""
+
+    def draw(
+        self, slots: Slots
+    ) -> tuple[Mapping[str, NDArray] | NDArray, NDArray[np.int64], NDArray[np.int64]]:
+        """`windows` and `ids` together."""
+
+
 class Sampler(Part, Protocol):
     """Which experiences are replayed. A sampler knows slots and priorities, never the transitions.
 
@@ -265,6 +307,17 @@ class CandidateSampler(Sampler, Protocol):
         Args:
             td_errors: of the whole draw, (runs, candidates · batch).
         """
+
+
+def has_short_way(part: object, name: str, *long_way: str) -> bool:
+    """Whether a part has the method ``name``, and no subclass overrides what it stands in for."""
+    classes = type(part).__mro__
+
+    def depth(member: str) -> int:
+        return next((k for k, each in enumerate(classes) if member in vars(each)), len(classes))
+
+    own = depth(name)
+    return own < len(classes) and all(depth(member) >= own for member in long_way)
 
 
 def members_of(protocol: type) -> set[str]:

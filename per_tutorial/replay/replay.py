@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from per_tutorial.common.arguments import index_array, plain_array, real_number, whole_number
-from per_tutorial.common.files import ArrayFile, PathLike, part_of, write_arrays
-from per_tutorial.common.states import Schema, State, checked_state, fits, wanted
+from per_tutorial.common.files import PathLike, part_of, write_arrays
+from per_tutorial.common.states import Schema, State, checked_state
 from per_tutorial.replay.contracts import (
     Batch,
     CandidateSampler,
@@ -21,8 +21,10 @@ from per_tutorial.replay.contracts import (
     Storage,
     Transition,
     Write,
+    has_short_way,
     require,
 )
+from per_tutorial.replay.saving import read_state
 from per_tutorial.replay.td_errors import are_valid, errors_like, refuse, refuse_infinite
 
 
@@ -74,6 +76,15 @@ class Replay:
         self._unfinished: Callable[[], None] | None = None  # what an interrupt may have cut short
         self._episodes = _as(sampler, EpisodeSampler, "end_episodes")
         self._candidates = _as(sampler, CandidateSampler, "choose")
+        self._puts = (
+            self._episodes is None
+            and has_short_way(storage, "put", "prepare", "_prepare", "commit")
+            and has_short_way(storage, "put_many", "prepare_many", "_prepare", "commit")
+            and has_short_way(self, "_put", "_write", "_do_write")
+        )
+        self._draws = has_short_way(storage, "draw", "windows", "ids", "gather", "_take")
+        self._quick: Any = storage  # whose short ways are taken, if it has them
+        self._nowhere = np.full((storage.runs, 1), -1)
 
     def __len__(self) -> int:
         """Transitions stored now (in a stack: in the run that has the fewest)."""
@@ -109,9 +120,10 @@ class Replay:
         """
         if self._unfinished is not None:
             self._finish()
-        transition = self._stacked(
-            observation, action, reward, next_observation, terminated, truncated
-        )
+        fields = (observation, action, reward, next_observation, terminated, truncated)
+        if self._puts and self._put(self._quick.put, fields, valid, self._nowhere.copy()):
+            return
+        transition = self._stacked(*fields)
         self._write(self.storage.prepare(transition, valid), transition)
 
     def extend(
@@ -132,9 +144,12 @@ class Replay:
         self._finish()
         if truncated is None:
             truncated = np.zeros(np.shape(terminated), dtype=bool)
-        transitions = self._stacked(
-            observations, actions, rewards, next_observations, terminated, truncated
-        )
+        fields = (observations, actions, rewards, next_observations, terminated, truncated)
+        if self._puts and np.ndim(truncated) and np.size(truncated):
+            slots = np.full((self.storage.runs, np.shape(truncated)[-1]), -1)
+            if self._put(self._quick.put_many, fields, None, slots):
+                return
+        transitions = self._stacked(*fields)
         self._write(self.storage.prepare_many(transitions), transitions)
 
     def sample(
@@ -263,36 +278,35 @@ class Replay:
             ValueError: the file is damaged, or was saved by a buffer with other settings. The
                 buffer is as it was then.
         """
-        shown, schema = repr(os.fspath(path)), self.schema
-        with ArrayFile(path) as file:
-            if "settings" not in file.specs:
-                raise ValueError(f"path: {shown} is not a saved replay buffer")
-            saved = file.heading("settings")
-            for name, value in self.settings.items():
-                if saved.get(name) != value:
-                    raise ValueError(
-                        f"path: {shown} was saved with {name} = {saved.get(name)!r}, "
-                        f"this buffer has {value!r}"
-                    )
-            missing = [name for name in schema if name not in file.specs]
-            if missing:
-                raise ValueError(f"path: {shown} is damaged: it lacks {', '.join(missing)}")
-            for name, spec in schema.items():
-                dtype, shape = file.specs[name]
-                if not fits(spec, dtype, shape):
-                    raise ValueError(
-                        f"path: {shown} is damaged: {name} must be {wanted(spec)}, "
-                        f"got {dtype} of the shape {shape}"
-                    )
-            state = {name: file.read(name) for name in schema}
+        state = read_state(path, self.settings, self.schema)
         try:
             self.restore(state)
         except ValueError as error:
-            raise ValueError(f"path: {shown} is damaged ({error})") from error
+            raise ValueError(f"path: {os.fspath(path)!r} is damaged ({error})") from error
 
     def __getstate__(self) -> dict[str, Any]:
         self._finish()
         return vars(self).copy()
+
+    def _put(
+        self,
+        put: Callable[..., bool],
+        fields: tuple[ArrayLike, ...],
+        valid: ArrayLike | None,
+        slots: Slots,
+    ) -> bool:
+        """`_write` the short way, if the storage takes the fields as they are; ``slots`` are −1."""
+        added = self.storage.added.copy()
+        self._unfinished = partial(self._tell, slots, added)
+        written = put(fields, valid, slots, added, self.runs is not None)
+        if written:
+            self.sampler.add(slots, added)
+        self._unfinished = None
+        return written
+
+    def _tell(self, slots: Slots, added: NDArray[np.int64]) -> None:
+        """Tell the sampler what was put. Before the storage has written, that is nothing: slots of −1."""
+        self.sampler.add(slots, added)
 
     def _stacked(self, *fields: ArrayLike) -> Transition:
         """The fields with an axis for runs."""
@@ -348,18 +362,24 @@ class Replay:
                 raise
 
     def _batch(self, slots: Slots, weights: NDArray) -> Batch:
-        rows, steps = self.storage.windows(slots)
-        fields = (
+        if self._draws:
+            rows, steps, ids = self._quick.draw(slots)
+        else:
+            rows, steps = self.storage.windows(slots)
+            ids = self.storage.ids(slots)
+        if self.runs is None:
+            weights, ids, steps = weights[0], ids[0], steps[0]
+            rows = rows[0] if isinstance(rows, np.ndarray) else {k: rows[k][0] for k in rows}
+        return Batch(
             rows["observation"],
             rows["action"],
             rows["reward"],
             rows["next_observation"],
             rows["terminated"],
             weights,
-            self.storage.ids(slots),
+            ids,
             steps,
         )
-        return Batch(*[field[0] for field in fields] if self.runs is None else fields)
 
 
 def _as(sampler: Sampler, protocol: type, mark: str) -> Any:

@@ -9,8 +9,8 @@ from per_tutorial.replay.samplers.proportional import ProportionalSampler, write
 from per_tutorial.replay.segment_tree import set_minima
 
 OF_ERRORS = "priorities[run, k] = abs(td_errors[run, k]) + epsilon"
-OF_NEWCOMERS = "priorities[:] = self.largest_priority[:, None]"
-POWER = "sums, largest, values = self.sums, self.largest_priority, priorities**self.alpha"
+OF_NEWCOMERS = "priorities = self.largest_priority[:, None]"
+POWER = "powers = priorities**self.alpha"
 
 
 class SquaredPriority(ProportionalSampler):

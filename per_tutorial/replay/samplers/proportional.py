@@ -135,6 +135,7 @@ class ProportionalSampler:
         self.capacity = self.sums.capacity
         self.minima = MinTree(capacity, runs=self.runs) if normalize == "buffer" else None
         self.largest_priority = np.ones(self.runs)
+        self._last_power = (b"", np.empty((0, 1)))  # bytes of priorities, and their powers
         self.settings: dict[str, Any] = {
             "sampler": "proportional",
             "alpha": self.alpha,
@@ -144,8 +145,9 @@ class ProportionalSampler:
 
     def add(self, slots: Slots, added: NDArray[np.int64]) -> None:
         """Give newly written slots (runs, n) the largest priority seen so far."""
-        priorities = np.empty(slots.shape)
-        priorities[:] = self.largest_priority[:, None]
+        priorities = self.largest_priority[:, None]
+        if slots.shape[1] != 1:
+            priorities = priorities.repeat(slots.shape[1], axis=1)
         self._write(slots, priorities)
 
     def sample(
@@ -237,7 +239,7 @@ class ProportionalSampler:
 
     def _write(self, slots: Slots, priorities: Floats) -> None:
         """Make these the priorities of slots, in one compiled call."""
-        sums, largest, values = self.sums, self.largest_priority, priorities**self.alpha
+        sums, largest, values = self.sums, self.largest_priority, self._powers(priorities)
         if self.minima is None:
             write_sums(sums.nodes, sums.first_root, slots, values, priorities, largest)
         else:
@@ -245,3 +247,13 @@ class ProportionalSampler:
             write_sums_and_minima(
                 sums.nodes, minima, sums.first_root, slots, values, priorities, largest
             )
+
+    def _powers(self, priorities: Floats) -> Floats:
+        """p^α, (runs, batch). Of the newest transition p is most often what it was: then, no power."""
+        if priorities.shape[1] != 1:
+            return priorities**self.alpha
+        numbers, powers = self._last_power
+        if numbers != priorities.tobytes():
+            powers = priorities**self.alpha
+            self._last_power = priorities.tobytes(), powers
+        return powers

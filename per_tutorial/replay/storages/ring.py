@@ -16,7 +16,7 @@ from per_tutorial.replay.contracts import Slots
 from per_tutorial.replay.prefetching import prefetch
 
 LARGEST_REWARD = float(np.finfo(np.float32).max)  # rewards are stored as float32
-VIEWS = ("_all_rows", "_memory", "_first_rows")  # what `_make_views` makes
+VIEWS = ("_all_rows", "_memory", "_first_rows", "_staged")  # what `_make_views` makes
 MOST_ADDED = 2**62  # transitions of a run; more than any run can make, less than would overflow
 
 
@@ -119,6 +119,14 @@ def place_rows(places, slots, capacity, memory, row_size):
 
 
 @njit_cached
+def locate_rows(slots, added, capacity, memory, row_size, places, ids, steps):
+    """`place_rows` and `fill_ids` in one, and windows of one step: `steps` (runs, batch) of 1."""
+    fill_ids(ids, slots, added, capacity)
+    steps[:] = 1
+    return place_rows(places, slots, capacity, memory, row_size)
+
+
+@njit_cached
 def claim_slots(slots, added, valid, capacity):
     """Write into `slots` (runs, n) where the next n transitions of each run go, and count them.
 
@@ -162,6 +170,7 @@ class RingStorage:
         environments: int = 1,
     ) -> None:
         self.capacity = whole_number("capacity", capacity)
+        self._most = np.array(self.capacity)  # with which NumPy is faster than with an int
         self.runs = whole_number("runs", runs)
         self.n_step = whole_number("n_step", n_step)
         self.environments = whole_number("environments", environments)
@@ -209,7 +218,7 @@ class RingStorage:
     @property
     def sizes(self) -> NDArray[np.int64]:
         """(runs,) transitions stored now."""
-        return np.minimum(self.added, self.capacity)
+        return np.minimum(self.added, self._most)
 
     def ids(self, slots: Slots) -> NDArray[np.int64]:
         """Which transition lies in each slot (runs, batch): its number, counted from 0 in its run."""
@@ -279,10 +288,13 @@ class RingStorage:
         """The rows in ``slots`` (runs, batch), copied."""
         places = np.empty_like(slots)
         if not place_rows(places, slots, self.capacity, self._memory, self.rows.itemsize):
-            raise IndexError(
-                f"slots: must be in [0, {self.capacity}), got {slots.min()} to {slots.max()}"
-            )
+            self._refuse(slots)
         return self._all_rows.take(places)
+
+    def _refuse(self, slots: Slots) -> None:
+        raise IndexError(
+            f"slots: must be in [0, {self.capacity}), got {slots.min()} to {slots.max()}"
+        )
 
     def _walk(self, slots: Slots) -> tuple[NDArray[np.float64], Slots, NDArray[np.int64]]:
         """Returns, last slots and steps of the n-step windows that begin in ``slots``."""
@@ -316,12 +328,12 @@ def as_field(name: str, values: ArrayLike, dtype: np.dtype, **counts: int) -> ND
         )
     if array.dtype != dtype.base:
         array = _converted(name, array, dtype.base)
-    if name == "reward" and not _are_rewards(array):
+    if name == "reward" and not are_rewards(array):
         raise ValueError(f"reward: must be finite (in {dtype.base}), got {array}")
     return array
 
 
-def _are_rewards(array: NDArray) -> bool:
+def are_rewards(array: NDArray) -> bool:
     """Whether all are finite as float32. NaN fails the comparisons as well."""
     if array.size == 1:  # ten times as fast, and what an agent adds at every step
         return abs(array.item()) <= LARGEST_REWARD

@@ -7,7 +7,14 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from per_tutorial.common.arguments import plain_array
 from per_tutorial.replay.contracts import Slots, Transition
-from per_tutorial.replay.storages.ring import RingStorage, as_field, as_shape, claim_slots
+from per_tutorial.replay.storages.ring import (
+    RingStorage,
+    as_field,
+    as_shape,
+    claim_slots,
+    locate_rows,
+)
+from per_tutorial.replay.storages.staging import StagedRows, put_columns, put_rows
 
 
 class RowWrite(NamedTuple):
@@ -64,6 +71,10 @@ class TransitionStorage(RingStorage):
         super().__init__(capacity, row, runs, n_step, discount)
         self._every_run = np.ones(self.runs, dtype=bool)
 
+    def _make_views(self) -> None:
+        super()._make_views()
+        self._staged = StagedRows(self.runs, self.rows.dtype)
+
     def prepare(self, transition: Transition, valid: ArrayLike | None = None) -> RowWrite:
         """Make ready to write one transition for every run, fields shaped (runs, ...).
 
@@ -74,6 +85,41 @@ class TransitionStorage(RingStorage):
         if transition.truncated is False:
             transition = transition._replace(truncated=np.zeros(self.runs, dtype=bool))
         return self._prepare(transition, valid, 1, runs=self.runs)
+
+    def put(
+        self,
+        fields: tuple[ArrayLike, ...],
+        valid: ArrayLike | None,
+        slots: Slots,
+        added: NDArray[np.int64],
+        stacked: bool,
+    ) -> bool:
+        """`prepare` and `commit`, if the fields are as they are kept; else do nothing."""
+        writes = self._every_run if valid is None else valid
+        if type(writes) is not np.ndarray or writes.dtype != np.bool_:
+            return False
+        if writes.shape != added.shape or not self._staged.fill(fields, stacked):
+            return False
+        staged, size = self._staged.memory, self.rows.itemsize
+        put_rows(self._memory, self.capacity, self.added, staged, size, writes, slots, added)
+        return True
+
+    def put_many(
+        self,
+        fields: tuple[ArrayLike, ...],
+        valid: None,
+        slots: Slots,
+        added: NDArray[np.int64],
+        stacked: bool,
+    ) -> bool:
+        """`prepare_many` and `commit`, as `put`."""
+        staged, size = self._staged, self.rows.itemsize
+        columns = staged.columns(fields, slots.shape[1], stacked)
+        if columns is None:
+            return False
+        ring = self._memory, self.capacity, self.added
+        put_columns(*ring, columns, size, staged.offsets, slots, added)
+        return True
 
     def prepare_many(self, transitions: Transition) -> RowWrite:
         """Make ready to write n transitions for every run, fields shaped (runs, n, ...).
@@ -154,3 +200,13 @@ class TransitionStorage(RingStorage):
         for name in ("next_observation", "terminated", "truncated"):
             rows[name] = last_rows[name]
         return rows, steps
+
+    def draw(self, slots: Slots) -> tuple[NDArray, NDArray[np.int64], NDArray[np.int64]]:
+        """`windows` and `ids` together; of single steps in one compiled call."""
+        if self.n_step > 1:
+            return *self.windows(slots), self.ids(slots)
+        places, ids, steps = np.empty_like(slots), np.empty_like(slots), np.empty_like(slots)
+        ring = (self.added, self.capacity, self._memory, self.rows.itemsize)
+        if not locate_rows(slots, *ring, places, ids, steps):
+            self._refuse(slots)
+        return self._all_rows.take(places), steps, ids

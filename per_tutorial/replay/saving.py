@@ -1,0 +1,38 @@
+"""The files of replay buffers: what must hold before anything of them is used."""
+
+import os
+from typing import Any
+
+from per_tutorial.common.files import ArrayFile, PathLike
+from per_tutorial.common.states import Schema, State, fits, wanted
+
+
+def read_state(path: PathLike, settings: dict[str, Any], schema: Schema) -> State:
+    """The arrays of a saved buffer; sizes and types are checked before anything is allocated.
+
+    Raises:
+        FileNotFoundError: there is no such file.
+        ValueError: it is no file of a buffer with these settings, or its arrays do not fit the schema.
+    """
+    shown = repr(os.fspath(path))
+    with ArrayFile(path) as file:
+        if "settings" not in file.specs:
+            raise ValueError(f"path: {shown} is not a saved replay buffer")
+        saved = file.heading("settings")
+        for name, value in settings.items():
+            if saved.get(name) != value:
+                raise ValueError(
+                    f"path: {shown} was saved with {name} = {saved.get(name)!r}, "
+                    f"this buffer has {value!r}"
+                )
+        missing = [name for name in schema if name not in file.specs]
+        if missing:
+            raise ValueError(f"path: {shown} is damaged: it lacks {', '.join(missing)}")
+        for name, spec in schema.items():
+            dtype, shape = file.specs[name]
+            if not fits(spec, dtype, shape):
+                raise ValueError(
+                    f"path: {shown} is damaged: {name} must be {wanted(spec)}, "
+                    f"got {dtype} of the shape {shape}"
+                )
+        return {name: file.read(name) for name in schema}
