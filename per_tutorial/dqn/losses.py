@@ -114,12 +114,10 @@ def losses_and_slopes(
         return straight * (td_errors - 0.5 * straight), straight  # ½δ², or limit · (|δ| − ½ limit)
     size = inside.abs()
     priorities = size.clamp(min=kappa) ** alpha
-    mean = priorities.mean(dim=1, keepdim=True)
-    slopes = straight * priorities / mean
-    curve = torch.where(
-        size < kappa, kappa**alpha * size**2 / 2, kappa * size ** (1 + alpha) / (1 + alpha)
-    )
-    return slopes * (td_errors - inside) + curve / mean, slopes
+    slopes = straight * priorities / priorities.mean(dim=1, keepdim=True)
+    # The loss is slope · δ times ½ up to κ, and times 1 / (1 + α) beyond; with a clip, straight after it.
+    rest = torch.where(size < kappa, 0.5 * inside, alpha / (1 + alpha) * inside)
+    return slopes * (td_errors - rest), slopes
 
 
 def _clipped(td_errors: Tensor, clip: float | None) -> Tensor:
