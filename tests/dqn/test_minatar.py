@@ -27,6 +27,7 @@ from per_tutorial.dqn.worlds.minatar import (  # noqa: E402
     evaluation_environments,
     training_environments,
 )
+from per_tutorial.replay import Transition, make_replay  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*is out of date")
 CHANNELS = {"Asterix": 4, "Breakout": 4, "Freeway": 7, "Seaquest": 10, "SpaceInvaders": 6}
@@ -259,14 +260,29 @@ def test_each_run_computes_what_pytorchs_own_layers_compute(dtype):
         torch.testing.assert_close(outputs[run], twin(inputs), rtol=1e-5, atol=1e-6)
 
 
-def test_the_memory_keeps_cells_as_single_bytes_and_the_learner_gets_them_as_they_were():
-    history = train(CONFIG, [0])
-    agent = history.agent
-    assert agent.observation_shape == (4, 10, 10)
-    environments = make("Breakout", seeds=[0])
-    values = agent.q_values(environments.observation[:, None])
-    alone = agent.online(torch.from_numpy(environments.observation[:, None]))
-    np.testing.assert_array_equal(values, alone.detach().numpy())
+def test_the_memory_keeps_a_cell_as_a_byte_and_gives_it_back():
+    environments = make("SpaceInvaders", seeds=[0, 1])
+    replay = make_replay(CONFIG.replace(env="MinAtar/SpaceInvaders-v1"), (6, 10, 10), [0, 1])
+    row = replay.storage.rows.dtype
+    assert row["observation"].base == np.bool_
+    assert row.itemsize <= 2 * 600 + 16  # the action, the reward, and how it ended
+    happened = play(environments, 40)
+    for observation, actions, step, _ in happened:
+        transition = Transition(
+            observation,
+            actions,
+            step.reward,
+            step.next_observation,
+            step.terminated,
+            step.truncated,
+        )
+        replay.add(*transition)
+    batch = replay.sample(30)
+    assert batch.observations.dtype == np.bool_
+    for run, k in np.ndindex(batch.indices.shape):
+        observation, _, step, _ = happened[batch.indices[run, k]]
+        np.testing.assert_array_equal(batch.observations[run, k], observation[run])
+        np.testing.assert_array_equal(batch.next_observations[run, k], step.next_observation[run])
 
 
 def test_an_agent_comes_back_from_a_file(tmp_path):

@@ -32,6 +32,13 @@ def test_atari_games():
     assert world.network_inputs([4, 42, 42]) == (4, 42, 42)
 
 
+def test_games_of_minatar():
+    world = world_of("MinAtar/Breakout-v1")
+    assert (world.storage, world.observation_dtype) == ("transitions", "bool")
+    assert (world.frames, world.frame_size, world.side_by_side) == (True, 10, False)
+    assert world.network_inputs([4, 10, 10]) == (4, 10, 10)
+
+
 def test_the_longest_beginning_decides(monkeypatch):
     one, other = World(worlds._gymnasium), World(worlds._gymnasium)
     monkeypatch.setitem(WORLDS, "Mini", one)
@@ -91,7 +98,8 @@ def test_settings_load_neither_gymnasium_nor_torch():
         "import sys\n"
         "from per_tutorial.dqn.config import DQNConfig\n"
         "DQNConfig(env='ALE/Pong-v5', environments=4).storage\n"
-        "print([name for name in ('gymnasium', 'torch', 'ale_py') if name in sys.modules])"
+        "DQNConfig(env='MinAtar/Breakout-v1').storage\n"
+        "print([name for name in ('gymnasium', 'torch', 'ale_py', 'minatar') if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
