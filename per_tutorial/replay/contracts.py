@@ -153,7 +153,8 @@ class Storage(Part, Protocol):
         """Make ready to write one step, fields shaped (*leading_axes, ...). Changes nothing.
 
         Args:
-            transition: fields that do not fit raise ValueError or TypeError.
+            transition: fields that do not fit raise ValueError or TypeError. ``truncated`` may be a
+                single False: nowhere.
             valid: (runs,) False where a run has nothing to add; None: all have.
         """
 

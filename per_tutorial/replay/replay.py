@@ -313,7 +313,9 @@ class Replay:
         if self.runs is not None:
             return Transition(*fields)
         named = zip(Transition._fields, fields, strict=True)
-        return Transition(*[plain_array(name, field)[None] for name, field in named])
+        stacked = Transition(*[plain_array(name, field)[None] for name, field in named])
+        # A single False means "nowhere", whatever the axes of the storage.
+        return stacked._replace(truncated=False) if fields[-1] is False else stacked
 
     def _write(self, write: Write, transition: Transition) -> None:
         """Store what was prepared. It counts as stored from the moment that it is noted."""

@@ -32,7 +32,11 @@ from per_tutorial.replay import (
 )
 
 CAPACITY = 6
-STORAGES = {"transitions": TransitionStorage, "frames": partial(FrameStorage, environments=2)}
+STORAGES = {
+    "transitions": TransitionStorage,
+    "bytes": partial(TransitionStorage, observation_dtype=np.uint8),  # as they come: the short way
+    "frames": partial(FrameStorage, environments=2),
+}
 SAMPLERS = {
     "uniform": UniformSampler,
     "proportional": partial(ProportionalSampler, normalize="buffer"),
@@ -198,6 +202,8 @@ QUICK = [
     ("transitions", "lap", 2, 9),
     ("frames", "reaper", None, 7),
     ("transitions", "laber", None, 8),
+    ("bytes", "proportional", 2, 9),
+    ("bytes", "rank", None, 8),
 ]
 
 
