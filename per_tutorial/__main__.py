@@ -14,6 +14,7 @@ from typing import Any
 from per_tutorial.common.arguments import whole_number
 from per_tutorial.common.files import check_writable
 from per_tutorial.conformance.adapters import ADAPTERS
+from per_tutorial.distributed.command_line import add_study_options, study_on_ray
 from per_tutorial.dqn.config import AUTO, PRECISIONS, DQNConfig
 from per_tutorial.dqn.pretrained import agent_names
 from per_tutorial.experiments.studies import STUDIES
@@ -171,7 +172,9 @@ def command_study(arguments: argparse.Namespace) -> None:
     if processes is None:
         processes = (os.cpu_count() or 1) if arguments.device == "cpu" else 1
     processes = whole_number("--processes", processes, maximum=MOST_PROCESSES)
-    _check_folders(out=arguments.out)
+    _check_folders(out=arguments.out, shared=arguments.shared)
+    if arguments.shared and not arguments.ray:
+        raise ValueError("--shared: needs --ray")
 
     from tqdm import tqdm
 
@@ -189,9 +192,8 @@ def command_study(arguments: argparse.Namespace) -> None:
         print(line, file=sys.stderr)
     # No smoothing: stacks finish rarely and several at once, so the time left follows the average.
     bar = None
-    stacks = None  # those of a cluster
 
-    def progress(done: int, total: int) -> None:
+    def progress(done: int, total: int, note: str = "") -> None:
         nonlocal bar
         if bar is None:  # what was there already says nothing about the speed
             bar = tqdm(
@@ -202,10 +204,14 @@ def command_study(arguments: argparse.Namespace) -> None:
                 smoothing=0,
                 disable=arguments.quiet,
             )
+        bar.set_postfix_str(note, refresh=False)
         bar.update(done - bar.n)
 
     try:
-        results = run_study(study, arguments.out, processes=processes, progress=progress)
+        if arguments.ray:
+            results = study_on_ray(study, arguments, progress)
+        else:
+            results = run_study(study, arguments.out, processes=processes, progress=progress)
     finally:
         if bar is not None:
             bar.close()
@@ -323,6 +329,7 @@ def main(arguments: list[str] | None = None) -> None:
     studier.add_argument(
         "--device", default="cpu", help="PyTorch device of every arm (default: %(default)s)"
     )
+    add_study_options(studier)
     studier.add_argument("--fast", action="store_true", help="a tiny form that takes seconds")
     studier.add_argument("--quiet", action="store_true", help="no progress bar")
 

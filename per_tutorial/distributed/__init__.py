@@ -1,0 +1,29 @@
+"""The same on many machines, on Ray: studies whose stacks are trained on a cluster.
+
+```python
+from per_tutorial.distributed import RayStacks, connected
+
+with connected("local"):
+    run_study(study, "results", executor=RayStacks())
+```
+
+`cluster.py` connects and checks the nodes, `probe.py` is what it asks each of them, and `studies.py`
+trains the stacks of a study. Ray comes with the extra `ray`.
+"""
+
+from typing import TYPE_CHECKING
+
+from per_tutorial.common.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from per_tutorial.distributed.cluster import ClusterError as ClusterError
+    from per_tutorial.distributed.cluster import connected as connected
+    from per_tutorial.distributed.studies import RayStacks as RayStacks
+
+__all__, __getattr__, __dir__ = lazy_names(
+    __name__,
+    {
+        "cluster": ("ClusterError", "connected"),
+        "studies": ("RayStacks",),
+    },
+)

@@ -1,0 +1,191 @@
+"""Connecting to a Ray cluster, and what is checked there before any work is sent."""
+
+import os
+import shutil
+import socket
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+from per_tutorial.distributed.probe import describe_package
+
+PACKAGE = __name__.partition(".")[0]
+LOCAL = "local"
+CONNECT_SECONDS = 10.0
+PROBE_SECONDS = 120.0  # a node starts a process for the answer, which takes long on a busy one
+
+
+class ClusterError(OSError):
+    """The cluster, or a node of it, is not as it must be, or work failed there; the text says where."""
+
+
+class Node(NamedTuple):
+    """A machine of the cluster that is alive."""
+
+    id: str
+    address: str
+    resources: dict[str, float]  # in all, whether they are in use or not
+
+    @property
+    def name(self) -> str:
+        """As errors name it."""
+        return f"node {self.address} ({self.id[:8]})"
+
+    def has(self, needs: dict[str, float]) -> bool:
+        """Whether it could do a task that needs this, were it idle."""
+        return all(self.resources.get(name, 0) >= amount for name, amount in needs.items())
+
+
+def import_ray() -> Any:
+    """The module `ray`; an ImportError says how to get it."""
+    # Ray sends a report of its use to its makers unless it is told not to.
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    try:
+        import ray
+    except ImportError as error:
+        raise ImportError(
+            f"Ray is missing: pip install '{PACKAGE}[ray]' ({error})", name="ray"
+        ) from error
+    return ray
+
+
+@contextmanager
+def connected(address: str, cpus: int | None = None) -> Iterator[list[Node]]:
+    """Connect to a cluster, check its nodes, and disconnect in the end.
+
+    A process that is connected already stays with its cluster, and stays connected.
+
+    Args:
+        address: "local" starts a cluster in this machine, which ends with the block; "auto" is the one
+            that this machine belongs to; HOST:PORT is its head node. This machine must be a part of
+            it (``ray start --address=HOST:PORT``).
+        cpus: how many CPUs a local cluster counts; None for those that there are.
+
+    Yields:
+        The nodes.
+
+    Raises:
+        ImportError: Ray is missing.
+        ValueError: the address is none.
+        ClusterError: no cluster answers there, or a node lacks this package, has another version of
+            it, or does not answer.
+    """
+    if address not in (LOCAL, "auto"):
+        _check_answers(address)  # before Ray, which goes on trying for minutes
+    ray = import_ray()
+    if ray.is_initialized():
+        check_nodes()
+        yield nodes()
+        return
+    quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
+    folder = None
+    try:
+        if address == LOCAL:
+            # Ray leaves its sockets and logs behind.
+            folder = tempfile.mkdtemp(prefix="ray-")
+            quiet |= {"include_dashboard": False, "num_cpus": cpus, "_temp_dir": folder}
+            ray.init(address=LOCAL, _node_ip_address="127.0.0.1", **quiet)
+        else:
+            try:
+                ray.init(address=address, **quiet)
+            except (ConnectionError, RuntimeError, ValueError) as error:
+                raise ClusterError(
+                    f"ray: no cluster could be joined at {address!r} "
+                    f"({str(error).partition(chr(10))[0]})"
+                ) from error
+        check_nodes()
+        yield nodes()
+    finally:
+        ray.shutdown()
+        if folder is not None:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _check_answers(address: str) -> None:
+    host, colon, port = address.rpartition(":")
+    if not colon or not host or not port.isdigit() or "/" in host:
+        raise ValueError(f"ray: must be local, auto or HOST:PORT, got {address!r}")
+    try:
+        socket.create_connection((host, int(port)), CONNECT_SECONDS).close()
+    except (OSError, OverflowError) as error:
+        raise ClusterError(f"ray: nothing answers at {address!r} ({error})") from error
+    if host in ("localhost", "127.0.0.1") and "ray" not in sys.modules:
+        # Ray puts this machine's address in the place of such a host, unless this says otherwise.
+        os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
+    # One attempt, which takes half a minute where something other than Ray answers.
+    os.environ.setdefault("RAY_gcs_server_port_wait_time_s", "1")
+
+
+def nodes() -> list[Node]:
+    """Those that are alive now."""
+    ray = import_ray()
+    return [
+        Node(one["NodeID"], one["NodeManagerAddress"], dict(one["Resources"]))
+        for one in ray.nodes()
+        if one["Alive"]
+    ]
+
+
+def on_node(node_id: str, soft: bool = False) -> Any:
+    """The scheduling strategy for tasks and actors that belong to a node."""
+    import_ray()
+    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+    return NodeAffinitySchedulingStrategy(node_id, soft=soft)
+
+
+def check_nodes() -> None:
+    """ClusterError unless every node has this package, and the same version of it as this process."""
+    ray = import_ray()
+    from ray import cloudpickle
+
+    from per_tutorial.distributed import probe
+
+    cloudpickle.register_pickle_by_value(probe)
+    try:
+        ask = ray.remote(num_cpus=0, max_retries=0)(describe_package)
+        asked = {
+            ask.options(scheduling_strategy=on_node(node.id)).remote(PACKAGE): node
+            for node in nodes()
+        }
+    finally:
+        cloudpickle.unregister_pickle_by_value(probe)
+    ours = describe_package(PACKAGE)
+    ray.wait(list(asked), num_returns=len(asked), timeout=PROBE_SECONDS)
+    for answer, node in asked.items():
+        try:
+            theirs = ray.get(answer, timeout=0)
+        except ray.exceptions.GetTimeoutError:
+            raise ClusterError(
+                f"ray: {node.name} does not answer within {PROBE_SECONDS:.0f} s"
+            ) from None
+        except ray.exceptions.RayTaskError as error:
+            reason = str(error.cause).partition("\n")[0]
+            raise ClusterError(f"ray: {node.name} lacks {PACKAGE} ({reason})") from None
+        except ray.exceptions.RayError:
+            continue  # the node was lost meanwhile: it will be given no work
+        # In an editable installation, files may have changed since.
+        if theirs not in (ours, describe_package(PACKAGE)):
+            raise ClusterError(
+                f"ray: {node.name} must have {PACKAGE} {_shown(ours)} as this process has, "
+                f"got {_shown(theirs)}"
+            )
+
+
+def _shown(package: tuple[str, int]) -> str:
+    return f"{package[0]} (checksum {package[1]:08x})"
+
+
+def require_resources(needs: dict[str, float], purpose: str) -> None:
+    """ClusterError unless there is a node that could do a task that needs this."""
+    found = nodes()
+    if not any(node.has(needs) for node in found):
+        wanted = " and ".join(f"{amount:g} {name}" for name, amount in needs.items())
+        there = "; ".join(
+            f"{node.name} has "
+            + " and ".join(f"{node.resources.get(name, 0):g} {name}" for name in needs)
+            for node in found
+        )
+        raise ClusterError(f"ray: no node can take {purpose}, which needs {wanted}: {there}")

@@ -1,0 +1,199 @@
+"""The stacks of a study, trained on a Ray cluster; what comes back is written where the study runs."""
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from per_tutorial.common.files import atomic_write
+from per_tutorial.common.tables import write_table
+from per_tutorial.distributed.cluster import (
+    ClusterError,
+    import_ray,
+    nodes,
+    on_node,
+    require_resources,
+)
+from per_tutorial.experiments.results import COLUMNS
+from per_tutorial.experiments.runner import Job, train_stack
+from per_tutorial.experiments.study import Study
+
+MOST_CRASHES = 3  # of one stack, on nodes that live on
+POLL_SECONDS = 2.0
+
+
+class _Result(NamedTuple):
+    """A `TrainedStack` as it travels: the agent as the bytes of its file."""
+
+    heading: dict[str, Any]
+    rows: list[tuple[Any, ...]]
+    agent: bytes | None
+
+
+class RayStacks:
+    """The executor of `run_study` that trains every stack as a task of the connected cluster.
+
+    A stack takes one CPU and one thread, and a GPU if its device is one. The results are those of a
+    local run, bit for bit on the same kind of machine. A stack whose node is lost is trained again on
+    another one. If this process is killed, the finished stacks are there, and the others end with it.
+
+    Args:
+        shared_folder: a folder that all nodes see under this path, for the checkpoints of studies that
+            have some (`Study.checkpoint_every`): a stack then goes on where it was. None: it begins
+            anew.
+
+    Attributes:
+        nodes_at_work: how many nodes train stacks now.
+        lost: how many times a stack was lost with its node.
+
+    Example:
+        >>> from per_tutorial.distributed import RayStacks
+        >>> stacks = RayStacks()  # run_study(study, "results", executor=stacks), once connected
+        >>> stacks.nodes_at_work
+        0
+    """
+
+    def __init__(self, shared_folder: str | os.PathLike[str] | None = None) -> None:
+        self.shared_folder = None if shared_folder is None else Path(shared_folder).absolute()
+        self.lost = 0
+        self._at: dict[int, str] = {}  # job number → the node that trains it
+        self._running: set[int] = set()
+
+    @property
+    def nodes_at_work(self) -> int:
+        """How many nodes train stacks now."""
+        return len({node for job, node in self._at.items() if job in self._running})
+
+    def __call__(self, jobs: list[Job]) -> Iterator[tuple[str, list[int]]]:
+        """Do the jobs and yield the (arm, seeds) of each as its file is written.
+
+        Raises:
+            ClusterError: no node has what a stack needs, a training failed, or its process ended by
+                itself several times. It names the node.
+        """
+        return self._finished(jobs) if jobs else iter(())
+
+    def _finished(self, jobs: list[Job]) -> Iterator[tuple[str, list[int]]]:
+        ray = import_ray()
+        for study, arm, _, _ in jobs:
+            require_resources(_needs(study, arm), f"a stack of {arm}")
+        log = ray.remote(num_cpus=0)(_StartLog).options(
+            scheduling_strategy=on_node(ray.get_runtime_context().get_node_id())
+        )
+        starts = log.remote()
+        waiting = {self._submit(starts, number, job): number for number, job in enumerate(jobs)}
+        crashes = dict.fromkeys(waiting.values(), 0)
+        try:
+            while waiting:
+                done, _ = ray.wait(list(waiting), timeout=POLL_SECONDS)
+                self._at = ray.get(starts.started.remote())
+                self._running = set(waiting.values())
+                for reference in done:
+                    number = waiting.pop(reference)
+                    study, arm, seeds, path = jobs[number]
+                    try:
+                        result = ray.get(reference)
+                    except ray.exceptions.RayTaskError as error:
+                        cause = error.cause
+                        raise ClusterError(
+                            f"ray: {path.stem} failed on {self._place(number)} "
+                            f"({type(cause).__name__}: {_first_line(cause)})"
+                        ) from cause
+                    except ray.exceptions.RayError as error:
+                        if self._lives(number):
+                            crashes[number] += 1
+                        else:
+                            self.lost += 1
+                        if crashes[number] >= MOST_CRASHES:
+                            raise ClusterError(
+                                f"ray: the process that trains {path.stem} ended {MOST_CRASHES} "
+                                f"times, at last on {self._place(number)} ({_first_line(error)})"
+                            ) from error
+                        waiting[self._submit(starts, number, jobs[number])] = number
+                        continue
+                    _write(path, result)
+                    checkpoints = self._checkpoints(study, path)
+                    if checkpoints is not None:
+                        shutil.rmtree(checkpoints, ignore_errors=True)
+                    self._running = set(waiting.values())
+                    yield arm, seeds
+        finally:
+            for reference in waiting:
+                ray.cancel(reference, force=True)
+            ray.kill(starts)
+            self._running = set()
+
+    def _submit(self, starts: Any, number: int, job: Job) -> Any:
+        study, arm, seeds, path = job
+        needs = _needs(study, arm)
+        # Lost tasks are started again here, where those of lost nodes are told from others.
+        task = (
+            import_ray()
+            .remote(_train)
+            .options(
+                num_cpus=needs["CPU"], num_gpus=needs.get("GPU", 0), max_retries=0, name=path.stem
+            )
+        )
+        return task.remote(starts, number, study, arm, seeds, self._checkpoints(study, path))
+
+    def _checkpoints(self, study: Study, path: Path) -> Path | None:
+        if self.shared_folder is None or study.checkpoint_every is None:
+            return None
+        return self.shared_folder / study.name / path.stem
+
+    def _lives(self, number: int) -> bool:
+        return self._at.get(number) in {node.id for node in nodes()}
+
+    def _place(self, number: int) -> str:
+        named = {node.id: node.name for node in nodes()}
+        return named.get(self._at.get(number, ""), "a node that is lost")
+
+
+class _StartLog:
+    """Which node began which job, told by the tasks themselves; it lives where the driver does."""
+
+    def __init__(self) -> None:
+        self._nodes: dict[int, str] = {}
+
+    def start(self, number: int, node: str) -> None:
+        self._nodes[number] = node
+
+    def started(self) -> dict[int, str]:
+        return self._nodes
+
+
+def _train(
+    starts: Any, number: int, study: Study, arm: str, seeds: list[int], folder: Path | None
+) -> _Result:
+    """Runs on a node."""
+    import torch
+
+    ray = import_ray()
+    ray.get(starts.start.remote(number, ray.get_runtime_context().get_node_id()))
+    torch.set_num_threads(1)
+    heading, rows, agent = train_stack(study, arm, seeds, folder)
+    if agent is None:
+        return _Result(heading, rows, None)
+    with tempfile.TemporaryDirectory() as temporary:
+        file = Path(temporary) / "agent.safetensors"
+        agent.save(file)
+        return _Result(heading, rows, file.read_bytes())
+
+
+def _write(path: Path, result: _Result) -> None:
+    """What `run_study` writes of a stack that it trained itself."""
+    if result.agent is not None:
+        with atomic_write(path.with_suffix(".safetensors")) as file:
+            file.write(result.agent)
+    write_table(path, result.heading, COLUMNS, result.rows)
+
+
+def _needs(study: Study, arm: str) -> dict[str, float]:
+    device = study.arms[arm].device
+    return {"CPU": 1} if device == "cpu" else {"CPU": 1, "GPU": 1}
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).partition("\n")[0]
