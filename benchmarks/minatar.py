@@ -46,7 +46,7 @@ def settings(sampler, **changes):
 
 def ours(config, runs=RUNS):
     def train_steps(steps):
-        # As often as in a training of 250,000 steps: a short one would measure itself all the time.
+        # As often as in a training of 200,000 steps: a short one would measure itself all the time.
         with patch.object(history, "LOG_POINTS", 1):
             train(config.replace(steps=steps), range(runs))
 

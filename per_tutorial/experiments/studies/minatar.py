@@ -6,7 +6,7 @@ minibatches, exploration, target network, discount and Huber's loss. They differ
 - Adam in place of RMSprop, as everywhere in this series.
 - An update every fourth frame in place of every frame, as Obando-Ceron & Castro (2021) have it on these
   games. For the time of one update a run then sees about three times as many frames.
-- Fewer frames: 250,000 of their 5 million.
+- Fewer frames: 200,000 of their 5 million.
 
 Actions are those that do something in the game. LAP and PAL come with their authors' settings for Atari,
 since rewards are 0 or 1 here too.
@@ -24,7 +24,7 @@ def _minatar(name: str, game: str, question: str, failed_below: float) -> Study:
     base = DQNConfig(
         env=f"MinAtar/{game}-v1",
         max_episode_steps=10_000,  # a policy that never fails would otherwise play for ever
-        steps=250_000,
+        steps=200_000,
         hidden=(128,),  # after 16 filters of 3×3 cells
         loss="huber",
         discount=0.99,
