@@ -3,9 +3,9 @@
 The settings are those of Young & Tian (2019), whose curves are means of 30 runs: network, memory,
 minibatches, exploration, target network, discount and Huber's loss. They differ in three ways:
 
-- Adam in place of RMSprop, as everywhere in this series.
+- Adam with η = 0.001 in place of RMSprop with 0.00025: Adam as everywhere in this series.
 - An update every fourth frame in place of every frame, as Obando-Ceron & Castro (2021) have it on these
-  games. For the time of one update a run then sees about three times as many frames.
+  games. In the same time a run then sees almost three times as many frames.
 - Fewer frames: 200,000 of their 5 million.
 
 Actions are those that do something in the game. LAP and PAL come with their authors' settings for Atari,
