@@ -146,7 +146,9 @@ def train(args: Args) -> tuple[QNetwork, PrioritizedReplayBuffer, list[float]]:
             if now % args.train_frequency == 0:
                 beta = linear(args.start_beta, 1.0, now / args.total_timesteps)  # PER: β now
                 batch = buffer.sample(args.batch_size, beta)  # PER: without β under uniform replay
-                on_device = [torch.as_tensor(field, device=device) for field in batch[:6]]
+                weights = batch.weights.astype(np.float32)  # some devices have no float64
+                fields = (*batch[:5], weights)
+                on_device = [torch.as_tensor(field, device=device) for field in fields]
                 states, chosen, reward, next_states, ends, weights = on_device
                 with torch.no_grad():
                     best = target_network(next_states.float()).max(dim=1).values
@@ -156,7 +158,7 @@ def train(args: Args) -> tuple[QNetwork, PrioritizedReplayBuffer, list[float]]:
                     targets - predicted
                 )  # (batch,), and so are the weights: nothing broadcasts
                 # PER: every squared error is multiplied by its weight, and then the mean is taken.
-                loss = (weights.float() * td_errors**2).mean()
+                loss = (weights * td_errors**2).mean()
                 optimizer.zero_grad()
                 loss.backward()
                 optimizer.step()

@@ -162,6 +162,8 @@ def test_updates_count_and_those_from_pixels_gain_more(monkeypatch):
     pixels = PIXELS.replace(precision="float32", steps=20_000)
     assert is_compiled(pixels) and not is_compiled(pixels.replace(steps=9_000))
     assert not is_compiled(DQNConfig(steps=20_000))
+    board = choices.choose(pixels.replace(compiled="auto"), (4, 10, 10), ACTIONS)
+    assert not board.config.compiled
 
 
 def test_what_compiling_needs_is_named(monkeypatch, tmp_path):

@@ -10,6 +10,7 @@ from plain_twins import assert_same_as_plain
 from small import ACTIONS, BATCH, INPUTS, LEARNER_CONFIG, RUNS, random_batch
 
 from per_tutorial.dqn.learner import DQNLearner, check_device
+from per_tutorial.dqn.losses import clip_by_run, of_actions
 from per_tutorial.replay import Batch
 
 SWITCHES = {
@@ -96,6 +97,51 @@ def test_a_batch_without_steps_is_of_single_steps():
     )
     np.testing.assert_array_equal(one, other)
     assert (one != another).any()
+
+
+class PyTorchsOptimiser(DQNLearner):
+    """Gradients and steps as PyTorch's own classes make them."""
+
+    def _gradient_step(self, tensors):
+        q_values = of_actions(self.online(tensors.observations), tensors.actions)
+        with torch.no_grad():
+            td_errors, losses, gradients = self.errors_and_losses(q_values, tensors)
+        self.optimizer.zero_grad()
+        q_values.backward(gradients)
+        if self.config.max_grad_norm is not None:
+            clip_by_run([each.grad for each in self.online.parameters()], self.config.max_grad_norm)
+        self.optimizer.step()
+        return td_errors, q_values, losses
+
+
+FROM_PIXELS = LEARNER_CONFIG.replace(env="ALE/Pong-v5", frame_size=20)  # three convolutions
+
+
+@pytest.mark.parametrize(
+    "config, shape",
+    [
+        (LEARNER_CONFIG, (INPUTS,)),
+        (LEARNER_CONFIG.replace(max_grad_norm=0.5, dueling=True), (INPUTS,)),
+        (FROM_PIXELS.replace(max_grad_norm=0.5), (4, 20, 20)),
+    ],
+)
+def test_an_update_is_that_of_pytorchs_own_optimiser_to_the_bit(config, shape):
+    ours, theirs = (
+        kind(config, shape, ACTIONS, [5, 6]) for kind in (DQNLearner, PyTorchsOptimiser)
+    )
+    numbers = np.random.default_rng(0)
+    for step in range(5):
+        batch = random_batch(numbers)
+        if len(shape) > 1:
+            frames = numbers.integers(256, size=(2, RUNS, BATCH, *shape), dtype=np.uint8)
+            batch = batch._replace(observations=frames[0], next_observations=frames[1])
+        for one, same in zip(
+            ours.update(batch, 0.1 / (1 + step)),
+            theirs.update(batch, 0.1 / (1 + step)),
+            strict=True,
+        ):
+            np.testing.assert_array_equal(one, same)
+    assert_same_state(ours.state, theirs.state)
 
 
 # Runs that train side by side

@@ -18,7 +18,7 @@ from typing import NamedTuple
 import torch
 
 from per_tutorial.dqn.config import AUTO, DQNConfig
-from per_tutorial.dqn.networks import Inputs, QNetwork
+from per_tutorial.dqn.networks import SMALLEST_FRAME, Inputs, QNetwork
 from per_tutorial.dqn.worlds import world_of
 
 TRIAL_BATCH = 32  # which precision is the faster one hardly depends on more
@@ -54,7 +54,7 @@ def choose(
         lines.append(f"precision: {chosen}, {ratio:.1f} times as fast as {other} here")
         config = config.replace(precision=chosen)
     if config.compiled == AUTO:
-        against = _reason_against_compiling(config)
+        against = _reason_against_compiling(config, observation_shape)
         updates = f"for {_updates(config):,} updates"
         lines.append(f"compiled: no, {against}" if against else f"compiled: yes, {updates}")
         config = config.replace(compiled=against is None)
@@ -136,8 +136,10 @@ def _updates(config: DQNConfig) -> int:
     return max(0, config.steps - config.learning_starts) // config.update_every
 
 
-def _reason_against_compiling(config: DQNConfig) -> str | None:
-    enough = ENOUGH_FROM_PIXELS if world_of(config.env).frames else ENOUGH_UPDATES
+def _reason_against_compiling(config: DQNConfig, observation_shape: Sequence[int]) -> str | None:
+    # MinAtar's boards are for networks as small as those for vectors.
+    pixels = world_of(config.env).frames and observation_shape[-1] >= SMALLEST_FRAME
+    enough = ENOUGH_FROM_PIXELS if pixels else ENOUGH_UPDATES
     if _updates(config) < enough:
         return f"it takes longer than {_updates(config):,} updates gain"
     return why_not_compiled(config.device)
