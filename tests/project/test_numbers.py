@@ -32,7 +32,13 @@ from prose_numbers import (
     problems,
 )
 
-from per_tutorial.experiments.estimates import failure_rate, paired_difference
+from per_tutorial.experiments.estimates import (
+    failure_rate,
+    holm,
+    paired_difference,
+    paired_t_test,
+    verdict,
+)
 from per_tutorial.experiments.results import load_study
 
 LISTED = tomllib.loads((ROOT / "tests" / "data" / "numbers.toml").read_text(encoding="utf-8"))
@@ -257,6 +263,30 @@ def test_the_table_of_results_is_what_the_studies_found(world):
     assert shown == [round(value) for value in measured(world.lower())]
 
 
+@pytest.mark.parametrize(
+    "label, name, other, digits",
+    [
+        ("DQN, CartPole", "sb3-cartpole", "uniform", 1),
+        ("DQN, Blind Cliffwalk", "sb3-cliffwalk", "uniform", 3),
+        ("DQN, FrozenLake", "sb3-sparse", "uniform", 3),
+        ("SAC, Pendulum", "sb3-pendulum-sac", "sb3", 1),
+        ("TD3, Pendulum", "sb3-pendulum-td3", "sb3", 1),
+    ],
+)
+def test_the_table_of_other_agents_is_what_the_studies_found(label, name, other, digits):
+    (row,) = re.findall(rf"^\| {label}.*$", RESULTS, re.MULTILINE)
+    results = load_study(name)
+    scores = {arm: results.scores(arm) for arm in results.arms}
+    value, low, high = paired_difference(scores["per"], scores[other])
+    assert f"{value:+.{digits}f} [{low:+.{digits}f}, {high:+.{digits}f}]" in row.replace("−", "-")
+    mean = float(re.search(r"of (−?[\d,.]+):", row)[1].replace("−", "-").replace(",", ""))
+    assert mean == pytest.approx(scores[other].mean(), rel=0.02)
+    assert ": " + verdict(scores["per"], scores[other]) in row
+    p_values = holm([paired_t_test(scores[arm], scores[to]) for arm, to in results.comparisons])
+    p = p_values[results.comparisons.index(("per", other))]
+    assert row.split("|")[-2].strip() == ("< 0.001" if p < 0.001 else f"{p:.3f}")
+
+
 def test_the_scores_at_pong_are_those_of_the_study():
     pong = load_study("pong")
     found = {
@@ -267,7 +297,8 @@ def test_the_scores_at_pong_are_those_of_the_study():
 
 
 def test_each_number_of_the_results_has_a_source():
-    table = "\n".join(line for line in RESULTS.splitlines() if "→" in line or "Acrobot" in line)
+    rows = ("| MountainCar", "| CartPole, up", "| Acrobot", "| DQN, ", "| SAC, ", "| TD3, ")
+    table = "\n".join(line for line in RESULTS.splitlines() if line.startswith(rows) or "→" in line)
     pong = (ROOT / "per_tutorial" / "results" / "pong.md").read_text(encoding="utf-8")
     tested_above = table + RESULTS[RESULTS.index("The scores of the final agents") :]
     sources = Sources((0, one) for one in printed_numbers(tested_above + pong))
