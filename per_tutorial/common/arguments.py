@@ -88,8 +88,8 @@ def float_array(name: str, values: Any) -> NDArray[np.float64]:
     ``values`` may be a torch tensor, on any device, with or without gradient, or whatever
     `numpy.asarray` takes, but no masked array with masked entries.
     """
-    if type(values) is np.ndarray and values.dtype == FLOAT64:
-        return values
+    if type(values) is np.ndarray and values.dtype.kind == "f":  # what a minibatch brings
+        return values if values.dtype == FLOAT64 else values.astype(FLOAT64)
     array = plain_array(name, values)
     if array.dtype.kind not in "iuf":
         raise TypeError(f"{name}: must be numbers, got {array.dtype}")

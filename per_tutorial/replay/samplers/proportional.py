@@ -159,7 +159,7 @@ class ProportionalSampler:
 
     def update(self, slots: Slots, td_errors: Floats) -> None:
         """Set the priorities of replayed slots from their TD errors, both (runs, batch)."""
-        priorities = np.empty(td_errors.shape)
+        priorities = np.empty_like(td_errors)
         prioritize(td_errors, self.priority_epsilon, priorities)
         self._write(slots, priorities)
 

@@ -8,8 +8,17 @@ from numpy.typing import NDArray
 
 from per_tutorial.common.arguments import whole_number
 from per_tutorial.common.states import Schema, State
+from per_tutorial.replay.compiling import njit_cached
 from per_tutorial.replay.contracts import Floats, Slots
-from per_tutorial.replay.random_streams import RandomStreams
+from per_tutorial.replay.random_streams import RandomStreams, next_uniform
+
+
+@njit_cached
+def draw_uniform(states, sizes, slots):
+    """Write into `slots` (runs, batch) numbers in [0, sizes[run]), all equally likely."""
+    for run in range(slots.shape[0]):
+        for k in range(slots.shape[1]):
+            slots[run, k] = int(next_uniform(states, run) * sizes[run])
 
 
 class UniformSampler:
@@ -41,8 +50,11 @@ class UniformSampler:
         self, batch_size: int, sizes: NDArray[np.int64], beta: float
     ) -> tuple[Slots, NDArray]:
         """Slots and weights, both (runs, batch); the weights are all 1."""
-        uniform = self.streams.uniform(batch_size)
-        return (uniform * sizes[:, None]).astype(np.int64), np.ones(uniform.shape)
+        slots = np.empty((self.runs, batch_size), dtype=np.int64)
+        draw_uniform(self.streams.states, sizes, slots)
+        weights = np.empty(slots.shape)
+        weights.fill(1.0)  # takes half the time of np.ones
+        return slots, weights
 
     def update(self, slots: Slots, td_errors: Floats) -> None:
         """Nothing to note: TD errors do not matter here."""

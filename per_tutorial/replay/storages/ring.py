@@ -228,7 +228,7 @@ class RingStorage:
 
     def current_slots(self, ids: NDArray[np.int64]) -> Slots:
         """Where transitions (runs, batch) lie; −1 for those that have been overwritten since."""
-        slots = np.empty(ids.shape, dtype=np.int64)
+        slots = np.empty_like(ids)
         fill_slots(slots, ids, self.added, self.capacity)
         return slots
 
