@@ -11,6 +11,7 @@ LONGEST_FIRST = (
     "test_notebook_07.py",
     "test_mutants.py",
     "test_studies_on_ray.py",
+    "test_apex_on_ray.py",
     "test_pixels.py",
     "test_checkpoints.py",
     "05_atari_per.ipynb",

@@ -14,7 +14,7 @@ from typing import Any
 from per_tutorial.common.arguments import whole_number
 from per_tutorial.common.files import check_writable
 from per_tutorial.conformance.adapters import ADAPTERS
-from per_tutorial.distributed.command_line import add_study_options, study_on_ray
+from per_tutorial.distributed.command_line import add_apex, add_study_options, study_on_ray
 from per_tutorial.dqn.config import AUTO, PRECISIONS, DQNConfig
 from per_tutorial.dqn.pretrained import agent_names
 from per_tutorial.experiments.studies import STUDIES
@@ -333,6 +333,7 @@ def main(arguments: list[str] | None = None) -> None:
     studier.add_argument("--fast", action="store_true", help="a tiny form that takes seconds")
     studier.add_argument("--quiet", action="store_true", help="no progress bar")
 
+    add_apex(commands, add_settings)
     walker = commands.add_parser(
         "cliffwalk", help="reproduce the paper's figures 1 and 2 on the Blind Cliffwalk"
     )

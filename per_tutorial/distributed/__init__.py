@@ -1,4 +1,4 @@
-"""The same on many machines, on Ray: studies whose stacks are trained on a cluster.
+"""The same on many machines, on Ray: studies whose stacks are trained on a cluster, and Ape-X.
 
 ```python
 from per_tutorial.distributed import RayStacks, connected
@@ -8,7 +8,8 @@ with connected("local"):
 ```
 
 `cluster.py` connects and checks the nodes, `probe.py` is what it asks each of them, and `studies.py`
-trains the stacks of a study. Ray comes with the extra `ray`.
+trains the stacks of a study. Of Ape-X, `acting.py` and `memory.py` are what its actors and its memory do,
+`processes.py` makes processes of them, and `apex.py` is the learner. Ray comes with the extra `ray`.
 """
 
 from typing import TYPE_CHECKING
@@ -16,6 +17,9 @@ from typing import TYPE_CHECKING
 from per_tutorial.common.lazy import lazy_names
 
 if TYPE_CHECKING:
+    from per_tutorial.distributed.apex import ApexHistory as ApexHistory
+    from per_tutorial.distributed.apex import train_apex as train_apex
+    from per_tutorial.distributed.apex_settings import ApexConfig as ApexConfig
     from per_tutorial.distributed.cluster import ClusterError as ClusterError
     from per_tutorial.distributed.cluster import connected as connected
     from per_tutorial.distributed.studies import RayStacks as RayStacks
@@ -23,6 +27,8 @@ if TYPE_CHECKING:
 __all__, __getattr__, __dir__ = lazy_names(
     __name__,
     {
+        "apex": ("ApexHistory", "train_apex"),
+        "apex_settings": ("ApexConfig",),
         "cluster": ("ClusterError", "connected"),
         "studies": ("RayStacks",),
     },

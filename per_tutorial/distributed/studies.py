@@ -3,6 +3,7 @@
 import os
 import shutil
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -22,6 +23,7 @@ from per_tutorial.experiments.study import Study
 
 MOST_CRASHES = 3  # of one stack, on nodes that live on
 POLL_SECONDS = 2.0
+NOTICE_SECONDS = 20.0  # in which the cluster notices that a node is lost
 
 
 class _Result(NamedTuple):
@@ -144,7 +146,13 @@ class RayStacks:
         return self.shared_folder / study.name / path.stem
 
     def _lives(self, number: int) -> bool:
-        return self._at.get(number) in {node.id for node in nodes()}
+        """Whether the node of a job that has ended lives on; the cluster may learn that late."""
+        end = time.monotonic() + NOTICE_SECONDS
+        while self._at.get(number) in {node.id for node in nodes()}:
+            if time.monotonic() > end:
+                return True
+            time.sleep(0.5)
+        return False
 
     def _place(self, number: int) -> str:
         named = {node.id: node.name for node in nodes()}

@@ -110,7 +110,7 @@ def cluster(head):
 def eventually():
     """Wait for something to be true."""
 
-    def wait(condition, seconds=120):
+    def wait(condition, seconds=300):
         end = time.monotonic() + seconds
         while not condition():
             assert time.monotonic() < end, "it did not happen"

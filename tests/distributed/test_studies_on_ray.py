@@ -21,9 +21,9 @@ pytestmark = [posix_only, pytest.mark.slow]
 LONG = dataclasses.replace(
     STUDY,
     name="long",
-    arms={name: config.replace(steps=6000) for name, config in STUDY.arms.items()},
+    arms={name: config.replace(steps=3000) for name, config in STUDY.arms.items()},
     seeds=range(2),
-    checkpoint_every=500,
+    checkpoint_every=250,
 )
 
 

@@ -1,0 +1,383 @@
+"""Ape-X (Horgan et al. 2018): many actors, a memory that they share, and one learner.
+
+    actors  ── windows with their first priorities ──▶  memory shards
+       ▲                                                  │      ▲
+       │ parameters                            minibatches│      │ TD errors
+       └──────────────────────  learner  ◀────────────────┘──────┘
+
+The learner is the process that calls `train_apex`. Nothing waits in a queue without bound: an actor is
+asked for its next steps when the last ones were reported, has at most two messages on the way to its
+memory, and is not asked while it is too far ahead of the learner; a shard owes the learner a few minibatches.
+"""
+
+import dataclasses
+import json
+import os
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from per_tutorial.common.arguments import whole_number
+from per_tutorial.distributed.apex_files import restore_learner, save_learner, shard_file
+from per_tutorial.distributed.apex_settings import ApexConfig
+from per_tutorial.distributed.cluster import (
+    LOCAL,
+    ClusterError,
+    connected,
+    import_ray,
+    nodes,
+)
+from per_tutorial.distributed.memory import Minibatch
+from per_tutorial.distributed.processes import ActorProcess, Crew, MemoryProcess, Report
+from per_tutorial.dqn.config import DQNConfig
+from per_tutorial.dqn.history import LOG_POINTS, History
+from per_tutorial.dqn.learner import DQNLearner
+from per_tutorial.dqn.networks import LARGEST_SEED
+from per_tutorial.dqn.watchers import Watcher
+from per_tutorial.dqn.worlds import world_of
+from per_tutorial.replay.contracts import Batch
+from per_tutorial.replay.registry import SAMPLERS
+
+STALLED_SECONDS = 180.0  # without a step or an update: something is missing for good
+PUBLISH_EVERY = 10  # updates; actors fetch what was published last
+MOST_UPDATES_SENT = 8  # messages of TD errors that the memory has not taken in yet
+
+
+class ApexHistory(History):
+    """A `History` with what only a cluster has.
+
+    Attributes:
+        actors_replaced, shards_replaced: processes that were lost, and replaced.
+        windows_lost: windows that were lost with a shard, beyond those of its last checkpoint.
+        waited: seconds in which the learner had no minibatch though one was due.
+        seconds: of the training, since it began or was continued.
+    """
+
+    actors_replaced = shards_replaced = windows_lost = 0
+    waited = seconds = 0.0
+
+
+def train_apex(
+    config: DQNConfig,
+    apex: ApexConfig | None = None,
+    seed: int = 0,
+    *,
+    address: str = LOCAL,
+    checkpoints: str | os.PathLike[str] | None = None,
+    watchers: Iterable[Watcher] = (),
+) -> ApexHistory:
+    """Train one agent with many actors.
+
+    Two trainings with the same seed are not the same: what is learned depends on what arrives first.
+
+    Args:
+        config: a `DQNConfig`. ``steps`` are those of all actors together, ``capacity`` is that of all
+            shards; the schedule of ε is replaced by the ladder of ``apex``. Worlds of vectors only.
+        apex: how it is spread; None: the defaults of `ApexConfig`.
+        seed: an int; every environment has one of its own made from it.
+        address: of the cluster, see `connected`.
+        checkpoints: a folder for those of the learner and of the shards, for this training alone. A
+            training continues from there. All nodes must see it under this path.
+        watchers: as in `train`.
+
+    Returns:
+        An `ApexHistory`; its `agent` is the trained `DQNLearner`. Beside the measures of a `History`
+        there are `priority_age` and `parameter_age`: how many updates ago the priorities drawn last
+        were computed, and the parameters that actors acted with were taken.
+
+    Raises:
+        ValueError: the settings do not fit Ape-X, or the checkpoints are those of other ones.
+        ClusterError: see `connected`; there are too few CPUs, a process failed, or nothing has happened
+            for a long time.
+    """
+    apex = apex or ApexConfig()
+    seed = whole_number("seed", seed, minimum=0, maximum=LARGEST_SEED)
+    sampler = SAMPLERS[config.sampler].make
+    if hasattr(sampler, "choose") or hasattr(sampler, "end_episodes"):
+        raise ValueError(
+            f"sampler: must need neither candidates nor episodes, got {config.sampler!r}"
+        )
+    if world_of(config.env).frames or config.environments > 1:
+        raise ValueError(f"env: must be a world of vectors, got {config.env!r}")
+    if config.capacity // apex.shards < config.batch_size:
+        raise ValueError(
+            f"shards: each must hold a minibatch of {config.batch_size}, "
+            f"got {apex.shards} with a capacity of {config.capacity}"
+        )
+    needed = apex.actors + apex.shards
+    with connected(address, cpus=needed):
+        cpus = sum(node.resources.get("CPU", 0) for node in nodes())
+        if cpus < needed:
+            raise ClusterError(
+                f"ray: {apex.actors} actors and {apex.shards} shards need {needed} CPUs. "
+                + _resources()
+            )
+        folder = None if checkpoints is None else Path(checkpoints).absolute()
+        training = _Training(config, apex, seed, folder)
+        try:
+            return training.run(list(watchers))
+        finally:
+            training.end()
+
+
+class _Training:
+    """The learner, and the references to what it is waiting for."""
+
+    def __init__(self, config: DQNConfig, apex: ApexConfig, seed: int, folder: Path | None) -> None:
+        self.config, self.apex, self.folder = config, apex, folder
+        self._ray = import_ray()
+        world = world_of(config.env).module().training_environments(config, [seed])
+        shape = world.observation_shape
+        self.agent = DQNLearner(config, shape, world.actions, [seed])
+        world.close()
+        self.history = ApexHistory(config, [seed])
+        self.history.agent = self.agent
+        if folder is not None:
+            restore_learner(folder, self._made_with, self.agent, self.history)
+        each = config.capacity // apex.shards
+
+        def memory_of(number: int, lost: int) -> tuple:
+            path = None if folder is None else shard_file(folder, number)
+            return config, each, shape, _seed_of(seed, 1, number, lost), path
+
+        def actor_of(number: int, lost: int) -> tuple:
+            mine = slice(number * apex.environments_each, (number + 1) * apex.environments_each)
+            # Not those of the training that is continued, which it has seen.
+            again = (number, lost, self.history.step)
+            seeds = [_seed_of(seed, 2, *again, one) for one in range(apex.environments_each)]
+            return config, apex.epsilons[mine], seeds
+
+        self.memories = Crew(MemoryProcess, memory_of, apex.shards)
+        self.actors = Crew(ActorProcess, actor_of, apex.actors)
+        self.acting: dict[Any, tuple[int, int]] = {}  # reference → actor, steps
+        self.proven: set[int] = set()  # actors that have reported since they were started
+        self.sampling: dict[Any, int] = {}  # reference → shard
+        self.sent: list[tuple[Any, int]] = []  # TD errors on their way: reference, shard
+        self.spare = 0  # steps that actors may be further ahead than `lead`
+        self.stored = [0] * apex.shards
+        self._next_shard = 0
+        self._row: dict[str, list[float]] = {}
+        self._published: Any = None
+
+    def run(self, watchers: list[Watcher]) -> ApexHistory:
+        history, config = self.history, self.config
+        begun = happened = time.monotonic()
+        log_every = max(1, config.steps // LOG_POINTS)
+        next_log = (history.step // log_every + 1) * log_every
+        next_save = history.step + self.apex.checkpoint_every
+        total = self._due(config.steps)
+        while history.step < config.steps or self.agent.updates < total:
+            self._ask_actors()
+            learned = self.agent.updates < self._due(history.step) and self._learn()
+            reported = self._hear_actors(0 if learned else 0.02)
+            now = time.monotonic()
+            if learned or reported:
+                happened = now
+            elif now - happened > STALLED_SECONDS:
+                raise ClusterError(
+                    f"ray: nothing has happened for {STALLED_SECONDS:.0f} s. {_resources()}"
+                )
+            history.seconds = now - begun
+            if next_log <= history.step < config.steps:
+                self._log()
+                next_log = (history.step // log_every + 1) * log_every
+                for watcher in watchers:
+                    watcher(history)
+            if self.folder is not None and history.step >= next_save:
+                self._save(self.folder)
+                next_save = history.step + self.apex.checkpoint_every
+        if not history.log_steps or history.log_steps[-1] < config.steps:  # it was not done before
+            self._log()
+            for watcher in watchers:
+                watcher(history)
+        if self.folder is not None:
+            self._save(self.folder)
+        return history
+
+    def end(self) -> None:
+        self.actors.end()
+        self.memories.end()
+
+    def _due(self, step: int) -> int:
+        """Updates that the plain training has made by then."""
+        config = self.config
+        if step < config.learning_starts:
+            return 0
+        return (step - config.learning_starts) // config.update_every + 1
+
+    # Actors
+
+    def _ask_actors(self) -> None:
+        """Ask idle actors for steps, unless they are too far ahead."""
+        config = self.config
+        granted = config.learning_starts + self.agent.updates * config.update_every
+        granted += self.apex.lead + self.spare
+        busy = {number for number, _ in self.acting.values()}
+        for number in set(range(self.apex.actors)) - busy:
+            # An actor that found no place yet, for which too few nodes may be left, holds up nobody.
+            asked = sum(steps for one, steps in self.acting.values() if one in self.proven)
+            left = min(config.steps, granted) - self.history.step - asked
+            if left <= 0:
+                return
+            # Whole steps of its environments, one more where the end asks for less
+            each = self.apex.environments_each
+            steps = -(-min(self.apex.fetch_every, left) // each) * each
+            if self._published is None or self.agent.updates - self._published[1] >= PUBLISH_EVERY:
+                tensors = self.agent.online.state_dict().items()
+                arrays = {name: tensor.cpu().numpy() for name, tensor in tensors}
+                self._published = (self._ray.put(arrays), self.agent.updates)
+            memory = self.memories.members[number % self.apex.shards]
+            reference = self.actors.members[number].act.remote(*self._published, steps, memory)
+            self.acting[reference] = number, steps
+
+    def _hear_actors(self, seconds: float) -> bool:
+        """Take in what actors report; returns whether one did."""
+        if not self.acting:
+            return False
+        done, _ = self._ray.wait(list(self.acting), timeout=seconds)
+        heard = False
+        for reference in done:
+            number, _ = self.acting.pop(reference)
+            try:
+                report: Report = self._ray.get(reference)
+            except self._ray.exceptions.RayError as error:
+                self.proven.discard(number)
+                self.actors.replace(number, error)
+                self.history.actors_replaced += 1
+                continue
+            self.actors.done(number)
+            self.proven.add(number)
+            heard = True
+            start = self.history.step
+            last = self.config.steps
+            self.history.step = min(start + report.steps, last)
+            for step, value, length in report.episodes:
+                self.history.episodes.append((0, min(start + step, last), value, length))
+            self.history.windows_lost += report.lost
+            self._note(parameter_age=self.agent.updates - report.version)
+        return heard
+
+    # Memory
+
+    def _ask_memories(self) -> None:
+        beta = self.config.beta(self.history.step)
+        while len(self.sampling) < self.apex.prefetch:
+            number = self._next_shard = (self._next_shard + 1) % self.apex.shards
+            memory = self.memories.members[number]
+            self.sampling[memory.sample.remote(self.config.batch_size, beta)] = number
+
+    def _learn(self) -> bool:
+        """One update, if a minibatch is there; returns whether it was."""
+        self._ask_memories()
+        start = time.monotonic()
+        done, _ = self._ray.wait(list(self.sampling), timeout=0.02)
+        self.history.waited += time.monotonic() - start
+        if not done:
+            return False
+        number = self.sampling.pop(done[0])
+        try:
+            minibatch: Minibatch | None = self._ray.get(done[0])
+        except self._ray.exceptions.RayError as error:
+            self._replace_memory(number, error)
+            return False
+        self._ask_memories()  # before the update, so that the next one is there after it
+        if minibatch is None:
+            if not self.acting:  # nobody may act, and the shard has too little: it is a new one
+                self.spare += self.config.batch_size
+            return False
+        self.memories.done(number)
+        self.stored[number] = minibatch.stored
+        # Copies, since PyTorch wants arrays that can be written, and Ray's can only be read.
+        batch, version = Batch(*map(np.array, minibatch.batch)), self.agent.updates
+        update = self.agent.update(batch, self.config.step_size(self.history.step))
+        sent = self.memories.members[number].update.remote(batch.indices, update.td_errors, version)
+        self.sent.append((sent, number))
+        if len(self.sent) > MOST_UPDATES_SENT:
+            self._await_sent()
+        weights = batch.weights
+        self._note(
+            loss=update.losses.mean(),
+            td_error=np.abs(update.td_errors).mean(),
+            q_value=update.q_values.mean(),
+            weight=weights.mean(),
+            age=minibatch.age,
+            effective_sample_size=weights.sum() ** 2 / (weights**2).sum() / weights.size,
+            priority_age=version - minibatch.versions.mean(),
+        )
+        return True
+
+    def _await_sent(self) -> None:
+        reference, number = self.sent.pop(0)
+        try:
+            self._ray.get(reference)
+        except self._ray.exceptions.RayTaskError as error:
+            self.memories.replace(number, error)  # raises
+        except self._ray.exceptions.RayError:
+            pass  # the next minibatch of that shard will tell
+
+    def _replace_memory(self, number: int, error: Exception) -> None:
+        """Put another shard in the place of a lost one, and count what is gone."""
+        lost = self._ray.exceptions
+        while True:
+            self.memories.replace(number, error)
+            self.history.shards_replaced += 1
+            answer = self.memories.members[number].restored.remote()
+            try:
+                restored = self._ray.get(answer, timeout=STALLED_SECONDS)
+                break
+            except lost.GetTimeoutError:
+                raise ClusterError(f"ray: no node takes shard {number}. {_resources()}") from None
+            except lost.RayError as again:
+                error = again
+        self.sampling = {one: shard for one, shard in self.sampling.items() if shard != number}
+        self.history.windows_lost += max(0, self.stored[number] - restored)
+        self.stored[number] = restored
+
+    # Records
+
+    def _note(self, **values: float) -> None:
+        for name, value in values.items():
+            self._row.setdefault(name, []).append(float(value))
+
+    def _log(self) -> None:
+        """Write a row of measurements, means since the last one."""
+        names = ("loss", "td_error", "q_value", "weight", "age", "effective_sample_size")
+        row = {
+            "epsilon": self.apex.epsilons.mean(),
+            "beta": self.config.beta(self.history.step),
+            **dict.fromkeys((*names, "priority_age", "parameter_age"), np.nan),
+            **{name: np.mean(values) for name, values in self._row.items()},
+        }
+        self._row = {}
+        self.history.log_steps.append(self.history.step)
+        for name, value in row.items():
+            self.history.measures.setdefault(name, []).append(np.array([value], dtype=np.float64))
+
+    @property
+    def _made_with(self) -> dict[str, Any]:
+        spread = dataclasses.asdict(self.apex)
+        made_with = {"seeds": self.history.seeds, **dataclasses.asdict(self.config), **spread}
+        return json.loads(json.dumps(made_with))
+
+    def _save(self, folder: Path) -> None:
+        """The shards, then the learner: its file says that all are there."""
+        for number, memory in enumerate(self.memories.members):
+            try:
+                self._ray.get(memory.save.remote())
+            except self._ray.exceptions.RayError as error:
+                self._replace_memory(number, error)
+        save_learner(folder, self._made_with, self.agent, self.history)
+
+
+def _seed_of(seed: int, *purpose: int) -> int:
+    """A seed of 31 bits, made from a training's and what it is for."""
+    return int(np.random.SeedSequence((seed, *purpose)).generate_state(1)[0] >> 1)
+
+
+def _resources() -> str:
+    """The nodes that there are, for errors."""
+    named = (f"{node.name} has {node.resources.get('CPU', 0):g} CPU" for node in nodes())
+    return "; ".join(named)

@@ -1,0 +1,49 @@
+"""The learner's checkpoint: its networks, and the history of the training so far."""
+
+from pathlib import Path
+from typing import Any
+
+from per_tutorial.common.files import ArrayFile, part_of, write_arrays
+from per_tutorial.dqn.history import History
+from per_tutorial.dqn.learner import DQNLearner
+
+
+def shard_file(folder: Path, number: int) -> Path:
+    """Where a shard of the memory writes its own."""
+    return folder / f"shard-{number}.npz"
+
+
+def save_learner(
+    folder: Path, made_with: dict[str, Any], agent: DQNLearner, history: History
+) -> None:
+    """Write the learner's file, after those of the shards: where it is, they are. Atomic."""
+    parts = {"agent": agent.state, "history": history.state}
+    state = {f"{part}.{name}": parts[part][name] for part in parts for name in parts[part]}
+    write_arrays(folder / "learner.npz", "made_with", made_with, state)
+
+
+def restore_learner(
+    folder: Path, made_with: dict[str, Any], agent: DQNLearner, history: History
+) -> None:
+    """Go on from the learner's file; if there is none, the folder's shards are removed.
+
+    Raises:
+        ValueError: the file is damaged, or was made with other settings.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / "learner.npz"
+    if not path.exists():
+        for stale in folder.glob("shard-*.npz"):  # the learner never got to write its file
+            stale.unlink()
+        return
+    with ArrayFile(path) as file:
+        found = file.heading("made_with")
+        for name, value in made_with.items():
+            if found.get(name) != value:
+                raise ValueError(
+                    f"checkpoints: {str(path)!r} was made with {name} = {found.get(name)!r}, "
+                    f"not {value!r}; choose another folder or remove it"
+                )
+        state = {name: file.read(name) for name in file.specs if name != "made_with"}
+    agent.restore(part_of(state, "agent"))
+    history.restore(part_of(state, "history"))

@@ -1,0 +1,149 @@
+"""The processes of Ape-X as Ray knows them, and their replacement when they are lost."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from per_tutorial.distributed.acting import Acting, Parameters, Windows
+from per_tutorial.distributed.cluster import ClusterError, import_ray, nodes
+from per_tutorial.distributed.memory import Memory, Minibatch
+from per_tutorial.dqn.config import DQNConfig
+
+SENDING = (
+    2  # messages of an actor that its memory has not taken in yet; it waits rather than send more
+)
+MOST_LOSSES = 5  # of one process, one after another, without anything done in between
+
+
+class Report(NamedTuple):
+    """What an actor says of the steps that it was asked for."""
+
+    steps: int
+    episodes: list[tuple[int, float, int]]  # (step, counted from 0 in this report, return, length)
+    version: int  # updates of the parameters that it acted with
+    lost: int  # windows that no memory took in
+
+
+class ActorProcess:
+    """Acts, and sends what happened straight to a memory."""
+
+    def __init__(self, config: DQNConfig, epsilons: NDArray, seeds: list[int]) -> None:
+        import torch
+
+        torch.set_num_threads(1)
+        self._acting = Acting(config, epsilons, seeds)
+        self._sent: list[tuple[Any, int]] = []  # (reference, windows)
+
+    def act(self, parameters: Parameters, version: int, steps: int, memory: Any) -> Report:
+        """Make steps with these parameters; waits where the memory does not keep up."""
+        self._acting.use(parameters)
+        windows, episodes = self._acting.act(steps)
+        if windows is not None:
+            self._sent.append((memory.add.remote(windows, version), len(windows.actions)))
+        lost = 0
+        while len(self._sent) >= SENDING:
+            lost += self._arrived(*self._sent.pop(0))
+        return Report(steps, episodes, version, lost)
+
+    def _arrived(self, reference: Any, count: int) -> int:
+        ray = import_ray()
+        try:
+            ray.get(reference)
+        except ray.exceptions.RayTaskError:
+            raise
+        except ray.exceptions.RayError:  # its memory was lost
+            return count
+        return 0
+
+
+class MemoryProcess:
+    """A `Memory` that counts what it was sent."""
+
+    def __init__(
+        self,
+        config: DQNConfig,
+        capacity: int,
+        shape: tuple[int, ...],
+        seed: int,
+        path: Path | None,
+    ) -> None:
+        self._memory = Memory(config, capacity, shape, seed, path)
+
+    def restored(self) -> int:
+        return self._memory.restored
+
+    def add(self, windows: Windows, version: int) -> None:
+        # Ray's arrays can only be read, and compiled code takes those that can be written.
+        self._memory.add(Windows(*(np.array(field) for field in windows)), version)
+
+    def sample(self, batch_size: int, beta: float) -> Minibatch | None:
+        return self._memory.sample(batch_size, beta)
+
+    def update(self, indices: NDArray, td_errors: NDArray, version: int) -> None:
+        self._memory.update(np.array(indices), np.array(td_errors), version)
+
+    def save(self) -> None:
+        self._memory.save()
+
+
+class Crew:
+    """Processes of one kind, by number; one that is lost is replaced.
+
+    Args:
+        kind: the class.
+        arguments: of the number of a process and how often it was lost, those of its constructor.
+        count: how many.
+    """
+
+    def __init__(self, kind: type, arguments: Callable[[int, int], tuple], count: int) -> None:
+        self._kind, self._arguments = kind, arguments
+        self._in_a_row = [0] * count
+        self.lost = [0] * count
+        self.members = [self._start(number) for number in range(count)]
+
+    def _start(self, number: int) -> Any:
+        process = import_ray().remote(num_cpus=1, max_restarts=0)(self._kind)
+        return process.remote(*self._arguments(number, self.lost[number]))
+
+    def done(self, number: int) -> None:
+        """Note that the process has done something: it may be lost again."""
+        self._in_a_row[number] = 0
+
+    def replace(self, number: int, error: Exception) -> None:
+        """Put another process in the place of a lost one.
+
+        Raises:
+            ClusterError: it failed by itself, or was lost again and again.
+        """
+        ray = import_ray()
+        name = f"{self._kind.__name__} {number}"
+        if isinstance(error, ray.exceptions.RayTaskError):
+            place = _place(error)
+            cause = error.cause
+            raise ClusterError(
+                f"ray: {name} failed{place} "
+                f"({type(cause).__name__}: {str(cause).partition(chr(10))[0]})"
+            ) from cause
+        self._in_a_row[number] += 1
+        if self._in_a_row[number] > MOST_LOSSES:
+            reason = str(error).partition("\n")[0]
+            raise ClusterError(
+                f"ray: {name} was lost {MOST_LOSSES + 1} times in a row ({reason})"
+            ) from error
+        self.lost[number] += 1
+        ray.kill(self.members[number])
+        self.members[number] = self._start(number)
+
+    def end(self) -> None:
+        for process in self.members:
+            import_ray().kill(process)
+
+
+def _place(error: Any) -> str:
+    """On which node a task failed."""
+    address = getattr(error, "ip", None)
+    named = [node.name for node in nodes() if node.address == address]
+    return f" on {named[0] if len(named) == 1 else address}" if address else ""

@@ -1,0 +1,165 @@
+"""What actors and memories of Ape-X do, without a cluster."""
+
+import numpy as np
+import pytest
+
+from per_tutorial.distributed.acting import Acting, as_batch
+from per_tutorial.distributed.apex_settings import ApexConfig
+from per_tutorial.distributed.memory import Memory
+from per_tutorial.dqn.config import DQNConfig
+from per_tutorial.dqn.learner import DQNLearner
+
+CONFIG = DQNConfig(
+    sampler="proportional",
+    double=True,
+    n_step=3,
+    discount=0.9,
+    hidden=(8,),
+    batch_size=8,
+    learning_starts=20,
+    max_episode_steps=9,
+    terminal_reward=-1,
+)
+
+
+def test_the_ladder_is_that_of_the_paper():
+    ladder = ApexConfig(actors=360).epsilons
+    assert ladder[0] == 0.4 and ladder[-1] == pytest.approx(0.4**8)
+    for i in (1, 100, 358):
+        assert ladder[i] == pytest.approx(0.4 ** (1 + i / 359 * 7))
+    assert ApexConfig(actors=1).epsilons.tolist() == [0.4]
+
+
+@pytest.mark.parametrize(
+    "changes, message",
+    [
+        ({"actors": 0}, "actors: must be at least 1, got 0"),
+        ({"lead": -1}, "lead: must be at least 0, got -1"),
+        ({"actors": 2, "shards": 3}, "shards: must be at most actors .2., got 3"),
+        ({"base": 2}, r"base: must be in \[0, 1\], got 2"),
+        ({"environments_each": 3}, "fetch_every: must be a multiple of environments_each"),
+    ],
+)
+def test_settings_that_do_not_fit_are_refused(changes, message):
+    with pytest.raises(ValueError, match=message):
+        ApexConfig(**changes)
+
+
+class Recorded:
+    """Environments whose steps are kept."""
+
+    def __init__(self, environments):
+        self._environments, self.steps = environments, []
+
+    def __getattr__(self, name):
+        return getattr(self._environments, name)
+
+    def step(self, actions):
+        before = self._environments.observation.copy()
+        step = self._environments.step(actions)
+        self.steps.append((before, actions.copy(), step))
+        return step
+
+
+def naive_windows(steps, count, config):
+    """The n-step windows of recorded steps, by their definition."""
+    windows = []
+    for row in range(count):
+        for t, (observation, actions, _) in enumerate(steps):
+            total, k = 0.0, 0
+            while k < config.n_step and t + k < len(steps):
+                step = steps[t + k][2]
+                reward = config.terminal_reward if step.terminated[row] else step.reward[row]
+                total += config.discount**k * reward
+                k += 1
+                if step.terminated[row] or step.truncated[row]:
+                    break
+            over = step.terminated[row] or step.truncated[row]
+            if k == config.n_step or over:
+                after = step.next_observation[row]
+                start = observation[row]
+                windows.append((*start, actions[row], total, *after, step.terminated[row], k))
+    return np.array(sorted(windows))
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_windows_are_those_of_the_definition(count):
+    acting = Acting(CONFIG, np.full(count, 0.5), range(count))
+    acting.environments = Recorded(acting.environments)
+    found, episodes = [], []
+    for _ in range(5):  # windows go on from one call to the next
+        windows, ended = acting.act(20 * count)
+        episodes += ended
+        columns = (windows.actions, windows.rewards, windows.terminated, windows.steps)
+        found.append((windows, columns))
+    rows = np.concatenate(
+        [
+            np.column_stack(
+                [w.observations, w.actions, w.rewards, w.next_observations, w.terminated, w.steps]
+            )
+            for w, _ in found
+        ]
+    )
+    wanted = naive_windows(acting.environments.steps, count, CONFIG)
+    np.testing.assert_allclose(np.array(sorted(map(tuple, rows))), wanted, rtol=1e-5)
+    assert {1, 2, 3} == set(np.concatenate([w.steps for w, _ in found]))
+    assert all(length <= 9 and 0 < step <= 20 * count for step, _, length in episodes)
+
+
+def test_first_priorities_are_what_the_learner_would_find():
+    acting = Acting(CONFIG, np.array([0.5]), [0])
+    learner = DQNLearner(CONFIG, (4,), 2, [7])
+    acting.use({name: each.numpy() for name, each in learner.online.state_dict().items()})
+    windows, _ = acting.act(60)
+    np.testing.assert_array_equal(windows.td_errors, learner.td_errors(as_batch(windows))[0])
+    other = DQNLearner(CONFIG, (4,), 2, [8]).td_errors(as_batch(windows))[0]
+    assert not np.allclose(windows.td_errors, other)
+
+
+def filled(capacity=64, **options):
+    acting = Acting(CONFIG, np.array([0.5]), [0])
+    memory = Memory(CONFIG, capacity, (4,), 0, **options)
+    windows, _ = acting.act(50)
+    memory.add(windows, 3)
+    return acting, memory, windows
+
+
+def test_windows_come_back_as_they_went_in_with_the_chances_of_their_priorities():
+    _, memory, windows = filled()
+    priorities = (np.abs(windows.td_errors) + CONFIG.priority_epsilon) ** CONFIG.alpha
+    counts, draws = np.zeros(len(priorities)), 0
+    for _ in range(400):
+        drawn = memory.sample(8, 0.4)
+        numbers = drawn.batch.indices[0]
+        counts += np.bincount(numbers, minlength=len(counts))
+        draws += len(numbers)
+    for name, kept in zip(drawn.batch._fields[:5], windows[:5], strict=True):
+        np.testing.assert_array_equal(getattr(drawn.batch, name)[0], kept[numbers])
+    np.testing.assert_array_equal(drawn.batch.steps[0], windows.steps[numbers])
+    assert (drawn.versions == 3).all() and drawn.stored == len(priorities)
+    np.testing.assert_allclose(counts / draws, priorities / priorities.sum(), atol=0.02)
+
+
+def test_a_priority_of_a_window_that_is_gone_is_skipped():
+    acting, memory, windows = filled()
+    drawn = memory.sample(8, 0.4)
+    for version in (4, 5):
+        memory.add(acting.act(50)[0], version)
+    memory.update(drawn.batch.indices, np.full((1, 8), 1e6), 6)
+    again = memory.sample(64, 0.4)
+    assert set(np.unique(again.versions)) <= {4, 5}
+
+
+def test_a_memory_begins_with_what_it_saved(tmp_path):
+    _, memory, windows = filled(path=tmp_path / "shard.npz")
+    assert memory.restored == 0
+    memory.save()
+    again = Memory(CONFIG, 64, (4,), 0, tmp_path / "shard.npz")
+    assert again.restored == len(windows.actions)
+    one, other = memory.sample(8, 0.4), again.sample(8, 0.4)
+    for mine, theirs in zip(one.batch, other.batch, strict=True):
+        np.testing.assert_array_equal(mine, theirs)
+
+
+def test_a_memory_with_too_little_gives_nothing():
+    assert Memory(CONFIG, 64, (4,), 0).sample(8, 0.4) is None
