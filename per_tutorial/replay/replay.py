@@ -124,6 +124,8 @@ class Replay:
         if self._puts and self._put(self._quick.put, fields, valid, self._nowhere.copy()):
             return
         transition = self._stacked(*fields)
+        if truncated is False:  # nowhere, whatever the axes of the storage
+            transition = transition._replace(truncated=False)
         self._write(self.storage.prepare(transition, valid), transition)
 
     def extend(
@@ -313,9 +315,7 @@ class Replay:
         if self.runs is not None:
             return Transition(*fields)
         named = zip(Transition._fields, fields, strict=True)
-        stacked = Transition(*[plain_array(name, field)[None] for name, field in named])
-        # A single False means "nowhere", whatever the axes of the storage.
-        return stacked._replace(truncated=False) if fields[-1] is False else stacked
+        return Transition(*[plain_array(name, field)[None] for name, field in named])
 
     def _write(self, write: Write, transition: Transition) -> None:
         """Store what was prepared. It counts as stored from the moment that it is noted."""
