@@ -9,7 +9,7 @@ from per_tutorial.dqn.losses import Tensors, losses_and_slopes
 from per_tutorial.experiments.museum.exhibit import Exhibit
 from per_tutorial.replay.contracts import Batch
 
-WEIGHTED = "return (weights * elementwise).mean(dim=1)"
+WEIGHTED = "return (weights * losses).mean(dim=1)"
 IN_THE_LOSS = "Compare the gradient of a minibatch of two with w · δ, worked out by hand."
 
 
@@ -28,7 +28,7 @@ class WrongLosses(DQNLearner):
         (gradients,) = torch.autograd.grad(losses.sum(), q_values)
         return td_errors.detach(), losses.detach(), gradients
 
-    def _weighted(self, elementwise: Tensor, weights: Tensor) -> Tensor:
+    def _weighted(self, losses: Tensor, weights: Tensor) -> Tensor:
         """The loss of each run, (runs,), of L(δ) and w (runs, batch)."""
         raise NotImplementedError
 
@@ -36,15 +36,15 @@ class WrongLosses(DQNLearner):
 class LossBroadcast(WrongLosses):
     """Weights (B, 1) times losses (B,): a table (B, B), whose mean is the product of two means."""
 
-    def _weighted(self, elementwise: Tensor, weights: Tensor) -> Tensor:
-        return (weights.unsqueeze(-1) * elementwise.unsqueeze(-2)).mean(dim=(1, 2))
+    def _weighted(self, losses: Tensor, weights: Tensor) -> Tensor:
+        return (weights.unsqueeze(-1) * losses.unsqueeze(-2)).mean(dim=(1, 2))
 
 
 class WeightsAfterMean(WrongLosses):
     """The losses are averaged first: what the weights then multiply is one number."""
 
-    def _weighted(self, elementwise: Tensor, weights: Tensor) -> Tensor:
-        return (weights * elementwise.mean(dim=1, keepdim=True)).mean(dim=1)
+    def _weighted(self, losses: Tensor, weights: Tensor) -> Tensor:
+        return (weights * losses.mean(dim=1, keepdim=True)).mean(dim=1)
 
 
 class WeightedSquaredPriority(DQNLearner):
@@ -61,7 +61,7 @@ EXHIBITS = (
         name="loss-broadcast",
         bug="Shapes (B, 1) and (B,) make a table, whose mean is mean(w) · mean(L): nothing is "
         "corrected.",
-        wrong="return (weights.unsqueeze(-1) * elementwise.unsqueeze(-2)).mean(dim=(1, 2))",
+        wrong="return (weights.unsqueeze(-1) * losses.unsqueeze(-2)).mean(dim=(1, 2))",
         right=WEIGHTED,
         seen=(
             "Curt-Park/rainbow-is-all-you-need#79",
@@ -74,7 +74,7 @@ EXHIBITS = (
     Exhibit(
         name="weights-after-mean",
         bug="The weights multiply a loss that is averaged already: the same collapse.",
-        wrong="return (weights * elementwise.mean(dim=1, keepdim=True)).mean(dim=1)",
+        wrong="return (weights * losses.mean(dim=1, keepdim=True)).mean(dim=1)",
         right=WEIGHTED,
         seen=(),
         lived="not known",
