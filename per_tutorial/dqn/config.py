@@ -81,7 +81,9 @@ class DQNConfig:
         ValueError: alpha: must be ...
     """
 
-    env: str = _setting("CartPole-v1", _text, "Gymnasium environment; ALE/… and MinAtar/… from what is seen")
+    env: str = _setting(
+        "CartPole-v1", _text, "Gymnasium environment; ALE/… and MinAtar/… from what is seen"
+    )
     max_episode_steps: int | None = _setting(
         None, _optional(whole_number), "time limit of an episode in place of the environment's own"
     )
