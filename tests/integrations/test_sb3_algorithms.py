@@ -174,6 +174,27 @@ def test_a_priority_is_the_mean_error_of_all_critics(kind, half):
     np.testing.assert_allclose(model.logger.name_to_value["train/critic_loss"], loss, rtol=1e-5)
 
 
+@pytest.mark.parametrize("kind", [PrioritizedSAC, PrioritizedTD3])
+def test_another_rule_for_several_critics_is_one_method(kind):
+    seen = []
+
+    class Largest(kind):
+        def combine_errors(self, sizes):
+            seen.append((sizes, sizes.amax(dim=0)))
+            return seen[-1][1]
+
+    model = make(Largest).learn(40)
+    batch = model.replay_buffer.sample(16)
+    model.replay_buffer.sample = lambda batch_size, env=None: batch
+    returned = []
+    model.replay_buffer.update_priorities = lambda indices, sizes: returned.append(sizes)
+    model.train(1, 16)
+    sizes, largest = seen[-1]
+    assert sizes.shape == (2, 16, 1) and (sizes >= 0).all()
+    assert returned[0] is largest
+    assert (largest > kind.combine_errors(model, sizes)).any()
+
+
 def test_weights_of_another_shape_are_refused():
     with pytest.raises(AssertionError):
         weighted_mean(th.ones(4, 1), th.ones(4))

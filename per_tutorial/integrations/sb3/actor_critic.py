@@ -1,7 +1,7 @@
 """Stable-Baselines3's SAC and TD3 with prioritised replay.
 
 They have two critics or more (`n_critics`), each with a TD error of its own. A transition's priority is
-the mean of their |δ|, and the loss of every critic is multiplied by the same weights. The actor and
+the mean of their |δ| (`combine_errors`), and the loss of every critic is multiplied by the same weights. The actor and
 the entropy coefficient learn from the states of the minibatch as they are, without weights: their
 losses are no TD errors, and the paper says nothing of them. So do tianshou and others.
 """
@@ -20,13 +20,24 @@ from per_tutorial.integrations.sb3.algorithms import PrioritizedAlgorithm, weigh
 def critic_errors(
     values: Sequence[th.Tensor], targets: th.Tensor, weights: th.Tensor
 ) -> tuple[th.Tensor, th.Tensor]:
-    """The sum of the critics' weighted mean squared errors, and the mean of their |δ|, (batch, 1)."""
+    """The sum of the critics' weighted mean squared errors, and their |δ|, (critics, batch, 1)."""
     losses = [weighted_mean(F.mse_loss(one, targets, reduction="none"), weights) for one in values]
     errors = [(targets - one.detach()).abs() for one in values]
-    return th.stack(losses).sum(), th.stack(errors).mean(dim=0)
+    return th.stack(losses).sum(), th.stack(errors)
 
 
-class PrioritizedSAC(PrioritizedAlgorithm, SAC):
+class PrioritizedActorCritic(PrioritizedAlgorithm):
+    """What agents with several critics share: one TD error made of many."""
+
+    def combine_errors(self, sizes: th.Tensor) -> th.Tensor:
+        """The size of a transition's TD error, (batch, 1), made of its |δ|, (critics, batch, 1).
+
+        It is their mean. Override it to try another rule, such as the largest: ``sizes.amax(dim=0)``.
+        """
+        return sizes.mean(dim=0)
+
+
+class PrioritizedSAC(PrioritizedActorCritic, SAC):
     """SB3's `SAC` with prioritised replay; the arguments are those of SAC and of `PrioritizedAlgorithm`.
 
     Example:
@@ -79,9 +90,9 @@ class PrioritizedSAC(PrioritizedAlgorithm, SAC):
                 targets = batch.rewards + (1 - batch.dones) * discounts * next_values
 
             values = self.critic(batch.observations, batch.actions)
-            critic_loss, td_errors = critic_errors(values, targets, batch.weights)
+            critic_loss, sizes = critic_errors(values, targets, batch.weights)
             critic_loss = 0.5 * critic_loss
-            buffer.update_priorities(batch.indices, td_errors)
+            buffer.update_priorities(batch.indices, self.combine_errors(sizes))
             critic_losses.append(critic_loss.item())
             self.critic.optimizer.zero_grad()
             critic_loss.backward()
@@ -108,7 +119,7 @@ class PrioritizedSAC(PrioritizedAlgorithm, SAC):
             self.logger.record("train/ent_coef_loss", np.mean(coefficient_losses))
 
 
-class PrioritizedTD3(PrioritizedAlgorithm, TD3):
+class PrioritizedTD3(PrioritizedActorCritic, TD3):
     """SB3's `TD3` with prioritised replay; the arguments are those of TD3 and of `PrioritizedAlgorithm`.
 
     Example:
@@ -143,8 +154,8 @@ class PrioritizedTD3(PrioritizedAlgorithm, TD3):
                 targets = batch.rewards + (1 - batch.dones) * discounts * next_values
 
             values = self.critic(batch.observations, batch.actions)
-            critic_loss, td_errors = critic_errors(values, targets, batch.weights)
-            buffer.update_priorities(batch.indices, td_errors)
+            critic_loss, sizes = critic_errors(values, targets, batch.weights)
+            buffer.update_priorities(batch.indices, self.combine_errors(sizes))
             critic_losses.append(critic_loss.item())
             self.critic.optimizer.zero_grad()
             critic_loss.backward()
