@@ -140,6 +140,24 @@ def test_a_million_atari_transitions_take_7_gigabytes():
     assert trees < 0.05e9
 
 
+@pytest.mark.parametrize("fill, frames", [("black", 1), ("first", 2), ("noise", STACK)])
+def test_the_bytes_count_the_ends_of_the_episodes(fill, frames):
+    buffer = pair().one
+    empty = buffer.nbytes
+    step = np.arange(5 * 6).reshape(5, 6) % 5 + np.arange(1, 3 * STACK + 1)[:, None, None]
+    first, second = step[:STACK].astype(np.uint8), step[-STACK:].astype(np.uint8)
+    if fill != "noise":  # the episode starts with one frame, and black ones or its copies
+        second[:-1] = 0 if fill == "black" else second[-1]
+    after = np.roll(first, -1, axis=0)
+    zero, action = np.zeros(1), np.array([0])
+    buffer.add(first[None], after[None], action, zero, np.ones(1), [{}])
+    before = buffer.nbytes
+    assert before - empty == (STACK - 1) * 30
+    buffer.add(second[None], after[None], action, zero, zero, [{}])
+    # The last frame of the one episode, and what comes before the first of the other.
+    assert buffer.nbytes - before == frames * 30
+
+
 @pytest.mark.parametrize("copied", [copy.deepcopy, lambda b: pickle.loads(pickle.dumps(b))])
 @pytest.mark.parametrize("steps", [4, 40])
 def test_copies_share_nothing_and_go_on_alike(copied, steps):

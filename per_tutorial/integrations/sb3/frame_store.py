@@ -111,8 +111,11 @@ class FrameStore:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of a full ring, without what the ends of episodes need."""
-        return self.frames.nbytes + self.depths.nbytes + self.has_final.nbytes
+        """Bytes of a full ring, and of what the ends of the episodes stored so far need."""
+        ends = [*self.older.values(), *self.finals.values()]
+        # What is filled up with copies of one frame holds it once: its stride is 0.
+        kept = sum(one.nbytes if one.strides[0] else one[0].nbytes for one in ends)
+        return self.frames.nbytes + self.depths.nbytes + self.has_final.nbytes + kept
 
     def __getstate__(self) -> dict[str, Any]:
         """A copy holds no empty rows. (A row that was written has a depth of at least 1.)"""
