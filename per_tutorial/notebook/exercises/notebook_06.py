@@ -37,6 +37,11 @@ PLACE_MISTAKES = [
     (lambda n, e, rows: (n // rows % e, n % rows),
      "that fills one environment after the other; E transitions come with each step, so divide "
      "the number by `environments`."),
+    (lambda n, e, rows: (n % rows, n // rows % e),
+     "that fills one environment after the other; E transitions come with each step, so divide "
+     "the number by `environments`."),
+    (lambda n, e, rows: (n % rows // e, n % e),
+     "the ring is one of steps: divide by `environments` first, then take `% rows`."),
     (lambda n, e, rows: divmod(n % rows, e),
      "the ring holds rows · environments transitions, not `rows`."),
     (lambda n, e, rows: (n // e % (rows // e), n % e),
@@ -91,8 +96,8 @@ def huber(errors: Tensor) -> Tensor:
 
 TABLE = "(batch, 1) times (batch,) has made a table of (batch, batch)."
 BOTH = (
-    "that is the mean weight times the mean loss: weigh each loss before the mean. (If you did, "
-    f"{TABLE} Bring both to one shape first.)"
+    f"{TABLE} Bring both to one shape first. (Or you have multiplied two means: weigh each loss "
+    "before the mean.)"
 )
 
 LOSS_MISTAKES = [
@@ -150,12 +155,16 @@ def of_errors(reduce: Function) -> Function:
     return lambda values, targets, epsilon: reduce(targets[:, None] - values) + epsilon
 
 
+SEVERAL = "there may be more than two critics: take the mean over all of them."
+
 PRIORITY_MISTAKES = [
     (of_errors(lambda d: np.abs(d.mean(axis=1))),
      "the signs must go first: +1 and −1 cancel in the mean, though both critics are wrong."),
     (of_errors(lambda d: d.mean(axis=1)),
      "a priority is never negative: take the size of each error before the mean."),
     (of_errors(lambda d: np.abs(d).sum(axis=1)), "that is the sum over the critics; take the mean."),
+    (of_errors(lambda d: np.abs(d).sum(axis=1) / 2), SEVERAL),
+    (of_errors(lambda d: np.abs(d[:, :2]).mean(axis=1)), SEVERAL),
     (of_errors(lambda d: np.abs(d).max(axis=1)), "that is the largest of the sizes; take the mean."),
     (of_errors(lambda d: np.abs(d).min(axis=1)), "that is the smallest of the sizes; take the mean."),
     (of_errors(lambda d: np.abs(d[:, 0])), "that is the first critic alone: all of them count."),
@@ -167,6 +176,8 @@ PRIORITY_MISTAKES = [
     (of_errors(lambda d: np.sqrt((d**2).mean(axis=1))),
      "that is the root of the mean square; take the mean of the sizes."),
     (lambda v, t, e: np.abs(t[:, None] - v).mean(axis=1), "ε is missing: a priority is never 0."),
+    (lambda v, t, e: np.maximum(np.abs(t[:, None] - v).mean(axis=1), e),
+     "ε is added to every priority; it is no smallest value."),
     (lambda v, t, e: np.abs(t[:, None] - v + e).mean(axis=1),
      "ε is added to the size; inside the bars it makes some errors smaller."),
     (lambda v, t, e: (np.abs(t[:, None] - v) + e).sum(axis=1),
@@ -183,7 +194,7 @@ def check_priorities(answer: object) -> str | None:
     two = np.array([[1.0, -1.0], [0.5, 0.25], [2.0, 3.0], [-4.0, 0.5], [0.1, 0.9]])
     three = np.array([[0.3, 0.1, -2.0], [1.0, 1.5, 0.5]])
     targets = np.array([0.0, 1.0, -1.0, 0.5, 0.4])
-    rows = [(two, targets, 0.01), (two, targets, 0.2), (three, np.array([0.2, 0.9]), 0.01)]
+    rows = [(two, targets, 0.01), (two, targets, 0.5), (three, np.array([0.2, 0.9]), 0.01)]
     cases = cases_of("values targets epsilon", rows)
 
     def read(result: Any, right: Array) -> Array:
@@ -208,6 +219,15 @@ def scaled(full: float, once: float) -> Function:
     )  # fmt: skip
 
 
+def with_ends(pictures: Function) -> Function:
+    """`memory` with `pictures(stack)` more of them in the second buffer."""
+    return lambda n, pixels, stack: (2 * stack * pixels * n, (n + pictures(stack)) * pixels)
+
+
+ENDS = (
+    "the first pictures of an episode and its last one are left out here: one for each transition."
+)
+
 MEMORY_MISTAKES = [
     (scaled(0.5, 1.0),
      "the next observation is stored as well, in full: two stacks for each transition."),
@@ -230,6 +250,9 @@ MEMORY_MISTAKES = [
      "that is for one transition; multiply by their number."),
     (lambda n, pixels, stack: (2 * stack * pixels**2 * n, pixels**2 * n),
      "`pixels` counts all pixels of a picture already, 84 · 84: it is not squared."),
+    (with_ends(lambda stack: 1), ENDS),
+    (with_ends(lambda stack: stack), ENDS),
+    (with_ends(lambda stack: stack - 1), ENDS),
     (lambda n, pixels, stack: memory(n, pixels, stack)[::-1],
      "in this order, please: in full, then each frame once."),
 ]  # fmt: skip
