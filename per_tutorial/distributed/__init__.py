@@ -24,12 +24,10 @@ if TYPE_CHECKING:
     from per_tutorial.distributed.cluster import connected as connected
     from per_tutorial.distributed.studies import RayStacks as RayStacks
 
-__all__, __getattr__, __dir__ = lazy_names(
-    __name__,
-    {
-        "apex": ("ApexHistory", "train_apex"),
-        "apex_settings": ("ApexConfig",),
-        "cluster": ("ClusterError", "connected"),
-        "studies": ("RayStacks",),
-    },
-)
+_HOMES = {
+    "apex": ("ApexHistory", "train_apex"),
+    "apex_settings": ("ApexConfig",),
+    "cluster": ("ClusterError", "connected"),
+    "studies": ("RayStacks",),
+}
+__all__, __getattr__, __dir__ = lazy_names(__name__, _HOMES)

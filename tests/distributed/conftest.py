@@ -12,6 +12,14 @@ os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"
 os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
 
 
+@pytest.hookimpl(tryfirst=True)  # before tests are chosen by their marks
+def pytest_collection_modifyitems(items):
+    """Mark what uses the fixture `cluster`."""
+    for item in items:
+        if "cluster" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.cluster)
+
+
 def small():
     """The settings of a node that starts little beside what it needs, and waits for little of that."""
     ports = ("metrics_agent", "metrics_export", "runtime_env_agent", "dashboard_agent_listen")

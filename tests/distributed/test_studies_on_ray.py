@@ -127,6 +127,7 @@ def test_a_killed_driver_continues_and_leaves_no_process(cluster, tmp_path, even
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="processes are looked for in /proc")
+@pytest.mark.cluster
 def test_a_local_cluster_ends_with_its_study_and_leaves_nothing(tmp_path):
     import tempfile
 
@@ -196,7 +197,7 @@ sys.modules["per_tutorial"].__version__, sys.modules["per_tutorial"].__path__ = 
 def test_a_node_with_another_package_is_named(message, cluster, tmp_path):
     from per_tutorial.distributed import ClusterError, connected
 
-    (tmp_path / "sitecustomize.py").write_text(OTHERS[message])
+    (tmp_path / "sitecustomize.py").write_text(OTHERS[message], encoding="utf-8")
     cluster.add(1, env_vars={"PYTHONPATH": str(tmp_path)})
     with pytest.raises(ClusterError, match=f"ray: node 127.0.0.1 .* {message}"):
         with connected(cluster.address):
