@@ -113,6 +113,8 @@ class Scene:
         }
         if storage == "frames":
             del self.calls["extend"]
+        for call in self.calls.values():  # an interrupt while numba compiles would harm numba itself
+            call(deepcopy(self.buffer))
 
     def fields_of(self, transition):
         return transition if self.world.storage.leading_axes[0] > 1 else [f[0] for f in transition]

@@ -46,7 +46,7 @@ def _interrupted(kind: str, count: int, rng: random.Random) -> tuple[list[str], 
     inside = 0
     buffer = BUFFERS[kind]()
     calls = _calls(buffer, rng)
-    for call in calls[:20]:  # compile, and fill
+    for call in calls:  # fill, and compile all: an interrupt meanwhile would harm numba itself
         call(buffer)
     twin = copy.deepcopy(buffer)
     for _ in range(count):
