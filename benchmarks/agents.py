@@ -84,7 +84,7 @@ def in_turns(functions, rounds):
             start = time.process_time()
             functions[name]()
             if count >= rounds // 10:
-                seconds[name].append(time.process_time() - start)
+                seconds[name].append(round(time.process_time() - start, 7))
     return seconds
 
 
@@ -138,7 +138,7 @@ def run(folder, *, quick=False, redraw=False):
             "machine": machine(PACKAGES),
             "seconds": [[*key, seconds] for key, seconds in results.items()],
         }
-        path.write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
+        path.write_text(json.dumps(facts) + "\n", encoding="utf-8")
     results = {(what, batch): seconds for what, batch, seconds in facts["seconds"]}
     page = report(results, facts["machine"])
     (folder / "agents_speed.md").write_text(page, encoding="utf-8")
