@@ -113,7 +113,8 @@ class Scene:
         }
         if storage == "frames":
             del self.calls["extend"]
-        for call in self.calls.values():  # an interrupt while numba compiles would harm numba itself
+        # Compile all: an interrupt meanwhile would harm numba itself.
+        for call in self.calls.values():
             call(deepcopy(self.buffer))
 
     def fields_of(self, transition):
