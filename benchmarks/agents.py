@@ -12,7 +12,6 @@ Times are of the processor, so that other programs disturb them less; the verdic
 Writes docs/agents_speed.md and, with all numbers, docs/agents_speed.json.
 """
 
-import json
 import statistics
 import time
 import warnings
@@ -20,7 +19,7 @@ import warnings
 import numpy as np
 import torch
 
-from benchmarks.harness import machine
+from benchmarks.harness import alternate, machine, write_report
 
 PACKAGES = ("torch", "numpy", "numba", "gymnasium", "stable-baselines3")
 BATCHES = (32, 256)
@@ -76,47 +75,42 @@ def pictures(steps):
     return buffers
 
 
-def in_turns(functions, rounds):
-    """{name: seconds of the processor of each call}; every other round goes backwards."""
-    seconds = {name: [] for name in functions}
-    for count in range(rounds + rounds // 10):
-        for name in list(functions)[:: 1 if count % 2 else -1]:
-            start = time.process_time()
-            functions[name]()
-            if count >= rounds // 10:
-                seconds[name].append(round(time.process_time() - start, 7))
-    return seconds
-
-
 def measure(quick):
-    """{(what, batch size): {name: seconds of each call}}."""
+    """A list of (what, batch size, {name: seconds of the processor of each call})."""
+
+    def timed(function, *arguments):
+        def measured():
+            start = time.process_time()
+            function(*arguments)
+            return round(time.process_time() - start, 7)
+
+        return measured
+
     models = agents(500 if quick else 20_000)
     buffers = pictures(300 if quick else 8_000)
-    results = {}
+    results = []
     for batch in BATCHES:
-        results["training step", batch] = in_turns(
-            {name: lambda m=model, b=batch: m.train(1, b) for name, model in models.items()},
-            20 if quick else 1_500,
-        )
-        results["minibatch of frames", batch] = in_turns(
-            {name: lambda r=buffer, b=batch: r.sample(b) for name, buffer in buffers.items()},
-            5 if quick else 200,
-        )
+        steps = {name: timed(model.train, 1, batch) for name, model in models.items()}
+        samples = {name: timed(buffer.sample, batch) for name, buffer in buffers.items()}
+        results += [
+            ("training step", batch, alternate(steps, 20 if quick else 1_500)),
+            ("minibatch of frames", batch, alternate(samples, 5 if quick else 200)),
+        ]
     return results
 
 
-def report(results, versions):
-    """The page, in Markdown."""
+def report(data):
+    """The text of agents_speed.md."""
     lines = [
         "# What PER costs in Stable-Baselines3's agents",
         "",
-        f"{versions}.",
-        "`make bench ARGS=agents` measures it again; `benchmarks/agents.py` says how.",
+        "Written by `make bench ARGS=agents` (`benchmarks/agents.py`, which describes the work),",
+        f"on {data['machine']}.",
         "",
         "| | batch | | µs, median | beside Stable-Baselines3's own |",
         "|---|---|---|---|---|",
     ]
-    for (what, batch), seconds in results.items():
+    for what, batch, seconds in data["seconds"]:
         medians = {name: statistics.median(each) for name, each in seconds.items()}
         own = next(iter(medians.values()))
         for name, median in medians.items():
@@ -127,19 +121,9 @@ def report(results, versions):
 
 
 def run(folder, *, quick=False, redraw=False):
-    """Measure, or read what was measured last, and write the page into ``folder``."""
-    path = folder / "agents_speed.json"
-    if redraw:
-        facts = json.loads(path.read_text(encoding="utf-8"))
-    else:
+    """Measure (or read what was measured) and write the report into `folder`."""
+    data = None
+    if not redraw:
         torch.set_num_threads(1)
-        results = measure(quick)
-        facts = {
-            "machine": machine(PACKAGES),
-            "seconds": [[*key, seconds] for key, seconds in results.items()],
-        }
-        path.write_text(json.dumps(facts) + "\n", encoding="utf-8")
-    results = {(what, batch): seconds for what, batch, seconds in facts["seconds"]}
-    page = report(results, facts["machine"])
-    (folder / "agents_speed.md").write_text(page, encoding="utf-8")
-    print(page)
+        data = {"machine": machine(PACKAGES), "seconds": measure(quick)}
+    write_report(folder, "agents_speed", data, report)

@@ -19,7 +19,6 @@ Writes docs/gpu_speed.md and, with all numbers, docs/gpu_speed.json. Without a G
 but for `--quick`, which tries the code on the processor.
 """
 
-import json
 import statistics
 import time
 from importlib.util import find_spec
@@ -31,7 +30,7 @@ import torch
 from torch.profiler import ProfilerActivity, profile
 
 from benchmarks import training
-from benchmarks.harness import alternate, machine, ratios
+from benchmarks.harness import alternate, machine, ratios, write_report
 from per_tutorial import DQNConfig, DQNLearner, FrameStorage, train
 from per_tutorial.dqn import history
 from per_tutorial.dqn.machine.choices import why_not_compiled
@@ -425,13 +424,10 @@ def measure(plan, device):
 
 def run(folder, *, quick=False, redraw=False):
     """Measure (or read what was measured) and write the report into `folder`."""
-    raw = folder / "gpu_speed.json"
+    data = None
     if not redraw:
         if not torch.cuda.is_available() and not quick:
             raise SystemExit("gpu: PyTorch finds no GPU here; --quick tries the code without one")
         device = "cuda" if torch.cuda.is_available() else "cpu"
         data = measure(QUICK if quick else Plan(), device)
-        raw.write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")
-    text = report(json.loads(raw.read_text(encoding="utf-8")))
-    (folder / "gpu_speed.md").write_text(text, encoding="utf-8")
-    print(text)
+    write_report(folder, "gpu_speed", data, report)

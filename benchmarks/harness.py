@@ -7,6 +7,7 @@ twenty processes would take far longer than measuring it. Taken over from them: 
 not count, blocks long enough for the clock, all raw numbers kept.
 """
 
+import json
 import statistics
 from pathlib import Path
 
@@ -46,3 +47,16 @@ def machine(packages):
     found = versions(*packages)  # a contestant that is not installed does not take part
     listed = [f"Python {found.pop('python')}", *(f"{name} {found[name]}" for name in found)]
     return f"{processor()}, {threads} thread{'s' if threads > 1 else ''}; {', '.join(listed)}"
+
+
+def write_report(folder, name, measured, report):
+    """Write what was measured into NAME.json, and what ``report`` makes of it into NAME.md.
+
+    With ``measured`` None, NAME.json stays as it is: the report is of what was measured last.
+    """
+    raw = folder / f"{name}.json"
+    if measured is not None:
+        raw.write_text(json.dumps(measured, indent=1) + "\n", encoding="utf-8")
+    text = report(json.loads(raw.read_text(encoding="utf-8")))
+    (folder / f"{name}.md").write_text(text, encoding="utf-8")
+    print(text)

@@ -15,14 +15,13 @@ Where a step's time goes is measured as in `benchmarks/training.py`, with the st
 Writes docs/minatar_speed.md and, with all numbers, docs/minatar_speed.json.
 """
 
-import json
 import statistics
 import time
 from unittest.mock import patch
 
 import torch
 
-from benchmarks.harness import alternate, machine, ratios
+from benchmarks.harness import alternate, machine, ratios, write_report
 from benchmarks.training import profile
 from per_tutorial import train
 from per_tutorial.dqn import history
@@ -154,11 +153,9 @@ def report(data):
 
 
 def run(folder, *, quick=False, redraw=False):
-    """Measure, or read what was measured last, and write the page into ``folder``."""
-    path = folder / "minatar_speed.json"
-    if redraw:
-        data = json.loads(path.read_text(encoding="utf-8"))
-    else:
+    """Measure (or read what was measured) and write the report into `folder`."""
+    data = None
+    if not redraw:
         torch.set_num_threads(1)
         steps, rounds = (150, 1) if quick else (1_000, 5)
         data = {"machine": machine(PACKAGES), "steps": steps, "rounds": rounds}
@@ -166,7 +163,4 @@ def run(folder, *, quick=False, redraw=False):
         data["profiles"] = {
             game: profile(ours(settings("per", env=env)), steps) for game, env in GAMES.items()
         }
-        path.write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")
-    text = report(data)
-    (folder / "minatar_speed.md").write_text(text, encoding="utf-8")
-    print(text)
+    write_report(folder, "minatar_speed", data, report)

@@ -20,7 +20,6 @@ Writes docs/training_speed.md and, with all numbers, docs/training_speed.json.
 """
 
 import functools
-import json
 import statistics
 import time
 from contextlib import ExitStack
@@ -29,7 +28,7 @@ from unittest.mock import patch
 import numpy as np
 import torch
 
-from benchmarks.harness import alternate, exponent, machine, ratios
+from benchmarks.harness import alternate, exponent, machine, ratios, write_report
 from per_tutorial import Batch, DQNConfig, DQNLearner, History, train
 from per_tutorial.dqn import history, training
 from per_tutorial.dqn.worlds.environments import Environments
@@ -378,7 +377,7 @@ def _ratio(values, others):
 
 def run(folder, *, quick=False, redraw=False):
     """Measure (or read what was measured) and write the report into `folder`."""
-    raw = folder / "training_speed.json"
+    data = None
     if not redraw:
         steps, rounds = (400, 1) if quick else (3_000, 5)
         data = {"machine": machine(PACKAGES), "steps": steps, "rounds": rounds}
@@ -397,7 +396,4 @@ def run(folder, *, quick=False, redraw=False):
             name: profile(CONTESTANTS[f"{name}, proportional"][0], steps // fewer)
             for name, fewer in (("1 run", 1), ("10 runs", 1), ("100 runs", 6))
         }
-        raw.write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")
-    text = report(json.loads(raw.read_text(encoding="utf-8")))
-    (folder / "training_speed.md").write_text(text, encoding="utf-8")
-    print(text)
+    write_report(folder, "training_speed", data, report)
