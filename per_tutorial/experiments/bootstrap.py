@@ -3,9 +3,12 @@
 Means and shares of wins need only *how often* each run was drawn, so 100,000 resamples of thirty
 runs take a matrix product and some hundredths of a second. Any other statistic is computed from the
 drawn runs themselves.
+
+Of runs in several worlds, those of each world are drawn by themselves: each world is a stratum
+(Agarwal et al. 2021).
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -61,6 +64,40 @@ def resampled_shares(wins: Floats, resamples: int, seed: int) -> Floats:
     for part, (rows, columns) in _draws(seed, resamples, CHUNK, *wins.shape):
         shares[part] = ((_counts(rows) @ wins) * _counts(columns)).sum(axis=1) / wins.size
     return shares
+
+
+def stratified_counts(
+    runs: Sequence[int], resamples: int, seed: int
+) -> Iterator[tuple[slice, list[Floats]]]:
+    """How often each run of each stratum is drawn again, a chunk of resamples at a time.
+
+    Args:
+        runs: how many there are in each stratum.
+        resamples, seed: as in `resampled_means`.
+
+    Yields:
+        The place of the chunk among the resamples, and for each stratum its counts (chunk, runs).
+    """
+    for part, drawn in _draws(seed, resamples, CHUNK, *runs):
+        yield part, [_counts(each) for each in drawn]
+
+
+def trimmed_mean_of_counts(values: Floats, counts: Floats, weights: Floats, cut: float) -> Floats:
+    """The trimmed mean of each resample, from how often each value was drawn.
+
+    Args:
+        values: (runs,).
+        counts: (resamples, runs).
+        weights: (runs,) what each drawing of a value weighs; one resample weighs 1 in all.
+        cut: the weight that is left out at each end.
+
+    Returns:
+        (resamples,); NaN where a value is NaN.
+    """
+    order = np.argsort(values)
+    ends = np.cumsum(counts[:, order] * weights[order], axis=1)  # where each value's weight ends
+    kept = np.diff(np.clip(ends, cut, 1 - cut), axis=1, prepend=cut)
+    return kept @ values[order] / (1 - 2 * cut)
 
 
 def _draws(

@@ -70,8 +70,8 @@ def bootstrap_interval(
         ValueError: fewer than two runs, an infinite value, or a setting out of range.
         TypeError: the values are no numbers.
     """
-    values = np.moveaxis(_never_infinite("values", values), axis, -1)
-    _at_least_two(values.shape[-1])
+    values = np.moveaxis(never_infinite("values", values), axis, -1)
+    at_least_two(values.shape[-1])
     fast = values.ndim == 1 or statistic is np.mean
     if resamples is None:
         resamples = RESAMPLES if fast else BAND_RESAMPLES
@@ -80,7 +80,7 @@ def bootstrap_interval(
         results = resampled_means(values, resamples, seed)
     else:
         results = resampled_statistic(values, statistic, resamples, seed)
-    return _percentiles(results, confidence)
+    return percentiles(results, confidence)
 
 
 def estimate(
@@ -149,7 +149,7 @@ def failure_rate(values: ArrayLike, threshold: float, confidence: float = 0.95) 
     """
     from scipy.stats import binomtest
 
-    values = _one_number_a_run("values", float_array("values", values))
+    values = one_number_a_run("values", float_array("values", values))
     confidence = real_number("confidence", confidence, high=0.9999, above=0)
     failures = binomtest(int((~(values >= threshold)).sum()), len(values))
     low, high = failures.proportion_ci(confidence, method="wilson")
@@ -198,11 +198,11 @@ def verdict(
         a, b: (runs,) results, paired by their seeds.
         confidence, resamples, seed: as in `bootstrap_interval`.
     """
-    differences = _one_number_a_run("a, b", _differences(a, b))
-    _at_least_two(len(differences))
+    differences = one_number_a_run("a, b", _differences(a, b))
+    at_least_two(len(differences))
     resamples = whole_number("resamples", resamples)
     means = resampled_means(differences, resamples, seed)
-    low, high = _percentiles(means, confidence)
+    low, high = percentiles(means, confidence)
     tail = (1 - confidence) / 2
     margin = 2 * sqrt(tail * (1 - tail) / resamples)
     for limit, share in ((low, tail), (high, 1 - tail)):
@@ -223,7 +223,7 @@ def paired_t_test(a: ArrayLike, b: ArrayLike) -> float:
     """
     from scipy.stats import ttest_1samp
 
-    differences = _one_number_a_run("a, b", _differences(a, b))
+    differences = one_number_a_run("a, b", _differences(a, b))
     if not differences.any():  # 0 / 0 to the test; nothing could speak less for a difference
         return 1.0
     with warnings.catch_warnings(action="ignore"):  # where all differences are the same
@@ -269,12 +269,12 @@ def probability_of_improvement(
         a, b: (runs,) results, more is better; their numbers of runs may differ.
         confidence, resamples, seed: as in `bootstrap_interval`.
     """
-    a = _one_number_a_run("a", float_array("a", a))
-    b = _one_number_a_run("b", float_array("b", b))
-    _at_least_two(min(len(a), len(b)))
+    a = one_number_a_run("a", float_array("a", a))
+    b = one_number_a_run("b", float_array("b", b))
+    at_least_two(min(len(a), len(b)))
     wins = (a[:, None] > b) + 0.5 * (a[:, None] == b)
     shares = resampled_shares(wins, whole_number("resamples", resamples), seed)
-    return Estimate(float(wins.mean()), *_percentiles(shares, confidence))
+    return Estimate(float(wins.mean()), *percentiles(shares, confidence))
 
 
 # Censored times ----------------------------------------------------------------------------------
@@ -309,7 +309,7 @@ def steps_to_threshold(curve: ArrayLike, grid: ArrayLike, threshold: float) -> N
 # Checks ------------------------------------------------------------------------------------------
 
 
-def _never_infinite(name: str, values: ArrayLike) -> NDArray[np.float64]:
+def never_infinite(name: str, values: ArrayLike) -> NDArray[np.float64]:
     """The values as floats. Infinite ones have no mean, and their differences are undefined."""
     values = float_array(name, values)
     if np.isinf(values).any():
@@ -320,24 +320,24 @@ def _never_infinite(name: str, values: ArrayLike) -> NDArray[np.float64]:
 
 
 def _differences(a: ArrayLike, b: ArrayLike) -> NDArray[np.float64]:
-    a, b = _never_infinite("a", a), _never_infinite("b", b)
+    a, b = never_infinite("a", a), never_infinite("b", b)
     if a.shape != b.shape:
         raise ValueError(f"b: paired runs need the shape of a {a.shape}, got {b.shape}")
     return a - b
 
 
-def _one_number_a_run(name: str, values: NDArray[np.float64]) -> NDArray[np.float64]:
+def one_number_a_run(name: str, values: NDArray[np.float64]) -> NDArray[np.float64]:
     if values.ndim != 1 or not values.size:
         raise ValueError(f"{name}: must have the shape (runs,), got {values.shape}")
     return values
 
 
-def _at_least_two(runs: int) -> None:
+def at_least_two(runs: int) -> None:
     if runs < 2:
         raise ValueError(f"values: at least two runs are needed for an interval, got {runs}")
 
 
-def _percentiles(results: NDArray[np.float64], confidence: float) -> tuple[Any, Any]:
+def percentiles(results: NDArray[np.float64], confidence: float) -> tuple[Any, Any]:
     """The interval that holds the share ``confidence`` of the results (..., resamples)."""
     confidence = real_number("confidence", confidence, high=0.9999, above=0)
     tail = (1 - confidence) / 2
