@@ -7,9 +7,7 @@ something, and not everything, well before the end. Runs with PER were looked at
 from typing import Any
 
 from per_tutorial.experiments.sb3.settings import SB3Config
-from per_tutorial.experiments.study import SCORE_WINDOW, Study
-
-QUARTER = 0.25  # the paper's rule: PER at a quarter of the learning rate of uniform replay
+from per_tutorial.experiments.study import QUARTER, SCORE_WINDOW, Study
 
 
 def _dqn(name: str, question: str, failed_below: float, **settings: Any) -> Study:

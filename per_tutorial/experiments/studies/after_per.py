@@ -5,12 +5,11 @@ and PAL bring a loss of their own, so uniform replay is tried with Huber's loss 
 does is no merit of the priorities.
 """
 
+from collections.abc import Iterable
 from typing import Any
 
 from per_tutorial.dqn.config import DQNConfig
-from per_tutorial.experiments.study import Study
-
-QUARTER = 0.25  # the paper's rule: PER at a quarter of the learning rate of uniform replay
+from per_tutorial.experiments.study import QUARTER, Study
 
 # LAP's and PAL's settings in their authors' code (sfujim/LAP-PAL, discrete/main.py)
 FOR_VECTORS = {"alpha": 0.4, "kappa": 1.0}
@@ -38,6 +37,23 @@ def methods(lap: dict[str, float]) -> dict[str, dict[str, Any]]:
     }
 
 
+def comparisons_of(names: Iterable[str], rate: str = "") -> list[tuple[str, str]]:
+    """Each method against uniform replay and against PER, and LAP and PAL against Huber's loss alone.
+
+    Args:
+        names: of `methods`.
+        rate: what is added to the names, of those that learn at the same rate.
+    """
+    pairs = [
+        (method, other)
+        for method in names
+        for other in ("uniform", "per")
+        if method not in ("uniform", other) and (method, other) != ("huber", "per")
+    ]
+    pairs += [(method, "huber") for method in ("lap", "pal")]
+    return [(f"{method}{rate}", f"{other}{rate}") for method, other in pairs]
+
+
 def after_per(
     name: str,
     question: str,
@@ -47,16 +63,14 @@ def after_per(
 ) -> Study:
     """Every method at η and at η/4, against uniform replay and against PER at the same rate."""
     base = DQNConfig(**settings)
+    changes = methods(lap)
     arms, comparisons = {}, []
     for rate, share in {"": 1.0, "-quarter": QUARTER}.items():
-        for method, change in methods(lap).items():
+        for method, change in changes.items():
             arms[f"{method}{rate}"] = base.replace(
                 learning_rate=base.learning_rate * share, **change
             )
-            for other in ("uniform", "per"):
-                if method not in ("uniform", other) and (method, other) != ("huber", "per"):
-                    comparisons.append((f"{method}{rate}", f"{other}{rate}"))
-        comparisons += [(f"{method}{rate}", f"huber{rate}") for method in ("lap", "pal")]
+        comparisons += comparisons_of(changes, rate)
     return Study(
         name=f"after-{name}",
         question=question,

@@ -13,7 +13,7 @@ since rewards are 0 or 1 here too.
 """
 
 from per_tutorial.dqn.config import DQNConfig
-from per_tutorial.experiments.studies.after_per import FOR_CLIPPED_REWARDS, methods
+from per_tutorial.experiments.studies.after_per import FOR_CLIPPED_REWARDS, comparisons_of, methods
 from per_tutorial.experiments.study import Study
 
 MINATAR_METHODS = methods(FOR_CLIPPED_REWARDS)
@@ -42,14 +42,11 @@ def _minatar(name: str, game: str, question: str, failed_below: float) -> Study:
         precision="bfloat16",
     )
     arms = {method: base.replace(**change) for method, change in MINATAR_METHODS.items()}
-    comparisons = [(method, "uniform") for method in arms if method != "uniform"]
-    comparisons += [(method, "per") for method in arms if method not in ("uniform", "huber", "per")]
-    comparisons += [(method, "huber") for method in ("lap", "pal")]
     return Study(
         name=f"minatar-{name}",
         question=question,
         arms=arms,
-        comparisons=tuple(comparisons),
+        comparisons=tuple(comparisons_of(arms)),
         metric="score over training",
         failed_below=failed_below,
         seeds=range(10),

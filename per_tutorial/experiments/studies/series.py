@@ -3,7 +3,7 @@
 from typing import Any
 
 from per_tutorial.dqn.config import DQNConfig
-from per_tutorial.experiments.study import Study
+from per_tutorial.experiments.study import QUARTER, Study
 
 NETWORKS: dict[str, dict[str, Any]] = {
     "dqn": {},
@@ -12,9 +12,6 @@ NETWORKS: dict[str, dict[str, Any]] = {
     "d3qn": {"double": True, "dueling": True},
 }
 
-# The paper runs PER at a quarter of the learning rate of uniform replay, because it replays large
-# errors more often. To tell the effect of the one from that of the other, both samplers get both.
-QUARTER = 0.25
 KINDS = ("uniform", "per")
 
 
