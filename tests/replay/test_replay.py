@@ -223,6 +223,14 @@ def test_extending_needs_no_word_on_truncation_and_takes_lists(kind):
     assert not together.storage.rows["truncated"].any()
 
 
+@every_kind
+def test_extending_takes_the_columns_of_a_table(kind):
+    one, other = add(kind(8, 2, seed=0), 5), kind(8, 2, seed=0)
+    table = one.storage.rows[0, :5]  # its columns lie apart in memory
+    other.extend(*(table[name] for name in table.dtype.names))
+    assert_same_batches([one.sample(4)], [other.sample(4)])
+
+
 # ---------------------------------------------------------------- runs side by side
 
 

@@ -124,7 +124,7 @@ class StagedRows:
                 return None
             if value.dtype != dtypes[0]:
                 value = value.astype(dtypes[0])
-            bytes_of.append(value.reshape(-1).view(UINT8))
+            bytes_of.append(np.ascontiguousarray(value).reshape(-1).view(UINT8))
         return tuple(bytes_of)
 
 
