@@ -5,16 +5,18 @@ see most of them late or never, and giving them the largest priority would let t
 in each second, crowd out all others.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from per_tutorial.distributed.frames import Stacks, Vectors
 from per_tutorial.dqn.config import DQNConfig
 from per_tutorial.dqn.learner import DQNLearner
 from per_tutorial.dqn.training import epsilon_greedy
 from per_tutorial.dqn.worlds import world_of
+from per_tutorial.dqn.worlds.environments import Step
 from per_tutorial.replay.contracts import Batch
 from per_tutorial.replay.random_streams import RandomStreams
 
@@ -22,7 +24,10 @@ Parameters = dict[str, NDArray]
 
 
 class Windows(NamedTuple):
-    """n-step transitions with their TD errors; (n, ...) each. Of the rewards, the discounted sums."""
+    """n-step transitions with their TD errors; (n, ...) each. Of the rewards, the discounted sums.
+
+    From pixels, observations are places (n, stack) among the frames (see `frames`).
+    """
 
     observations: NDArray
     actions: NDArray[np.int64]
@@ -31,12 +36,13 @@ class Windows(NamedTuple):
     terminated: NDArray[np.bool_]
     steps: NDArray[np.int64]  # k: the value of the next observation is discounted by γ^k
     td_errors: NDArray[np.float64]
+    frames: NDArray[np.uint8] | None = None  # (m, *frame shape), the first of which is black
 
 
 class _Window:
     """A transition whose window is still open."""
 
-    def __init__(self, observation: NDArray, action: int) -> None:
+    def __init__(self, observation: Any, action: int) -> None:
         self.observation, self.action = observation, action
         self.reward, self.steps = 0.0, 0
 
@@ -56,12 +62,15 @@ class Acting:
 
     def __init__(self, config: DQNConfig, epsilons: NDArray, seeds: Sequence[int]) -> None:
         self.config = config.replace(device="cpu", compiled=False, environments=1)
-        self.environments = world_of(config.env).module().training_environments(self.config, seeds)
+        world = world_of(config.env)
+        self.environments = world.module().training_environments(self.config, seeds)
         shape, actions = self.environments.observation_shape, self.environments.actions
         self.agent = DQNLearner(self.config, shape, actions, [seeds[0]])
         self._epsilons: Any = np.asarray(epsilons)
         self._exploration = RandomStreams([seeds[0]], "exploration")
         self._open: list[list[_Window]] = [[] for _ in seeds]
+        self._kind: Any = Stacks if world.storage == "frames" else Vectors
+        self._seen = [self._kind.begin(one) for one in self.environments.observation]
 
     def use(self, parameters: Parameters) -> None:
         """Act with these from now on; the TD errors are those of one network, too."""
@@ -78,51 +87,66 @@ class Acting:
             The windows that were closed, None if there are none, and the episodes that ended, a list of
             (environment steps of this actor since the call, return, length).
         """
-        closed: list[tuple[_Window, NDArray, bool]] = []
+        closed: list[tuple[_Window, Any, bool]] = []
         episodes: list[tuple[int, float, int]] = []
         count = len(self._open)
         for made in range(count, steps + count, count):
             observation = self.environments.observation
             actions = epsilon_greedy(self.agent, observation, self._epsilons, self._exploration)
-            step = self.environments.step(actions)
-            reward = step.reward
-            if self.config.terminal_reward is not None:
-                reward = np.where(step.terminated, self.config.terminal_reward, reward)
-            for row in np.flatnonzero(step.valid).tolist():
-                terminated = bool(step.terminated[row])
-                self._open[row].append(_Window(observation[row].copy(), int(actions[row])))
-                for window in self._open[row]:
-                    window.extend(float(reward[row]), self.config.discount)
-                over = terminated or bool(step.truncated[row])
-                whole = self._open[row][0].steps == self.config.n_step
-                for _ in range(len(self._open[row]) if over else int(whole)):
-                    window = self._open[row].pop(0)
-                    closed.append((window, step.next_observation[row].copy(), terminated))
+            closed += self._taken_in(actions, self.environments.step(actions))
             episodes += [(made, value, length) for _, value, length in self.environments.finished]
         return (self._rated(closed) if closed else None), episodes
 
-    def _rated(self, closed: list[tuple[_Window, NDArray, bool]]) -> Windows:
+    def _taken_in(self, actions: NDArray, step: Step) -> Iterator[tuple[_Window, Any, bool]]:
+        """The windows that a step closes: each with the observation after it, and whether it is the last."""
+        reward = step.reward
+        if self.config.terminal_reward is not None:
+            reward = np.where(step.terminated, self.config.terminal_reward, reward)
+        for row, seen in enumerate(self._seen):
+            over = True  # a step that only resets is followed by a new episode
+            if step.valid[row]:
+                terminated = bool(step.terminated[row])
+                over = terminated or bool(step.truncated[row])
+                self._seen[row] = self._kind.follow(seen, step.next_observation[row])
+                running = self._open[row]
+                running.append(_Window(seen, int(actions[row])))
+                for window in running:
+                    window.extend(float(reward[row]), self.config.discount)
+                whole = running[0].steps == self.config.n_step
+                for _ in range(len(running) if over else int(whole)):
+                    yield running.pop(0), self._seen[row], terminated
+            if over:
+                self._seen[row] = self._kind.begin(self.environments.observation[row])
+
+    def _rated(self, closed: list[tuple[_Window, Any, bool]]) -> Windows:
         """The windows as arrays, with their TD errors."""
+        observations, following, frames = self._kind.pack(
+            [window.observation for window, _, _ in closed], [after for _, after, _ in closed]
+        )
         windows = Windows(
-            np.array([window.observation for window, _, _ in closed]),
+            observations,
             np.array([window.action for window, _, _ in closed]),
             np.array([window.reward for window, _, _ in closed], dtype=np.float32),
-            np.array([after for _, after, _ in closed]),
+            following,
             np.array([terminated for _, _, terminated in closed]),
             np.array([window.steps for window, _, _ in closed]),
             np.empty(0),
+            frames,
         )
         return windows._replace(td_errors=self.agent.td_errors(as_batch(windows))[0])
 
 
 def as_batch(windows: Windows) -> Batch:
     """Windows as a minibatch of one run."""
-    count = len(windows.actions)
+    count, frames = len(windows.actions), windows.frames
+    observations = [windows.observations, windows.next_observations]
+    if frames is not None:
+        observations = [frames.take(places, axis=0) for places in observations]
     return Batch(
-        windows.observations[None],
+        observations[0][None],
         windows.actions[None],
         windows.rewards[None],
-        windows.next_observations[None],
+        observations[1][None],
         windows.terminated[None],
         weights=np.ones((1, count)),
         indices=np.zeros((1, count), dtype=np.int64),

@@ -14,6 +14,7 @@ import dataclasses
 import json
 import os
 import time
+import warnings
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from per_tutorial.common.arguments import whole_number
-from per_tutorial.distributed.apex_files import restore_learner, save_learner, shard_file
+from per_tutorial.distributed.apex_files import restore_learner, save_learner, settled, shard_file
 from per_tutorial.distributed.apex_settings import ApexConfig
 from per_tutorial.distributed.cluster import (
     LOCAL,
@@ -38,7 +39,6 @@ from per_tutorial.dqn.learner import DQNLearner
 from per_tutorial.dqn.networks import LARGEST_SEED
 from per_tutorial.dqn.watchers import Watcher
 from per_tutorial.dqn.worlds import world_of
-from per_tutorial.replay.contracts import Batch
 from per_tutorial.replay.registry import SAMPLERS
 
 STALLED_SECONDS = 180.0  # without a step or an update: something is missing for good
@@ -75,7 +75,7 @@ def train_apex(
 
     Args:
         config: a `DQNConfig`. ``steps`` are those of all actors together, ``capacity`` is that of all
-            shards; the schedule of ε is replaced by the ladder of ``apex``. Worlds of vectors only.
+            shards; the schedule of ε is replaced by the ladder of ``apex``.
         apex: how it is spread; None: the defaults of `ApexConfig`.
         seed: an int; every environment has one of its own made from it.
         address: of the cluster, see `connected`.
@@ -100,8 +100,11 @@ def train_apex(
         raise ValueError(
             f"sampler: must need neither candidates nor episodes, got {config.sampler!r}"
         )
-    if world_of(config.env).frames or config.environments > 1:
-        raise ValueError(f"env: must be a world of vectors, got {config.env!r}")
+    if config.environments > 1:
+        raise ValueError(
+            "environments: must be 1, since each actor has its own (ApexConfig.environments_each), "
+            f"got {config.environments}"
+        )
     if config.capacity // apex.shards < config.batch_size:
         raise ValueError(
             f"shards: each must hold a minibatch of {config.batch_size}, "
@@ -127,12 +130,17 @@ class _Training:
     """The learner, and the references to what it is waiting for."""
 
     def __init__(self, config: DQNConfig, apex: ApexConfig, seed: int, folder: Path | None) -> None:
-        self.config, self.apex, self.folder = config, apex, folder
+        self.apex, self.folder = apex, folder
         self._ray = import_ray()
+        if folder is not None:
+            config = settled(folder, config)
         world = world_of(config.env).module().training_environments(config, [seed])
         shape = world.observation_shape
         self.agent = DQNLearner(config, shape, world.actions, [seed])
         world.close()
+        for line in self.agent.choices:
+            print(line)
+        self.config = config = self.agent.config  # with these choices
         self.history = ApexHistory(config, [seed])
         self.history.agent = self.agent
         if folder is not None:
@@ -290,9 +298,11 @@ class _Training:
             return False
         self.memories.done(number)
         self.stored[number] = minibatch.stored
-        # Copies, since PyTorch wants arrays that can be written, and Ray's can only be read.
-        batch, version = Batch(*map(np.array, minibatch.batch)), self.agent.updates
-        update = self.agent.update(batch, self.config.step_size(self.history.step))
+        batch, version = minibatch.batch, self.agent.updates
+        with warnings.catch_warnings():
+            # Ray's arrays can only be read, and nobody writes to them. A copy would take its time.
+            warnings.filterwarnings("ignore", "The given NumPy array is not writable")
+            update = self.agent.update(batch, self.config.step_size(self.history.step))
         sent = self.memories.members[number].update.remote(batch.indices, update.td_errors, version)
         self.sent.append((sent, number))
         if len(self.sent) > MOST_UPDATES_SENT:

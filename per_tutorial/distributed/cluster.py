@@ -38,6 +38,11 @@ class Node(NamedTuple):
         return all(self.resources.get(name, 0) >= amount for name, amount in needs.items())
 
 
+def first_line(error: object) -> str:
+    """Of what an error says; Ray's go on for pages."""
+    return str(error).partition("\n")[0]
+
+
 def import_ray() -> Any:
     """The module `ray`; an ImportError says how to get it."""
     # Ray sends a report of its use to its makers unless it is told not to.
@@ -92,8 +97,7 @@ def connected(address: str, cpus: int | None = None) -> Iterator[list[Node]]:
                 ray.init(address=address, **quiet)
             except (ConnectionError, RuntimeError, ValueError) as error:
                 raise ClusterError(
-                    f"ray: no cluster could be joined at {address!r} "
-                    f"({str(error).partition(chr(10))[0]})"
+                    f"ray: no cluster could be joined at {address!r} ({first_line(error)})"
                 ) from error
         check_nodes()
         yield nodes()
@@ -162,7 +166,7 @@ def check_nodes() -> None:
                 f"ray: {node.name} does not answer within {PROBE_SECONDS:.0f} s"
             ) from None
         except ray.exceptions.RayTaskError as error:
-            reason = str(error.cause).partition("\n")[0]
+            reason = first_line(error.cause)
             raise ClusterError(f"ray: {node.name} lacks {PACKAGE} ({reason})") from None
         except ray.exceptions.RayError:
             continue  # the node was lost meanwhile: it will be given no work

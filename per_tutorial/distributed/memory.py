@@ -1,16 +1,21 @@
 """A shard of the memory: the windows that actors send, and the minibatches that the learner draws."""
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from per_tutorial.common.files import part_of, write_arrays
+from per_tutorial.common.states import ArraySpec, checked_state
 from per_tutorial.distributed.acting import Windows
+from per_tutorial.distributed.frames import FramePool
 from per_tutorial.dqn.config import DQNConfig
 from per_tutorial.replay.contracts import Batch
 from per_tutorial.replay.registry import make_replay
 from per_tutorial.replay.replay import Replay
+from per_tutorial.replay.saving import read_state
 from per_tutorial.replay.storages.transitions import TransitionStorage
 
 
@@ -24,7 +29,7 @@ class Minibatch(NamedTuple):
 
 
 class Memory:
-    """One storage and one sampler, for windows that are whole already.
+    """One storage and one sampler, for windows that are whole already. Of pictures, each frame is kept once.
 
     Args:
         config: a `DQNConfig`: its sampler, and what the sampler's settings are.
@@ -47,41 +52,63 @@ class Memory:
     ) -> None:
         alone = config.replace(capacity=capacity, n_step=1, environments=1)
         sampler = make_replay(alone, observation_shape, [seed]).sampler
+        self._pool: FramePool | None = None
+        kept_shape, kept_dtype = observation_shape, config.observation_dtype
+        if config.storage == "frames":
+            kept_shape, kept_dtype = observation_shape[:1], "int32"  # places in the pool
+            # One for each window, and some more where episodes and messages end
+            self._pool = FramePool(observation_shape[1:], capacity + capacity // 8)
         # A window has its own number of steps, which is kept beside its action.
-        storage = TransitionStorage(capacity, observation_shape, 1, action_shape=(2,))
+        storage = TransitionStorage(
+            capacity, kept_shape, 1, observation_dtype=kept_dtype, action_shape=(2,)
+        )
         self._replay = Replay(storage, sampler, runs=1)
+        self._rows = storage.rows[0]
         self._path = path
         self._versions = np.zeros(capacity, dtype=np.int64)
         if path is not None and path.exists():
-            self._replay.load(path)
+            self._load(path)
         self.restored = len(self._replay)
 
     def add(self, windows: Windows, version: int) -> int:
         """Keep windows, at the priorities that their actor found; returns how many are stored now."""
+        replay, pool = self._replay, self._pool
+        if pool is not None:
+            assert windows.frames is not None, "windows from pixels come with their frames"
+            added = int(replay.storage.added[0])
+            oldest, count = added - replay.capacity, len(windows.actions)
+            gone = np.arange(max(oldest, 0), max(min(added, oldest + count), 0))
+            pool.drop(_places(self._rows[gone % replay.capacity]))
+            both = np.stack((windows.observations, windows.next_observations))
+            both[:, : -replay.capacity] = 0  # those that there is no room for
+            observations, following = pool.add(windows.frames, both)
+            windows = windows._replace(observations=observations, next_observations=following)
         actions = np.stack([windows.actions, windows.steps], axis=1)
         over = np.zeros(len(actions), dtype=bool)
         fields = (windows.observations, actions, *windows[2:5], over)
-        self._replay.extend(*(field[None] for field in fields))
-        newest = int(self._replay.storage.added[0])
-        numbers = np.arange(newest - len(actions), newest)
-        self._replay.update_priorities(numbers[None], windows.td_errors[None])
-        self._versions[numbers % self._replay.capacity] = version
-        return len(self._replay)
+        replay.extend(*(field[None] for field in fields))
+        added = int(replay.storage.added[0])
+        numbers = np.arange(added - len(actions), added)
+        replay.update_priorities(numbers[None], windows.td_errors[None])
+        self._versions[numbers % replay.capacity] = version
+        return len(replay)
 
     def sample(self, batch_size: int, beta: float) -> Minibatch | None:
         """A minibatch, None while there are fewer windows than that."""
         if len(self._replay) < batch_size:
             return None
         batch = self._replay.sample(batch_size, beta)
-        actions, steps = batch.actions[..., 0], batch.actions[..., 1]
+        observations = np.stack((batch.observations, batch.next_observations))
+        if self._pool is not None:
+            observations = self._pool.stacks(observations)
         return Minibatch(
             batch._replace(
-                observations=np.ascontiguousarray(batch.observations),
-                actions=np.ascontiguousarray(actions),
-                next_observations=np.ascontiguousarray(batch.next_observations),
+                observations=observations[0],
+                actions=np.ascontiguousarray(batch.actions[..., 0]),
+                next_observations=observations[1],
                 rewards=np.ascontiguousarray(batch.rewards),
                 terminated=np.ascontiguousarray(batch.terminated),
-                steps=np.ascontiguousarray(steps),
+                steps=np.ascontiguousarray(batch.actions[..., 1]),
             ),
             self._versions[batch.indices % self._replay.capacity],
             float((self._replay.storage.added[0] - batch.indices).mean()),
@@ -97,4 +124,36 @@ class Memory:
     def save(self) -> None:
         """Write all of it to the file. Atomic."""
         assert self._path is not None, "only a memory with a file is saved"
-        self._replay.save(self._path)
+        state = _in_one(self._replay.state, None if self._pool is None else self._pool.state)
+        state["versions"] = self._versions
+        write_arrays(self._path, "settings", self._replay.settings, state)
+
+    def _load(self, path: Path) -> None:
+        """Go on from the file; ValueError if it is damaged or that of another memory."""
+        replay, pool = self._replay, self._pool
+        schema = _in_one(replay.schema, None if pool is None else pool.schema)
+        schema["versions"] = ArraySpec(np.int64, self._versions.shape, 0)
+        state = read_state(path, replay.settings, schema)
+        try:
+            kept = checked_state(part_of(state, "replay"), replay.schema)
+            replay.check(kept)
+            if pool is not None:
+                places = _places(kept["storage.rows"][0])
+                frames = checked_state(part_of(state, "pool"), pool.schema)
+                pool.check(frames, places)
+        except ValueError as error:
+            raise ValueError(f"path: {str(path)!r} is damaged ({error})") from error
+        replay.restore(kept)
+        if pool is not None:
+            pool.restore(frames, places)
+        self._versions[:] = state["versions"]
+
+
+def _places(rows: NDArray) -> NDArray:
+    """Of stored windows, both stacks of each."""
+    return np.stack((rows["observation"], rows["next_observation"]))
+
+
+def _in_one(replay: Mapping[str, Any], pool: Mapping[str, Any] | None) -> dict[str, Any]:
+    parts = {"replay": replay, "pool": pool or {}}
+    return {f"{part}.{name}": each for part in parts for name, each in parts[part].items()}

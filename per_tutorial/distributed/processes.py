@@ -8,13 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from per_tutorial.distributed.acting import Acting, Parameters, Windows
-from per_tutorial.distributed.cluster import ClusterError, import_ray, nodes
+from per_tutorial.distributed.cluster import ClusterError, first_line, import_ray, nodes
 from per_tutorial.distributed.memory import Memory, Minibatch
 from per_tutorial.dqn.config import DQNConfig
 
-SENDING = (
-    2  # messages of an actor that its memory has not taken in yet; it waits rather than send more
-)
+# Messages of an actor that its memory has not taken in yet; it waits rather than send more.
+SENDING = 2
 MOST_LOSSES = 5  # of one process, one after another, without anything done in between
 
 
@@ -76,8 +75,10 @@ class MemoryProcess:
         return self._memory.restored
 
     def add(self, windows: Windows, version: int) -> None:
-        # Ray's arrays can only be read, and compiled code takes those that can be written.
-        self._memory.add(Windows(*(np.array(field) for field in windows)), version)
+        # Ray's arrays can only be read, and compiled code takes those that can be written. It never sees
+        # the frames.
+        own = (np.array(field) for field in windows[:7])
+        self._memory.add(Windows._make([*own, windows.frames]), version)
 
     def sample(self, batch_size: int, beta: float) -> Minibatch | None:
         return self._memory.sample(batch_size, beta)
@@ -124,14 +125,12 @@ class Crew:
             place = _place(error)
             cause = error.cause
             raise ClusterError(
-                f"ray: {name} failed{place} "
-                f"({type(cause).__name__}: {str(cause).partition(chr(10))[0]})"
+                f"ray: {name} failed{place} ({type(cause).__name__}: {first_line(cause)})"
             ) from cause
         self._in_a_row[number] += 1
         if self._in_a_row[number] > MOST_LOSSES:
-            reason = str(error).partition("\n")[0]
             raise ClusterError(
-                f"ray: {name} was lost {MOST_LOSSES + 1} times in a row ({reason})"
+                f"ray: {name} was lost {MOST_LOSSES + 1} times in a row ({first_line(error)})"
             ) from error
         self.lost[number] += 1
         ray.kill(self.members[number])

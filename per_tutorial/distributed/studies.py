@@ -12,6 +12,7 @@ from per_tutorial.common.files import atomic_write
 from per_tutorial.common.tables import write_table
 from per_tutorial.distributed.cluster import (
     ClusterError,
+    first_line,
     import_ray,
     nodes,
     on_node,
@@ -101,7 +102,7 @@ class RayStacks:
                         cause = error.cause
                         raise ClusterError(
                             f"ray: {path.stem} failed on {self._place(number)} "
-                            f"({type(cause).__name__}: {_first_line(cause)})"
+                            f"({type(cause).__name__}: {first_line(cause)})"
                         ) from cause
                     except ray.exceptions.RayError as error:
                         if self._lives(number):
@@ -111,7 +112,7 @@ class RayStacks:
                         if crashes[number] >= MOST_CRASHES:
                             raise ClusterError(
                                 f"ray: the process that trains {path.stem} ended {MOST_CRASHES} "
-                                f"times, at last on {self._place(number)} ({_first_line(error)})"
+                                f"times, at last on {self._place(number)} ({first_line(error)})"
                             ) from error
                         waiting[self._submit(starts, number, jobs[number])] = number
                         continue
@@ -201,7 +202,3 @@ def _write(path: Path, result: _Result) -> None:
 def _needs(study: Study, arm: str) -> dict[str, float]:
     device = study.arms[arm].device
     return {"CPU": 1} if device == "cpu" else {"CPU": 1, "GPU": 1}
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).partition("\n")[0]

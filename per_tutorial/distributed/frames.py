@@ -1,0 +1,199 @@
+"""Frames once: on the way from an actor to a memory, and there.
+
+A window from pixels has two stacks of frames, and the next window has nearly the same ones. Whole, each
+frame would travel and be kept eight times. So a message carries its frames, and stacks are *places* among
+them. Place 0 is a black frame: what a stack has in the place of frames before its episode.
+
+Messages stand for themselves, since any process may be replaced: where one ends, the few frames that
+windows of the next one need, too, are sent again.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from per_tutorial.common.states import ArraySpec, Schema, State
+from per_tutorial.replay.compiling import njit_cached
+
+Places = NDArray[np.int32]
+Stack = tuple[NDArray[np.uint8] | None, ...]  # frames, the oldest first; None: black
+MOST_FRAMES = 2**31 - 2
+
+
+@njit_cached
+def use_frames(places, uses):
+    """Count each of `places` (n,) in `uses`; the black frame is not counted."""
+    for place in places:
+        if place > 0:
+            uses[place] += 1
+
+
+@njit_cached
+def drop_frames(places, uses, free, count):
+    """Undo `use_frames`; places that nobody uses any more are appended to the first `count` of `free`.
+
+    Returns the new count.
+    """
+    for place in places:
+        if place > 0:
+            uses[place] -= 1
+            if uses[place] == 0:
+                free[count] = place
+                count += 1
+    return count
+
+
+class Vectors:
+    """Observations that travel as they are: a copy of each."""
+
+    @staticmethod
+    def begin(observation: NDArray) -> NDArray:
+        """The first one of an episode."""
+        return observation.copy()
+
+    @staticmethod
+    def follow(before: NDArray, observation: NDArray) -> NDArray:
+        """The one after ``before``."""
+        return observation.copy()
+
+    @staticmethod
+    def pack(
+        observations: list[NDArray], following: list[NDArray]
+    ) -> tuple[NDArray, NDArray, None]:
+        """Both as arrays (n, ...)."""
+        return np.array(observations), np.array(following), None
+
+
+class Stacks:
+    """Observations (stack, *frame) that travel as places. In all stacks, a frame is the same object."""
+
+    @staticmethod
+    def begin(observation: NDArray) -> Stack:
+        """The first one of an episode, which has one frame."""
+        return (None,) * (len(observation) - 1) + (observation[-1].copy(),)
+
+    @staticmethod
+    def follow(before: Stack, observation: NDArray) -> Stack:
+        """The one after ``before``, with one frame that is new."""
+        return (*before[1:], observation[-1].copy())
+
+    @staticmethod
+    def pack(
+        observations: list[Stack], following: list[Stack]
+    ) -> tuple[Places, Places, NDArray[np.uint8]]:
+        """Places (n, stack) of both, and the frames (m, *frame), the first of which is black."""
+        frames: dict[int, NDArray] = {}  # id → frame, in the order of their places from 1 on
+        numbers: dict[int, int] = {id(None): 0}
+        for stack in (*observations, *following):
+            for frame in stack:
+                if frame is not None and id(frame) not in numbers:
+                    numbers[id(frame)] = len(numbers)
+                    frames[id(frame)] = frame
+        places = np.array(
+            [[numbers[id(frame)] for frame in stack] for stack in (*observations, *following)],
+            dtype=np.int32,
+        )
+        packed = np.zeros((len(frames) + 1, *following[0][-1].shape), dtype=np.uint8)  # type: ignore[union-attr]
+        for place, frame in enumerate(frames.values(), start=1):
+            packed[place] = frame
+        return places[: len(observations)], places[len(observations) :], packed
+
+
+class FramePool:
+    """Frames, each kept for as long as a stack needs it.
+
+    Args:
+        frame_shape: of one.
+        room: frames that there is room for at first; it grows. Memory is taken as it is written to.
+
+    Attributes:
+        frames: (room + 1, *frame_shape) uint8, the first of which is black.
+    """
+
+    def __init__(self, frame_shape: tuple[int, ...], room: int) -> None:
+        self.frames = np.zeros((room + 1, *frame_shape), dtype=np.uint8)
+        self._uses = np.zeros(room + 1, dtype=np.int32)  # by how many stacks
+        self._free = np.arange(
+            room, -1, -1, dtype=np.int32
+        )  # its first `_count`; the last go first
+        self._count = room
+
+    def __len__(self) -> int:
+        """Frames kept now."""
+        return len(self.frames) - 1 - self._count
+
+    def add(self, frames: NDArray[np.uint8], places: Places) -> Places:
+        """Keep a message's frames, the first of which is black, for stacks of any shape.
+
+        Args:
+            frames: (m, *frame_shape). Those that no stack uses are not kept.
+            places: among these frames.
+
+        Returns:
+            The places here, of the same shape.
+        """
+        more = len(frames) - 1
+        if more > self._count:
+            self._grow(max(more, len(self.frames) // 8))
+        mine = np.zeros(len(frames), dtype=np.int32)
+        mine[1:] = self._free[self._count - more : self._count]
+        self._count -= more
+        self.frames[mine[1:]] = frames[1:]
+        found = mine[places]
+        use_frames(found.reshape(-1), self._uses)
+        idle = mine[1:][self._uses[mine[1:]] == 0]  # of windows that there is no room for
+        self._free[self._count : self._count + len(idle)] = idle
+        self._count += len(idle)
+        return found
+
+    def drop(self, places: Places) -> None:
+        """Stacks of these places are not needed any more."""
+        places = np.ascontiguousarray(places).reshape(-1)
+        self._count = int(drop_frames(places, self._uses, self._free, self._count))
+
+    def stacks(self, places: Places) -> NDArray[np.uint8]:
+        """The frames of places (..., stack): (..., stack, *frame_shape)."""
+        return self.frames.take(places, axis=0)
+
+    def _grow(self, more: int) -> None:
+        room = len(self.frames)
+        frames = np.zeros((room + more, *self.frames.shape[1:]), dtype=np.uint8)
+        frames[:room] = self.frames
+        self.frames = frames
+        self._uses = np.concatenate((self._uses, np.zeros(more, dtype=np.int32)))
+        free = np.zeros(room + more, dtype=np.int32)
+        free[:more] = np.arange(room + more - 1, room - 1, -1)
+        free[more : more + self._count] = self._free[: self._count]
+        self._free, self._count = free, self._count + more
+
+    @property
+    def state(self) -> State:
+        """The frames that are kept, and their places."""
+        used = np.flatnonzero(self._uses).astype(np.int32)
+        return {"places": used, "frames": self.frames[used]}
+
+    @property
+    def schema(self) -> Schema:
+        """What `restore` takes."""
+        counts = range(MOST_FRAMES)
+        return {
+            "places": ArraySpec(np.int32, (counts,), 1, MOST_FRAMES),
+            "frames": ArraySpec(np.uint8, (counts, *self.frames.shape[1:])),
+        }
+
+    @staticmethod
+    def check(state: State, places: Places) -> None:
+        """Raise ValueError unless these are the frames of stacks at ``places``, all of them once."""
+        used = np.unique(places[places != 0])
+        if len(state["frames"]) != len(used) or not np.array_equal(state["places"], used):
+            raise ValueError("state: frames must be those of the stored stacks, each once")
+
+    def restore(self, state: State, places: Places) -> None:
+        """Go on from a state that was checked, in an empty pool, for stacks at ``places``."""
+        used = state["places"]
+        if used.size and int(used[-1]) >= len(self.frames):
+            self._grow(int(used[-1]) + 1 - len(self.frames))
+        self.frames[used] = state["frames"]
+        use_frames(np.ascontiguousarray(places).reshape(-1), self._uses)
+        free = np.flatnonzero(self._uses[1:] == 0)[::-1] + 1
+        self._free[: len(free)] = free
+        self._count = len(free)
