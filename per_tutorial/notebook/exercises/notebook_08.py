@@ -1,0 +1,296 @@
+"""Notebook 08, after PER: the smallest κ, the loss in PER, reliabilities, LaBER with the Huber loss."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from per_tutorial.notebook.checking import checks
+from per_tutorial.notebook.checking.answers import Hint, cases_of, like, number
+from per_tutorial.notebook.checking.comparing import Function, compare
+
+Array = NDArray[np.float64]
+
+# 08.1: the smallest κ ------------------------------------------------------------------------------
+
+
+def smallest_kappa(largest: float, times: float, alpha: float) -> float:
+    return largest / times ** (1 / alpha)
+
+
+KAPPA_MISTAKES = [
+    (lambda m, t, a: m / t,
+     "that holds for α = 1. The *priorities* may differ `times`-fold, and they are powers: the ratio "
+     "of the errors may be larger."),
+    (lambda m, t, a: m / t**a,
+     "α is on the wrong side: (largest / κ)^α = times, so largest / κ is `times` to the power of 1/α."),
+    (lambda m, t, a: (m / t) ** (1 / a),
+     "only `times` is raised to 1/α: `largest` is an error, not a priority."),
+    (lambda m, t, a: (m / t) ** a, "solve (largest / κ)^α = times for κ."),
+    (lambda m, t, a: m**a / t,
+     "that is κ^α, the smallest priority; κ itself is asked for: take the root."),
+    (lambda m, t, a: m * t ** (1 / a), "upside down: κ is smaller than the largest error."),
+    (lambda m, t, a: t ** (1 / a) / m, "upside down: that is 1/κ."),
+    (lambda m, t, a: t ** (1 / a), "that is the ratio of the largest error and κ."),
+    (lambda m, t, a: m / t ** (1 - a), "the exponent is 1/α, not 1 − α."),
+    (lambda m, t, a: m / (t * a), "α is an exponent, not a factor: (largest / κ)^α = times."),
+    (lambda m, t, a: m * a / t, "α is an exponent, not a factor: (largest / κ)^α = times."),
+    (lambda m, t, a: m / (t - 1) ** (1 / a),
+     "`times` as often, not `times` − 1: the ratio of the two priorities is `times`."),
+    (lambda m, t, a: m, "with κ as large as the largest error all are drawn alike; smaller will do."),
+    (lambda m, t, a: 0.0, "with κ = 0 a transition without an error is never drawn: the ratio is ∞."),
+]  # fmt: skip
+
+
+@checks("08.1")
+def check_kappa(answer: object) -> str | None:
+    rows = [
+        (20.0, 10.0, 0.5),
+        (20.0, 10.0, 0.4),
+        (20.0, 4.0, 0.5),
+        (3.0, 10.0, 0.5),
+        (8.0, 2.5, 1.0),
+    ]
+    cases = cases_of("largest times alpha", rows)
+    return compare(
+        answer, smallest_kappa, cases, KAPPA_MISTAKES, read=lambda result, _: number(result)
+    )
+
+
+# 08.2: the loss that hides in PER ----------------------------------------------------------------
+
+
+def slopes_of_per(errors: Array, alpha: float, beta: float) -> Array:
+    p = np.abs(errors) ** alpha
+    return (len(errors) * p / p.sum()) ** (1 - beta) * errors
+
+
+def with_factor(factor: Function) -> Function:
+    """The slopes with another factor before δ, given (N · P, α, β)."""
+
+    def wrong(errors, alpha, beta):
+        p = np.abs(errors) ** alpha
+        return factor(len(errors) * p / p.sum(), alpha, beta) * errors
+
+    return wrong
+
+
+PULL = "that is PER's pull. Uniform draws take each transition with 1/N, so its slope is N times as large."
+
+SLOPE_MISTAKES = [
+    (lambda e, a, b: slopes_of_per(e, a, b) / len(e), PULL),
+    (lambda e, a, b: np.abs(slopes_of_per(e, a, b)),
+     "the sign got lost: only in the priority is the error's size taken, the slope is δ itself."),
+    (with_factor(lambda x, a, b: x**-b),
+     "that is weight times slope. PER also *draws* unevenly: the probability is a factor, too."),
+    (with_factor(lambda x, a, b: x / len(x) * x**-b * len(x) ** b),
+     "N P(i) stands in the weight: (N P)^−β, with N inside the power."),
+    (with_factor(lambda x, a, b: x),
+     "that is PER without its weights (β = 0): each weight (N P)^−β is a factor, too."),
+    (with_factor(lambda x, a, b: x ** (1 + b)), "the sign of β: weights are (N P) to the power of −β."),
+    (with_factor(lambda x, a, b: x**b), "P times (N P)^−β leaves the exponent 1 − β, not β."),
+    (with_factor(lambda x, a, b: x ** (b - 1)), "the exponent is 1 − β, not β − 1."),
+    (with_factor(lambda x, a, b: x ** (a * (1 - b))),
+     "α is in the probabilities already; it is not applied again."),
+    (lambda e, a, b: np.abs(e) ** (a * (1 - b)) * e,
+     "right but for a factor: P is divided by the sum of all priorities, and multiplied by N."),
+    (lambda e, a, b: np.sign(e) * np.abs(e) ** (1 + a),
+     "that is right for β = 0, and up to a factor: where are the weights?"),
+    (lambda e, a, b: e, "that is right for β = 1, where the weights take everything back."),
+    (with_factor(lambda x, a, b: x ** (1 - b) / (x ** (1 - b)).max()),
+     "the weights are not divided by anything here."),
+    (with_factor(lambda x, a, b: x * x**-b / (x**-b).max()),
+     "the weights are not divided by their largest here."),
+    (lambda e, a, b: 0.5 * slopes_of_per(e, a, b) * e,
+     "that is a loss; its slope is asked for: ½δ² has the slope δ."),
+    (lambda e, a, b: slopes_of_per(e, a, b) * e, "one δ too many: the slope of ½δ² is δ, not δ²."),
+]  # fmt: skip
+
+
+@checks("08.2")
+def check_slopes(answer: object) -> str | None:
+    five, four = np.array([0.5, -2.0, 0.1, 4.0, -1.0]), np.array([3.0, -0.2, 1.5, -0.7])
+    rows = [
+        (five, 0.6, 0.4),
+        (five, 0.6, 1.0),
+        (five, 0.6, 0.0),
+        (five, 0.3, 0.4),
+        (four, 0.7, 0.5),
+    ]
+
+    def read(result: Any, right: Array) -> Array:
+        if np.shape(result) == ():
+            raise Hint("one slope for each transition, not their sum or mean.")
+        return like(result, right)
+
+    cases = cases_of("errors alpha beta", rows)
+    return compare(answer, slopes_of_per, cases, SLOPE_MISTAKES, read=read)
+
+
+# 08.3: reliabilities of two environments -------------------------------------------------------------
+
+
+def by_episode(share: Function, environments: int = 2) -> Function:
+    """R of a memory that environments feed in turns; ``share`` makes it from |δ| of an episode."""
+
+    def answer(errors: Array, ends: NDArray[np.bool_]) -> Array:
+        R = np.ones(len(errors))
+        for first in range(environments):
+            places = np.arange(first, len(errors), environments)
+            last = np.flatnonzero(ends[places])
+            for episode in np.split(places, last + 1)[: len(last)]:
+                R[episode] = share(np.abs(errors[episode]))
+        return R
+
+    return answer
+
+
+def until_now(sizes: Array) -> Array:
+    """1 − Σ_{i>t} / Σ of the errors of an episode."""
+    return np.cumsum(sizes) / sizes.sum()
+
+
+reliabilities = by_episode(until_now)
+
+
+def running_alike(errors: Array, ends: NDArray[np.bool_]) -> Array:
+    """As if the episodes that still run ended with their last transition."""
+    closed = ends.copy()
+    closed[-2:] = True
+    return reliabilities(errors, closed)
+
+
+def over_all(errors: Array, ends: NDArray[np.bool_]) -> Array:
+    """One episode an environment, whatever `ends` says."""
+    closed = np.zeros_like(ends)
+    closed[-2:] = True
+    return reliabilities(errors, closed)
+
+
+def swapped(errors: Array, ends: NDArray[np.bool_]) -> Array:
+    return np.concatenate([reliabilities(errors, ends)[k::2] for k in (0, 1)])
+
+
+RELIABILITY_MISTAKES = [
+    (by_episode(until_now, environments=1),
+     "that is right for one environment. Here the neighbours of a step belong to the other episode: "
+     "the next step of its own is two places on."),
+    (lambda e, d: reliabilities(np.maximum(e, 0), d), "errors below zero count too: sum |δ|."),
+    (lambda e, d: reliabilities(e**2, d), "sum |δ|, not its square."),
+    (by_episode(lambda s: 1 - np.cumsum(s) / s.sum()),
+     "the wrong part: R is 1 minus the share that is still *to come*, so the last step has R = 1."),
+    (by_episode(lambda s: np.cumsum(s[::-1])[::-1] / s.sum()),
+     "backwards: what counts against a step is what comes *after* it."),
+    (by_episode(lambda s: (np.cumsum(s) - s) / s.sum()),
+     "the sum above the line goes over i > t: the step's own error does not count against it."),
+    (by_episode(lambda s: 1 - (s.sum() - np.cumsum(s) + s) / s.sum()),
+     "the sum above the line goes over i > t: the step's own error does not count against it."),
+    (by_episode(np.cumsum),
+     "divide by the sum over the episode: R is a share, and the last step has 1."),
+    (by_episode(lambda s: s / s.sum()), "sum up to the step; that is the share of the step alone."),
+    (by_episode(lambda s: np.cumsum(s) / s.max()), "divide by the episode's sum, not its largest."),
+    (by_episode(lambda s: np.arange(1, len(s) + 1) / len(s)),
+     "that counts steps; R counts their errors."),
+    (running_alike, "an episode that still runs has R = 1: nobody knows yet what is to come."),
+    (over_all, "each episode for itself: begin again after an end."),
+    (lambda e, d: np.where(running(d), 0.0, reliabilities(e, d)),
+     "in an episode that still runs, R is 1, not 0."),
+    (swapped, "back to the order of the memory: first and second environment in turns."),
+    (lambda e, d: reliabilities(e, np.append(d[2:], [False, False])),
+     "the step where `ends` is True is the last one of its episode, not the first of the next."),
+]  # fmt: skip
+
+
+def running(ends: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Which transitions belong to an episode that has not ended."""
+    later = np.zeros(len(ends), dtype=bool)
+    for first in (0, 1):
+        own = ends[first::2]
+        later[first::2] = np.cumsum(own[::-1])[::-1] == 0
+    return later
+
+
+@checks("08.3")
+def check_reliabilities(answer: object) -> str | None:
+    eight = np.array([1.0, -0.5, 2.0, 0.3, -4.0, 0.7, 1.0, 2.5])
+    one_end, several = np.zeros(8, dtype=bool), np.zeros(12, dtype=bool)
+    one_end[[4, 7]] = True
+    several[[2, 5, 7, 8]] = True
+    twelve = np.concatenate([eight, [-0.6, 3.0, 0.9, -1.1]])
+    cases = cases_of("errors ends", [(eight, one_end), (twelve, several), (twelve[::-1], several)])
+    return compare(answer, reliabilities, cases, RELIABILITY_MISTAKES)
+
+
+# 08.4: LaBER with the Huber loss -----------------------------------------------------------------
+
+
+def laber_huber(errors: Array, chosen: NDArray[np.int64], kappa: float) -> float:
+    p = np.minimum(np.abs(errors), kappa)
+    return np.mean(p.mean() * np.sign(errors[chosen]))
+
+
+def with_weights(weigh: Function, slope: Function | None = None) -> Function:
+    """The estimate with other weights, given (all errors, chosen, κ), and another slope."""
+
+    def wrong(errors, chosen, kappa):
+        slopes = np.clip(errors[chosen], -kappa, kappa) if slope is None else slope(errors[chosen])
+        return np.mean(weigh(errors, chosen, kappa) * slopes)
+
+    return wrong
+
+
+def size(errors: Array, kappa: float) -> Array:
+    return np.minimum(np.abs(errors), kappa)
+
+
+def huber_loss(errors: Array, kappa: float) -> Array:
+    return np.where(np.abs(errors) <= kappa, errors**2 / 2, kappa * (np.abs(errors) - kappa / 2))
+
+
+LABER_MISTAKES = [
+    (with_weights(lambda e, c, k: np.abs(e).mean() / np.abs(e[c])),
+     "the candidates were chosen by min(|δ|, κ), so the weights need that, too."),
+    (with_weights(lambda e, c, k: size(e, k).mean() / size(e[c], k), lambda d: d),
+     "the slope of the Huber loss is δ cut off at ±κ."),
+    (with_weights(lambda e, c, k: np.abs(e).mean() / np.abs(e[c]), lambda d: d),
+     "that is LaBER with the squared loss: both |δ| in the weights and the slope are cut off at κ."),
+    (with_weights(lambda e, c, k: size(e[c], k).mean() / size(e[c], k)),
+     "the mean goes over *all* candidates, not over the chosen ones."),
+    (with_weights(lambda e, c, k: 1 / size(e[c], k)),
+     "that is the lazy form: the mean over the candidates is missing."),
+    (with_weights(lambda e, c, k: size(e[c], k) / size(e, k).mean()),
+     "upside down: what is chosen often counts *less*."),
+    (with_weights(lambda e, c, k: 1.0), "where are the weights? What is chosen often counts less."),
+    (with_weights(lambda e, c, k: size(e[c], k).min() / size(e[c], k)),
+     "not divided by the largest weight: the weight is the mean over all candidates by its own."),
+    (lambda e, c, k: size(e, k).mean(),
+     "the sign got lost: weight times slope is the mean times the *sign* of δ."),
+    (lambda e, c, k: len(c) * laber_huber(e, c, k), "take the mean over the chosen, not the sum."),
+    (lambda e, c, k: len(c) / len(e) * laber_huber(e, c, k),
+     "divide by the number of the chosen, not of all candidates."),
+    (lambda e, c, k: np.clip(e, -k, k).mean(),
+     "that is the mean slope of all candidates: what the estimate is right for on average. The "
+     "estimate uses the chosen ones."),
+    (with_weights(lambda e, c, k: size(e, k).mean() / size(e[c], k), np.abs),
+     "the slope has the sign of δ, and is cut off at ±κ."),
+    (lambda e, c, k: np.mean(size(e, k).mean() / size(e[c], k) * huber_loss(e[c], k)),
+     "that is the loss; its slope is asked for: δ cut off at ±κ."),
+    (lambda e, c, k: laber_huber(e, np.unique(c), k),
+     "a candidate that was chosen twice counts twice."),
+]  # fmt: skip
+
+
+@checks("08.4")
+def check_laber(answer: object) -> str | None:
+    six = np.array([0.4, -3.0, 1.2, -0.1, 6.0, -0.8])
+    five = np.array([-0.3, 2.0, -5.0, 0.6, 1.5])
+    rows = [(six, [4, 1, 4], 1.0), (six, [4, 1, 4], 2.5), (six, [0, 3, 2, 4], 1.0),
+            (five, [0, 0, 1, 1, 4], 0.5)]  # fmt: skip
+    cases = cases_of("errors chosen kappa", [(e, np.array(c), k) for e, c, k in rows])
+
+    def read(result: Any, right: float) -> float:
+        if np.ndim(result) == 1:
+            raise Hint("a single number is asked for: the mean over the chosen.")
+        return number(result)
+
+    return compare(answer, laber_huber, cases, LABER_MISTAKES, read=read)
