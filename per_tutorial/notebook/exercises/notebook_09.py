@@ -1,0 +1,268 @@
+"""Notebook 09, many machines: the ladder of ε, an actor's first priority, the turnover, the shards."""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from per_tutorial.notebook.checking import checks
+from per_tutorial.notebook.checking.answers import Hint, cases_of, like, part
+from per_tutorial.notebook.checking.comparing import Function, compare
+
+Array = NDArray[np.float64]
+
+# 09.1: the ladder of ε ---------------------------------------------------------------------------
+
+
+def rung(i: int, actors: int, base: float, steepness: float) -> float:
+    return base ** (1 + steepness * i / max(actors - 1, 1))
+
+
+RUNG_MISTAKES = [
+    (lambda i, n, base, s: base ** (1 + s * i / n),
+     "the last of N actors has i = N − 1, and its exponent is 1 + steepness: divide by N − 1."),
+    (lambda i, n, base, s: base ** (1 + s * (i - 1) / max(n - 1, 1)),
+     "`i` is counted from 0 here: the first actor gets `base` itself."),
+    (lambda i, n, base, s: base ** (1 + s * (i + 1) / n),
+     "`i` is counted from 0 here, and the last one is N − 1: divide `i` by N − 1."),
+    (lambda i, n, base, s: base ** (s * i / max(n - 1, 1)),
+     "the exponent begins at 1: without it, the first actor has ε = 1."),
+    (lambda i, n, base, s: base ** ((1 + s) * i / max(n - 1, 1)),
+     "the exponent goes from 1 to 1 + steepness: the 1 stands outside of the product."),
+    (lambda i, n, base, s: base * (1 + s * i / max(n - 1, 1)),
+     "that is a product; the bracket is the exponent of `base`."),
+    (lambda i, n, base, s: base * (1 - i / max(n - 1, 1)),
+     "that goes down evenly to 0; on the ladder the exponent grows evenly."),
+    (lambda i, n, base, s: base ** (1 + s * (n - 1 - i) / max(n - 1, 1)),
+     "the ladder is upside down: the first actor explores most."),
+    (lambda i, n, base, s: base ** -(1 + s * i / max(n - 1, 1)),
+     "ε is a share, below 1: the exponent is positive."),
+    (lambda i, n, base, s: base ** (1 + s * i * (n - 1)),
+     "`i` is divided by N − 1, not multiplied."),
+    (lambda i, n, base, s: base ** (1 + 7 * i / max(n - 1, 1)),
+     "7 is the paper's; here `steepness` is an argument."),
+    (lambda i, n, base, s: 0.4 ** (1 + s * i / max(n - 1, 1)),
+     "0.4 is the paper's; here `base` is an argument."),
+]  # fmt: skip
+
+
+@checks("09.1")
+def check_rung(answer: object) -> str | None:
+    rows = [(i, 4, 0.4, 7.0) for i in range(4)] + [(2, 4, 0.4, 3.0), (2, 9, 0.4, 7.0)]
+    rows += [(5, 8, 0.7, 7.0), (359, 360, 0.4, 7.0), (1, 2, 0.4, 7.0)]
+    cases = cases_of("i actors base steepness", rows)
+    mistake = compare(answer, rung, cases, RUNG_MISTAKES)
+    if mistake is not None:
+        return mistake
+    alone = cases_of("i actors base steepness", [(0, 1, 0.4, 7.0), (0, 1, 0.7, 3.0)])
+    try:
+        mistake = compare(answer, rung, alone, [])
+    except Hint as hint:
+        mistake = str(hint)
+    return mistake and (
+        "right for several actors. A single one has i = 0 and N − 1 = 0: it gets `base`, and nothing "
+        "may be divided by 0."
+    )
+
+
+# 09.2: an actor's first priority -----------------------------------------------------------------
+
+
+def first_priority(
+    rewards: Sequence[float],
+    after: float,
+    terminated: bool,
+    promised: float,
+    discount: float,
+    epsilon: float,
+) -> float:
+    total = sum(discount**j * reward for j, reward in enumerate(rewards))
+    return abs(total + discount ** len(rewards) * after * (not terminated) - promised) + epsilon
+
+
+def with_window(delta: Function) -> Function:
+    """`first_priority` with another δ, given (rewards, value after or 0, promised, discount)."""
+    return lambda rewards, after, terminated, promised, discount, epsilon: (
+        abs(delta(rewards, after * (not terminated), promised, discount)) + epsilon
+    )
+
+
+def discounted(rewards: Sequence[float], discount: float) -> float:
+    return sum(discount**j * reward for j, reward in enumerate(rewards))
+
+
+PRIORITY_MISTAKES = [
+    (lambda r, v, end, q, g, e: abs(discounted(r, g) + g ** len(r) * v - q) + e,
+     "where the episode has terminated, nothing follows: leave `after` out."),
+    (lambda r, v, end, q, g, e: abs(discounted(r, g) + g ** len(r) * v * end - q) + e,
+     "it is the other way round: `after` counts where the episode has not terminated."),
+    (with_window(lambda r, v, q, g: discounted(r, g) + g * v - q),
+     "the value at the end is `len(rewards)` steps away: γ to that power."),
+    (with_window(lambda r, v, q, g: discounted(r, g) + g**3 * v - q),
+     "a window may be shorter than three steps: the power of γ is `len(rewards)`."),
+    (with_window(lambda r, v, q, g: discounted(r, g) + g ** (len(r) - 1) * v - q),
+     "the last reward has the power k − 1, and the value after it has k."),
+    (with_window(lambda r, v, q, g: discounted(r, g) + v - q),
+     "the value at the end is discounted as well, by γ to the power of `len(rewards)`."),
+    (with_window(lambda r, v, q, g: sum(r) + g ** len(r) * v - q),
+     "the rewards are discounted: the j-th, counted from 0, by γ^j."),
+    (with_window(lambda r, v, q, g: g * discounted(r, g) + g ** len(r) * v - q),
+     "the first reward is not discounted: count j from 0."),
+    (with_window(lambda r, v, q, g: g * discounted(r, g) + g ** (len(r) + 1) * v - q),
+     "the first reward is not discounted: count j from 0."),
+    (with_window(lambda r, v, q, g: r[0] + g * v - q),
+     "that is a window of one step: add up all rewards."),
+    (with_window(lambda r, v, q, g: discounted(r, g) + g ** len(r) * v),
+     "that is the target; what was promised must be taken away."),
+    (with_window(lambda r, v, q, g: discounted(r, g) + g ** len(r) * v + q),
+     "what was promised is taken away, not added."),
+    (lambda r, v, end, q, g, e: first_priority(r, v, end, q, g, 0),
+     "ε is missing: a priority is never 0."),
+    (lambda r, v, end, q, g, e:
+     discounted(r, g) + g ** len(r) * v * (not end) - q + e,
+     "a priority is never negative: take the size of the error."),
+    (lambda r, v, end, q, g, e: max(first_priority(r, v, end, q, g, 0), e),
+     "ε is added to every priority; it is no smallest value."),
+    (lambda r, v, end, q, g, e: first_priority(r, v, end, q, g, e) ** 0.6,
+     "α is the memory's business: send p, not p^α."),
+    (lambda r, v, end, q, g, e: first_priority(r, v, end, q, g, 0) ** 2 + e,
+     "the error is squared: that is the loss. The priority is |δ| + ε."),
+]  # fmt: skip
+
+
+@checks("09.2")
+def check_first_priority(answer: object) -> str | None:
+    rows = [
+        ([1.0, 2.0, 0.5], 4.0, False, 3.0, 0.9, 0.01),
+        ([1.0, 2.0, 0.5], 4.0, True, 3.0, 0.9, 0.01),
+        ([1.0, 2.0], 4.0, False, 3.0, 0.9, 0.01),
+        ([1.0], 4.0, True, 3.0, 0.9, 0.01),
+        ([-1.0], 2.0, False, 1.5, 0.5, 0.01),
+        ([1.0, 2.0, 0.5], 4.0, False, 9.0, 0.9, 0.01),
+        ([1.0, 1.0, 1.0, 1.0, 1.0], 10.0, False, 2.0, 0.99, 0.5),
+        ([0.0, 0.0], 1.0, False, 0.25, 0.5, 0.3),
+    ]
+    names = "rewards after terminated promised discount epsilon"
+    return compare(answer, first_priority, cases_of(names, rows), PRIORITY_MISTAKES)
+
+
+# 09.3: the turnover ------------------------------------------------------------------------------
+
+
+def turnover(
+    actors: int, steps_per_second: float, batches: float, batch_size: int, capacity: int
+) -> tuple[float, float]:
+    incoming = actors * steps_per_second
+    return batches * batch_size / incoming, capacity / incoming
+
+
+TURNOVER_MISTAKES = [
+    (lambda n, f, u, b, c: turnover(n, f, u, b, c)[::-1],
+     "in this order, please: the draws of a transition, then the seconds."),
+    (lambda n, f, u, b, c: (u / (n * f), c / (n * f)),
+     "a minibatch draws `batch_size` transitions, not one."),
+    (lambda n, f, u, b, c: (u * b / f, c / f),
+     "`steps_per_second` are those of one actor: there are `actors` of them."),
+    (lambda n, f, u, b, c: (n * f / (u * b), c / (n * f)),
+     "the first is upside down: draws for each transition, so what goes out over what comes in."),
+    (lambda n, f, u, b, c: (u * b / (n * f), n * f / c),
+     "the second is upside down: seconds, so the capacity over what comes in."),
+    (lambda n, f, u, b, c: (u * b / (n * f), c / (u * b)),
+     "what is drawn stays in the memory; what comes in overwrites: divide by that."),
+    (lambda n, f, u, b, c: (u * b / (n * f), c / (n * f - u * b)),
+     "drawing takes nothing out of a memory: only what comes in overwrites."),
+    (lambda n, f, u, b, c: (u * b / c, c / (n * f)),
+     "that is the share of the memory that is drawn in a second; divide by what comes in, not by the "
+     "capacity."),
+    (lambda n, f, u, b, c: (u * b * c / (n * f), c / (n * f)),
+     "the capacity cancels from the first: in c / λ seconds u·B·c / λ draws meet c transitions."),
+    (lambda n, f, u, b, c: (1 - np.exp(-u * b / (n * f)), c / (n * f)),
+     "that is the chance to be drawn at all, if all draws are alike; the mean number is asked for."),
+    (lambda n, f, u, b, c: (u * b, c / (n * f)),
+     "that is the draws of a second; divide by the transitions that come in meanwhile."),
+]  # fmt: skip
+
+
+@checks("09.3")
+def check_turnover(answer: object) -> str | None:
+    rows = [
+        (360, 35.0, 19.0, 512, 2_000_000),
+        (360, 35.0, 19.0, 512, 20_000),
+        (4, 100.0, 50.0, 32, 10_000),
+        (4, 100.0, 50.0, 512, 10_000),
+        (4, 25.0, 50.0, 32, 10_000),
+        (8, 100.0, 50.0, 32, 10_000),
+        (1, 200.0, 200.0, 32, 20_000),
+        (4, 100.0, 10.0, 32, 10_000),
+    ]
+
+    def read(result: Any, right: tuple[float, float]) -> Array:
+        things = ["the draws of a transition", "the seconds"]
+        return np.array([like(part(result, k, things), right[k]) for k in range(2)])
+
+    names = "actors steps_per_second batches batch_size capacity"
+    return compare(answer, turnover, cases_of(names, rows), TURNOVER_MISTAKES, read=read)
+
+
+# 09.4: the shards --------------------------------------------------------------------------------
+
+
+def load(incoming: float, message: int, per_call: float, per_transition: float) -> float:
+    """Seconds of work in each second."""
+    return incoming / message * per_call + incoming * per_transition
+
+
+def of_load(make: Function, work: Function = load) -> Function:
+    """A number made of the work in a second."""
+    return lambda *arguments: make(work(*arguments))
+
+
+SHARDS_MISTAKES = [
+    (load, "that is the load on a single shard; the smallest whole number of shards is asked for: "
+           "round it up."),
+    (of_load(math.floor), "rounded down, the load of each shard is above 1: round up."),
+    (of_load(round), "rounded to the nearest, the load may be above 1: round up."),
+    (of_load(lambda work: math.floor(work) + 1),
+     "where the load is a whole number already, no shard more is needed: round up instead of adding 1."),
+    (of_load(lambda work: 1 / work), "that is upside down: the more work, the more shards."),
+    (of_load(math.ceil, lambda i, m, a, b: i * a + i * b),
+     "the call is paid once for a message, not for each transition."),
+    (of_load(math.ceil, lambda i, m, a, b: i / m * a + i / m * b),
+     "each transition in a message costs `per_transition`, not each message."),
+    (of_load(math.ceil, lambda i, m, a, b: i * m * (a + b)),
+     "there are incoming / message messages in a second."),
+    (of_load(math.ceil, lambda i, m, a, b: i * m * a + i * b),
+     "there are incoming / message messages in a second."),
+    (of_load(math.ceil, lambda i, m, a, b: i * b), "each message costs `per_call` as well."),
+    (of_load(math.ceil, lambda i, m, a, b: i / m * a),
+     "each transition costs `per_transition` as well."),
+    (of_load(math.ceil, lambda i, m, a, b: a + i * b),
+     "a call is paid for every message: there are incoming / message of them in a second."),
+    (of_load(math.ceil, lambda i, m, a, b: a + m * b),
+     "that is the time of one message; there are incoming / message of them in a second."),
+    (lambda i, m, a, b: math.ceil(i / m * a) + math.ceil(i * b),
+     "add first, then round up once."),
+]  # fmt: skip
+
+
+@checks("09.4")
+def check_shards(answer: object) -> str | None:
+    rows = [
+        (12_500.0, 100, 2e-3, 1e-4),
+        (12_500.0, 100, 2e-3, 1e-3),
+        (12_500.0, 1, 2e-3, 1e-4),
+        (12_500.0, 10, 2e-3, 1e-4),
+        (50_000.0, 100, 2e-3, 1e-4),
+        (50_000.0, 100, 8e-3, 1e-4),
+        (1_000.0, 100, 1e-3, 1e-5),
+        (1_024.0, 128, 0.125, 0.00390625),  # 5, without any rounding
+    ]
+    names = "incoming message per_call per_transition"
+    return compare(
+        answer,
+        lambda *arguments: math.ceil(load(*arguments)),
+        cases_of(names, rows),
+        SHARDS_MISTAKES,
+    )
