@@ -6,12 +6,12 @@ in each second, crowd out all others.
 """
 
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from per_tutorial.distributed.frames import Stacks, Vectors
+from per_tutorial.distributed.windows import Stacks, Vectors, Windows
 from per_tutorial.dqn.config import DQNConfig
 from per_tutorial.dqn.learner import DQNLearner
 from per_tutorial.dqn.training import epsilon_greedy
@@ -21,22 +21,6 @@ from per_tutorial.replay.contracts import Batch
 from per_tutorial.replay.random_streams import RandomStreams
 
 Parameters = dict[str, NDArray]
-
-
-class Windows(NamedTuple):
-    """n-step transitions with their TD errors; (n, ...) each. Of the rewards, the discounted sums.
-
-    From pixels, observations are places (n, stack) among the frames (see `frames`).
-    """
-
-    observations: NDArray
-    actions: NDArray[np.int64]
-    rewards: NDArray[np.float32]
-    next_observations: NDArray  # those at the ends of the windows
-    terminated: NDArray[np.bool_]
-    steps: NDArray[np.int64]  # k: the value of the next observation is discounted by γ^k
-    td_errors: NDArray[np.float64]
-    frames: NDArray[np.uint8] | None = None  # (m, *frame shape), the first of which is black
 
 
 class _Window:

@@ -14,6 +14,7 @@ from per_tutorial.distributed.probe import describe_package
 PACKAGE = __name__.partition(".")[0]
 LOCAL = "local"
 CONNECT_SECONDS = 10.0
+STARTS = 3  # of a cluster in this machine, each of which Ray gives half a minute
 PROBE_SECONDS = 120.0  # a node starts a process for the answer, which takes long on a busy one
 
 
@@ -74,7 +75,7 @@ def connected(address: str, cpus: int | None = None) -> Iterator[list[Node]]:
     Raises:
         ImportError: Ray is missing.
         ValueError: the address is none.
-        ClusterError: no cluster answers there, or a node lacks this package, has another version of
+        ClusterError: no cluster answers there or can be started, or a node lacks this package, has another version of
             it, or does not answer.
     """
     if address not in (LOCAL, "auto"):
@@ -91,7 +92,7 @@ def connected(address: str, cpus: int | None = None) -> Iterator[list[Node]]:
             # Ray leaves its sockets and logs behind.
             folder = tempfile.mkdtemp(prefix="ray-")
             quiet |= {"include_dashboard": False, "num_cpus": cpus, "_temp_dir": folder}
-            ray.init(address=LOCAL, _node_ip_address="127.0.0.1", **quiet)
+            _start_here(quiet)
         else:
             try:
                 ray.init(address=address, **quiet)
@@ -105,6 +106,21 @@ def connected(address: str, cpus: int | None = None) -> Iterator[list[Node]]:
         ray.shutdown()
         if folder is not None:
             shutil.rmtree(folder, ignore_errors=True)
+
+
+def _start_here(options: dict[str, Any]) -> None:
+    """Start a cluster in this machine; on a busy one, a part of it may give up waiting for another."""
+    ray = import_ray()
+    for left in reversed(range(STARTS)):
+        try:
+            ray.init(address=LOCAL, _node_ip_address="127.0.0.1", **options)
+            return
+        except Exception as error:  # Ray raises no other
+            ray.shutdown()
+            if "timed out during startup" not in str(error) or not left:
+                raise ClusterError(
+                    f"ray: no cluster could be started here ({first_line(error)})"
+                ) from error
 
 
 def _check_answers(address: str) -> None:

@@ -9,8 +9,7 @@ from numpy.typing import NDArray
 
 from per_tutorial.common.files import part_of, write_arrays
 from per_tutorial.common.states import ArraySpec, checked_state
-from per_tutorial.distributed.acting import Windows
-from per_tutorial.distributed.frames import FramePool
+from per_tutorial.distributed.windows import FramePool, Windows
 from per_tutorial.dqn.config import DQNConfig
 from per_tutorial.replay.contracts import Batch
 from per_tutorial.replay.registry import make_replay

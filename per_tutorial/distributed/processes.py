@@ -2,15 +2,18 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from per_tutorial.distributed.acting import Acting, Parameters, Windows
 from per_tutorial.distributed.cluster import ClusterError, first_line, import_ray, nodes
 from per_tutorial.distributed.memory import Memory, Minibatch
+from per_tutorial.distributed.windows import Windows
 from per_tutorial.dqn.config import DQNConfig
+
+if TYPE_CHECKING:  # a memory has no need of PyTorch
+    from per_tutorial.distributed.acting import Parameters
 
 # Messages of an actor that its memory has not taken in yet; it waits rather than send more.
 SENDING = 2
@@ -32,11 +35,13 @@ class ActorProcess:
     def __init__(self, config: DQNConfig, epsilons: NDArray, seeds: list[int]) -> None:
         import torch
 
+        from per_tutorial.distributed.acting import Acting
+
         torch.set_num_threads(1)
         self._acting = Acting(config, epsilons, seeds)
         self._sent: list[tuple[Any, int]] = []  # (reference, windows)
 
-    def act(self, parameters: Parameters, version: int, steps: int, memory: Any) -> Report:
+    def act(self, parameters: "Parameters", version: int, steps: int, memory: Any) -> Report:
         """Make steps with these parameters; waits where the memory does not keep up."""
         self._acting.use(parameters)
         windows, episodes = self._acting.act(steps)

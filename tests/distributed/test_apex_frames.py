@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from per_tutorial.distributed.acting import Acting, Windows, as_batch
-from per_tutorial.distributed.frames import FramePool
+from per_tutorial.distributed.acting import Acting, as_batch
 from per_tutorial.distributed.memory import Memory
+from per_tutorial.distributed.windows import FramePool, Windows
 from per_tutorial.dqn.config import DQNConfig
 
 CONFIG = DQNConfig(

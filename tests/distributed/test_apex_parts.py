@@ -4,9 +4,12 @@ import numpy as np
 import pytest
 
 from per_tutorial.distributed.acting import Acting, as_batch
+from per_tutorial.distributed.apex import train_apex
+from per_tutorial.distributed.apex_files import restore_learner, save_learner, settled
 from per_tutorial.distributed.apex_settings import ApexConfig
 from per_tutorial.distributed.memory import Memory
 from per_tutorial.dqn.config import DQNConfig
+from per_tutorial.dqn.history import History
 from per_tutorial.dqn.learner import DQNLearner
 
 CONFIG = DQNConfig(
@@ -43,6 +46,46 @@ def test_the_ladder_is_that_of_the_paper():
 def test_settings_that_do_not_fit_are_refused(changes, message):
     with pytest.raises(ValueError, match=message):
         ApexConfig(**changes)
+
+
+@pytest.mark.parametrize(
+    "changes, message",
+    [
+        ({"sampler": "laber"}, "sampler: must need neither candidates nor episodes, got 'laber'"),
+        ({"capacity": 20}, "shards: each must hold a minibatch of 8, got 3 with a capacity of 20"),
+        (
+            {"env": "ALE/Pong-v5", "environments": 2},
+            "environments: must be 1, since each actor has its own .*, got 2",
+        ),
+    ],
+)
+def test_trainings_that_cannot_be_are_refused_before_a_cluster_is_needed(changes, message):
+    with pytest.raises(ValueError, match=message):
+        train_apex(CONFIG.replace(**changes), ApexConfig(shards=3), address="nowhere")
+
+
+def test_the_files_of_another_or_a_damaged_training_are_refused(tmp_path):
+    agent, history = DQNLearner(CONFIG, (4,), 2, [0]), History(CONFIG, [0])
+    save_learner(tmp_path, {"lead": 3}, agent, history)
+    restore_learner(tmp_path, {"lead": 3}, agent, history)
+    with pytest.raises(ValueError, match="made with lead = 3, not 4; choose another folder"):
+        restore_learner(tmp_path, {"lead": 4}, agent, history)
+    path = tmp_path / "learner.npz"
+    with np.load(path) as file:
+        arrays = dict(file)
+    arrays.pop("agent.updates")
+    np.savez(path, **arrays)
+    with pytest.raises(ValueError, match="learner.npz' is damaged .arrays are missing"):
+        restore_learner(tmp_path, {"lead": 3}, agent, history)
+
+
+def test_what_was_chosen_for_auto_stays(tmp_path):
+    config = CONFIG.replace(compiled="auto")
+    assert settled(tmp_path, config) == config  # nothing is there
+    agent = DQNLearner(CONFIG, (4,), 2, [0])
+    save_learner(tmp_path, {"compiled": True}, agent, History(CONFIG, [0]))
+    assert settled(tmp_path, config).compiled is True
+    assert settled(tmp_path, CONFIG) is CONFIG
 
 
 class Recorded:

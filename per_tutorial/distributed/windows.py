@@ -1,4 +1,4 @@
-"""Frames once: on the way from an actor to a memory, and there.
+"""Windows on the way from an actor to a memory. Of pictures, each frame travels and is kept once.
 
 A window from pixels has two stacks of frames, and the next window has nearly the same ones. Whole, each
 frame would travel and be kept eight times. So a message carries its frames, and stacks are *places* among
@@ -7,6 +7,8 @@ them. Place 0 is a black frame: what a stack has in the place of frames before i
 Messages stand for themselves, since any process may be replaced: where one ends, the few frames that
 windows of the next one need, too, are sent again.
 """
+
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +19,22 @@ from per_tutorial.replay.compiling import njit_cached
 Places = NDArray[np.int32]
 Stack = tuple[NDArray[np.uint8] | None, ...]  # frames, the oldest first; None: black
 MOST_FRAMES = 2**31 - 2
+
+
+class Windows(NamedTuple):
+    """n-step transitions with their TD errors; (n, ...) each. Of the rewards, the discounted sums.
+
+    From pixels, observations are places (n, stack) among the frames.
+    """
+
+    observations: NDArray
+    actions: NDArray[np.int64]
+    rewards: NDArray[np.float32]
+    next_observations: NDArray  # those at the ends of the windows
+    terminated: NDArray[np.bool_]
+    steps: NDArray[np.int64]  # k: the value of the next observation is discounted by γ^k
+    td_errors: NDArray[np.float64]
+    frames: NDArray[np.uint8] | None = None  # (m, *frame shape), the first of which is black
 
 
 @njit_cached
