@@ -1,8 +1,8 @@
-"""Runs the benchmarks: python -m benchmarks [replay] [training] [agents] [minatar] [gpu] [--quick] [--redraw]"""
+"""Runs the benchmarks: python -m benchmarks [replay] [training] [agents] [minatar] [distributed] [gpu] [--quick]"""
 
 import argparse
 
-from benchmarks import agents, gpu, minatar, replay, training
+from benchmarks import agents, distributed, gpu, minatar, replay, training
 from benchmarks.harness import ROOT
 
 BENCHMARKS = {
@@ -10,6 +10,7 @@ BENCHMARKS = {
     "training": training,
     "agents": agents,
     "minatar": minatar,
+    "distributed": distributed,
     "gpu": gpu,
 }
 ANYWHERE = [name for name in BENCHMARKS if name != "gpu"]

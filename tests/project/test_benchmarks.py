@@ -3,16 +3,19 @@
 import json
 import re
 import time
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-from benchmarks import agents, gpu, minatar, replay, training
+from benchmarks import agents, distributed, gpu, minatar, replay, training
 from benchmarks.buffers import ALPHA, BETA, CONTESTANTS, Limit, filled, transitions
 from benchmarks.harness import alternate, exponent, ratios
 from per_tutorial import DQNConfig, ReplayBuffer
+from per_tutorial.distributed.acting import as_batch
+from per_tutorial.distributed.memory import Memory
 from per_tutorial.dqn.learner import DQNLearner
 
 ENTRANTS = [
@@ -202,6 +205,40 @@ def test_the_profile_accounts_for_all_of_the_time():
     else:
         pytest.fail(f"{sum(seconds.values())} of {whole / 200} seconds a step")
     assert functions() == before
+
+
+# What a memory of Ape-X carries
+
+
+@pytest.mark.parametrize("kind", distributed.KINDS)
+def test_messages_are_such_as_actors_send(kind):
+    config, shape, make, counts = distributed.KINDS[kind]
+    memory = Memory(config.replace(capacity=1000), 1000, shape, 0)
+    for count in counts[:2]:
+        windows = make(count)
+    for _ in range(1000 // count + 1):  # until nothing else is left
+        memory.add(windows, 0)
+    drawn = memory.sample(distributed.BATCH, 0.4).batch
+    assert drawn.observations.shape == drawn.next_observations.shape == (1, 512, *shape)
+    # The reward tells which window it was.
+    places = np.array([np.flatnonzero(windows.rewards == one)[0] for one in drawn.rewards[0]])
+    whole = as_batch(windows)
+    np.testing.assert_array_equal(drawn.observations[0], whole.observations[0, places])
+    np.testing.assert_array_equal(drawn.next_observations[0], whole.next_observations[0, places])
+
+
+def test_a_report_about_a_memory(tmp_path, monkeypatch):
+    rates = {"in alone": [5000], "out alone": [50], "in": [2345.6, 1], "out": [19], "busy": [0.5]}
+    monkeypatch.setattr(distributed, "measure_kind", lambda *_: rates)
+    monkeypatch.setattr(
+        "per_tutorial.distributed.cluster.connected", lambda *_, **__: nullcontext()
+    )
+    distributed.run(tmp_path, quick=True)
+    page = (tmp_path / "distributed_speed.md").read_text(encoding="utf-8")
+    assert "| vectors | 100 | 5,000 | 50 | 1,173 | 19 | 50% |" in page
+    monkeypatch.setattr(distributed, "measure", None)  # what was measured is enough
+    distributed.run(tmp_path, redraw=True)
+    assert (tmp_path / "distributed_speed.md").read_text(encoding="utf-8") == page
 
 
 # The benchmark for a GPU, on a processor

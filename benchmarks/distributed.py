@@ -1,0 +1,214 @@
+"""What one memory of Ape-X carries: transitions that arrive, and minibatches of 512 that leave.
+
+    make bench ARGS=distributed
+
+A cluster is started in this machine. Two senders stand in for the actors: each sends the same windows
+again and again, two messages ahead, as actors do. This process stands in for the learner: it asks for
+minibatches, four ahead, and sends back a TD error for each transition. Nothing is played or learned, so
+the memory, Ray, and the processor's cores are all that can hold things up. Three things are measured in
+turns: what arrives while nothing leaves, what leaves while nothing arrives, and what arrives while as much
+leaves as the paper's learner took.
+
+*Vectors* are CartPole's observations, 4 float32. *Pictures* are stacks of 4 frames of 84×84 bytes: a message
+carries each frame once, the memory keeps it once, and minibatches are whole stacks, 29 MB each. The memory is
+full before anything is measured. The paper's 360 actors sent 12,500 transitions/s in all, and its learner took
+19 minibatches of 512/s.
+
+Rates are of the wall clock, since a cluster is many processes: other programs make them smaller. The report
+says how many there were, and how busy the memory's own process was: the seconds of a processor that it, with
+Ray's threads in it, needed in a second.
+
+Writes docs/distributed_speed.md and, with all numbers, docs/distributed_speed.json.
+"""
+
+import os
+import statistics
+import time
+
+import numpy as np
+
+from benchmarks.harness import machine, write_report
+from per_tutorial.distributed.processes import SENDING, MemoryProcess
+from per_tutorial.distributed.windows import Windows
+from per_tutorial.dqn.config import DQNConfig
+
+PACKAGES = ("ray", "numpy", "numba", "torch")
+SENDERS, BATCH, AHEAD = 2, 512, 4
+PAPER = {"in": 12_500, "out": 19}  # transitions and minibatches of 512 in a second
+VECTORS = DQNConfig(sampler="proportional", n_step=3, capacity=100_000)
+PICTURES = VECTORS.replace(env="ALE/Pong-v5", capacity=20_000)
+
+
+def vectors(count):
+    """Windows of CartPole's shape."""
+    random = np.random.default_rng(0)
+    return Windows(
+        random.random((count, 4), np.float32),
+        random.integers(0, 2, count),
+        random.random(count, np.float32),
+        random.random((count, 4), np.float32),
+        random.random(count) < 0.02,
+        np.full(count, 3),
+        random.random(count),
+    )
+
+
+def pictures(count):
+    """Windows from pixels: noise, which nothing can make smaller."""
+    random = np.random.default_rng(0)
+    frames = random.integers(0, 256, (count + 7, 84, 84), np.uint8)
+    frames[0] = 0
+    places = np.arange(1, count + 1, dtype=np.int32)[:, None] + np.arange(4, dtype=np.int32)
+    alike = vectors(count)
+    return alike._replace(
+        observations=places, next_observations=places + np.int32(3), frames=frames
+    )
+
+
+# Settings, shape of an observation, what makes a message, and of how many windows
+KINDS = {
+    "vectors": (VECTORS, (4,), vectors, (100, 400, 1600)),
+    "pictures": (PICTURES, (4, 84, 84), pictures, (50, 100, 400)),
+}
+
+
+class Sender:
+    """Sends what actors would, as fast as the memory takes it."""
+
+    def __init__(self, windows):
+        self._windows = windows
+
+    def send(self, memory, seconds):
+        """How many windows arrived within these seconds."""
+        import ray
+
+        sent, arrived = [], 0
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            sent.append(memory.add.remote(self._windows, 0))
+            if len(sent) == SENDING:
+                ray.get(sent.pop(0))
+                arrived += len(self._windows.actions)
+        ray.get(sent)
+        return arrived
+
+
+class Memory(MemoryProcess):
+    """A memory that knows how long it has computed."""
+
+    def computed(self):
+        return time.process_time()
+
+
+def receive(memory, seconds, most=None):
+    """How many minibatches a learner was given within these seconds, which wants at most so many in one."""
+    import ray
+
+    asked = [memory.sample.remote(BATCH, 0.4) for _ in range(AHEAD)]
+    received, errors, end = (
+        0,
+        np.random.default_rng(0).random((1, BATCH)),
+        time.monotonic() + seconds,
+    )
+    while time.monotonic() < end:
+        minibatch = ray.get(asked.pop(0))
+        asked.append(memory.sample.remote(BATCH, 0.4))
+        # What the learner does with it before it computes
+        float(sum(field.reshape(-1)[::4096].sum() for field in minibatch.batch[:2]))
+        answer = memory.update.remote(minibatch.batch.indices, errors, received)
+        received += 1
+        if received % AHEAD == 0:
+            ray.get(answer)
+    ray.get(asked)
+    return received
+
+
+def measure_kind(kind, count, seconds, rounds):
+    """{what: rates of each round} of one memory that gets messages of ``count`` windows."""
+    import ray
+
+    config, shape, make, _ = KINDS[kind]
+    windows = make(count)
+    memory = ray.remote(num_cpus=1)(Memory).remote(config, config.capacity, shape, 0, None)
+    senders = [ray.remote(num_cpus=1)(Sender).remote(windows) for _ in range(SENDERS)]
+    rates = {name: [] for name in ("in alone", "out alone", "in", "out", "busy")}
+    full = -(-config.capacity // count)
+    for start in range(0, full, 50):
+        ray.get([memory.add.remote(windows, 0) for _ in range(min(50, full - start))])
+    receive(memory, seconds / 4)
+    ray.get([each.send.remote(memory, seconds / 4) for each in senders])
+    for _ in range(rounds):
+        alone = [each.send.remote(memory, seconds) for each in senders]
+        rates["in alone"].append(sum(ray.get(alone)) / seconds)
+        rates["out alone"].append(receive(memory, seconds) / seconds)
+        before = ray.get(memory.computed.remote())
+        start = time.monotonic()
+        meanwhile = [each.send.remote(memory, seconds) for each in senders]
+        received = receive(memory, seconds, PAPER["out"])
+        rates["in"].append(sum(ray.get(meanwhile)) / seconds)
+        rates["out"].append(received / seconds)
+        computed = ray.get(memory.computed.remote()) - before
+        rates["busy"].append(computed / (time.monotonic() - start))
+    for process in (memory, *senders):
+        ray.kill(process)
+    return rates
+
+
+def measure(quick):
+    """A dict of all that the report needs."""
+    from per_tutorial.distributed.cluster import connected
+
+    load = os.getloadavg()[0] if hasattr(os, "getloadavg") else None
+    seconds, rounds = (0.3, 1) if quick else (2.0, 5)
+    with connected("local", cpus=SENDERS + 1):
+        found = [
+            (kind, count, measure_kind(kind, count, seconds, rounds))
+            for kind, (*_, counts) in KINDS.items()
+            for count in (counts[:1] if quick else counts)
+        ]
+    return {
+        "machine": machine(PACKAGES),
+        "cores": os.cpu_count(),
+        "load": load,
+        "seconds": seconds,
+        "rounds": rounds,
+        "rates": found,
+    }
+
+
+def report(data):
+    """The text of distributed_speed.md."""
+    lines = [
+        "# What one memory of Ape-X carries",
+        "",
+        "Written by `make bench ARGS=distributed` (`benchmarks/distributed.py`, which describes the work),",
+        f"on {data['cores']} cores of {data['machine']}.",
+        "",
+    ]
+    if data["load"] is not None:
+        lines += [
+            f"When it began, {data['load']:.1f} other processes wanted to run on these cores.",
+            "",
+        ]
+    lines += [
+        f"Medians of {data['rounds']} rounds. *Alone*: nothing goes the other way. *Busy*: of a processor, the",
+        "memory's process.",
+        "",
+        "| observations | windows a message | transitions/s in, alone | minibatches/s out, alone "
+        f"| transitions/s in, with {PAPER['out']} minibatches/s out | out | busy |",
+        "|---|--:|--:|--:|--:|--:|--:|",
+    ]
+    for kind, count, rates in data["rates"]:
+        median = {name: statistics.median(each) for name, each in rates.items()}
+        lines.append(
+            f"| {kind} | {count:,} | {median['in alone']:,.0f} | {median['out alone']:,.0f} "
+            f"| {median['in']:,.0f} | {median['out']:.0f} | {median['busy']:.0%} |"
+        )
+    lines.append(f"| the paper's, in all | 50 | | | {PAPER['in']:,} | {PAPER['out']} | |")
+    return "\n".join(lines) + "\n"
+
+
+def run(folder, *, quick=False, redraw=False):
+    """Measure (or read what was measured) and write the report into `folder`."""
+    data = None if redraw else measure(quick)
+    write_report(folder, "distributed_speed", data, report)
