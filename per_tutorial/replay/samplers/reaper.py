@@ -10,87 +10,25 @@ from per_tutorial.common.states import ArraySpec, Schema, State
 from per_tutorial.replay.compiling import njit_cached
 from per_tutorial.replay.contracts import Floats, Slots
 from per_tutorial.replay.random_streams import next_uniform
+from per_tutorial.replay.reliability import (
+    RUNNING,
+    compute_all,
+    compute_run,
+    let_run,
+    mark_episodes,
+    reliability,
+    renew_ends,
+    renew_minima,
+)
 from per_tutorial.replay.samplers.proportional import (
     LARGEST_PRIORITY,
     SMALLEST_EPSILON,
     ProportionalSampler,
     write_sums,
 )
-from per_tutorial.replay.segment_tree import SumTree, find_leaf, set_sums
+from per_tutorial.replay.segment_tree import MinTree, SumTree, find_leaf, set_sums
 
-RUNNING = -1  # in `after`: the episode has not ended
 TRIES = 64  # of a draw, before all priorities are computed for it
-
-
-@njit_cached
-def sum_between(nodes, first, last):
-    """The sum of the leaves whose nodes are `first` to `last`, in O(log N)."""
-    total = 0.0
-    while first <= last:
-        if first % 2 == 1:
-            total += nodes[first]
-            first += 1
-        if last % 2 == 0:
-            total += nodes[last]
-            last -= 1
-        first //= 2
-        last //= 2
-    return total
-
-
-@njit_cached
-def sum_of_steps(nodes, first_leaf, capacity, first, count, stride):
-    """The sum of `count` leaves from slot `first` on, `stride` apart, around the ring."""
-    if stride == 1:
-        last = first + count - 1
-        if last < capacity:
-            return sum_between(nodes, first_leaf + first, first_leaf + last)
-        return sum_between(nodes, first_leaf + first, first_leaf + capacity - 1) + sum_between(
-            nodes, first_leaf, first_leaf + last - capacity
-        )
-    total = 0.0
-    for step in range(count):
-        total += nodes[first_leaf + (first + step * stride) % capacity]
-    return total
-
-
-@njit_cached
-def reliability(nodes, first_leaf, before, after, told, stride, slot):
-    """R = 1 − Σ_{i>t} p_i / Σ_i p_i over the stored steps of the episode of `slot`; 1 while it runs.
-
-    Computed as Σ_{i≤t} / Σ_i: a difference of two large sums would lose a small R.
-    """
-    if after[slot] < 0:
-        return 1.0
-    capacity = len(after)
-    # The oldest transition lies in slot `told` % capacity; earlier steps are overwritten.
-    stored = min(before[slot], (slot - told) % capacity // stride)
-    first = (slot - stored * stride) % capacity
-    until = sum_of_steps(nodes, first_leaf, capacity, first, stored + 1, stride)
-    following = (slot + stride) % capacity
-    return until / (
-        until + sum_of_steps(nodes, first_leaf, capacity, following, after[slot], stride)
-    )
-
-
-@njit_cached
-def compute_run(sums, errors, first_leaf, before, after, told, stride, omega, priorities):
-    """Write p^α · R^ω of a run's slots into `priorities` (capacity,), 0 where nothing is stored."""
-    priorities[:] = 0.0
-    for slot in range(min(told, len(priorities))):
-        share = reliability(errors, first_leaf, before, after, told, stride, slot) ** omega
-        priorities[slot] = sums[first_leaf + slot] * share
-
-
-@njit_cached
-def compute_all(sums, errors, first_root, before, after, told, strides, omega, priorities):
-    """`compute_run` of every run, into `priorities` (runs, capacity)."""
-    leaves = len(sums) // (2 * first_root)
-    for run in range(priorities.shape[0]):
-        compute_run(
-            sums, errors, (first_root + run) * leaves, before[run], after[run], told[run],
-            strides[run], omega, priorities[run],
-        )  # fmt: skip
 
 
 @njit_cached
@@ -148,25 +86,13 @@ def write_both(sums, errors, first_root, slots, values, priorities, largest):
 
 
 @njit_cached
-def let_run(before, after, slots):
-    """The transitions in `slots` (runs, n) are new, and their episodes run; negative slots: none."""
-    for run in range(slots.shape[0]):
-        for slot in slots[run]:
-            if slot >= 0:
-                before[run, slot], after[run, slot] = 0, RUNNING
-
-
-@njit_cached
-def mark_episodes(before, after, slots, lengths, stride):
-    """Note of each step of the episodes that end in `slots` (runs, n) how many steps lie around it."""
-    capacity = after.shape[1]
-    for run in range(slots.shape[0]):
-        for k in range(slots.shape[1]):
-            if slots[run, k] < 0:
-                continue
-            for step in range(lengths[run, k]):
-                slot = (slots[run, k] - step * stride) % capacity
-                before[run, slot], after[run, slot] = lengths[run, k] - 1 - step, step
+def write_and_renew(
+    minima, sums, errors, first_root, before, after, told, strides, omega,
+    slots, values, priorities, largest,
+):  # fmt: skip
+    """`write_both` and `renew_ends`: all of it, or none, for an interrupt."""
+    write_both(sums, errors, first_root, slots, values, priorities, largest)
+    renew_ends(minima, sums, errors, first_root, before, after, told, strides, omega, slots)
 
 
 class ReaperSampler(ProportionalSampler):
@@ -176,6 +102,7 @@ class ReaperSampler(ProportionalSampler):
     the end of its episode, the more its target can be trusted (section 4 of Pleiss et al.). Each TD
     error changes the R of its whole episode. Sums over part of an episode come from a tree, in
     O(log N) where one environment feeds a run; with several, whose steps alternate, in O(length).
+    The smallest priority of each episode is kept in another tree, if the weights need it.
 
     Choices that differ from the authors' code: ε; sums go over the steps that are still stored; R is 1
     as long as the episode runs. A new transition gets the largest p so far, 1 at the start. The weights
@@ -189,8 +116,8 @@ class ReaperSampler(ProportionalSampler):
             equal ranges.
         priority_epsilon: ε, in [1e-20, 1e20].
         normalize: weights are divided by the largest one of the "batch", or of the whole "buffer", as
-            in the authors' code; "none" leaves them as they are. But for "batch", each minibatch takes
-            a pass over all slots.
+            in the authors' code, for which each update takes a pass over the episodes that it changes;
+            "none" leaves them as they are, for which each minibatch takes a pass over all slots.
 
     Example:
         >>> from per_tutorial import Replay
@@ -222,6 +149,7 @@ class ReaperSampler(ProportionalSampler):
         self.after = np.full((self.runs, self.capacity), RUNNING)
         self.told = np.zeros(self.runs, dtype=np.int64)  # transitions added
         self.strides = np.ones(self.runs, dtype=np.int64)  # slots from a step to the next one
+        self.least = MinTree(self.capacity, runs=self.runs) if normalize == "buffer" else None
         self.settings = {
             "sampler": "reaper",
             "alpha": self.alpha,
@@ -232,14 +160,24 @@ class ReaperSampler(ProportionalSampler):
 
     def add(self, slots: Slots, added: NDArray[np.int64]) -> None:
         """Give newly written slots (runs, n) the largest priority seen so far."""
-        super().add(slots, added)
         let_run(self.before, self.after, slots)
         self.told[:] = added
+        super().add(slots, added)
+        if self.least is not None:
+            # The oldest steps have lost those before them, and so their episodes have other sums.
+            oldest = (added[:, None] + np.arange(self.strides[0])) % self.capacity
+            full = added[:, None] >= self.capacity
+            renew_ends(self.least.nodes, *self._memory, np.where(full, oldest, -1))
 
     def end_episodes(self, slots: Slots, lengths: NDArray[np.int64], stride: int) -> None:
         """Note which steps make up the episodes that end with ``slots`` (runs, n)."""
         self.strides[:] = stride
         mark_episodes(self.before, self.after, slots, lengths, stride)
+        if self.least is not None:
+            back = np.arange(lengths.max())
+            steps = (slots[..., None] - stride * back) % self.capacity
+            steps = np.where((slots[..., None] >= 0) & (back < lengths[..., None]), steps, -1)
+            renew_minima(self.least.nodes, *self._memory, steps.reshape(self.runs, -1))
 
     def sample(
         self, batch_size: int, sizes: NDArray[np.int64], beta: float
@@ -250,12 +188,10 @@ class ReaperSampler(ProportionalSampler):
         sample_reliable(*self._memory, TRIES, self.streams.states, slots, priorities)
         if self.normalize == "batch":
             unit = priorities.min(axis=1, keepdims=True)
+        elif self.least is not None:
+            unit = self.least.min[:, None]
         else:
-            every = self._priorities()
-            if self.normalize == "buffer":
-                unit = np.where(every > 0, every, np.inf).min(axis=1, keepdims=True)
-            else:
-                unit = every.sum(axis=1, keepdims=True) / sizes[:, None]
+            unit = self._priorities().sum(axis=1, keepdims=True) / sizes[:, None]
         return slots, (priorities / unit) ** -beta
 
     def probabilities(self, slots: Slots, sizes: NDArray[np.int64]) -> Floats:
@@ -302,6 +238,15 @@ class ReaperSampler(ProportionalSampler):
         if not np.array_equal(np.minimum(state["told"], self.capacity), sizes):
             raise ValueError("state: told must be the number of transitions added")
 
+    def restore(self, state: State) -> None:
+        """Go on from a state that was checked."""
+        super().restore(state)
+        if self.least is not None:
+            self.least.nodes[:] = np.inf
+            every = np.arange(self.capacity)
+            stored = np.where(every < self.told[:, None], every, -1)
+            renew_minima(self.least.nodes, *self._memory, stored)
+
     @property
     def _memory(self) -> tuple[NDArray | int | float, ...]:
         """What the kernels ask for first."""
@@ -319,7 +264,8 @@ class ReaperSampler(ProportionalSampler):
 
     def _write(self, slots: Slots, priorities: Floats) -> None:
         """Make these the priorities of slots, in one compiled call."""
-        write_both(
-            self.sums.nodes, self.errors.nodes, self.sums.first_root,
-            slots, priorities**self.alpha, priorities, self.largest_priority,
-        )  # fmt: skip
+        written = slots, priorities**self.alpha, priorities, self.largest_priority
+        if self.least is None:
+            write_both(self.sums.nodes, self.errors.nodes, self.sums.first_root, *written)
+        else:
+            write_and_renew(self.least.nodes, *self._memory, *written)

@@ -87,9 +87,13 @@ class ForgetsWhatIsOverwritten(ReaperSampler):
 
 
 def holds_probabilities_are_the_twins(make, lanes=1, capacity=12, alpha=0.6, omega=0.7):
-    """Episodes of chance, with updates, overwritten steps, cuts, and a full ring several times over."""
+    """Episodes of chance, with updates, overwritten steps, cuts, and a full ring several times over.
+
+    The smallest priority of all is the twin's as well, and to the bit what a pass over all slots finds.
+    """
     rng = np.random.default_rng(7)
-    sampler = make(capacity, [3], alpha=alpha, omega=omega, priority_epsilon=EPSILON)
+    settings = {"alpha": alpha, "omega": omega, "priority_epsilon": EPSILON}
+    sampler = make(capacity, [3], normalize="buffer", **settings)
     make_storage = partial(FrameStorage, environments=lanes) if lanes > 1 else TransitionStorage
     world = World(make_storage, capacity, runs=1)
     replay, twin = Replay(world.storage, sampler, runs=1), Twin(capacity, alpha, omega)
@@ -111,6 +115,13 @@ def holds_probabilities_are_the_twins(make, lanes=1, capacity=12, alpha=0.6, ome
         for number, error in zip(numbers.tolist(), errors.tolist(), strict=True):
             twin.update(number, error)
         np.testing.assert_allclose(replay.probabilities[0], twin.probabilities(), rtol=1e-9)
+        every = sampler._priorities()
+        assert sampler.least.min == every[every > 0].min()
+        assert sampler.least.min == pytest.approx(min(twin.priorities().values()), rel=1e-9)
+        if count % 7 == 0:
+            copy = make(capacity, [3], normalize="buffer", **settings)
+            copy.restore(sampler.state)
+            np.testing.assert_array_equal(copy.least.nodes, sampler.least.nodes)
 
 
 @pytest.mark.parametrize(("alpha", "omega"), [(0.3, 0.3), (1.0, 1.0), (0.0, 1.0), (0.6, 0.0)])
@@ -125,7 +136,18 @@ def test_several_environments_feed_a_run(lanes, capacity):
     holds_probabilities_are_the_twins(ReaperSampler, lanes, capacity)
 
 
-@pytest.mark.parametrize("bugged", [LeavesTheEpisode, CountsOneLess, ForgetsWhatIsOverwritten])
+class ForgetsTheOldest(ReaperSampler):
+    """The smallest priority of an episode stays what it was when its first steps are overwritten."""
+
+    def add(self, slots, added):
+        self.told[:] = 0  # the ring seems not to be full
+        super().add(slots, np.minimum(added, self.capacity - 1))
+        self.told[:] = added
+
+
+@pytest.mark.parametrize(
+    "bugged", [ForgetsTheOldest, LeavesTheEpisode, CountsOneLess, ForgetsWhatIsOverwritten]
+)
 def test_bugs_are_noticed(bugged):
     with pytest.raises(AssertionError):
         holds_probabilities_are_the_twins(bugged)

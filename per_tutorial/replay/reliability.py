@@ -1,0 +1,177 @@
+"""How far the target of a step can be trusted, from the TD errors that follow in its episode.
+
+The kernels of `ReaperSampler`. Of each slot they know how many steps of its episode lie `before` and
+`after` it, (runs, capacity). `told` (runs,) are the transitions ever added, and a successor lies `stride`
+slots further on. `sums` and `errors` are the nodes of two sum trees, of p^α and of p; `minima` are those
+of a min tree (see `renew_minima`).
+"""
+
+import numpy as np
+
+from per_tutorial.replay.compiling import njit_cached
+from per_tutorial.replay.segment_tree import set_minima
+
+RUNNING = -1  # in `after`: the episode has not ended
+
+
+@njit_cached
+def let_run(before, after, slots):
+    """The transitions in `slots` (runs, n) are new, and their episodes run; negative slots: none."""
+    for run in range(slots.shape[0]):
+        for slot in slots[run]:
+            if slot >= 0:
+                before[run, slot], after[run, slot] = 0, RUNNING
+
+
+@njit_cached
+def mark_episodes(before, after, slots, lengths, stride):
+    """Note of each step of the episodes that end in `slots` (runs, n) how many steps lie around it."""
+    capacity = after.shape[1]
+    for run in range(slots.shape[0]):
+        for k in range(slots.shape[1]):
+            if slots[run, k] < 0:
+                continue
+            for step in range(lengths[run, k]):
+                slot = (slots[run, k] - step * stride) % capacity
+                before[run, slot], after[run, slot] = lengths[run, k] - 1 - step, step
+
+
+@njit_cached
+def sum_between(nodes, first, last):
+    """The sum of the leaves whose nodes are `first` to `last`, in O(log N)."""
+    total = 0.0
+    while first <= last:
+        if first % 2 == 1:
+            total += nodes[first]
+            first += 1
+        if last % 2 == 0:
+            total += nodes[last]
+            last -= 1
+        first //= 2
+        last //= 2
+    return total
+
+
+@njit_cached
+def sum_of_steps(nodes, first_leaf, capacity, first, count, stride):
+    """The sum of `count` leaves from slot `first` on, `stride` apart, around the ring."""
+    if stride == 1:
+        last = first + count - 1
+        if last < capacity:
+            return sum_between(nodes, first_leaf + first, first_leaf + last)
+        return sum_between(nodes, first_leaf + first, first_leaf + capacity - 1) + sum_between(
+            nodes, first_leaf, first_leaf + last - capacity
+        )
+    total = 0.0
+    for step in range(count):
+        total += nodes[first_leaf + (first + step * stride) % capacity]
+    return total
+
+
+@njit_cached
+def reliability(nodes, first_leaf, before, after, told, stride, slot):
+    """R = 1 − Σ_{i>t} p_i / Σ_i p_i over the stored steps of the episode of `slot`; 1 while it runs.
+
+    Computed as Σ_{i≤t} / Σ_i: a difference of two large sums would lose a small R.
+    """
+    if after[slot] < 0:
+        return 1.0
+    capacity = len(after)
+    # The oldest transition lies in slot `told` % capacity; earlier steps are overwritten.
+    stored = min(before[slot], (slot - told) % capacity // stride)
+    first = (slot - stored * stride) % capacity
+    until = sum_of_steps(nodes, first_leaf, capacity, first, stored + 1, stride)
+    following = (slot + stride) % capacity
+    return until / (
+        until + sum_of_steps(nodes, first_leaf, capacity, following, after[slot], stride)
+    )
+
+
+@njit_cached
+def compute_run(sums, errors, first_leaf, before, after, told, stride, omega, priorities):
+    """Write p^α · R^ω of a run's slots into `priorities` (capacity,), 0 where nothing is stored."""
+    priorities[:] = 0.0
+    for slot in range(min(told, len(priorities))):
+        share = reliability(errors, first_leaf, before, after, told, stride, slot) ** omega
+        priorities[slot] = sums[first_leaf + slot] * share
+
+
+@njit_cached
+def compute_all(sums, errors, first_root, before, after, told, strides, omega, priorities):
+    """`compute_run` of every run, into `priorities` (runs, capacity)."""
+    leaves = len(sums) // (2 * first_root)
+    for run in range(priorities.shape[0]):
+        compute_run(
+            sums, errors, (first_root + run) * leaves, before[run], after[run], told[run],
+            strides[run], omega, priorities[run],
+        )  # fmt: skip
+
+
+@njit_cached
+def least_of_episode(sums, errors, first_leaf, before, after, told, stride, omega, end):
+    """The smallest p^α · R^ω of the episode that ends in slot `end`.
+
+    Along an episode R only grows. So only a step whose p^α is below those of all earlier steps can have
+    the smallest product, and those few are all that a power is computed for.
+    """
+    capacity = len(after)
+    stored = min(before[end], (end - told) % capacity // stride)
+    slot, total = (end - stored * stride) % capacity, 0.0
+    found, lowest, least = end, np.inf, np.inf
+    for _ in range(stored + 1):
+        total += errors[first_leaf + slot]
+        value = sums[first_leaf + slot]
+        if value < lowest:
+            lowest = value
+            product = value * total**omega
+            if product < least:
+                found, least = slot, product
+        slot = (slot + stride) % capacity
+    share = reliability(errors, first_leaf, before, after, told, stride, found) ** omega
+    return sums[first_leaf + found] * share
+
+
+@njit_cached
+def renew_minima(minima, sums, errors, first_root, before, after, told, strides, omega, slots):
+    """Set the leaves of `slots` (runs, n) in `minima`; negative slots: none.
+
+    The leaf of a step of a running episode holds its p^α. When the episode has ended, the leaf of its
+    last step holds the smallest p^α · R^ω of all its steps, and theirs are infinite.
+    """
+    leaves = len(sums) // (2 * first_root)
+    values = np.empty(slots.shape)
+    for run in range(slots.shape[0]):
+        first_leaf = (first_root + run) * leaves
+        for slot in slots[run]:
+            if slot >= 0:
+                minima[first_leaf + slot] = -1.0  # to be computed, once
+        for k in range(slots.shape[1]):
+            slot = slots[run, k]
+            if slot < 0:
+                continue
+            leaf = first_leaf + slot
+            if minima[leaf] < 0.0:
+                if after[run, slot] < 0:
+                    minima[leaf] = sums[leaf]
+                elif after[run, slot] > 0:
+                    minima[leaf] = np.inf
+                else:
+                    minima[leaf] = least_of_episode(
+                        sums, errors, first_leaf, before[run], after[run], told[run],
+                        strides[run], omega, slot,
+                    )  # fmt: skip
+            values[run, k] = minima[leaf]
+    set_minima(minima, first_root, slots, values)
+
+
+@njit_cached
+def renew_ends(minima, sums, errors, first_root, before, after, told, strides, omega, slots):
+    """`renew_minima` where the episodes of `slots` end; a step of a running one stands for itself."""
+    ends = np.empty_like(slots)
+    for run in range(slots.shape[0]):
+        for k in range(slots.shape[1]):
+            slot = slots[run, k]
+            if slot >= 0 and after[run, slot] > 0:
+                slot = (slot + after[run, slot] * strides[run]) % after.shape[1]
+            ends[run, k] = slot
+    renew_minima(minima, sums, errors, first_root, before, after, told, strides, omega, ends)
