@@ -17,15 +17,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from per_tutorial.common.arguments import (
     index_array,
-    one_of,
     plain_array,
     real_number,
     whole_number,
 )
 from per_tutorial.common.files import part_of
 from per_tutorial.common.states import ArraySpec, Schema, State, checked_state
-from per_tutorial.replay import SAMPLERS, Sampler
-from per_tutorial.replay.random_streams import seeds_for
+from per_tutorial.replay import Sampler
+from per_tutorial.replay.registry import make_sampler
 from per_tutorial.replay.td_errors import errors_like, refuse_infinite
 
 PICKLE_FORMAT = 1  # raised when what a pickle holds changes
@@ -73,13 +72,12 @@ class SlotDraws:
         self.capacity = whole_number("capacity", capacity)
         self.beta = beta
         self._made_of = sampler, seed, settings
-        name = one_of("sampler", sampler, SAMPLERS)
         given = {key: value for key, value in settings.items() if value is not None}
-        self.sampler: Sampler = SAMPLERS[name].make(self.capacity, seeds_for(seed, 1), **given)
+        self.sampler: Sampler = make_sampler(sampler, self.capacity, seed, **given)
         for member, reason in REFUSED.items():
             if hasattr(self.sampler, member):
                 raise ValueError(
-                    f"sampler: {name!r} {reason}, for which a buffer of slots has no place; "
+                    f"sampler: {sampler!r} {reason}, for which a buffer of slots has no place; "
                     "must be another one"
                 )
         self.filled = 0  # slots that hold a transition

@@ -8,7 +8,9 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+from per_tutorial.common.arguments import one_of
 from per_tutorial.replay.contracts import Sampler, Storage, require
+from per_tutorial.replay.random_streams import seeds_for
 from per_tutorial.replay.replay import Replay
 from per_tutorial.replay.samplers.laber import LaberSampler
 from per_tutorial.replay.samplers.lap import LapSampler
@@ -89,6 +91,22 @@ register_sampler("rank", RankBasedSampler, "#661A66")
 register_sampler("lap", LapSampler, "#8A5A00")
 register_sampler("reaper", ReaperSampler, "#117733")
 register_sampler("laber", LaberSampler, "#5D4FB3")
+
+
+def make_sampler(name: str, capacity: int, seed: int | None = None, **settings: Any) -> Sampler:
+    """The sampler of this name, for one run; ``seed`` None: from the system.
+
+    Raises:
+        ValueError: there is no sampler of this name, or a setting has a wrong value.
+        TypeError: the sampler has no such setting.
+
+    Example:
+        >>> from per_tutorial.replay.registry import make_sampler
+        >>> make_sampler("proportional", 1000, seed=0, alpha=0.5).settings["alpha"]
+        0.5
+    """
+    name = one_of("sampler", name, SAMPLERS)
+    return SAMPLERS[name].make(capacity, seeds_for(seed, 1), **settings)
 
 
 def make_replay(config: Any, observation_shape: tuple[int, ...], seeds: Sequence[int]) -> Replay:

@@ -299,16 +299,13 @@ class Replay:
     ) -> bool:
         """`_write` the short way, if the storage takes the fields as they are; ``slots`` are −1."""
         added = self.storage.added.copy()
-        self._unfinished = partial(self._tell, slots, added)
+        # Until the storage has written, slots are −1, and finishing this does nothing.
+        self._unfinished = lambda: self.sampler.add(slots, added)
         written = put(fields, valid, slots, added, self.runs is not None)
         if written:
             self.sampler.add(slots, added)
         self._unfinished = None
         return written
-
-    def _tell(self, slots: Slots, added: NDArray[np.int64]) -> None:
-        """Tell the sampler what was put. Before the storage has written, that is nothing: slots of −1."""
-        self.sampler.add(slots, added)
 
     def _stacked(self, *fields: ArrayLike) -> Transition:
         """The fields with an axis for runs."""

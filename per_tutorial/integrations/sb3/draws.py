@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from per_tutorial.common.arguments import index_array, one_of, plain_array
-from per_tutorial.replay import SAMPLERS, Sampler
+from per_tutorial.common.arguments import index_array, plain_array
+from per_tutorial.replay import Sampler
 from per_tutorial.replay.contracts import Slots
-from per_tutorial.replay.random_streams import seeds_for
+from per_tutorial.replay.registry import make_sampler
 from per_tutorial.replay.storages.ring import count_steps, fill_ids, fill_slots
 from per_tutorial.replay.td_errors import are_valid, errors_like, refuse
 
@@ -41,11 +41,10 @@ class Draws:
         self.since_update = 0  # minibatches
         self.last_weights: NDArray = np.empty(0)  # of the last minibatch, as its TD errors are
         self.last_errors: NDArray = np.empty(0)
-        name = one_of("sampler", sampler, SAMPLERS)
-        self.sampler: Sampler = SAMPLERS[name].make(capacity, seeds_for(seed, 1), **settings)
+        self.sampler: Sampler = make_sampler(sampler, capacity, seed, **settings)
         if hasattr(self.sampler, "choose"):
             raise ValueError(
-                f"sampler: must draw a minibatch at once, and {name!r} chooses it from a larger one "
+                f"sampler: must draw a minibatch at once, and {sampler!r} chooses it from a larger one "
                 "by fresh TD errors, for which Stable-Baselines3 has no place"
             )
 
