@@ -1,9 +1,6 @@
 """The site as visitors meet it: what it is made of, and the built pages in Chromium."""
 
 import contextlib
-import doctest
-import importlib
-import inspect
 import re
 import subprocess
 import sys
@@ -26,60 +23,7 @@ import rendering  # noqa: E402
 PHONE, DESKTOP = (390, 844), (1280, 800)
 LARGEST_SITE, LARGEST_FIRST_PAGE = 30_000_000, 1_000_000  # bytes
 
-# Examples ---------------------------------------------------------------------------------------
-
-NAMES = generated.public_names()
-MUST_HAVE_ONE = (
-    "per_tutorial",
-    "per_tutorial.replay",
-    "per_tutorial.conformance",
-    "per_tutorial.integrations.sb3",
-)
-# Public classes of modules without `__all__`, which the reference does not list.
-UNLISTED = (
-    ("per_tutorial.integrations.tianshou", "PrioritizedReplayBuffer"),
-    ("per_tutorial.integrations.tianshou", "PrioritizedVectorReplayBuffer"),
-    ("per_tutorial.integrations.torchrl", "PrioritizedSampler"),
-)
-
-
-def run_examples(text, name, globs):
-    """Run the `>>>` lines of a text; returns how many there are."""
-    test = doctest.DocTestParser().get_doctest(text, globs, name, None, 0)
-    report = []
-    result = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS).run(test, out=report.append)
-    assert not result.failed, "".join(report)
-    return result.attempted
-
-
-@pytest.mark.parametrize(("place", "name"), NAMES, ids=[f"{p}.{n}" for p, n in NAMES])
-def test_public_names_have_examples_that_run(place, name):
-    value = generated.value_of(place, name)
-    if inspect.isclass(value) or inspect.isroutine(value):
-        text, globs = value.__doc__ or "", {**vars(importlib.import_module(value.__module__))}
-    else:
-        text, globs = "\n".join(generated.comment_of(place, name)), {name: value}
-    count = run_examples(text, name, globs)
-    assert count or place not in MUST_HAVE_ONE, "its docstring has no `>>>`"
-
-
-@pytest.mark.parametrize(("place", "name"), UNLISTED, ids=[f"{p}.{n}" for p, n in UNLISTED])
-def test_unlisted_classes_have_examples_that_run(place, name):
-    module = pytest.importorskip(place, exc_type=ImportError)
-    assert run_examples(getattr(module, name).__doc__, name, {**vars(module)})
-
-
-@pytest.mark.parametrize("page", sorted(SITE.glob("*.md")), ids=lambda page: page.name)
-def test_the_code_on_pages_runs(page, monkeypatch, tmp_path):
-    monkeypatch.chdir(tmp_path)
-    names = {}
-    for block in re.findall(r"^```python\n(.*?)^```", page.read_text("utf-8"), re.M | re.S):
-        exec(compile(block, page.name, "exec"), names)  # later blocks go on from earlier ones
-
-
-def test_an_example_that_fails_is_noticed():
-    with pytest.raises(AssertionError, match="Expected:"):
-        run_examples(">>> 1 + 1\n3\n", "sum", {})
+# What it is made of -----------------------------------------------------------------------------
 
 
 def test_the_page_of_results_says_what_the_studies_found():
@@ -87,9 +31,6 @@ def test_the_page_of_results_says_what_the_studies_found():
     differences = re.findall(r"[+−]\d+ \[[^]]*\]", generated.worlds())
     assert len(differences) == 6  # two for each world
     assert [text for text in differences if text not in page] == []
-
-
-# Formulas ---------------------------------------------------------------------------------------
 
 
 def test_colours_of_formulas_can_be_changed_by_the_page():
@@ -104,9 +45,6 @@ def test_dark_pages_have_a_value_for_each_colour_of_the_formulas():
     used = set(re.findall(r"color\{#(\w{6})\}", formulas))
     sheet = (SITE / "_static" / "site.css").read_text("utf-8")
     assert used - set(re.findall(r"--symbol-(\w{6}):", sheet)) == set()
-
-
-# The workflow -----------------------------------------------------------------------------------
 
 
 def test_only_the_job_that_publishes_may_publish():
@@ -208,7 +146,7 @@ def test_every_public_name_is_in_the_reference(site):
     anchors = set().union(*(page.anchors for page in pages))
     missing = [
         f"{place}.{name}"
-        for place, name in NAMES
+        for place, name in generated.public_names()
         if not {f"{place}.{name}", f"per_tutorial.{name}"} & anchors
     ]
     assert missing == []
