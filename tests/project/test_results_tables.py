@@ -1,0 +1,79 @@
+"""The tables of docs/results.md about what came after PER are those of the shipped studies."""
+
+import re
+
+import numpy as np
+import pytest
+import results_tables
+from results_tables import CLASSIC, PAGE, PAIRS, is_shipped, parts, tables
+
+from per_tutorial.experiments.aggregates import normalised_worlds
+from per_tutorial.experiments.cliffwalk_minibatches import updates_until_converged
+from per_tutorial.experiments.estimates import holm, paired_difference, paired_t_test
+from per_tutorial.experiments.results import load_study
+from per_tutorial.experiments.studies import STUDIES
+
+TEXT = PAGE.read_text(encoding="utf-8")
+
+
+@pytest.mark.slow
+def test_the_page_has_the_tables_of_the_shipped_studies():
+    assert parts(TEXT)[1] == tables(), "python tools/results_tables.py --write"
+
+
+def test_every_shipped_study_of_what_came_after_has_its_column():
+    shipped = [name for name in STUDIES if re.match("after-|minatar-", name) and is_shipped(name)]
+    known = results_tables.CLASSIC | results_tables.MINATAR
+    assert len(shipped) >= 2
+    assert all(f"| {known[name]} |" in TEXT for name in shipped)
+
+
+def test_a_cell_by_hand():
+    """PER − uniform on the Blind Cliffwalk: the mean difference, and Holm's p."""
+    study = load_study("after-cliffwalk")
+    difference = study.scores("per").mean() - study.scores("uniform").mean()
+    p_values = [paired_t_test(study.scores(a), study.scores(b)) for a, b in study.comparisons]
+    p = holm(p_values)[study.comparisons.index(("per", "uniform"))]
+    row = next(line for line in TEXT.splitlines() if line.startswith("| PER − uniform"))
+    assert row.startswith(f"| PER − uniform | **{difference:+.3f} [")
+    assert f"], p {p:.3f}**" in row.split("|")[2]
+
+
+def test_all_pairs_are_declared():
+    for name in CLASSIC:
+        assert set(PAIRS) <= set(STUDIES[name].comparisons)
+
+
+def test_a_changed_number_is_noticed(tmp_path, monkeypatch, capsys):
+    page = tmp_path / "results.md"
+    page.write_text(TEXT.replace("| PER − uniform | **+", "| PER − uniform | **−", 1), "utf-8")
+    monkeypatch.setattr(results_tables, "PAGE", page)
+    monkeypatch.setattr(results_tables, "tables", lambda: parts(TEXT)[1])
+    monkeypatch.setattr("sys.argv", ["results_tables.py"])
+    with pytest.raises(SystemExit, match="call this with --write"):
+        results_tables.main()
+    monkeypatch.setattr("sys.argv", ["results_tables.py", "--write"])
+    results_tables.main()
+    assert page.read_text(encoding="utf-8") == TEXT
+
+
+def test_studies_that_are_not_shipped_have_no_column(monkeypatch):
+    monkeypatch.setattr(results_tables, "is_shipped", lambda name: False)
+    assert tables().splitlines() == [results_tables.BEGIN, "", results_tables.END]
+    assert set(normalised_worlds(CLASSIC)) <= set(CLASSIC)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("line", re.findall(r"^\| (\d+), ([\d.]+) \|(.*)\|$", TEXT, re.MULTILINE))
+def test_minibatches_on_the_walk_take_what_is_said(line):
+    n, eta, cells = line
+    settings = {"draws": "independent", "step_size": float(eta)}
+    updates = [
+        np.log2(updates_until_converged(int(n), **settings | change))
+        for change in ({}, {"draws": "without replacement"}, {"recompute": True})
+    ]
+    expected = []
+    for each in updates[1:]:
+        value, low, high = 2 ** np.array(paired_difference(each, updates[0]))
+        expected.append(f" {value:.2f} [{low:.2f}, {high:.2f}] ")
+    assert cells == "|".join(expected)

@@ -1,0 +1,143 @@
+"""The tables of docs/results.md that are made of shipped studies: what came after PER, world by world.
+
+python tools/results_tables.py           fail unless they are those of the studies that are shipped now
+python tools/results_tables.py --write   put them right
+
+They stand between two comments. The prose around them is written by hand.
+"""
+
+import argparse
+import sys
+from pathlib import Path
+
+from per_tutorial.experiments.aggregates import (
+    aggregate,
+    aggregate_improvement,
+    normalised_worlds,
+)
+from per_tutorial.experiments.estimates import Estimate, holm, paired_difference, paired_t_test
+from per_tutorial.experiments.results import SHIPPED, StudyResults, load_study
+
+PAGE = Path(__file__).parents[1] / "docs" / "results.md"
+BEGIN, END = "<!-- tables of tools/results_tables.py -->", "<!-- end of the tables -->"
+CLEAR = 0.05  # p-values below are set in bold
+CLASSIC = {
+    "after-cliffwalk": "Blind Cliffwalk",
+    "after-cartpole": "CartPole",
+    "after-acrobot": "Acrobot",
+    "after-mountaincar": "MountainCar",
+}
+MINATAR = {
+    "minatar-breakout": "Breakout",
+    "minatar-space-invaders": "Space Invaders",
+    "minatar-asterix": "Asterix",
+}
+METHODS = {
+    "uniform": "uniform",
+    "huber": "uniform, Huber's loss",
+    "per": "PER",
+    "rank": "rank-based PER",
+    "lap": "LAP",
+    "pal": "PAL",
+    "reaper": "ReaPER",
+    "laber": "LaBER",
+}
+PAIRS = (
+    ("per", "uniform"),
+    *((method, "per") for method in ("rank", "lap", "pal", "reaper", "laber")),
+    ("huber", "uniform"),
+    ("lap", "huber"),
+    ("pal", "huber"),
+)
+RATES = {"": "The same learning rate as uniform replay's", "-quarter": "A quarter of it, for all"}
+
+
+def shown(estimate: Estimate, form: str) -> str:
+    value, low, high = (format(number, form).replace("-", "−") for number in estimate)
+    return f"{value} [{low}, {high}]"
+
+
+def differences(results: StudyResults, rate: str) -> list[str]:
+    """A cell for each of `PAIRS`: the paired difference, and its corrected p."""
+    pairs = results.comparisons
+    scores = {arm: results.scores(arm) for arm in results.arms}
+    p_values = holm([paired_t_test(scores[arm], scores[other]) for arm, other in pairs])
+    largest = max(abs(values).max() for values in scores.values())
+    form = "+.1f" if largest > 20 else "+.2f" if largest > 2 else "+.3f"
+    cells = []
+    for arm, other in PAIRS:
+        pair = arm + rate, other + rate
+        p = p_values[pairs.index(pair)]
+        difference = shown(paired_difference(scores[pair[0]], scores[pair[1]]), form)
+        cell = f"{difference}, p {'< 0.001' if p < 0.0005 else f'{p:.3f}'}"
+        cells.append(f"**{cell}**" if p < CLEAR else cell)
+    return cells
+
+
+def table(heads: list[str], columns: list[list[str]]) -> list[str]:
+    rows = [" | ".join(row) for row in zip(*columns, strict=True)]
+    rule = "|".join(["---"] * len(heads))
+    return [f"| {' | '.join(heads)} |", f"|{rule}|", *(f"| {row} |" for row in rows), ""]
+
+
+def of_worlds(worlds: dict[str, str], rates: dict[str, str]) -> list[str]:
+    """The tables of those of these studies that are shipped: {name: its world in words}."""
+    there = {name: world for name, world in worlds.items() if is_shipped(name)}
+    if not there:
+        return []
+    lines = []
+    for rate, title in rates.items():
+        columns = [[f"{METHODS[arm]} − {METHODS[other]}" for arm, other in PAIRS]]
+        columns += [differences(load_study(name), rate) for name in there]
+        lines += table([title, *there.values()], columns)
+    scores = normalised_worlds(there)
+    means = aggregate(scores)
+    together = f"{len(there)} world{'s together' if len(there) > 1 else ''}"
+    heads, columns = [together], [list(METHODS.values())]
+    for rate in rates:
+        words = ", a quarter of the rate" if rate else ""
+        heads += [f"normalised score, IQM{words}", f"P(better than PER){words}"]
+        columns.append([shown(means[arm + rate], ".2f") for arm in METHODS])
+        columns.append(
+            [
+                "" if arm == "per" else shown(
+                    aggregate_improvement(scores, arm + rate, f"per{rate}"), ".2f"
+                )
+                for arm in METHODS
+            ]
+        )  # fmt: skip
+    return lines + table(heads, columns)
+
+
+def is_shipped(name: str) -> bool:
+    return (SHIPPED / f"{name}.csv.gz").is_file()
+
+
+def tables() -> str:
+    """All that stands between the two comments, comments included."""
+    games = of_worlds(MINATAR, {"": RATES[""]})
+    lines = [BEGIN, "", *of_worlds(CLASSIC, RATES), *games, END]
+    return "\n".join(lines)
+
+
+def parts(page: str) -> tuple[str, str, str]:
+    """What stands before the tables, the tables, and what stands after them."""
+    before, rest = page.split(BEGIN)
+    between, after = rest.split(END)
+    return before, BEGIN + between + END, after
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Check or write the tables of docs/results.md.")
+    parser.add_argument("--write", action="store_true", help="put them right")
+    options = parser.parse_args()
+    before, found, after = parts(PAGE.read_text(encoding="utf-8"))
+    right = tables()
+    if options.write:
+        PAGE.write_text(before + right + after, encoding="utf-8")
+    elif found != right:
+        sys.exit(f"{PAGE}: its tables are not those of the shipped studies; call this with --write")
+
+
+if __name__ == "__main__":
+    main()
