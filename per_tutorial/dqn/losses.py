@@ -111,7 +111,8 @@ def losses_and_slopes(
     inside = _clipped(td_errors.detach(), clip)
     straight = inside if loss == "squared" else inside.clamp(-kappa, kappa)
     if loss != "pal":
-        return straight * (td_errors - 0.5 * straight), straight  # ½δ², or limit · (|δ| − ½ limit)
+        # ½δ², or limit · (|δ| − ½ limit)
+        return straight * torch.sub(td_errors, straight, alpha=0.5), straight
     size = inside.abs()
     priorities = size.clamp(min=kappa) ** alpha
     slopes = straight * priorities / priorities.mean(dim=1, keepdim=True)
