@@ -48,6 +48,8 @@ def import_ray() -> Any:
     """The module `ray`; an ImportError says how to get it."""
     # Ray sends a report of its use to its makers unless it is told not to.
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    # In a cluster of this machine it would let its workers wait for everybody else (nice 15).
+    os.environ.setdefault("RAY_worker_niceness", "0")
     try:
         import ray
     except ImportError as error:

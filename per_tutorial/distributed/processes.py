@@ -1,5 +1,6 @@
 """The processes of Ape-X as Ray knows them, and their replacement when they are lost."""
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -146,8 +147,10 @@ class Crew:
             import_ray().kill(process)
 
 
-def _place(error: Any) -> str:
-    """On which node a task failed."""
-    address = getattr(error, "ip", None)
-    named = [node.name for node in nodes() if node.address == address]
-    return f" on {named[0] if len(named) == 1 else address}" if address else ""
+def _place(error: Exception) -> str:
+    """On which node a task failed. Ray says it in the first line of its report, and nowhere else."""
+    found = re.search(r"\bip=([^,)\s]+)", first_line(error))
+    if found is None:
+        return ""
+    named = [node.name for node in nodes() if node.address == found[1]]
+    return f" on {named[0] if len(named) == 1 else f'node {found[1]}'}"
