@@ -1,8 +1,8 @@
-"""Runs the benchmarks: python -m benchmarks [replay] [training] [agents] [minatar] [distributed] [gpu] [--quick]"""
+"""Runs the benchmarks: python -m benchmarks [NAME …] [--quick] [--redraw]"""
 
 import argparse
 
-from benchmarks import agents, distributed, gpu, minatar, replay, training
+from benchmarks import agents, distributed, gpu, methods, minatar, replay, training
 from benchmarks.harness import ROOT
 
 BENCHMARKS = {
@@ -10,6 +10,7 @@ BENCHMARKS = {
     "training": training,
     "agents": agents,
     "minatar": minatar,
+    "methods": methods,
     "distributed": distributed,
     "gpu": gpu,
 }
