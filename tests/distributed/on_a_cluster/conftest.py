@@ -9,10 +9,16 @@ import time
 
 import pytest
 
-CPUS = 4  # of the head
+CPUS = 3  # of the head
 CASE_SECONDS = 240
 # The head learns within seconds that a node is gone; one that is only slow stays.
 QUICK = {"health_check_initial_delay_ms": 1000, "health_check_period_ms": 1000}
+
+
+def pytest_runtest_logreport(report):
+    """Say at once what was wrong: the process may be killed before pytest says it."""
+    if report.failed:
+        print(report.longreprtext, flush=True)
 
 
 @pytest.fixture(autouse=True)
