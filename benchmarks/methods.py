@@ -104,6 +104,6 @@ def run(folder, *, quick=False, redraw=False):
     data = None
     if not redraw:
         torch.set_num_threads(1)
-        rounds = 2 if quick else 60
+        rounds = 2 if quick else 40
         data = {"machine": machine(PACKAGES), "rounds": rounds, "seconds": measure(rounds)}
     write_report(folder, "methods_speed", data, report)
