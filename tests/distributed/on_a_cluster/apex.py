@@ -75,12 +75,14 @@ def test_a_killed_node_is_replaced_and_training_goes_on(cluster):
 
 
 def kill_memory():
-    """End a memory's process as a crash would; returns how many there were."""
+    """End the memory's process of this cluster as a crash would; returns how many there were."""
+    mark = f"PER_TUTORIAL_CLUSTER={os.environ['PER_TUTORIAL_CLUSTER']}\0".encode()
     killed = 0
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
+    for path in Path("/proc").glob("[0-9]*"):
         try:
-            if b"ray::MemoryProcess" in path.read_bytes():
-                os.kill(int(path.parent.name), signal.SIGKILL)
+            named = b"ray::MemoryProcess" in (path / "cmdline").read_bytes()
+            if named and mark in (path / "environ").read_bytes():
+                os.kill(int(path.name), signal.SIGKILL)
                 killed += 1
         except OSError:
             pass

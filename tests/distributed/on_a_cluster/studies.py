@@ -87,12 +87,14 @@ def command(*options):
 
 
 def running(text):
-    """The processes whose command line has a text."""
+    """The processes of these cases whose command line has a text."""
+    mark = f"PER_TUTORIAL_CLUSTER={os.environ['PER_TUTORIAL_CLUSTER']}\0".encode()
     found = []
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
+    for path in Path("/proc").glob("[0-9]*"):
         try:
-            if text in path.read_bytes().replace(b"\0", b" ").decode(errors="replace"):
-                found.append(int(path.parent.name))
+            line = (path / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+            if text in line and mark in (path / "environ").read_bytes():
+                found.append(int(path.name))
         except OSError:
             pass
     return found
@@ -103,7 +105,7 @@ def test_a_killed_driver_continues_and_leaves_no_process(cluster, tmp_path, even
     parts, out = tmp_path / "there" / f"{KILLED}-fast", ("--out", str(tmp_path / "there"))
     process = subprocess.Popen(command("--ray", cluster.address, *out), stderr=subprocess.PIPE)
     try:
-        eventually(lambda: list(parts.glob("*.csv")) or process.poll() is not None)
+        eventually(lambda: list(parts.glob("*.csv")) or process.poll() is not None, 200)
         assert process.poll() is None, process.stderr.read().decode()
     finally:
         process.kill()
