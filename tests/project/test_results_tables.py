@@ -9,7 +9,12 @@ from results_tables import CLASSIC, PAGE, PAIRS, is_shipped, parts, tables
 
 from per_tutorial.experiments.aggregates import normalised_worlds
 from per_tutorial.experiments.cliffwalk_minibatches import updates_until_converged
-from per_tutorial.experiments.estimates import holm, paired_difference, paired_t_test
+from per_tutorial.experiments.estimates import (
+    holm,
+    paired_difference,
+    paired_t_test,
+    steps_to_threshold,
+)
 from per_tutorial.experiments.results import load_study
 from per_tutorial.experiments.studies import STUDIES
 
@@ -77,3 +82,16 @@ def test_minibatches_on_the_walk_take_what_is_said(line):
         value, low, high = 2 ** np.array(paired_difference(each, updates[0]))
         expected.append(f" {value:.2f} [{low:.2f}, {high:.2f}] ")
     assert cells == "|".join(expected)
+
+
+def test_steps_to_the_threshold_are_what_is_said():
+    (row,) = (line for line in TEXT.splitlines() if line.startswith("| ReaPER ("))
+    medians, arrived = [], []
+    for arm in ("per", "reaper"):
+        grid, curve = load_study("after-acrobot").curve(arm)
+        medians.append(np.median(steps_to_threshold(curve, grid, -100)))
+        grid, curve = load_study("after-cartpole").curve(arm)
+        arrived.append(np.isfinite(steps_to_threshold(curve, grid, 475)).sum())
+    assert f"on Acrobot a median of {medians[0]:,.0f} for both" in row
+    assert medians[0] == medians[1]
+    assert f"on CartPole {arrived[0]} and {arrived[1]} of {curve.shape[1]} runs got there" in row
