@@ -2,7 +2,6 @@
 
 import os
 import signal
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -74,26 +73,17 @@ def test_a_killed_node_is_replaced_and_training_goes_on(cluster):
     assert history.actors_replaced + history.shards_replaced == 2
 
 
-def kill_memory():
-    """End the memory's process of this cluster as a crash would; returns how many there were."""
-    mark = f"PER_TUTORIAL_CLUSTER={os.environ['PER_TUTORIAL_CLUSTER']}\0".encode()
-    killed = 0
-    for path in Path("/proc").glob("[0-9]*"):
-        try:
-            named = b"ray::MemoryProcess" in (path / "cmdline").read_bytes()
-            if named and mark in (path / "environ").read_bytes():
-                os.kill(int(path.name), signal.SIGKILL)
-                killed += 1
-        except OSError:
-            pass
-    return killed
-
-
 class Killed(BaseException):
     """The learner ends here."""
 
 
-def test_a_shard_and_then_the_learner_are_back_with_their_checkpoints(cluster, tmp_path):
+def test_a_shard_and_then_the_learner_are_back_with_their_checkpoints(
+    cluster, ray_processes, tmp_path
+):
+    def kill_memory():
+        (pid,) = ray_processes("MemoryProcess")
+        os.kill(pid, signal.SIGKILL)
+
     def die():
         raise Killed
 
@@ -103,7 +93,6 @@ def test_a_shard_and_then_the_learner_are_back_with_their_checkpoints(cluster, t
     with pytest.raises(Killed):
         train_apex(CONFIG, apex, watchers=[found.append, kill, At(1500, die)], **options)
     history = found[-1]
-    assert kill.result == 1
     assert history.shards_replaced == 1
     assert 0 < history.windows_lost < 1000  # it held 900, of which the checkpoint had 500
     assert sorted(path.name for path in tmp_path.iterdir()) == ["learner.npz", "shard-0.npz"]

@@ -4,8 +4,10 @@ Processes take seconds to start, so that cases share the head, and add a node on
 """
 
 import contextlib
+import os
 import signal
 import time
+from pathlib import Path
 
 import pytest
 
@@ -129,6 +131,36 @@ def cluster(head):
     """The cluster, whose head is free."""
     yield head
     head.release()
+
+
+def _ancestors(pid):
+    while pid > 1:
+        try:
+            pid = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+        except OSError:
+            return
+        yield pid
+
+
+@pytest.fixture
+def ray_processes():
+    """The processes of the cluster that Ray has given a name, (name) -> process ids.
+
+    Others may have a cluster on this machine: these are the descendants of this process.
+    """
+
+    def found(name):
+        pids = []
+        for path in Path("/proc").glob("[0-9]*/cmdline"):
+            try:
+                named = path.read_bytes().startswith(f"ray::{name}".encode())
+            except OSError:  # it has ended
+                continue
+            if named and os.getpid() in _ancestors(int(path.parent.name)):
+                pids.append(int(path.parent.name))
+        return pids
+
+    return found
 
 
 @pytest.fixture
