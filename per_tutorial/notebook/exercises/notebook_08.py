@@ -121,7 +121,10 @@ def check_slopes(answer: object) -> str | None:
     def read(result: Any, right: Array) -> Array:
         if np.shape(result) == ():
             raise Hint("one slope for each transition, not their sum or mean.")
-        return like(result, right)
+        slopes = like(result, right)
+        if np.isnan(slopes).any():
+            raise Hint("that holds NaN: a negative number has no power of 0.6. Take |δ| first.")
+        return slopes
 
     cases = cases_of("errors alpha beta", rows)
     return compare(answer, slopes_of_per, cases, SLOPE_MISTAKES, read=read)
@@ -143,6 +146,17 @@ def by_episode(share: Function, environments: int = 2) -> Function:
         return R
 
     return answer
+
+
+def signed(errors: Array, ends: NDArray[np.bool_]) -> Array:
+    """R from errors with their signs."""
+    R = np.ones(len(errors))
+    for first in (0, 1):
+        places = np.arange(first, len(errors), 2)
+        last = np.flatnonzero(ends[places])
+        for episode in np.split(places, last + 1)[: len(last)]:
+            R[episode] = np.cumsum(errors[episode]) / errors[episode].sum()
+    return R
 
 
 def until_now(sizes: Array) -> Array:
@@ -177,6 +191,10 @@ RELIABILITY_MISTAKES = [
      "the next step of its own is two places on."),
     (lambda e, d: reliabilities(np.maximum(e, 0), d), "errors below zero count too: sum |δ|."),
     (lambda e, d: reliabilities(e**2, d), "sum |δ|, not its square."),
+    (lambda e, d: signed(e, d), "sum |δ|: with their signs, errors take each other away."),
+    (lambda e, d: reliabilities(e, d | np.roll(d, 1) & (np.arange(len(d)) % 2 == 1)
+                                | np.roll(d, -1) & (np.arange(len(d)) % 2 == 0)),
+     "an end closes the episode of its own environment, not that of the other."),
     (by_episode(lambda s: 1 - np.cumsum(s) / s.sum()),
      "the wrong part: R is 1 minus the share that is still *to come*, so the last step has R = 1."),
     (by_episode(lambda s: np.cumsum(s[::-1])[::-1] / s.sum()),
@@ -271,6 +289,11 @@ LABER_MISTAKES = [
     (lambda e, c, k: np.clip(e, -k, k).mean(),
      "that is the mean slope of all candidates: what the estimate is right for on average. The "
      "estimate uses the chosen ones."),
+    (lambda e, c, k: abs(laber_huber(e, c, k)),
+     "the sign of the whole estimate got lost: it may be negative."),
+    (lambda e, c, k: -laber_huber(e, c, k), "the sign is the other one: the slope is δ, cut off at ±κ."),
+    (lambda e, c, k: np.mean(size(e, k).mean() / size(e[c], k) * np.minimum(e[c], k)),
+     "the slope of the Huber loss is δ cut off at ±κ, on both sides."),
     (with_weights(lambda e, c, k: size(e, k).mean() / size(e[c], k), np.abs),
      "the slope has the sign of δ, and is cut off at ±κ."),
     (lambda e, c, k: np.mean(size(e, k).mean() / size(e[c], k) * huber_loss(e[c], k)),
@@ -285,7 +308,7 @@ def check_laber(answer: object) -> str | None:
     six = np.array([0.4, -3.0, 1.2, -0.1, 6.0, -0.8])
     five = np.array([-0.3, 2.0, -5.0, 0.6, 1.5])
     rows = [(six, [4, 1, 4], 1.0), (six, [4, 1, 4], 2.5), (six, [0, 3, 2, 4], 1.0),
-            (five, [0, 0, 1, 1, 4], 0.5)]  # fmt: skip
+            (five, [0, 0, 1, 1, 4], 0.5), (five, [2, 0, 2, 1], 1.0)]  # fmt: skip
     cases = cases_of("errors chosen kappa", [(e, np.array(c), k) for e, c, k in rows])
 
     def read(result: Any, right: float) -> float:

@@ -102,6 +102,22 @@ def without_ends(errors, ends):
     return R
 
 
+def signed(errors, ends):
+    R = np.ones(len(errors))
+    for environment in (0, 1):
+        places, begin = np.arange(environment, len(errors), 2), 0
+        for end in np.flatnonzero(ends[places]):
+            episode = places[begin : end + 1]
+            R[episode] = np.cumsum(errors[episode]) / errors[episode].sum()
+            begin = end + 1
+    return R
+
+
+def ends_close_both(errors, ends):
+    pairs = ends.reshape(-1, 2).any(axis=1)
+    return reliabilities_of_two(errors, np.repeat(pairs, 2))
+
+
 def zero_while_running(errors, ends):
     R = reliabilities_of_two(errors, ends)
     for environment in (0, 1):
@@ -201,6 +217,7 @@ WRONG = [
     ("08.2", lambda e, a, b: slopes_of_per(e, a, b) * e / 2, "its slope is asked for"),
     ("08.2", lambda e, a, b: slopes_of_per(e, a, b).mean(), "one slope for each transition"),
     ("08.2", lambda e, a, b: slopes_of_per(e, 0.6, b), "does not change with `alpha`"),
+    ("08.2", lambda e, a, b: (len(e) * e**a / (e**a).sum()) ** (1 - b) * e, "that holds NaN"),
     ("08.2", slopes_in_place, "it changes `errors`"),
     ("08.3", reliabilities_of_one, "right for one environment"),
     ("08.3", lambda e, d: reliabilities_of_two(np.maximum(e, 0), d), "errors below zero"),
@@ -211,6 +228,8 @@ WRONG = [
     ("08.3", with_share(np.cumsum), "R is a share"),
     ("08.3", with_share(lambda s: s / s.sum()), "the share of the step alone"),
     ("08.3", with_share(lambda s: np.linspace(1 / len(s), 1, len(s))), "that counts steps"),
+    ("08.3", signed, "with their signs"),
+    ("08.3", ends_close_both, "not that of the other"),
     ("08.3", running_closed, "still runs has R = 1"),
     ("08.3", zero_while_running, "R is 1, not 0"),
     ("08.3", without_ends, "each episode for itself"),
@@ -227,6 +246,9 @@ WRONG = [
     ("08.4", with_p(cut_off, lambda p, c: p[c]), "where are the weights"),
     ("08.4", lambda e, c, k: cut_off(e, k).mean(), "the sign got lost"),
     ("08.4", lambda e, c, k: len(c) * laber_huber(e, c, k), "not the sum"),
+    ("08.4", lambda e, c, k: abs(laber_huber(e, c, k)), "the whole estimate"),
+    ("08.4", lambda e, c, k: -laber_huber(e, c, k), "the sign is the other one"),
+    ("08.4", with_p(cut_off, slope=lambda d, low, high: np.minimum(d, high)), "on both sides"),
     ("08.4", lambda e, c, k: np.clip(e, -k, k).mean(), "the chosen ones"),
     ("08.4", lambda e, c, k: laber_huber(e, np.unique(c), k), "chosen twice counts twice"),
     ("08.4", lambda e, c, k: laber_huber(e, c, 1.0), "does not change with `kappa`"),
