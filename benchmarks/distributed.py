@@ -75,20 +75,17 @@ KINDS = {
 class Sender:
     """Sends what actors would, as fast as the memory takes it."""
 
-    def __init__(self, windows):
-        self._windows = windows
-
-    def send(self, memory, seconds):
+    def send(self, memory, windows, seconds):
         """How many windows arrived within these seconds."""
         import ray
 
         sent, arrived = [], 0
         end = time.monotonic() + seconds
         while time.monotonic() < end:
-            sent.append(memory.add.remote(self._windows, 0))
+            sent.append(memory.add.remote(windows, 0))
             if len(sent) == SENDING:
                 ray.get(sent.pop(0))
-                arrived += len(self._windows.actions)
+                arrived += len(windows.actions)
         ray.get(sent)
         return arrived
 
@@ -123,35 +120,51 @@ def receive(memory, seconds, most=None):
     return received
 
 
-def measure_kind(kind, count, seconds, rounds):
-    """{what: rates of each round} of one memory that gets messages of ``count`` windows."""
+def measure_kind(kind, counts, seconds, rounds):
+    """[(windows in a message, {what: rates of each round})] of one memory."""
     import ray
 
     config, shape, make, _ = KINDS[kind]
-    windows = make(count)
     memory = ray.remote(num_cpus=1)(Memory).remote(config, config.capacity, shape, 0, None)
-    senders = [ray.remote(num_cpus=1)(Sender).remote(windows) for _ in range(SENDERS)]
-    rates = {name: [] for name in ("in alone", "out alone", "in", "out", "busy")}
-    full = -(-config.capacity // count)
-    for start in range(0, full, 50):
-        ray.get([memory.add.remote(windows, 0) for _ in range(min(50, full - start))])
-    receive(memory, seconds / 4)
-    ray.get([each.send.remote(memory, seconds / 4) for each in senders])
-    for _ in range(rounds):
-        alone = [each.send.remote(memory, seconds) for each in senders]
-        rates["in alone"].append(sum(ray.get(alone)) / seconds)
-        rates["out alone"].append(receive(memory, seconds) / seconds)
-        before = ray.get(memory.computed.remote())
-        start = time.monotonic()
-        meanwhile = [each.send.remote(memory, seconds) for each in senders]
-        received = receive(memory, seconds, PAPER["out"])
-        rates["in"].append(sum(ray.get(meanwhile)) / seconds)
-        rates["out"].append(received / seconds)
-        computed = ray.get(memory.computed.remote()) - before
-        rates["busy"].append(computed / (time.monotonic() - start))
+    senders = [ray.remote(num_cpus=1)(Sender).remote() for _ in range(SENDERS)]
+    found = []
+    for count in counts:
+        windows = make(count)
+        full = -(-config.capacity // count)
+        for start in range(0, full, 50):
+            ray.get([memory.add.remote(windows, 0) for _ in range(min(50, full - start))])
+        rates = {name: [] for name in ("in alone", "out alone", "in", "out", "busy")}
+        for number in range(rounds + 1):
+            one = measure_once(memory, senders, windows, seconds if number else seconds / 4)
+            for name, rate in one.items() if number else ():  # the first one warms up
+                rates[name].append(rate)
+        found.append((count, rates))
     for process in (memory, *senders):
         ray.kill(process)
-    return rates
+    return found
+
+
+def measure_once(memory, senders, windows, seconds):
+    """{what: its rate}, each for so many seconds."""
+    import ray
+
+    def sending():
+        return [each.send.remote(memory, windows, seconds) for each in senders]
+
+    arrived_alone = sum(ray.get(sending()))
+    received_alone = receive(memory, seconds)
+    before, start = ray.get(memory.computed.remote()), time.monotonic()
+    meanwhile = sending()
+    received = receive(memory, seconds, PAPER["out"])
+    arrived = sum(ray.get(meanwhile))
+    computed = ray.get(memory.computed.remote()) - before
+    return {
+        "in alone": arrived_alone / seconds,
+        "out alone": received_alone / seconds,
+        "in": arrived / seconds,
+        "out": received / seconds,
+        "busy": computed / (time.monotonic() - start),
+    }
 
 
 def measure(quick):
@@ -159,12 +172,12 @@ def measure(quick):
     from per_tutorial.distributed.cluster import connected
 
     load = os.getloadavg()[0] if hasattr(os, "getloadavg") else None
-    seconds, rounds = (0.3, 1) if quick else (2.0, 5)
+    seconds, rounds = (0.3, 1) if quick else (2.0, 3)
     with connected("local", cpus=SENDERS + 1):
         found = [
-            (kind, count, measure_kind(kind, count, seconds, rounds))
+            (kind, *each)
             for kind, (*_, counts) in KINDS.items()
-            for count in (counts[:1] if quick else counts)
+            for each in measure_kind(kind, counts[:1] if quick else counts, seconds, rounds)
         ]
     return {
         "machine": machine(PACKAGES),

@@ -229,7 +229,7 @@ def test_messages_are_such_as_actors_send(kind):
 
 def test_a_report_about_a_memory(tmp_path, monkeypatch):
     rates = {"in alone": [5000], "out alone": [50], "in": [2345.6, 1], "out": [19], "busy": [0.5]}
-    monkeypatch.setattr(distributed, "measure_kind", lambda *_: rates)
+    monkeypatch.setattr(distributed, "measure_kind", lambda kind, counts, *_: [(counts[0], rates)])
     monkeypatch.setattr(
         "per_tutorial.distributed.cluster.connected", lambda *_, **__: nullcontext()
     )
