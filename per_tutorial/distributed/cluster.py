@@ -111,7 +111,10 @@ def connected(address: str, cpus: int | None = None) -> Iterator[list[Node]]:
 
 
 def _start_here(options: dict[str, Any]) -> None:
-    """Start a cluster in this machine; on a busy one, a part of it may give up waiting for another."""
+    """Start a cluster in this machine; on a busy one, a part of it may give up waiting for another.
+
+    Ray's node waits 15 s for the ports of its agents, which import much; no setting changes that.
+    """
     ray = import_ray()
     for left in reversed(range(STARTS)):
         try:
@@ -121,7 +124,8 @@ def _start_here(options: dict[str, Any]) -> None:
             ray.shutdown()
             if "timed out during startup" not in str(error) or not left:
                 raise ClusterError(
-                    f"ray: no cluster could be started here ({first_line(error)})"
+                    "ray: no cluster could be started here; this machine may be too busy, since "
+                    f"Ray gives its parts 15 s ({first_line(error)})"
                 ) from error
 
 
