@@ -1,13 +1,13 @@
 """What one memory of Ape-X carries: transitions that arrive, and minibatches of 512 that leave.
 
-    make bench ARGS=distributed
+    .venv/bin/python -m benchmarks distributed
 
-A cluster is started in this machine. Two senders stand in for the actors: each sends the same windows
-again and again, two messages ahead, as actors do. This process stands in for the learner: it asks for
-minibatches, four ahead, and sends back a TD error for each transition. Nothing is played or learned, so
-the memory, Ray, and the processor's cores are all that can hold things up. Three things are measured in
-turns: what arrives while nothing leaves, what leaves while nothing arrives, and what arrives while as much
-leaves as the paper's learner took.
+(The environment of `make bench` has no Ray.) A cluster is started in this machine. Two senders stand in for
+the actors: each sends the same windows again and again, two messages ahead, as actors do. This process stands
+in for the learner: it asks for minibatches, four ahead, and sends back a TD error for each transition. Nothing
+is played or learned, so the memory, Ray, and the processor's cores are all that can hold things up. Three
+things are measured in turns: what arrives while nothing leaves, what leaves while nothing arrives, and both
+at once.
 
 *Vectors* are CartPole's observations, 4 float32. *Pictures* are stacks of 4 frames of 84×84 bytes: a message
 carries each frame once, the memory keeps it once, and minibatches are whole stacks, 29 MB each. The memory is
@@ -97,8 +97,8 @@ class Memory(MemoryProcess):
         return time.process_time()
 
 
-def receive(memory, seconds, most=None):
-    """How many minibatches a learner was given within these seconds, which wants at most so many in one."""
+def receive(memory, seconds):
+    """How many minibatches a learner was given within these seconds."""
     import ray
 
     asked = [memory.sample.remote(BATCH, 0.4) for _ in range(AHEAD)]
@@ -155,7 +155,7 @@ def measure_once(memory, senders, windows, seconds):
     received_alone = receive(memory, seconds)
     before, start = ray.get(memory.computed.remote()), time.monotonic()
     meanwhile = sending()
-    received = receive(memory, seconds, PAPER["out"])
+    received = receive(memory, seconds)
     arrived = sum(ray.get(meanwhile))
     computed = ray.get(memory.computed.remote()) - before
     return {
@@ -194,7 +194,7 @@ def report(data):
     lines = [
         "# What one memory of Ape-X carries",
         "",
-        "Written by `make bench ARGS=distributed` (`benchmarks/distributed.py`, which describes the work),",
+        "Written by `python -m benchmarks distributed` (`benchmarks/distributed.py`, which describes the work),",
         f"on {data['cores']} cores of {data['machine']}.",
         "",
     ]
@@ -204,11 +204,11 @@ def report(data):
             "",
         ]
     lines += [
-        f"Medians of {data['rounds']} rounds. *Alone*: nothing goes the other way. *Busy*: of a processor, the",
-        "memory's process.",
+        f"Medians of {data['rounds']} rounds. *Alone*: nothing goes the other way; else both at once. *Busy*: of a",
+        "processor, the memory's process meanwhile.",
         "",
         "| observations | windows a message | transitions/s in, alone | minibatches/s out, alone "
-        f"| transitions/s in, with {PAPER['out']} minibatches/s out | out | busy |",
+        "| transitions/s in | minibatches of 512/s out | busy |",
         "|---|--:|--:|--:|--:|--:|--:|",
     ]
     for kind, count, rates in data["rates"]:
