@@ -116,10 +116,16 @@ PRIORITY_MISTAKES = [
      "that is a window of one step: add up all rewards."),
     (with_window(lambda r, v, q, g: discounted(r, g) + g ** len(r) * v),
      "that is the target; what was promised must be taken away."),
+    (lambda r, v, end, q, g, e: min(first_priority(r, v, end, q, g, 0), 1.0) + e,
+     "the error is cut off at 1; a priority may be larger."),
+    (lambda r, v, end, q, g, e: min(first_priority(r, v, end, q, g, e), 1.0),
+     "the priority is cut off at 1; it may be larger."),
     (with_window(lambda r, v, q, g: discounted(r, g) + g ** len(r) * v + q),
      "what was promised is taken away, not added."),
     (lambda r, v, end, q, g, e: first_priority(r, v, end, q, g, 0),
-     "ε is missing: a priority is never 0."),
+     "ε is missing, or a number of your own: add the argument `epsilon`."),
+    (lambda r, v, end, q, g, e: abs(discounted(r, g) + g ** len(r) * v * (not end) - q + e),
+     "take the size of the error first, then add ε."),
     (lambda r, v, end, q, g, e:
      discounted(r, g) + g ** len(r) * v * (not end) - q + e,
      "a priority is never negative: take the size of the error."),
@@ -180,6 +186,12 @@ TURNOVER_MISTAKES = [
      "the capacity cancels from the first: in c / λ seconds u·B·c / λ draws meet c transitions."),
     (lambda n, f, u, b, c: (1 - np.exp(-u * b / (n * f)), c / (n * f)),
      "that is the chance to be drawn at all, if all draws are alike; the mean number is asked for."),
+    (lambda n, f, u, b, c: (min(u * b / (n * f), 1.0), c / (n * f)),
+     "a transition may be drawn more than once: the mean may be above 1."),
+    (lambda n, f, u, b, c: (round(u * b / (n * f)), c / (n * f)),
+     "don't round the draws: a mean need not be a whole number."),
+    (lambda n, f, u, b, c: (u * b / (n * f), c // (n * f)),
+     "don't round the seconds."),
     (lambda n, f, u, b, c: (u * b, c / (n * f)),
      "that is the draws of a second; divide by the transitions that come in meanwhile."),
 ]  # fmt: skip
@@ -244,6 +256,14 @@ SHARDS_MISTAKES = [
      "that is the time of one message; there are incoming / message of them in a second."),
     (lambda i, m, a, b: math.ceil(i / m * a) + math.ceil(i * b),
      "add first, then round up once."),
+    (of_load(math.ceil, lambda i, m, a, b: i * (a + m * b)),
+     "there are incoming / message messages in a second: divide by `message`."),
+    (of_load(math.ceil, lambda i, m, a, b: i / m * (a + (m - 1) * b)),
+     "`per_transition` is paid for each transition in a message, the first as well."),
+    (lambda i, m, a, b: math.ceil(math.ceil(i / m) * (a + m * b)),
+     "rates need not be whole numbers: round up only once, at the end."),
+    (of_load(lambda work: math.ceil(work / 0.8)),
+     "that leaves the margin of section 11; here a load of 1 is allowed."),
 ]  # fmt: skip
 
 
@@ -254,10 +274,10 @@ def check_shards(answer: object) -> str | None:
         (12_500.0, 100, 2e-3, 1e-3),
         (12_500.0, 1, 2e-3, 1e-4),
         (12_500.0, 10, 2e-3, 1e-4),
-        (50_000.0, 100, 2e-3, 1e-4),
-        (50_000.0, 100, 8e-3, 1e-4),
+        (54_000.0, 100, 2e-3, 1e-4),
+        (54_000.0, 100, 8e-3, 1e-4),
         (1_000.0, 100, 1e-3, 1e-5),
-        (1_024.0, 128, 0.125, 0.00390625),  # 5, without any rounding
+        (1_024.0, 128, 0.125, 0.00390625),  # powers of 2: exactly 5, however it is computed
     ]
     names = "incoming message per_call per_transition"
     return compare(

@@ -84,6 +84,12 @@ RIGHT = [
     ("09.4", shards_by_counting),
     ("09.4", lambda *arguments: float(np.ceil(work(*arguments)))),
     ("09.4", lambda *arguments: -int(-work(*arguments) // 1)),
+    ("09.4", lambda i, m, a, b: math.ceil(i / m * (a + m * b))),
+    ("09.4", lambda i, m, a, b: math.ceil(i * (a + m * b) / m)),
+    ("09.4", lambda i, m, a, b: math.ceil(i / (m / (a + m * b)))),
+    ("09.4", lambda i, m, a, b: math.ceil(i / m * a + i * b)),
+    ("09.4", lambda i, m, a, b: -(-(i / m * (a + m * b)) // 1)),
+    ("09.4", lambda i, m, a, b: next(k for k in range(1, 99) if (a + m * b) * i / m / k <= 1)),
 ]
 
 WRONG = [
@@ -114,6 +120,14 @@ WRONG = [
     ("09.2", lambda *a: priority(*a) ** 0.6, "p, not p^α"),
     ("09.2", lambda *a: priority(*a[:5], 0) ** 2 + a[5], "squared"),
     ("09.2", priority_in_place, "it changes `rewards`"),
+    ("09.2", lambda r, v, end, q, g, e: priority(r, v, end, q, g, 1e-6), "the argument `epsilon`"),
+    ("09.2", lambda *a: min(priority(*a[:5], 0), 1.0) + a[5], "the error is cut off at 1"),
+    ("09.2", lambda *a: min(priority(*a), 1.0), "the priority is cut off at 1"),
+    (
+        "09.2",
+        lambda r, v, end, q, g, e: abs(returns([*r, v * (not end)], g) - q + e),
+        "first, then add",
+    ),
     ("09.3", lambda *a: turnover(*a)[::-1], "in this order"),
     ("09.3", lambda n, f, u, b, c: turnover(n, f, u, 1, c), "draws `batch_size` transitions"),
     ("09.3", lambda n, f, u, b, c: turnover(1, f, u, b, c), "those of one actor"),
@@ -123,6 +137,9 @@ WRONG = [
     ("09.3", lambda n, f, u, b, c: (u * b / n / f, c / (n * f - u * b)), "takes nothing out"),
     ("09.3", lambda n, f, u, b, c: (u * b / c, c / n / f), "share of the memory"),
     ("09.3", lambda n, f, u, b, c: u * b / n / f, "return 2 things"),
+    ("09.3", lambda n, f, u, b, c: (min(u * b / n / f, 1), c / n / f), "more than once"),
+    ("09.3", lambda n, f, u, b, c: (round(u * b / n / f), c / n / f), "don't round the draws"),
+    ("09.3", lambda n, f, u, b, c: (u * b / n / f, c // (n * f)), "don't round the seconds"),
     ("09.4", work, "round it up"),
     ("09.4", lambda *a: int(work(*a)), "rounded down"),
     ("09.4", lambda *a: round(work(*a)), "to the nearest"),
@@ -132,6 +149,9 @@ WRONG = [
     ("09.4", lambda i, m, a, b: math.ceil(i * b), "costs `per_call` as well"),
     ("09.4", lambda i, m, a, b: math.ceil(i / m * a), "costs `per_transition` as well"),
     ("09.4", lambda i, m, a, b: math.ceil(a + m * b), "the time of one message"),
+    ("09.4", lambda i, m, a, b: math.ceil(i * (a + m * b)), "divide by `message`"),
+    ("09.4", lambda i, m, a, b: math.ceil(i / m * (a + (m - 1) * b)), "the first as well"),
+    ("09.4", lambda *a: math.ceil(work(*a) / 0.8), "a load of 1 is allowed"),
 ]
 
 
