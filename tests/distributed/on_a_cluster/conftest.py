@@ -136,7 +136,7 @@ def cluster(head):
 def _ancestors(pid):
     while pid > 1:
         try:
-            pid = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+            pid = int(Path(f"/proc/{pid}/stat").read_text("utf-8").rpartition(")")[2].split()[1])
         except OSError:
             return
         yield pid
