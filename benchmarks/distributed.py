@@ -102,11 +102,8 @@ def receive(memory, seconds):
     import ray
 
     asked = [memory.sample.remote(BATCH, 0.4) for _ in range(AHEAD)]
-    received, errors, end = (
-        0,
-        np.random.default_rng(0).random((1, BATCH)),
-        time.monotonic() + seconds,
-    )
+    errors = np.random.default_rng(0).random((1, BATCH))
+    received, end = 0, time.monotonic() + seconds
     while time.monotonic() < end:
         minibatch = ray.get(asked.pop(0))
         asked.append(memory.sample.remote(BATCH, 0.4))

@@ -8,6 +8,7 @@ not count, blocks long enough for the clock, all raw numbers kept.
 """
 
 import json
+import re
 import statistics
 from pathlib import Path
 
@@ -56,7 +57,10 @@ def write_report(folder, name, measured, report):
     """
     raw = folder / f"{name}.json"
     if measured is not None:
-        raw.write_text(json.dumps(measured, indent=1) + "\n", encoding="utf-8")
+        text = json.dumps(measured, indent=1)
+        # What was measured in all rounds stands in one line.
+        text = re.sub(r"\[[-+.\w,\s]*\]", lambda numbers: " ".join(numbers[0].split()), text)
+        raw.write_text(text + "\n", encoding="utf-8")
     text = report(json.loads(raw.read_text(encoding="utf-8")))
     (folder / f"{name}.md").write_text(text, encoding="utf-8")
     print(text)

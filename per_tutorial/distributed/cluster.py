@@ -77,8 +77,8 @@ def connected(address: str, cpus: int | None = None) -> Iterator[list[Node]]:
     Raises:
         ImportError: Ray is missing.
         ValueError: the address is none.
-        ClusterError: no cluster answers there or can be started, or a node lacks this package, has another version of
-            it, or does not answer.
+        ClusterError: no cluster answers there or can be started, or a node lacks this package, has
+            another version of it, or does not answer.
     """
     if address not in (LOCAL, "auto"):
         _check_answers(address)  # before Ray, which goes on trying for minutes

@@ -130,9 +130,8 @@ class FramePool:
     def __init__(self, frame_shape: tuple[int, ...], room: int) -> None:
         self.frames = np.zeros((room + 1, *frame_shape), dtype=np.uint8)
         self._uses = np.zeros(room + 1, dtype=np.int32)  # by how many stacks
-        self._free = np.arange(
-            room, -1, -1, dtype=np.int32
-        )  # its first `_count`; the last go first
+        # Its first `_count`, of which the last go first
+        self._free = np.arange(room, -1, -1, dtype=np.int32)
         self._count = room
 
     def __len__(self) -> int:

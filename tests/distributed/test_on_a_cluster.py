@@ -15,11 +15,10 @@ import uuid
 from pathlib import Path
 
 import pytest
-from platforms import posix_only
 
 pytest.importorskip("ray")
 linux_only = pytest.mark.skipif(sys.platform != "linux", reason="looks for processes in /proc")
-pytestmark = [posix_only, linux_only, pytest.mark.slow]
+pytestmark = [linux_only, pytest.mark.slow]
 
 CASES = Path(__file__).parent / "on_a_cluster"
 SECONDS = 600

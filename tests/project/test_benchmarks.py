@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-from benchmarks import agents, distributed, gpu, minatar, replay, training
+from benchmarks import agents, distributed, gpu, methods, minatar, replay, training
 from benchmarks.buffers import ALPHA, BETA, CONTESTANTS, Limit, filled, transitions
 from benchmarks.harness import alternate, exponent, ratios
 from per_tutorial import DQNConfig, ReplayBuffer
@@ -205,6 +205,36 @@ def test_the_profile_accounts_for_all_of_the_time():
     else:
         pytest.fail(f"{sum(seconds.values())} of {whole / 200} seconds a step")
     assert functions() == before
+
+
+# What an update costs
+
+
+@pytest.mark.parametrize("name", methods.ARMS)
+def test_a_block_is_as_many_updates_of_a_full_memory(name, monkeypatch):
+    seen, update = [], DQNLearner.update
+
+    def noted(learner, batch):
+        seen.append(batch)
+        return update(learner, batch)
+
+    monkeypatch.setattr(DQNLearner, "update", noted)
+    assert methods.updates(methods.ARMS[name], runs=2, capacity=128)(5) >= 0
+    assert [batch.indices.shape for batch in seen] == [(2, 32)] * 5
+    assert len(np.unique([batch.indices for batch in seen])) > 50
+
+
+def test_a_report_about_methods(tmp_path, monkeypatch):
+    seconds = {name: [0.002, 0.003, 0.001] for name in methods.ARMS}
+    seconds["pal"] = [0.001, 0.003, 0.002]
+    monkeypatch.setattr(methods, "measure", lambda rounds: {1: seconds, 10: seconds})
+    methods.run(tmp_path, quick=True)
+    page = (tmp_path / "methods_speed.md").read_text(encoding="utf-8")
+    assert "| | 1 run, ms | beside PER | 10 runs, ms | beside PER |" in page
+    assert "| pal | 2.00 | ×1.00 (0.75 to 1.50) | 2.00 | ×1.00 (0.75 to 1.50) |" in page
+    monkeypatch.setattr(methods, "measure", None)  # what was measured is enough
+    methods.run(tmp_path, redraw=True)
+    assert (tmp_path / "methods_speed.md").read_text(encoding="utf-8") == page
 
 
 # What a memory of Ape-X carries

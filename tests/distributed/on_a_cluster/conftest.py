@@ -1,6 +1,6 @@
 """One cluster in this machine for all cases here, which `test_on_a_cluster.py` runs in a process of its own.
 
-Processes take seconds to start, so that cases share the head, and add a node only to lose it. No wait is without an end.
+Processes take seconds to start, so cases share the head, and add a node only to lose it. Every wait ends.
 """
 
 import contextlib
@@ -13,8 +13,20 @@ import pytest
 
 CPUS = 3  # of the head
 CASE_SECONDS = 240
+WAITING = 900  # seconds, in which all is over
 # The head learns within seconds that a node is gone; one that is only slow stays.
 QUICK = {"health_check_initial_delay_ms": 1000, "health_check_period_ms": 1000}
+SMALL = {
+    "node_ip_address": "127.0.0.1",
+    "include_dashboard": False,
+    "include_log_monitor": False,
+    "no_monitor": True,
+    "object_store_memory": 120 * 2**20,
+    # Of agents that a node has beside its main process, and that `without_agents` leaves out
+    "metrics_agent_port": 1025,
+    "metrics_export_port": 1026,
+    "runtime_env_agent_port": 1027,
+}
 
 
 def pytest_runtest_logreport(report):
@@ -34,20 +46,6 @@ def _limit():
     signal.alarm(CASE_SECONDS)
     yield
     signal.alarm(0)
-
-
-WAITING = 900  # seconds, in which all is over
-SMALL = {
-    "node_ip_address": "127.0.0.1",
-    "include_dashboard": False,
-    "include_log_monitor": False,
-    "no_monitor": True,
-    "object_store_memory": 120 * 2**20,
-    # Of agents that a node has beside its main process, and that `without_agents` leaves out
-    "metrics_agent_port": 1025,
-    "metrics_export_port": 1026,
-    "runtime_env_agent_port": 1027,
-}
 
 
 def without_agents():
