@@ -37,8 +37,9 @@ style: $(INSTALLED)  ## check style, formatting, the import order of the rooms, 
 check: style  ## pass what takes a minute: style and the quick tests of the package
 	PER_TUTORIAL_FAST=1 $(PYTEST) -m "not browser and not slow and not exhaustive and not cluster" tests
 
-test: style  ## pass all tests: style, package, notebooks in fast mode, browser
+test: style  ## pass all tests: style, package, notebooks in fast mode, browser, a cluster
 	PER_TUTORIAL_FAST=1 $(PYTEST) $(NBVAL) -m "not exhaustive and not cluster" tests notebooks
+	$(BIN)/python -m pytest -m cluster tests/distributed
 
 test-colab: .venv-colab/installed  ## run the notebooks with Colab's versions, away from this folder
 	rm -rf build

@@ -1,9 +1,10 @@
-"""What one memory of Ape-X carries: transitions that arrive, and minibatches of 512 that leave.
+"""What one memory of Ape-X carries, and what a study takes on a cluster of two nodes.
 
     .venv/bin/python -m benchmarks distributed
 
-(The environment of `make bench` has no Ray.) A cluster is started in this machine. Two senders stand in for
-the actors: each sends the same windows again and again, two messages ahead, as actors do. This process stands
+(The environment of `make bench` has no Ray.) Clusters are started in this machine.
+
+**A memory**: transitions that arrive, and minibatches of 512 that leave. Two senders stand in for the actors: each sends the same windows again and again, two messages ahead, as actors do. This process stands
 in for the learner: it asks for minibatches, four ahead, and sends back a TD error for each transition. Nothing
 is played or learned, so the memory, Ray, and the processor's cores are all that can hold things up. Three
 things are measured in turns: what arrives while nothing leaves, what leaves while nothing arrives, and both
@@ -18,24 +19,44 @@ Rates are of the wall clock, since a cluster is many processes: other programs m
 says how many there were, and how busy the memory's own process was: the seconds of a processor that it, with
 Ray's threads in it, needed in a second.
 
+**A study** of eight stacks is trained by two processes of this machine and on a cluster of two nodes with one CPU
+each, in turns. Every time both start from nothing but the cluster itself: the processes that train, which
+import PyTorch, are part of it.
+
 Writes docs/distributed_speed.md and, with all numbers, docs/distributed_speed.json.
 """
 
+import dataclasses
 import os
 import statistics
+import tempfile
 import time
+from contextlib import contextmanager
 
 import numpy as np
 
-from benchmarks.harness import machine, write_report
+from benchmarks.harness import alternate, machine, ratios, write_report
 from per_tutorial.distributed.processes import SENDING, MemoryProcess
 from per_tutorial.distributed.windows import Windows
 from per_tutorial.dqn.config import DQNConfig
+from per_tutorial.experiments.runner import run_study
+from per_tutorial.experiments.study import Study
 
 PACKAGES = ("ray", "numpy", "numba", "torch")
 SENDERS, BATCH, AHEAD = 2, 512, 4
 PAPER = {"in": 12_500, "out": 19}  # transitions and minibatches of 512 in a second
 VECTORS = DQNConfig(sampler="proportional", n_step=3, capacity=100_000)
+STUDY = Study(
+    name="two-nodes",
+    question="How long does it take?",
+    arms={"per": DQNConfig(sampler="proportional", steps=8000)},
+    comparisons=(),
+    metric="score over training",
+    failed_below=0,
+    seeds=range(8),
+    stack=1,
+)
+SETTLING = 10.0  # seconds; the agents of a new node go on importing what they need
 PICTURES = VECTORS.replace(env="ALE/Pong-v5", capacity=20_000)
 
 
@@ -164,8 +185,55 @@ def measure_once(memory, senders, windows, seconds):
     }
 
 
+@contextmanager
+def two_nodes():
+    """A cluster of two nodes with one CPU each, to which this process is connected."""
+    from per_tutorial.distributed.cluster import import_ray
+
+    ray = import_ray()
+    from ray.cluster_utils import Cluster
+
+    one = {"num_cpus": 1, "node_ip_address": "127.0.0.1", "include_dashboard": False}
+    cluster = Cluster(initialize_head=True, head_node_args=one)
+    try:
+        cluster.add_node(**one)
+        ray.init(address=cluster.address, log_to_driver=False, logging_level="ERROR")
+        time.sleep(SETTLING)
+        yield
+    finally:
+        ray.shutdown()
+        cluster.shutdown()
+
+
+def study_seconds(study, **how):
+    """What a study takes that nobody has begun."""
+    with tempfile.TemporaryDirectory() as folder:
+        start = time.perf_counter()
+        run_study(study, folder, **how)
+        return time.perf_counter() - start
+
+
+def measure_study(study, rounds):
+    """{how it was trained: seconds in each round}."""
+    from per_tutorial.distributed.studies import RayStacks
+
+    def on_cluster():
+        with two_nodes():
+            return study_seconds(study, executor=RayStacks())
+
+    return alternate(
+        {
+            "two processes": lambda: study_seconds(study, processes=2),
+            "two nodes": on_cluster,
+        },
+        rounds,
+    )
+
+
 def measure(quick):
     """A dict of all that the report needs."""
+    # Before Ray is imported: nodes must not take this machine's address for 127.0.0.1.
+    os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
     from per_tutorial.distributed.cluster import connected
 
     load = os.getloadavg()[0] if hasattr(os, "getloadavg") else None
@@ -176,6 +244,10 @@ def measure(quick):
             for kind, (*_, counts) in KINDS.items()
             for each in measure_kind(kind, counts[:1] if quick else counts, seconds, rounds)
         ]
+    study = STUDY
+    if quick:
+        small = study.arms["per"].replace(steps=600)
+        study = dataclasses.replace(study, arms={"per": small}, seeds=range(2))
     return {
         "machine": machine(PACKAGES),
         "cores": os.cpu_count(),
@@ -183,13 +255,14 @@ def measure(quick):
         "seconds": seconds,
         "rounds": rounds,
         "rates": found,
+        "study": measure_study(study, rounds),
     }
 
 
 def report(data):
     """The text of distributed_speed.md."""
     lines = [
-        "# What one memory of Ape-X carries",
+        "# Many machines, measured in one",
         "",
         "Written by `python -m benchmarks distributed` (`benchmarks/distributed.py`, which describes the work),",
         f"on {data['cores']} cores of {data['machine']}.",
@@ -201,6 +274,8 @@ def report(data):
             "",
         ]
     lines += [
+        "## What one memory of Ape-X carries",
+        "",
         f"Medians of {data['rounds']} rounds. *Alone*: nothing goes the other way; else both at once. *Busy*: of a",
         "processor, the memory's process meanwhile.",
         "",
@@ -215,6 +290,16 @@ def report(data):
             f"| {median['in']:,.0f} | {median['out']:.0f} | {median['busy']:.0%} |"
         )
     lines.append(f"| the paper's, in all | 50 | | | {PAPER['in']:,} | {PAPER['out']} | |")
+    middle, low, high = ratios(data["study"]["two nodes"], data["study"]["two processes"])
+    seconds = {name: statistics.median(each) for name, each in data["study"].items()}
+    lines += [
+        "",
+        "## What a study takes",
+        "",
+        f"On a cluster of two nodes {seconds['two nodes']:.1f} s, start of the cluster aside, and by two processes "
+        f"{seconds['two processes']:.1f} s: {middle:.2f} times as long ({low:.2f} to {high:.2f}), "
+        f"in {data['rounds']} rounds.",
+    ]
     return "\n".join(lines) + "\n"
 
 

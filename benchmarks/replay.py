@@ -5,9 +5,10 @@
 Work: full buffers of N transitions, α = 0.6, β = 0.4, every transition with a TD error of its own.
 As in training, every `sample` of B transitions is followed by an `update` of the same ones with new
 TD errors; one transition and blocks of 256 are added. A step is what an agent does at each of its
-steps: one transition is added, B are sampled, and (prioritised) the same B are updated. One thread. In
-a round every contestant works for a block of fixed time, in turns, and its median time in the block
-counts; ratios are taken within a round (`benchmarks/harness.py`).
+steps: one transition is added, B are sampled, and (prioritised) the same B are updated. The buffers of
+one capacity and kind have a process of their own, with one thread. In a round every contestant works for
+a block of fixed time, in turns, and its median time in the block counts; ratios are taken within a round
+(`benchmarks/harness.py`).
 What each is given and returns is in `benchmarks/buffers.py`.
 
 Writes docs/replay_speed.json (all numbers), .md (tables) and .png (time against N), and the summary
@@ -20,7 +21,9 @@ import json
 import re
 import statistics
 import time
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from multiprocessing import get_context
 
 import numpy as np
 import torch
@@ -50,9 +53,10 @@ class Plan:
     atari_size: int = 10**4
     rounds: int = 11
     block: float = 0.03  # seconds that a contestant works in each round
+    alone: bool = True  # each capacity and kind in a process of its own
 
 
-QUICK = Plan(sizes=(10**3, 10**4), atari_size=300, rounds=2, block=0.005)
+QUICK = Plan(sizes=(10**3, 10**4), atari_size=300, rounds=2, block=0.005, alone=False)
 
 # One look for each contestant: a colour that colour-blind readers can tell apart, and a marker.
 LOOKS = {
@@ -143,10 +147,11 @@ def measure(plan):
     work = [("4 floats", size) for size in plan.sizes] + [("Atari frames", plan.atari_size)]
     for (rows, size), kind in itertools.product(work, OPERATIONS):
         print(f"{kind} replay, {rows}, N = {size:,}", flush=True)
-        gc.collect()  # the last buffers; while we measure there is no garbage collection
-        gc.disable()
-        cells += measure_buffers(plan, rows, size, kind)
-        gc.enable()
+        if plan.alone:  # what earlier buffers left of the heap would slow down some contestants
+            with ProcessPoolExecutor(1, get_context("spawn")) as pool:
+                cells += pool.submit(measure_buffers, plan, rows, size, kind).result()
+        else:
+            cells += measure_buffers(plan, rows, size, kind)
     return cells
 
 
@@ -160,6 +165,10 @@ def measure_buffers(plan, rows, size, kind):
         if kind in each.kinds and each.installed()
     }
     cells = []
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)  # nobody else uses more
+    gc.collect()
+    gc.disable()
 
     def in_turns(batch, work):
         """Measure `work`, a function of a buffer, for all of them, and note the results."""
@@ -185,6 +194,8 @@ def measure_buffers(plan, rows, size, kind):
             errors = random.standard_normal((64, batch), dtype=np.float32)
             in_turns(batch, lambda b, e=errors: stepped(b, prioritized, columns, e, plan.block))
     in_turns(None, lambda buffer: added(buffer, columns, plan.block))
+    gc.enable()
+    torch.set_num_threads(threads)
     return cells
 
 
@@ -388,7 +399,7 @@ def run(folder, *, quick=False, redraw=False):
     raw = folder / "replay_speed.json"
     if not redraw:
         threads = torch.get_num_threads()
-        torch.set_num_threads(1)  # nobody else uses more
+        torch.set_num_threads(1)  # as `measure_buffers` does
         plan = QUICK if quick else Plan()
         packages = ["torch", "numpy", "numba"] + [each.distribution for each in CONTESTANTS]
         data = {"machine": machine(dict.fromkeys(packages)), "rounds": plan.rounds}

@@ -227,12 +227,13 @@ class _Training:
         for number in set(range(self.apex.actors)) - busy:
             # An actor that found no place yet, for which too few nodes may be left, holds up nobody.
             asked = sum(steps for one, steps in self.acting.values() if one in self.proven)
-            left = min(config.steps, granted) - self.history.step - asked
-            if left <= 0:
+            reached = self.history.step + asked
+            if reached >= min(config.steps, granted):
                 return
-            # Whole steps of its environments, one more where the end asks for less
+            # A whole message, even if less is granted: small ones cost as much. And whole steps of its
+            # environments, one more where the end asks for less.
             each = self.apex.environments_each
-            steps = -(-min(self.apex.fetch_every, left) // each) * each
+            steps = -(-min(self.apex.fetch_every, config.steps - reached) // each) * each
             if self._published is None or self.agent.updates - self._published[1] >= PUBLISH_EVERY:
                 tensors = self.agent.online.state_dict().items()
                 arrays = {name: tensor.cpu().numpy() for name, tensor in tensors}

@@ -25,7 +25,7 @@ class ApexConfig:
             its transitions as often.
         prefetch: minibatches that are asked for ahead of their use.
         lead: environment steps that all actors together may be ahead of the learner, beyond those that
-            `DQNConfig.update_every` grants. The learner is never ahead of the actors.
+            `DQNConfig.update_every` grants, and one message more. The learner is never ahead of them.
         checkpoint_every: environment steps between two checkpoints.
 
     Example:

@@ -12,7 +12,7 @@ from per_tutorial.common.states import ArraySpec, checked_state
 from per_tutorial.distributed.windows import FramePool, Windows
 from per_tutorial.dqn.config import DQNConfig
 from per_tutorial.replay.contracts import Batch
-from per_tutorial.replay.registry import make_replay
+from per_tutorial.replay.registry import sampler_for
 from per_tutorial.replay.replay import Replay
 from per_tutorial.replay.saving import read_state
 from per_tutorial.replay.storages.transitions import TransitionStorage
@@ -49,8 +49,6 @@ class Memory:
         seed: int,
         path: Path | None = None,
     ) -> None:
-        alone = config.replace(capacity=capacity, n_step=1, environments=1)
-        sampler = make_replay(alone, observation_shape, [seed]).sampler
         self._pool: FramePool | None = None
         kept_shape, kept_dtype = observation_shape, config.observation_dtype
         if config.storage == "frames":
@@ -61,7 +59,9 @@ class Memory:
         storage = TransitionStorage(
             capacity, kept_shape, 1, observation_dtype=kept_dtype, action_shape=(2,)
         )
-        self._replay = Replay(storage, sampler, runs=1)
+        self._replay = Replay(
+            storage, sampler_for(config.replace(capacity=capacity), [seed]), runs=1
+        )
         self._rows = storage.rows[0]
         self._path = path
         self._versions = np.zeros(capacity, dtype=np.int64)

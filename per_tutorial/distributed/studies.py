@@ -86,7 +86,18 @@ class RayStacks:
             scheduling_strategy=on_node(ray.get_runtime_context().get_node_id())
         )
         starts = log.remote()
-        waiting = {self._submit(starts, number, job): number for number, job in enumerate(jobs)}
+        train = ray.remote(_train)
+
+        def submit(number: int) -> Any:
+            study, arm, seeds, path = jobs[number]
+            needs = _needs(study, arm)
+            # Lost tasks are started again here, where those of lost nodes are told from others.
+            task = train.options(
+                num_cpus=needs["CPU"], num_gpus=needs.get("GPU", 0), max_retries=0, name=path.stem
+            )
+            return task.remote(starts, number, study, arm, seeds, self._checkpoints(study, path))
+
+        waiting = {submit(number): number for number in range(len(jobs))}
         crashes = dict.fromkeys(waiting.values(), 0)
         try:
             while waiting:
@@ -114,7 +125,7 @@ class RayStacks:
                                 f"ray: the process that trains {path.stem} ended {MOST_CRASHES} "
                                 f"times, at last on {self._place(number)} ({first_line(error)})"
                             ) from error
-                        waiting[self._submit(starts, number, jobs[number])] = number
+                        waiting[submit(number)] = number
                         continue
                     _write(path, result)
                     checkpoints = self._checkpoints(study, path)
@@ -128,19 +139,6 @@ class RayStacks:
             ray.kill(starts)
             self._running = set()
 
-    def _submit(self, starts: Any, number: int, job: Job) -> Any:
-        study, arm, seeds, path = job
-        needs = _needs(study, arm)
-        # Lost tasks are started again here, where those of lost nodes are told from others.
-        task = (
-            import_ray()
-            .remote(_train)
-            .options(
-                num_cpus=needs["CPU"], num_gpus=needs.get("GPU", 0), max_retries=0, name=path.stem
-            )
-        )
-        return task.remote(starts, number, study, arm, seeds, self._checkpoints(study, path))
-
     def _checkpoints(self, study: Study, path: Path) -> Path | None:
         if self.shared_folder is None or study.checkpoint_every is None:
             return None
@@ -148,8 +146,10 @@ class RayStacks:
 
     def _lives(self, number: int) -> bool:
         """Whether the node of a job that has ended lives on; the cluster may learn that late."""
+        if number not in self._at:  # it ended before it had said where it was
+            return True
         end = time.monotonic() + NOTICE_SECONDS
-        while self._at.get(number) in {node.id for node in nodes()}:
+        while self._at[number] in {node.id for node in nodes()}:
             if time.monotonic() > end:
                 return True
             time.sleep(0.5)
@@ -180,7 +180,8 @@ def _train(
     import torch
 
     ray = import_ray()
-    ray.get(starts.start.remote(number, ray.get_runtime_context().get_node_id()))
+    # Not waited for: Ray would give this CPU to the next stack meanwhile, and both would then share it.
+    starts.start.remote(number, ray.get_runtime_context().get_node_id())
     torch.set_num_threads(1)
     heading, rows, agent = train_stack(study, arm, seeds, folder)
     if agent is None:

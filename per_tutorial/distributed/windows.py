@@ -18,7 +18,7 @@ from per_tutorial.replay.compiling import njit_cached
 
 Places = NDArray[np.int32]
 Stack = tuple[NDArray[np.uint8] | None, ...]  # frames, the oldest first; None: black
-MOST_FRAMES = 2**31 - 2
+MOST_SENT = 100_000  # frames of a message, and more than any has
 
 
 class Windows(NamedTuple):
@@ -133,6 +133,7 @@ class FramePool:
         # Its first `_count`, of which the last go first
         self._free = np.arange(room, -1, -1, dtype=np.int32)
         self._count = room
+        self._most = 16 * room + MOST_SENT  # the largest place: a file can ask for no more memory
 
     def __len__(self) -> int:
         """Frames kept now."""
@@ -191,9 +192,9 @@ class FramePool:
     @property
     def schema(self) -> Schema:
         """What `restore` takes."""
-        counts = range(MOST_FRAMES)
+        counts = range(self._most + 1)
         return {
-            "places": ArraySpec(np.int32, (counts,), 1, MOST_FRAMES),
+            "places": ArraySpec(np.int32, (counts,), 1, self._most),
             "frames": ArraySpec(np.uint8, (counts, *self.frames.shape[1:])),
         }
 

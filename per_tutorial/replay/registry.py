@@ -121,16 +121,19 @@ def make_replay(config: Any, observation_shape: tuple[int, ...], seeds: Sequence
         >>> replay.capacity, replay.runs, type(replay.sampler).__name__
         (500, 2, 'RankBasedSampler')
     """
+    make = STORAGES[config.storage]
+    storage = make(config.capacity, observation_shape, len(seeds), **_keywords(make, config))
+    return Replay(storage, sampler_for(config, seeds), runs=len(seeds))
 
-    def settings(part: Callable) -> dict[str, Any]:
-        parameters = inspect.signature(part).parameters.values()
-        named = [each.name for each in parameters if each.kind is each.KEYWORD_ONLY]
-        return {name: getattr(config, name) for name in named if hasattr(config, name)}
 
-    storage = STORAGES[config.storage]
-    sampler = SAMPLERS[config.sampler].make
-    return Replay(
-        storage(config.capacity, observation_shape, len(seeds), **settings(storage)),
-        sampler(config.capacity, seeds, **settings(sampler)),
-        runs=len(seeds),
-    )
+def sampler_for(config: Any, seeds: Sequence[int]) -> Sampler:
+    """The sampler that a `DQNConfig` asks for, for one run per seed, as `make_replay` makes it."""
+    make = SAMPLERS[config.sampler].make
+    return make(config.capacity, seeds, **_keywords(make, config))
+
+
+def _keywords(part: Callable, config: Any) -> dict[str, Any]:
+    """The settings that have the name of a keyword of this part."""
+    parameters = inspect.signature(part).parameters.values()
+    named = [each.name for each in parameters if each.kind is each.KEYWORD_ONLY]
+    return {name: getattr(config, name) for name in named if hasattr(config, name)}

@@ -62,9 +62,12 @@ def sum_of_steps(nodes, first_leaf, capacity, first, count, stride):
         return sum_between(nodes, first_leaf + first, first_leaf + capacity - 1) + sum_between(
             nodes, first_leaf, first_leaf + last - capacity
         )
-    total = 0.0
-    for step in range(count):
-        total += nodes[first_leaf + (first + step * stride) % capacity]
+    total, slot = 0.0, first
+    for _ in range(count):
+        total += nodes[first_leaf + slot]
+        slot += stride
+        if slot >= capacity:  # a division would take longer than all the rest
+            slot -= capacity
     return total
 
 
@@ -126,7 +129,9 @@ def least_of_episode(sums, errors, first_leaf, before, after, told, stride, omeg
             product = value * total**omega
             if product < least:
                 found, least = slot, product
-        slot = (slot + stride) % capacity
+        slot += stride
+        if slot >= capacity:
+            slot -= capacity
     share = reliability(errors, first_leaf, before, after, told, stride, found) ** omega
     return sums[first_leaf + found] * share
 

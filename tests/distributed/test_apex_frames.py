@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from per_tutorial.common.states import checked_state
 from per_tutorial.distributed.acting import Acting, as_batch
 from per_tutorial.distributed.memory import Memory
 from per_tutorial.distributed.windows import FramePool, Windows
@@ -127,6 +128,13 @@ def test_a_pool_keeps_what_is_needed_and_grows():
     assert len(again) == 0
     with pytest.raises(ValueError, match="frames must be those of the stored stacks, each once"):
         FramePool.check(state, places[1:] * 0)
+
+
+def test_a_file_cannot_ask_for_much_memory():
+    pool = FramePool((2, 2), 3)
+    state = {"places": np.array([2**31 - 1], np.int32), "frames": np.ones((1, 2, 2), np.uint8)}
+    with pytest.raises(ValueError, match="places"):
+        checked_state(state, pool.schema)
 
 
 def message(random, count):

@@ -12,13 +12,14 @@ import sys
 import tempfile
 import time
 import uuid
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
-pytest.importorskip("ray")
 linux_only = pytest.mark.skipif(sys.platform != "linux", reason="looks for processes in /proc")
-pytestmark = [linux_only, pytest.mark.slow]
+ray_only = pytest.mark.skipif(find_spec("ray") is None, reason="Ray is not installed")
+pytestmark = [linux_only, ray_only, pytest.mark.slow]
 
 CASES = Path(__file__).parent / "on_a_cluster"
 SECONDS = 600

@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-from benchmarks import agents, distributed, gpu, methods, minatar, replay, training
+from benchmarks import agents, apex, distributed, gpu, methods, minatar, replay, training
 from benchmarks.buffers import ALPHA, BETA, CONTESTANTS, Limit, filled, transitions
 from benchmarks.harness import alternate, exponent, ratios
 from per_tutorial import DQNConfig, ReplayBuffer
@@ -150,7 +150,7 @@ def test_a_report_about_minatar(tmp_path):
 def test_a_report_of_a_tiny_run(tmp_path, monkeypatch):
     installed = [each for each in CONTESTANTS if each.package in ("per_tutorial", "numpy")]
     monkeypatch.setattr(replay, "CONTESTANTS", installed)
-    plan = replay.Plan(sizes=(256, 512), batches=(8, 256, 512), atari_size=256, rounds=2, block=0)
+    plan = replay.Plan((256, 512), (8, 256, 512), atari_size=256, rounds=2, block=0, alone=False)
     data = {"machine": "a machine", "rounds": plan.rounds, "cells": replay.measure(plan)}
     data = json.loads(replay.dump(data))
     # Minibatches of 512 fit into one of the three buffers; adding is one setting for each.
@@ -237,7 +237,7 @@ def test_a_report_about_methods(tmp_path, monkeypatch):
     assert (tmp_path / "methods_speed.md").read_text(encoding="utf-8") == page
 
 
-# What a memory of Ape-X carries
+# Many machines
 
 
 @pytest.mark.parametrize("kind", distributed.KINDS)
@@ -263,12 +263,50 @@ def test_a_report_about_a_memory(tmp_path, monkeypatch):
     monkeypatch.setattr(
         "per_tutorial.distributed.cluster.connected", lambda *_, **__: nullcontext()
     )
+    monkeypatch.setattr(distributed, "two_nodes", nullcontext)
+    taken = iter([100, 100, 20, 21])  # a round to warm up, and the one that counts
+    monkeypatch.setattr(distributed, "study_seconds", lambda study, **how: next(taken))
     distributed.run(tmp_path, quick=True)
     page = (tmp_path / "distributed_speed.md").read_text(encoding="utf-8")
     assert "| vectors | 100 | 5,000 | 50 | 1,173 | 19 | 50% |" in page
+    assert (
+        "two nodes 21.0 s, start of the cluster aside, and by two processes 20.0 s: 1.05 times"
+        in page
+    )
     monkeypatch.setattr(distributed, "measure", None)  # what was measured is enough
     distributed.run(tmp_path, redraw=True)
     assert (tmp_path / "distributed_speed.md").read_text(encoding="utf-8") == page
+
+
+def test_trainings_by_ape_x_continue_where_they_were(tmp_path, monkeypatch):
+    monkeypatch.setattr(apex, "connected", lambda *_, **__: nullcontext())
+    calls = []
+
+    def trained(kind, config, spread, seed):
+        calls.append((kind, seed))
+        if len(calls) == 4:
+            raise KeyboardInterrupt
+        ages = {"parameter_age": 7, "priority_age": 20} if kind == apex.APEX else {}
+        score = 10 * seed + (kind == apex.APEX)
+        return {"score": score, "steps": config.steps, "seconds": 2, **ages}
+
+    monkeypatch.setattr(apex, "trained", trained)
+    with pytest.raises(KeyboardInterrupt):
+        apex.run(tmp_path, quick=True)
+    apex.run(tmp_path, quick=True)
+    assert calls == [
+        ("apex", 0),
+        ("plain", 0),
+        ("apex", 1),
+        ("plain", 1),
+        ("plain", 1),
+        ("apex", 0),
+        ("plain", 0),
+    ]
+    page = (tmp_path / "apex.md").read_text(encoding="utf-8")
+    assert "| CartPole | by Ape-X | 2 | 600 | 6.0 | 300 | 7 updates | 20 updates |" in page
+    assert "| Pong | plainly | 1 | 600 | 0.0 | 300 |  |  |" in page
+    assert "CartPole, Ape-X less the plain training, 2 pairs: +1.0 [+1.0, +1.0]." in page
 
 
 # The benchmark for a GPU, on a processor

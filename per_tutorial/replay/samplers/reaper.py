@@ -237,6 +237,16 @@ class ReaperSampler(ProportionalSampler):
             raise ValueError("state: errors and sums have leaves of different priorities")
         if not np.array_equal(np.minimum(state["told"], self.capacity), sizes):
             raise ValueError("state: told must be the number of transitions added")
+        # What follows a step of an episode that has ended is stored, and is one step further on.
+        slots, before, after = np.arange(self.capacity), state["before"], state["after"]
+        following = (slots + state["strides"][:, None]) % self.capacity
+        stored = slots < sizes[:, None]
+        there, steps, left = (
+            np.take_along_axis(each, following, axis=1) for each in (stored, before, after)
+        )
+        follows = there & (steps == before + 1) & (left == after - 1)
+        if (stored & (after > 0) & ~follows).any():
+            raise ValueError("state: before and after must count the steps of episodes")
 
     def restore(self, state: State) -> None:
         """Go on from a state that was checked."""

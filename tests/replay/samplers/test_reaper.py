@@ -235,18 +235,31 @@ def test_bad_settings_are_refused(settings, exception, message):
         ReaperSampler(9, [0], **settings)
 
 
+def test_an_episode_that_ends_where_nothing_is_stored_is_refused():
+    """Its smallest priority would be infinite, and so would all weights."""
+    replay, _ = finished(normalize="buffer")
+    state = {key: array.copy() for key, array in replay.sampler.state.items()}
+    state["after"][0, 10], state["after"][0, 11], state["before"][0, 11] = 1, 0, 1  # 11 are stored
+    with pytest.raises(ValueError, match="before and after must count the steps of episodes"):
+        replay.sampler.check(state, replay.storage.sizes)
+
+
 def test_a_state_whose_parts_contradict_each_other_is_refused():
     replay, _ = finished()
     sampler, sizes = replay.sampler, replay.storage.sizes
     for name, message in [
         ("sums", "errors and sums have leaves of different priorities"),
         ("told", "told must be the number of transitions added"),
+        ("after", "before and after must count the steps of episodes"),
+        ("before", "before and after must count the steps of episodes"),
     ]:
         state = {key: array.copy() for key, array in sampler.state.items()}
         if name == "sums":
             other, _ = finished(alpha=0.5)
             state["sums"] = other.sampler.state["sums"]
-        else:
+        elif name == "told":
             state["told"] -= 1
+        else:
+            state[name][0, 1] += 1  # of an episode that has ended
         with pytest.raises(ValueError, match=message):
             sampler.check(state, sizes)
