@@ -1,10 +1,12 @@
 """What actors and memories of Ape-X do, without a cluster."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
 from per_tutorial.distributed.acting import Acting, as_batch
-from per_tutorial.distributed.apex import train_apex
+from per_tutorial.distributed.apex import _Training, train_apex
 from per_tutorial.distributed.apex_files import restore_learner, save_learner, settled
 from per_tutorial.distributed.apex_settings import ApexConfig
 from per_tutorial.distributed.memory import Memory
@@ -206,3 +208,40 @@ def test_a_memory_begins_with_what_it_saved(tmp_path):
 
 def test_a_memory_with_too_little_gives_nothing():
     assert Memory(CONFIG, 64, (4,), 0).sample(8, 0.4) is None
+
+
+def test_actors_are_asked_for_whole_messages_until_they_are_too_far_ahead():
+    asked = []
+
+    def act(parameters, version, steps, memory):
+        asked.append(steps)
+        return object()
+
+    member = SimpleNamespace(act=SimpleNamespace(remote=act))
+    training = object.__new__(_Training)
+    training.__dict__.update(
+        apex=ApexConfig(actors=3, fetch_every=100, lead=150),
+        config=CONFIG.replace(steps=640, learning_starts=100, update_every=2),
+        history=SimpleNamespace(step=0),
+        agent=SimpleNamespace(updates=0),
+        memories=SimpleNamespace(members=[None]),
+        actors=SimpleNamespace(members=[member] * 3),
+        acting={},
+        proven={0, 1, 2},
+        spare=0,
+        _published=(None, 0),
+    )
+
+    def ask(step, updates):
+        asked.clear()
+        training.acting.clear()
+        training.history.step, training.agent.updates = step, updates
+        training._published = (None, updates)
+        training._ask_actors()
+        return list(asked)
+
+    assert ask(step=0, updates=0) == [100, 100, 100]  # 250 are granted
+    assert ask(step=200, updates=0) == [100]
+    assert ask(step=250, updates=0) == []
+    assert ask(step=250, updates=1) == [100]  # not the two that an update grants
+    assert ask(step=500, updates=250) == [100, 40]  # all that is left
