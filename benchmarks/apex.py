@@ -7,7 +7,8 @@ with the same seed and the settings of notebook 09, one by `train_apex` with fou
 episodes at the end. *Pong*, from pixels: one training of each kind with the settings of the study `pong`, cut to
 fewer steps; the score is the mean of 20 games at the end.
 
-Steps per second are those of whole trainings, of the wall clock: other programs make them fewer.
+Steps per second are those of whole trainings, of the wall clock, in which Ape-X starts its processes. Other
+programs make them fewer.
 
 Every training is written as it ends, into docs/apex.json; started again, this continues there. The report is
 docs/apex.md.
@@ -75,9 +76,9 @@ def measure(path, settings, seeds):
     data = {"settings": described, "machine": machine(PACKAGES), "cores": os.cpu_count()}
     data["trainings"] = []
     if path.exists():
-        before = json.loads(path.read_text(encoding="utf-8"))
-        if before["settings"] == described:
-            data = before
+        data = json.loads(path.read_text(encoding="utf-8"))
+        if data["settings"] != described:
+            raise SystemExit(f"apex: {path} is of other settings; remove it to begin anew")
     done = {(one["world"], one["seed"], one["kind"]) for one in data["trainings"]}
     with connected("local", cpus=1 + max(apex.actors for _, apex in settings.values())):
         for name, (config, apex) in settings.items():

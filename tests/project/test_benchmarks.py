@@ -307,6 +307,8 @@ def test_trainings_by_ape_x_continue_where_they_were(tmp_path, monkeypatch):
     assert "| CartPole | by Ape-X | 2 | 600 | 6.0 | 300 | 7 updates | 20 updates |" in page
     assert "| Pong | plainly | 1 | 600 | 0.0 | 300 |  |  |" in page
     assert "CartPole, Ape-X less the plain training, 2 pairs: +1.0 [+1.0, +1.0]." in page
+    with pytest.raises(SystemExit, match="is of other settings; remove it to begin anew"):
+        apex.measure(tmp_path / "apex.json", apex.SETTINGS, apex.SEEDS)
 
 
 # The benchmark for a GPU, on a processor
