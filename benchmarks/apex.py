@@ -25,6 +25,7 @@ from per_tutorial import DQNConfig, evaluate, train
 from per_tutorial.distributed.apex import train_apex
 from per_tutorial.distributed.apex_settings import ApexConfig
 from per_tutorial.distributed.cluster import connected
+from per_tutorial.dqn.watchers import ProgressBar
 from per_tutorial.experiments.estimates import paired_difference
 from per_tutorial.experiments.studies import STUDIES
 
@@ -51,10 +52,11 @@ EPISODES = 20  # of a score
 def trained(kind, config, apex, seed):
     """What came out of one training, as a dict."""
     start = time.monotonic()
+    watchers = [ProgressBar(f"{config.env}, seed {seed}, {kind}")]
     if kind == APEX:
-        history = train_apex(config.replace(environments=1), apex, seed)
+        history = train_apex(config.replace(environments=1), apex, seed, watchers=watchers)
     else:
-        history = train(config, seeds=[seed])
+        history = train(config, seeds=[seed], watchers=watchers)
     seconds = time.monotonic() - start
     found = {
         "score": float(evaluate(history.agent, EPISODES).mean()),

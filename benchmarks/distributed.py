@@ -20,8 +20,8 @@ says how many there were, and how busy the memory's own process was: the seconds
 Ray's threads in it, needed in a second.
 
 **A study** of eight stacks is trained by two processes of this machine and on a cluster of two nodes with one CPU
-each, in turns. Every time both start from nothing but the cluster itself: the processes that train, which
-import PyTorch, are part of it.
+each, in turns. Every time both start from nothing but the cluster itself, as `connected` leaves it: to import
+PyTorch is a part of it.
 
 Writes docs/distributed_speed.md and, with all numbers, docs/distributed_speed.json.
 """
@@ -188,20 +188,19 @@ def measure_once(memory, senders, windows, seconds):
 @contextmanager
 def two_nodes():
     """A cluster of two nodes with one CPU each, to which this process is connected."""
-    from per_tutorial.distributed.cluster import import_ray
+    from per_tutorial.distributed.cluster import connected, import_ray
 
-    ray = import_ray()
+    import_ray()
     from ray.cluster_utils import Cluster
 
     one = {"num_cpus": 1, "node_ip_address": "127.0.0.1", "include_dashboard": False}
     cluster = Cluster(initialize_head=True, head_node_args=one)
     try:
         cluster.add_node(**one)
-        ray.init(address=cluster.address, log_to_driver=False, logging_level="ERROR")
-        time.sleep(SETTLING)
-        yield
+        with connected(cluster.address):
+            time.sleep(SETTLING)
+            yield
     finally:
-        ray.shutdown()
         cluster.shutdown()
 
 
