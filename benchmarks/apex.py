@@ -2,10 +2,10 @@
 
     .venv/bin/python -m benchmarks apex
 
-(The environment of `make bench` has no Ray.) A cluster is started in this machine. *CartPole*: pairs of trainings
-with the same seed and the settings of notebook 09, one by `train_apex` with four actors, one by `train`. The score is the mean of 20 greedy
-episodes at the end. *Pong*, from pixels: one training of each kind with the settings of the study `pong`, cut to
-fewer steps; the score is the mean of 20 games at the end.
+(The environment of `make bench` has no Ray.) A cluster is started in this machine. *CartPole*: pairs of
+trainings with the same seed and the settings of notebook 09, one by `train_apex` with four actors, one by
+`train`. The score is the mean of 20 greedy episodes at the end. *Pong*, from pixels: one training of each kind
+with the settings of the study `pong`, cut to fewer steps; the score is the mean of 20 games at the end.
 
 Steps per second are those of whole trainings, of the wall clock, in which Ape-X starts its processes. Other
 programs make them fewer.
@@ -19,6 +19,7 @@ import os
 import time
 
 import numpy as np
+import torch
 
 from benchmarks.harness import machine, write_report
 from per_tutorial import DQNConfig, evaluate, train
@@ -62,6 +63,7 @@ def trained(kind, config, apex, seed):
         "score": float(evaluate(history.agent, EPISODES).mean()),
         "steps": config.steps,
         "seconds": seconds,
+        "threads": torch.get_num_threads(),
     }
     if kind == APEX:
         found |= {
@@ -82,7 +84,7 @@ def measure(path, settings, seeds):
         if data["settings"] != described:
             raise SystemExit(f"apex: {path} is of other settings; remove it to begin anew")
     done = {(one["world"], one["seed"], one["kind"]) for one in data["trainings"]}
-    with connected("local", cpus=1 + max(apex.actors for _, apex in settings.values())):
+    with connected("local", cpus=max(each.actors + each.shards for _, each in settings.values())):
         for name, (config, apex) in settings.items():
             for seed in seeds[name]:
                 for kind in (APEX, PLAIN):
@@ -91,7 +93,6 @@ def measure(path, settings, seeds):
                         one = {"world": name, "seed": seed, "kind": kind, **found}
                         data["trainings"].append(one)
                         write_report(path.parent, path.stem, data, report)
-    return data
 
 
 def report(data):
@@ -102,8 +103,8 @@ def report(data):
         "Written by `python -m benchmarks apex` (`benchmarks/apex.py`, which describes the work), on",
         f"{data['cores']} cores of {data['machine']}.",
         "",
-        "| world | trained | runs | steps | score | steps/s | parameters are old | priorities are old |",
-        "|---|---|--:|--:|--:|--:|--:|--:|",
+        "| world | trained | threads | runs | steps | score | steps/s | parameters are old | priorities are old |",
+        "|---|---|--:|--:|--:|--:|--:|--:|--:|",
     ]
     scores = {}
     for name in data["settings"]:
@@ -116,11 +117,16 @@ def report(data):
             ages = ("parameter_age", "priority_age") if kind == APEX else ()
             old = [f"{np.mean([one[age] for one in runs]):,.0f} updates" for age in ages]
             lines.append(
-                f"| {name} | {'by Ape-X' if kind == APEX else 'plainly'} | {len(runs)} "
+                f"| {name} | {'by Ape-X' if kind == APEX else 'plainly'} "
+                f"| {' and '.join(sorted({str(one['threads']) for one in runs}))} | {len(runs)} "
                 f"| {runs[0]['steps']:,} | {np.mean([one['score'] for one in runs]):.1f} "
                 f"| {rate:,.0f} | {' | '.join(old or ['', ''])} |"
             )
-    lines += ["", f"Scores: the mean of {EPISODES} greedy episodes at the end, and of the runs."]
+    lines += [
+        "",
+        f"Scores: the mean of {EPISODES} greedy episodes at the end, and of the runs. Threads: of the process "
+        "that learns.",
+    ]
     for name in data["settings"]:
         ours, theirs = (scores.get((name, kind), {}) for kind in (APEX, PLAIN))
         pairs = sorted(ours.keys() & theirs.keys())

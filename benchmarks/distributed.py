@@ -4,11 +4,11 @@
 
 (The environment of `make bench` has no Ray.) Clusters are started in this machine.
 
-**A memory**: transitions that arrive, and minibatches of 512 that leave. Two senders stand in for the actors: each sends the same windows again and again, two messages ahead, as actors do. This process stands
-in for the learner: it asks for minibatches, four ahead, and sends back a TD error for each transition. Nothing
-is played or learned, so the memory, Ray, and the processor's cores are all that can hold things up. Three
-things are measured in turns: what arrives while nothing leaves, what leaves while nothing arrives, and both
-at once.
+**A memory**: transitions that arrive, and minibatches of 512 that leave. Two senders stand in for the actors:
+each sends the same windows again and again, two messages ahead, as actors do. This process stands in for the
+learner: it asks for minibatches, four ahead, and sends back a TD error for each transition. Nothing is played
+or learned, so the memory, Ray, and the processor's cores are all that can hold things up. Three things are
+measured in turns: what arrives while nothing leaves, what leaves while nothing arrives, and both at once.
 
 *Vectors* are CartPole's observations, 4 float32. *Pictures* are stacks of 4 frames of 84×84 bytes: a message
 carries each frame once, the memory keeps it once, and minibatches are whole stacks, 29 MB each. The memory is
@@ -46,6 +46,7 @@ PACKAGES = ("ray", "numpy", "numba", "torch")
 SENDERS, BATCH, AHEAD = 2, 512, 4
 PAPER = {"in": 12_500, "out": 19}  # transitions and minibatches of 512 in a second
 VECTORS = DQNConfig(sampler="proportional", n_step=3, capacity=100_000)
+PICTURES = VECTORS.replace(env="ALE/Pong-v5", capacity=20_000)
 STUDY = Study(
     name="two-nodes",
     question="How long does it take?",
@@ -57,7 +58,6 @@ STUDY = Study(
     stack=1,
 )
 SETTLING = 10.0  # seconds; the agents of a new node go on importing what they need
-PICTURES = VECTORS.replace(env="ALE/Pong-v5", capacity=20_000)
 
 
 def vectors(count):

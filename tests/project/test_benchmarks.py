@@ -288,7 +288,7 @@ def test_trainings_by_ape_x_continue_where_they_were(tmp_path, monkeypatch):
             raise KeyboardInterrupt
         ages = {"parameter_age": 7, "priority_age": 20} if kind == apex.APEX else {}
         score = 10 * seed + (kind == apex.APEX)
-        return {"score": score, "steps": config.steps, "seconds": 2, **ages}
+        return {"score": score, "steps": config.steps, "seconds": 2, "threads": 1, **ages}
 
     monkeypatch.setattr(apex, "trained", trained)
     with pytest.raises(KeyboardInterrupt):
@@ -304,8 +304,8 @@ def test_trainings_by_ape_x_continue_where_they_were(tmp_path, monkeypatch):
         ("plain", 0),
     ]
     page = (tmp_path / "apex.md").read_text(encoding="utf-8")
-    assert "| CartPole | by Ape-X | 2 | 600 | 6.0 | 300 | 7 updates | 20 updates |" in page
-    assert "| Pong | plainly | 1 | 600 | 0.0 | 300 |  |  |" in page
+    assert "| CartPole | by Ape-X | 1 | 2 | 600 | 6.0 | 300 | 7 updates | 20 updates |" in page
+    assert "| Pong | plainly | 1 | 1 | 600 | 0.0 | 300 |  |  |" in page
     assert "CartPole, Ape-X less the plain training, 2 pairs: +1.0 [+1.0, +1.0]." in page
     with pytest.raises(SystemExit, match="is of other settings; remove it to begin anew"):
         apex.measure(tmp_path / "apex.json", apex.SETTINGS, apex.SEEDS)
