@@ -59,9 +59,7 @@ class Memory:
         storage = TransitionStorage(
             capacity, kept_shape, 1, observation_dtype=kept_dtype, action_shape=(2,)
         )
-        self._replay = Replay(
-            storage, sampler_for(config.replace(capacity=capacity), [seed]), runs=1
-        )
+        self._replay = Replay(storage, sampler_for(config, capacity, [seed]), runs=1)
         self._rows = storage.rows[0]
         self._path = path
         self._versions = np.zeros(capacity, dtype=np.int64)

@@ -156,8 +156,10 @@ class RayStacks:
         return False
 
     def _place(self, number: int) -> str:
+        if number not in self._at:
+            return "a node that it did not name"
         named = {node.id: node.name for node in nodes()}
-        return named.get(self._at.get(number, ""), "a node that is lost")
+        return named.get(self._at[number], "a node that is lost")
 
 
 class _StartLog:

@@ -123,13 +123,13 @@ def make_replay(config: Any, observation_shape: tuple[int, ...], seeds: Sequence
     """
     make = STORAGES[config.storage]
     storage = make(config.capacity, observation_shape, len(seeds), **_keywords(make, config))
-    return Replay(storage, sampler_for(config, seeds), runs=len(seeds))
+    return Replay(storage, sampler_for(config, config.capacity, seeds), runs=len(seeds))
 
 
-def sampler_for(config: Any, seeds: Sequence[int]) -> Sampler:
-    """The sampler that a `DQNConfig` asks for, for one run per seed, as `make_replay` makes it."""
+def sampler_for(config: Any, capacity: int, seeds: Sequence[int]) -> Sampler:
+    """The sampler that a `DQNConfig` asks for, for ``capacity`` transitions and one run per seed."""
     make = SAMPLERS[config.sampler].make
-    return make(config.capacity, seeds, **_keywords(make, config))
+    return make(capacity, seeds, **_keywords(make, config))
 
 
 def _keywords(part: Callable, config: Any) -> dict[str, Any]:

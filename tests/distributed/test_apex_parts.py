@@ -185,6 +185,12 @@ def test_windows_come_back_as_they_went_in_with_the_chances_of_their_priorities(
     np.testing.assert_allclose(counts / draws, priorities / priorities.sum(), atol=0.02)
 
 
+def test_a_shard_may_hold_less_than_learning_starts():
+    _, memory, windows = filled(capacity=CONFIG.learning_starts // 2)
+    drawn = memory.sample(8, 0.4)
+    assert drawn.stored == 10 and drawn.batch.indices.min() >= len(windows.actions) - 10
+
+
 def test_a_priority_of_a_window_that_is_gone_is_skipped():
     acting, memory, windows = filled()
     drawn = memory.sample(8, 0.4)

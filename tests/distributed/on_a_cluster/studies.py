@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import threading
 from pathlib import Path
 
 import pytest
@@ -138,6 +139,24 @@ def test_a_local_cluster_ends_with_its_study_and_leaves_nothing(tmp_path):
         assert not list(Path(folder).glob("ray-*"))
 
 
+def test_no_more_stacks_train_at_once_than_there_are_cpus(
+    cluster, ray_processes, tmp_path, meanwhile
+):
+    cluster.block(2)  # one is left
+    seen, over = [], threading.Event()
+
+    def watch():
+        while not over.wait(0.02):
+            seen.append(sum(len(ray_processes(stack)) for stack in STACKS))
+
+    meanwhile(watch)
+    try:
+        run_study(STUDY, tmp_path, executor=RayStacks())
+    finally:
+        over.set()
+    assert max(seen) == 1
+
+
 def failing(**changes):
     """A study of one arm that cannot be trained on a node."""
     arms = {"wrong": CONFIG.replace(**changes)}
@@ -149,6 +168,19 @@ def test_an_error_names_the_node_and_leaves_no_result(cluster, tmp_path):
     with pytest.raises(ClusterError, match=wrong):
         run_study(failing(env="Cartpole-v1"), tmp_path, executor=RayStacks())
     assert contents(tmp_path) == {}
+
+
+def test_a_stack_that_ends_its_process_again_and_again_is_named(cluster, tmp_path, monkeypatch):
+    def ends(*_):  # before it has said where it is
+        os._exit(1)
+
+    ends.__module__ = "__main__"  # sent as code
+    monkeypatch.setattr("per_tutorial.distributed.studies._train", ends)
+    stacks = RayStacks()
+    wrong = "trains wrong.seeds-0-1 ended 3 times, at last on a node that it did not name"
+    with pytest.raises(ClusterError, match=wrong):
+        run_study(failing(), tmp_path, executor=stacks)
+    assert stacks.lost == 0 and contents(tmp_path) == {}
 
 
 def test_too_few_resources_are_named_at_once(cluster, tmp_path):
