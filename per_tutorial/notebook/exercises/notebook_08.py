@@ -103,6 +103,10 @@ SLOPE_MISTAKES = [
      "the weights are not divided by their largest here."),
     (lambda e, a, b: 0.5 * slopes_of_per(e, a, b) * e,
      "that is a loss; its slope is asked for: ½δ² has the slope δ."),
+    (lambda e, a, b: slopes_of_per(e, a, b) / np.abs(e),
+     "the size of δ is missing: the slope of ½δ² is δ itself, not only its sign."),
+    (lambda e, a, b: slopes_of_per(e, a, b) / e,
+     "δ itself is missing: that is the factor before it. The slope of ½δ² is δ."),
     (lambda e, a, b: slopes_of_per(e, a, b) * e, "one δ too many: the slope of ½δ² is δ, not δ²."),
 ]  # fmt: skip
 

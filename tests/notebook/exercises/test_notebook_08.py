@@ -215,6 +215,8 @@ WRONG = [
     ("08.2", lambda e, a, b: np.abs(e) ** (a * (1 - b)) * e, "right but for a factor"),
     ("08.2", lambda e, a, b: e.copy(), "right for β = 1"),
     ("08.2", lambda e, a, b: slopes_of_per(e, a, b) * e / 2, "its slope is asked for"),
+    ("08.2", lambda e, a, b: (len(e) * probabilities(e, a)) ** (1 - b) * np.sign(e), "size of δ"),
+    ("08.2", lambda e, a, b: (len(e) * probabilities(e, a)) ** (1 - b), "δ itself is missing"),
     ("08.2", lambda e, a, b: slopes_of_per(e, a, b).mean(), "one slope for each transition"),
     ("08.2", lambda e, a, b: slopes_of_per(e, 0.6, b), "does not change with `alpha`"),
     ("08.2", lambda e, a, b: (len(e) * e**a / (e**a).sum()) ** (1 - b) * e, "that holds NaN"),
