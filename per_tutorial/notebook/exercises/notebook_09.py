@@ -31,6 +31,12 @@ RUNG_MISTAKES = [
      "the exponent begins at 1: without it, the first actor has ε = 1."),
     (lambda i, n, base, s: base ** ((1 + s) * i / max(n - 1, 1)),
      "the exponent goes from 1 to 1 + steepness: the 1 stands outside of the product."),
+    (lambda i, n, base, s: base**1 + s * i / max(n - 1, 1),
+     "a power comes before a sum: put the whole exponent into brackets."),
+    (lambda i, n, base, s: base ** (1 + s * i // max(n - 1, 1)),
+     "`//` rounds down, and the ladder loses rungs: divide with `/`."),
+    (lambda i, n, base, s: base ** (1 + s * (i // max(n - 1, 1))),
+     "`//` rounds down, and the ladder loses rungs: divide with `/`."),
     (lambda i, n, base, s: base * (1 + s * i / max(n - 1, 1)),
      "that is a product; the bracket is the exponent of `base`."),
     (lambda i, n, base, s: base * (1 - i / max(n - 1, 1)),
@@ -98,6 +104,8 @@ PRIORITY_MISTAKES = [
      "where the episode has terminated, nothing follows: leave `after` out."),
     (lambda r, v, end, q, g, e: abs(discounted(r, g) + g ** len(r) * v * end - q) + e,
      "it is the other way round: `after` counts where the episode has not terminated."),
+    (lambda r, v, end, q, g, e: abs(discounted(r, g) + g ** len(r) * v * ~int(end) - q) + e,
+     "`~` is for arrays: of a single True or False it makes −2 or −1. Write `not`."),
     (with_window(lambda r, v, q, g: discounted(r, g) + g * v - q),
      "the value at the end is `len(rewards)` steps away: γ to that power."),
     (with_window(lambda r, v, q, g: discounted(r, g) + g**3 * v - q),
@@ -192,6 +200,10 @@ TURNOVER_MISTAKES = [
      "don't round the draws: a mean need not be a whole number."),
     (lambda n, f, u, b, c: (u * b / (n * f), c // (n * f)),
      "don't round the seconds."),
+    (lambda n, f, u, b, c: (u * b // (n * f), c / (n * f)),
+     "don't round the draws: `//` rounds down, so divide with `/`."),
+    (lambda n, f, u, b, c: (u * b // (n * f), c // (n * f)),
+     "`//` rounds down: divide with `/`, both times."),
     (lambda n, f, u, b, c: (u * b, c / (n * f)),
      "that is the draws of a second; divide by the transitions that come in meanwhile."),
 ]  # fmt: skip
@@ -262,6 +274,16 @@ SHARDS_MISTAKES = [
      "`per_transition` is paid for each transition in a message, the first as well."),
     (lambda i, m, a, b: math.ceil(math.ceil(i / m) * (a + m * b)),
      "rates need not be whole numbers: round up only once, at the end."),
+    (lambda i, m, a, b: math.ceil(i // m * (a + m * b)),
+     "rates need not be whole numbers: `//` rounds the messages of a second down; divide with `/`."),
+    (lambda i, m, a, b: math.ceil(i // m * a + i * b),
+     "rates need not be whole numbers: `//` rounds the messages of a second down; divide with `/`."),
+    (lambda i, m, a, b: math.ceil(math.ceil(i / m) * a + i * b),
+     "rates need not be whole numbers: round up only once, at the end."),
+    (lambda i, m, a, b: math.ceil(i / math.floor(m / (a + m * b))),
+     "what one shard takes in need not be a whole number: round up only once, at the end."),
+    (lambda i, m, a, b: math.ceil(i / math.ceil(m / (a + m * b))),
+     "what one shard takes in need not be a whole number: round up only once, at the end."),
     (of_load(lambda work: math.ceil(work / 0.8)),
      "that leaves the margin of section 11; here a load of 1 is allowed."),
 ]  # fmt: skip
@@ -279,6 +301,9 @@ def check_shards(answer: object) -> str | None:
         (1_000.0, 100, 1e-3, 1e-5),
         (1_024.0, 128, 0.125, 0.00390625),  # powers of 2: exactly 5, however it is computed
     ]
+    # Where messages of a second, or what one shard takes in, are no whole numbers
+    rows += [(50.0, 100, 1.5, 1e-3), (199.0, 100, 1.0, 1e-3)]
+    rows += [(204.5, 128, 1.5, 0.0078125), (105.5, 128, 1.5, 0.0075)]
     names = "incoming message per_call per_transition"
     return compare(
         answer,
