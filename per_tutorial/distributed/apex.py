@@ -15,6 +15,7 @@ import json
 import os
 import time
 import warnings
+from collections import deque
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -161,6 +162,8 @@ class _Training:
         self.memories = Crew(MemoryProcess, memory_of, apex.shards)
         self.actors = Crew(ActorProcess, actor_of, apex.actors)
         self.acting: dict[Any, tuple[int, int]] = {}  # reference → actor, steps
+        # In turn, or the first ones would make most steps where there are more than enough
+        self.idle = deque(range(apex.actors))
         self.proven: set[int] = set()  # actors that have reported since they were started
         self.sampling: dict[Any, int] = {}  # reference → shard
         self.sent: list[tuple[Any, int]] = []  # TD errors on their way: reference, shard
@@ -219,17 +222,17 @@ class _Training:
     # Actors
 
     def _ask_actors(self) -> None:
-        """Ask idle actors for steps, unless they are too far ahead."""
+        """Ask idle actors for steps, the longest idle first, unless they are too far ahead."""
         config = self.config
         granted = config.learning_starts + self.agent.updates * config.update_every
         granted += self.apex.lead + self.spare
-        busy = {number for number, _ in self.acting.values()}
-        for number in set(range(self.apex.actors)) - busy:
+        while self.idle:
             # An actor that found no place yet, for which too few nodes may be left, holds up nobody.
             asked = sum(steps for one, steps in self.acting.values() if one in self.proven)
             reached = self.history.step + asked
             if reached >= min(config.steps, granted):
                 return
+            number = self.idle.popleft()
             # A whole message, even if less is granted: small ones cost as much. And whole steps of its
             # environments, one more where the end asks for less.
             each = self.apex.environments_each
@@ -250,6 +253,7 @@ class _Training:
         heard = False
         for reference in done:
             number, _ = self.acting.pop(reference)
+            self.idle.append(number)
             try:
                 report: Report = self._ray.get(reference)
             except self._ray.exceptions.RayError as error:

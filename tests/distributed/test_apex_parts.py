@@ -1,5 +1,6 @@
 """What actors and memories of Ape-X do, without a cluster."""
 
+from collections import deque
 from types import SimpleNamespace
 
 import numpy as np
@@ -10,6 +11,7 @@ from per_tutorial.distributed.apex import _Training, train_apex
 from per_tutorial.distributed.apex_files import restore_learner, save_learner, settled
 from per_tutorial.distributed.apex_settings import ApexConfig
 from per_tutorial.distributed.memory import Memory
+from per_tutorial.distributed.processes import Report
 from per_tutorial.dqn.config import DQNConfig
 from per_tutorial.dqn.history import History
 from per_tutorial.dqn.learner import DQNLearner
@@ -216,38 +218,65 @@ def test_a_memory_with_too_little_gives_nothing():
     assert Memory(CONFIG, 64, (4,), 0).sample(8, 0.4) is None
 
 
-def test_actors_are_asked_for_whole_messages_until_they_are_too_far_ahead():
+def asking(steps):
+    """A learner whose three actors only note what they are asked for: (actor, steps)."""
     asked = []
 
-    def act(parameters, version, steps, memory):
-        asked.append(steps)
-        return object()
+    def member(number):
+        def act(parameters, version, steps, memory):
+            asked.append((number, steps))
+            return object()
 
-    member = SimpleNamespace(act=SimpleNamespace(remote=act))
+        return SimpleNamespace(act=SimpleNamespace(remote=act))
+
     training = object.__new__(_Training)
     training.__dict__.update(
         apex=ApexConfig(actors=3, fetch_every=100, lead=150),
-        config=CONFIG.replace(steps=640, learning_starts=100, update_every=2),
-        history=SimpleNamespace(step=0),
+        config=CONFIG.replace(steps=steps, learning_starts=100, update_every=2),
+        history=SimpleNamespace(step=0, episodes=[], windows_lost=0),
         agent=SimpleNamespace(updates=0),
         memories=SimpleNamespace(members=[None]),
-        actors=SimpleNamespace(members=[member] * 3),
+        actors=SimpleNamespace(members=[member(k) for k in range(3)], done=lambda number: None),
         acting={},
+        idle=deque(range(3)),
         proven={0, 1, 2},
         spare=0,
         _published=(None, 0),
     )
+    return training, asked
+
+
+def test_actors_are_asked_for_whole_messages_until_they_are_too_far_ahead():
+    training, asked = asking(steps=640)
 
     def ask(step, updates):
         asked.clear()
         training.acting.clear()
+        training.idle = deque(range(3))
         training.history.step, training.agent.updates = step, updates
         training._published = (None, updates)
         training._ask_actors()
-        return list(asked)
+        return [steps for _, steps in asked]
 
     assert ask(step=0, updates=0) == [100, 100, 100]  # 250 are granted
     assert ask(step=200, updates=0) == [100]
     assert ask(step=250, updates=0) == []
     assert ask(step=250, updates=1) == [100]  # not the two that an update grants
     assert ask(step=500, updates=250) == [100, 40]  # all that is left
+
+
+def test_actors_take_turns_where_there_are_more_than_enough():
+    training, asked = asking(steps=100_000)
+    training._ray = SimpleNamespace(
+        wait=lambda references, timeout: (references, []),
+        get=lambda reference: Report(100, [], 0, 0),
+        exceptions=SimpleNamespace(RayError=ZeroDivisionError),
+    )
+    training._note = lambda **_: None
+    while len(asked) < 300:
+        training._ask_actors()
+        training._hear_actors(0)
+        training.agent.updates += 50  # which grants one message
+        training._published = (None, training.agent.updates)
+    counts = np.bincount([number for number, _ in asked])
+    assert counts.max() - counts.min() <= 1
