@@ -42,7 +42,7 @@ test: style  ## pass all tests: style, package, notebooks in fast mode, browser,
 	$(BIN)/python -m pytest -m cluster tests/distributed
 
 test-colab: .venv-colab/installed  ## run the notebooks with Colab's versions, away from this folder
-	rm -rf build
+	rm -rf build/content build/lib build/bdist.*
 	$(COLAB)/python -m pip install --quiet --no-deps --force-reinstall .
 	cp -r notebooks build/content
 	cd build/content && PER_TUTORIAL_FAST=1 OMP_NUM_THREADS=1 PYTHONPATH=$(CURDIR)/tests/colab \
