@@ -126,6 +126,32 @@ def aggregate(
     }
 
 
+def runs_kept(worlds: Worlds, arm: str) -> dict[str, float]:
+    """How many runs of each world the `aggregate` of an arm keeps.
+
+    Where the scores of the worlds hardly overlap, it keeps many runs of one world and few of another.
+
+    Args:
+        worlds: as in `aggregate`.
+        arm: a name that every world has.
+
+    Returns:
+        world → runs. Whole numbers where all worlds have equally many; else one run may be kept in part.
+
+    Raises:
+        ValueError: as `aggregate_difference`, or a run without a score.
+    """
+    strata = _Strata(worlds, (arm,))
+    strata.every_run_has_a_score()
+    order = np.argsort(strata.pooled(arm))
+    ends = np.cumsum(strata.weights[order])  # where each run's weight ends
+    within = np.diff(np.clip(ends, strata.cut, 1 - strata.cut), prepend=strata.cut)
+    kept = np.empty(len(order))
+    kept[order] = within / strata.weights[order]
+    parts = np.split(kept, np.cumsum(strata.runs)[:-1])
+    return {world: float(part.sum()) for world, part in zip(strata.scores, parts, strict=True)}
+
+
 def aggregate_difference(
     worlds: Worlds,
     arm: str,
@@ -172,11 +198,10 @@ def aggregate_improvement(
         ValueError: as `aggregate_difference`, or a run without a score.
     """
     strata = _Strata(worlds, (arm, other))
+    strata.every_run_has_a_score()
     wins = []
-    for world, scores in strata.scores.items():
+    for scores in strata.scores.values():
         a, b = scores[arm][:, None], scores[other]
-        if np.isnan(a).any() or np.isnan(b).any():
-            raise ValueError(f"worlds: every run of {world!r} needs a score, got NaN")
         wins.append((a > b) + 0.5 * (a == b))
 
     def shares(counts: list[Floats]) -> Floats:
@@ -196,6 +221,9 @@ class _Strata:
     Attributes:
         arms: those asked for, by default those that every world has, in the first world's order.
         scores: world → arm → (runs,).
+        runs: how many each world has.
+        weights: (all runs,) what each weighs; each world weighs the same, and all together 1.
+        cut: the weight that the interquartile mean leaves out at each end.
     """
 
     def __init__(self, worlds: Worlds, arms: tuple[str, ...] = ()) -> None:
@@ -222,6 +250,19 @@ class _Strata:
                 )
             at_least_two(runs.pop())
         self.runs = [len(arms[self.arms[0]]) for arms in self.scores.values()]
+        self.weights = np.repeat([1 / (len(self.runs) * runs) for runs in self.runs], self.runs)
+        total = sum(self.runs)
+        self.cut = (total // 4) / total  # whole runs, as `interquartile_mean` has it
+
+    def every_run_has_a_score(self) -> None:
+        """Raise a ValueError that names the first world where a score is NaN."""
+        for world, scores in self.scores.items():
+            if any(np.isnan(values).any() for values in scores.values()):
+                raise ValueError(f"worlds: every run of {world!r} needs a score, got NaN")
+
+    def pooled(self, arm: str) -> Floats:
+        """(all runs,) of an arm, one world after the other."""
+        return np.concatenate([scores[arm] for scores in self.scores.values()])
 
     def resampled(
         self, statistic: Callable[[list[Floats]], Floats], resamples: int, seed: int
@@ -235,14 +276,13 @@ class _Strata:
         self, arms: tuple[str, ...], resamples: int, seed: int
     ) -> tuple[dict[str, float], dict[str, Floats]]:
         """Of the runs themselves, arm → number, and of the resamples, arm → (resamples,)."""
-        weights = np.repeat([1 / (len(self.runs) * runs) for runs in self.runs], self.runs)
-        total = sum(self.runs)
-        cut = (total // 4) / total  # whole runs, as `interquartile_mean` has it
-        pooled = [np.concatenate([world[arm] for world in self.scores.values()]) for arm in arms]
+        pooled = [self.pooled(arm) for arm in arms]
 
         def trimmed(counts: Floats) -> Floats:
-            return np.stack([trimmed_mean_of_counts(p, counts, weights, cut) for p in pooled])
+            return np.stack(
+                [trimmed_mean_of_counts(p, counts, self.weights, self.cut) for p in pooled]
+            )
 
-        values = trimmed(np.ones((1, total)))[:, 0].tolist()
+        values = trimmed(np.ones((1, sum(self.runs))))[:, 0].tolist()
         drawn = self.resampled(lambda counts: trimmed(np.hstack(counts)), resamples, seed)
         return dict(zip(arms, values, strict=True)), dict(zip(arms, drawn, strict=True))

@@ -14,6 +14,7 @@ from per_tutorial.experiments.aggregates import (
     aggregate_improvement,
     normalised_scores,
     normalised_worlds,
+    runs_kept,
 )
 from per_tutorial.experiments.estimates import (
     bootstrap_interval,
@@ -146,6 +147,28 @@ def test_each_world_weighs_the_same_whatever_its_number_of_runs():
     assert aggregate(worlds, resamples=10)["a"].value == pytest.approx(0.5, abs=1e-12)
 
 
+def test_the_middle_half_may_hold_more_runs_of_one_world_than_of_another():
+    worlds = {"low": {"a": np.arange(12.0)}, "high": {"a": np.arange(100.0, 112.0)}}
+    assert runs_kept(worlds, "a") == pytest.approx({"low": 6, "high": 6})
+    worlds["middle"] = {"a": np.arange(50.0, 62.0)}
+    assert runs_kept(worlds, "a") == pytest.approx({"low": 3, "high": 3, "middle": 12})
+    # Each world weighs the same: of the few, each run weighs three times as much as one of the many.
+    worlds = {"many": {"a": np.arange(30.0)}, "few": {"a": np.arange(100.0, 110.0)}}
+    assert runs_kept(worlds, "a") == pytest.approx({"many": 15, "few": 5})
+
+
+def test_the_runs_kept_are_those_that_the_aggregate_is_made_of(rng):
+    """Raised by so little that no two runs change places, a world moves the aggregate by its share."""
+    worlds = {"ten": {"a": rng.normal(0, 1, 10)}, "thirty": {"a": rng.normal(0.5, 2, 30)}}
+    before = aggregate(worlds, resamples=2)["a"].value
+    for world, kept in runs_kept(worlds, "a").items():
+        raised = worlds | {world: {"a": worlds[world]["a"] + 1e-6}}
+        moved = aggregate(raised, resamples=2)["a"].value - before
+        share = kept / len(worlds[world]["a"])  # of two worlds, whose middle half is the mean
+        assert 0 < share < 1
+        assert moved == pytest.approx(1e-6 * share, rel=1e-5)
+
+
 def test_only_arms_that_all_worlds_have():
     worlds = {"one": {"x": [1, 2], "a": [1, 2], "b": [3, 4]}, "two": {"b": [1, 2], "a": [1, 2]}}
     assert list(aggregate(worlds, resamples=10)) == ["a", "b"]
@@ -157,6 +180,9 @@ def test_a_missing_score_is_not_hidden(worlds):
     assert np.isnan(found["a"]).all() and not np.isnan(found["b"]).any()
     with pytest.raises(ValueError, match="every run of 'two' needs a score"):
         aggregate_improvement(worlds, "a", "b", resamples=10)
+    with pytest.raises(ValueError, match="every run of 'two' needs a score"):
+        runs_kept(worlds, "a")
+    assert sum(runs_kept(worlds, "b").values()) == pytest.approx(18)  # the half of 36
 
 
 @pytest.mark.parametrize(
