@@ -140,16 +140,12 @@ def full_replay(plan, batch_size):
     storage = FrameStorage(plan.memory, (4, plan.size, plan.size))
     replay = Replay(storage, ProportionalSampler(plan.memory, [0]), runs=1)
     rng = np.random.default_rng(0)
-    frames = rng.integers(256, size=(64, 1, 1, 4, plan.size, plan.size), dtype=np.uint8)
+    film = rng.integers(256, size=(64, 1, 1, 1, plan.size, plan.size), dtype=np.uint8)
+    stack = np.zeros((1, 1, 4, plan.size, plan.size), dtype=np.uint8)  # an endless episode begins
     for k in range(plan.memory):
-        replay.add(
-            frames[k % 64],
-            action=[[k % 6]],
-            reward=[[0.0]],
-            next_observation=frames[(k + 1) % 64],
-            terminated=[[k % 50 == 49]],
-            truncated=[[False]],
-        )
+        following = np.concatenate([stack[:, :, 1:], film[k % 64]], axis=2)
+        replay.add(stack, [[k % 6]], [[0.0]], following, terminated=[[False]])
+        stack = following
     return lambda: replay.sample(batch_size), replay
 
 

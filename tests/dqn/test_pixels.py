@@ -252,10 +252,15 @@ def test_settings_that_do_not_fit_together(changes, message):
 def test_every_sampler_replays_frames(sampler):
     config = CONFIG.replace(sampler=sampler, environments=1, n_step=1)
     replay = make_replay(config, (4, 20, 20), [0, 1])
-    frames = random_frames(2, 1, 4, 20, 20)
+    films = random_frames(2, 1, 14, 20, 20)
+    films[:, :, :3] = 0  # an episode begins
     for k in range(10):
-        numbers = np.full((2, 1), k)
-        replay.add(frames, numbers, numbers, frames, numbers > 20, numbers > 20)
+        numbers, now, following = (
+            np.full((2, 1), k),
+            films[:, :, k : k + 4],
+            films[:, :, k + 1 : k + 5],
+        )
+        replay.add(now, numbers, numbers, following, numbers > 20, numbers > 20)
     replay.update_priorities([[3], [4]], [[50.0], [50.0]])
     assert replay.sample(5).observations.shape == (2, 5, 4, 20, 20)
     if sampler != "uniform":

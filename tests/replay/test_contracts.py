@@ -257,6 +257,7 @@ def test_a_damaged_state_of_a_storage_is_refused_or_does_no_harm(make, data, sha
         assert ((lengths >= 1) & (lengths <= storage.n_step)).all()
         storage.current_slots(storage.ids(stored))
         storage.cut()
+        target.stacks = target.new_stacks()  # of a new episode
         storage.commit(storage.prepare(target.step()))
 
 

@@ -14,13 +14,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 import toy_samplers
-from replay_helpers import bits, copy_of
+from replay_helpers import AnyFrames, bits, copy_of
 from storage_contract import World
 from toy_samplers import NearTheEnd
 
 import per_tutorial
 from per_tutorial.replay import (
-    FrameStorage,
     LaberSampler,
     LapSampler,
     ProportionalSampler,
@@ -35,7 +34,7 @@ CAPACITY = 6
 STORAGES = {
     "transitions": TransitionStorage,
     "bytes": partial(TransitionStorage, observation_dtype=np.uint8),  # as they come: the short way
-    "frames": partial(FrameStorage, environments=2),
+    "frames": partial(AnyFrames, environments=2),
 }
 SAMPLERS = {
     "uniform": UniformSampler,

@@ -246,7 +246,7 @@ def test_bytes_are_copied_and_nothing_beside_them():
 def test_frames_without_truncated_are_truncated_nowhere(environments):
     storage = FrameStorage(6, (2, 3), environments=environments)
     replay = Replay(storage, ProportionalSampler(6, seeds=[0]))
-    stacks = np.ones((environments, 2, 3), dtype=np.uint8)
+    black = np.zeros((environments, 2, 3), dtype=np.uint8)  # and so it stays
     for _ in range(2):
-        replay.add(stacks, [1] * environments, [0.5] * environments, stacks, [False] * environments)
+        replay.add(black, [1] * environments, [0.5] * environments, black, [False] * environments)
     assert len(replay) == 2 * environments and not storage.rows["truncated"].any()

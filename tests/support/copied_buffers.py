@@ -1,7 +1,7 @@
 """Buffers of every kind and a life for them, where another process finds them too."""
 
 import numpy as np
-from replay_helpers import bits
+from replay_helpers import AnyFrames, bits
 
 from per_tutorial.replay import (
     FrameStorage,
@@ -26,7 +26,7 @@ def rank(capacity=20, seed=0):
 
 
 def frames(capacity=20, seed=0, pixels=2):
-    storage = FrameStorage(capacity, (3, pixels), environments=2, n_step=2)
+    storage = AnyFrames(capacity, (3, pixels), environments=2, n_step=2)
     return Replay(storage, RankBasedSampler(capacity, [seed]))
 
 

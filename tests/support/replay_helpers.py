@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from per_tutorial.replay import (
+    FrameStorage,
     PrioritizedReplayBuffer,
     RankBasedReplayBuffer,
     Replay,
@@ -16,6 +17,13 @@ from per_tutorial.replay.random_streams import seeds_for
 
 KINDS = [ReplayBuffer, PrioritizedReplayBuffer, RankBasedReplayBuffer]
 every_kind = pytest.mark.parametrize("kind", KINDS)
+
+
+class AnyFrames(FrameStorage):
+    """For tests in which frames don't follow one another: it stores them without a word."""
+
+    def _refuse_other_frames(self, *_):
+        pass
 
 
 def add(buffer, count=1):

@@ -13,7 +13,9 @@ With E = 3, in the order they are added:
 
     observation of transition 10 = frames 1 4 7 10, its next observation = frames 4 7 10 13
 
-Where an episode has begun less than 4 frames ago, the missing frames are black (zeros).
+Where an episode has begun less than 4 frames ago, the missing frames are black (zeros). In Gymnasium that
+is `FrameStackObservation(env, 4, padding_type="zero")`; by default it repeats the first frame. Whatever
+is added must be what such an environment shows, or what is drawn would be something else.
 """
 
 from typing import Any, NamedTuple
@@ -41,6 +43,28 @@ def find_stacks(newest, depths, stride, ring, places):
                 number = newest[run, k] - back * stride
                 place = run * ring + number % ring if back < depths[run, k] else -1
                 places[run, k, stack - 1 - back] = place
+
+
+@njit_cached
+def first_unlike(stacks, next_stacks, begins, frames, places):
+    """The first of `stacks` that shows other frames than will be rebuilt, or −1 if there is none.
+
+    `stacks` and `next_stacks` are (n, stack, pixels), `begins` (n,), `frames` (all, pixels) uint8, and
+    `places` (n, stack) those of the rebuilt frames. Where an episode begins, the newest may be any.
+    """
+    n, stack, pixels = stacks.shape
+    for k in range(n):
+        unlike = np.uint8(0)  # no way out of the loops: so it is compiled into wide steps
+        for j in range(stack):
+            if j < stack - 1 or not begins[k]:
+                for pixel in range(pixels):
+                    unlike |= stacks[k, j, pixel] ^ frames[places[k, j], pixel]
+            if j > 0:
+                for pixel in range(pixels):
+                    unlike |= stacks[k, j, pixel] ^ next_stacks[k, j - 1, pixel]
+        if unlike:
+            return k
+    return -1
 
 
 class FrameWrite(NamedTuple):
@@ -129,8 +153,8 @@ class FrameStorage(RingStorage):
     def prepare(self, transition: Transition, valid: ArrayLike | None = None) -> FrameWrite:
         """Make ready to write one transition of every environment, fields (runs, environments, ...).
 
-        Of the stacks only the newest frames are taken. Raises ValueError or TypeError for a field that
-        does not fit.
+        Of the stacks only the newest frames are taken: the others are here already. Raises ValueError or
+        TypeError for a field that does not fit, and ValueError for a stack that could not be rebuilt.
         """
         if valid is not None and not np.all(valid):
             raise ValueError(
@@ -152,6 +176,8 @@ class FrameStorage(RingStorage):
         for name in ("action", "reward", "terminated", "truncated"):
             rows[name] = fields[name]
         rows["depth"] = np.where(begins, 1, np.minimum(before["depth"], self.stack - 1) + 1)
+        stacks = fields["observation"], fields["next_observation"]
+        self._refuse_other_frames(numbers, rows["depth"], begins, *stacks)
         return FrameWrite(
             slots=slots,
             added=self.added + self.environments,
@@ -161,6 +187,33 @@ class FrameStorage(RingStorage):
             places=self._places(numbers),
             next_places=self._places(numbers + self.environments),
         )
+
+    def _refuse_other_frames(
+        self,
+        numbers: NDArray[np.int64],
+        depths: NDArray[np.uint8],
+        begins: NDArray[np.bool_],
+        *stacks: NDArray,
+    ) -> None:
+        """ValueError unless these stacks, and the next ones, are those that will be rebuilt."""
+        frames = self.frames.reshape(len(self.frames), -1)
+        shape = (-1, self.stack, frames.shape[1])
+        now, following = (each.astype(np.uint8, copy=False).reshape(shape) for each in stacks)
+        places = np.empty((*numbers.shape, self.stack), dtype=np.int64)
+        find_stacks(numbers, depths, self.environments, self.ring, places)
+        k = first_unlike(now, following, begins.reshape(-1), frames, places.reshape(-1, self.stack))
+        if k >= 0:
+            allowed = (
+                "black but for the newest frame, since an episode begins (in Gymnasium, "
+                'FrameStackObservation with padding_type="zero")'
+                if begins.flat[k]
+                else "the last next observation of its environment, since its episode goes on (before "
+                "you reset environments, call cut)"
+            )
+            raise ValueError(
+                f"observation: must be {allowed}, and next_observation the same frames moved on by one; "
+                f"got other frames from environment {k % self.environments}"
+            )
 
     def prepare_many(self, transitions: Transition) -> FrameWrite:
         """Not for frames: raises TypeError."""

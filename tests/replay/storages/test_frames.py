@@ -358,6 +358,60 @@ def test_what_does_not_fit_is_refused_and_nothing_changes(field, value, error, m
     assert_equals_twin(storage, twin)
 
 
+def repeated(stacks):
+    """Stacks as Gymnasium pads them by default: the first frame takes the place of the black ones."""
+    return np.where(stacks == 0, stacks[..., -1:, :], stacks)
+
+
+@pytest.mark.parametrize(
+    ("ends", "change", "said"),
+    [
+        # Padded with the first frame.
+        (TRUNCATED, lambda t: t._replace(observation=repeated(t.observation)), "an episode begins"),
+        # A life is lost, and the game goes on.
+        (TERMINATED, lambda t: t._replace(observation=t.observation[:, :, ::-1]), "padding_type"),
+        # The environment was reset, and nobody said so.
+        (
+            GOES_ON,
+            lambda t: t._replace(observation=t.observation * [[0], [0], [1]]),
+            "episode goes on",
+        ),
+        # A frame between two steps is missing.
+        (GOES_ON, lambda t: t._replace(observation=t.next_observation), "call cut"),
+        (GOES_ON, lambda t: t._replace(next_observation=t.observation), "moved on by one"),
+        (TERMINATED, lambda t: t._replace(next_observation=t.observation), "moved on by one"),
+    ],
+)
+@pytest.mark.parametrize("which", [0, 1])
+def test_stacks_that_could_not_be_rebuilt_are_refused(which, ends, change, said):
+    storage, twin, films = new(capacity=8, environments=2)
+    fill(storage, twin, films, np.full((7, 1, 2), GOES_ON))  # once around, and three frames deep
+    fill(storage, twin, films, np.full((1, 1, 2), ends))
+    right = films.step(np.full((1, 2), GOES_ON))
+    changed = change(right)
+    for name in ("observation", "next_observation"):
+        field = getattr(right, name).copy()
+        field[0, which] = getattr(changed, name)[0, which]
+        changed = changed._replace(**{name: field})
+    with pytest.raises(ValueError, match=f"observation: must be .*{said}.* environment {which}"):
+        storage.add(changed)
+    assert_equals_twin(storage, twin)
+    storage.add(right)
+    twin.add(right)
+    assert_equals_twin(storage, twin)
+
+
+def test_a_single_frame_must_go_on_as_well():
+    storage = FrameStorage(8, (1, 2))
+    first, second, other = (np.full((1, 1, 1, 2), k, np.uint8) for k in (1, 2, 3))
+    rest = np.zeros((1, 1), int), np.zeros((1, 1))
+    flags = np.zeros((1, 1), bool), np.zeros((1, 1), bool)
+    storage.add(Transition(first, *rest, second, *flags))
+    with pytest.raises(ValueError, match="must be the last next observation"):
+        storage.add(Transition(other, *rest, first, *flags))
+    storage.add(Transition(second, *rest, other, *flags))
+
+
 def test_a_step_of_only_some_environments_is_refused():
     storage, twin, films = new(environments=2)
     fill(storage, twin, films, np.full((3, 1, 2), TERMINATED))
