@@ -1,6 +1,6 @@
 """DQN with prioritised experience replay on one page: what to write into an agent of your own.
 
-    pip install per_tutorial
+    pip install per_tutorial  # the README says from where
     python per_dqn.py --env-id CartPole-v1 --total-timesteps 50000 --seed 1
 
 Only the replay buffer is imported; the rest is PyTorch and Gymnasium. Every line that differs from DQN
@@ -107,6 +107,7 @@ def train(args: Args) -> tuple[QNetwork, PrioritizedReplayBuffer, list[float]]:
         args.buffer_size,
         space.shape,
         observation_dtype=space.dtype,
+        environments=args.num_envs,  # they take turns below; n-step returns stay within each
         alpha=args.alpha,  # PER: stored with the priorities, so it doesn't change while you train
         seed=args.seed,
     )

@@ -19,8 +19,8 @@ class ReplayBuffer(Replay):
         observation_shape: shape of one observation.
         runs: None, or the number of runs in a stack.
         seed: None, an int, or one int per run.
-        fields: `n_step`, `discount`, `observation_dtype`, `action_shape`, `action_dtype` of
-            `TransitionStorage`.
+        fields: `n_step`, `discount`, `environments`, `observation_dtype`, `action_shape` and
+            `action_dtype` of `TransitionStorage`.
 
     Example:
         >>> from per_tutorial import ReplayBuffer

@@ -35,6 +35,8 @@ class TransitionStorage(RingStorage):
         runs: number of runs.
         n_step: steps whose rewards are summed, at most `capacity`; see `windows`.
         discount: γ of these sums.
+        environments: how many feed each run. They take turns: transition k is one of environment
+            k % environments, and n-step windows stay within their environment.
         observation_dtype, action_shape, action_dtype: what else the rows hold.
 
     Example:
@@ -55,6 +57,7 @@ class TransitionStorage(RingStorage):
         *,
         n_step: int = 1,
         discount: float = 0.99,
+        environments: int = 1,
         observation_dtype: DTypeLike = np.float32,
         action_shape: int | tuple[int, ...] = (),
         action_dtype: DTypeLike = np.int64,
@@ -68,7 +71,7 @@ class TransitionStorage(RingStorage):
             ("terminated", np.bool_),
             ("truncated", np.bool_),
         ]
-        super().__init__(capacity, row, runs, n_step, discount)
+        super().__init__(capacity, row, runs, n_step, discount, environments)
         self._every_run = np.ones(self.runs, dtype=bool)
 
     def _make_views(self) -> None:
@@ -79,8 +82,8 @@ class TransitionStorage(RingStorage):
         """Make ready to write one transition for every run, fields shaped (runs, ...).
 
         ``truncated`` may be a single False for all runs. Runs where ``valid`` (runs,) is False have
-        nothing to write: −1 in the slots (runs, 1). Raises ValueError or TypeError for a field that
-        does not fit.
+        nothing to write: −1 in the slots (runs, 1). Environments that take turns may miss none. Raises
+        ValueError or TypeError for a field that does not fit.
         """
         if transition.truncated is False:
             transition = transition._replace(truncated=np.zeros(self.runs, dtype=bool))
@@ -98,7 +101,9 @@ class TransitionStorage(RingStorage):
         writes = self._every_run if valid is None else valid
         if type(writes) is not np.ndarray or writes.dtype != np.bool_:
             return False
-        if writes.shape != added.shape or not self._staged.fill(fields, stacked):
+        if writes.shape != added.shape or (self.environments > 1 and not writes.all()):
+            return False
+        if not self._staged.fill(fields, stacked):
             return False
         staged, size = self._staged.memory, self.rows.itemsize
         put_rows(self._memory, self.capacity, self.added, staged, size, writes, slots, added)
@@ -142,6 +147,11 @@ class TransitionStorage(RingStorage):
             writes = np.asarray(valid)
             if writes.shape != (self.runs,) or writes.dtype != np.bool_:
                 raise ValueError(f"valid: must be True or False for each run, got {writes}")
+            if self.environments > 1 and not writes.all():
+                raise ValueError(
+                    f"valid: each of {self.environments} environments needs a transition in its turn "
+                    f"(SAME_STEP autoreset), got {writes}"
+                )
         rows = np.zeros(tuple(counts.values()), dtype=dtypes)  # the bytes between fields as well
         for name, values in zip(dtypes.names, fields, strict=True):
             rows[name] = values
@@ -170,12 +180,13 @@ class TransitionStorage(RingStorage):
     def cut(self) -> Slots:
         """End the running episodes as a time limit does: the environments are about to start again.
 
-        Returns the newest slots (runs, 1), −1 where a run is empty.
+        Returns the newest slot of each environment (runs, environments), −1 where there is none.
         """
-        runs = np.flatnonzero(self.added)
-        newest = runs, (self.added[runs] - 1) % self.capacity
-        self.rows["truncated"][newest] |= ~self.rows["terminated"][newest]
-        return np.where(self.added, (self.added - 1) % self.capacity, -1)[:, None]
+        numbers = self.added[:, None] + np.arange(-self.environments, 0)
+        slots = np.where(numbers < 0, -1, numbers % self.capacity)
+        runs, newest = np.nonzero(slots >= 0)[0], slots[slots >= 0]
+        self.rows["truncated"][runs, newest] |= ~self.rows["terminated"][runs, newest]
+        return slots
 
     def gather(self, slots: Slots) -> NDArray:
         """The rows in ``slots`` (runs, batch), copied into a structured array of that shape."""

@@ -2,9 +2,17 @@
 
 import numpy as np
 import pytest
+from naive import naive_window
 from replay_helpers import bits
 
-from per_tutorial.replay import ReplayBuffer, Transition, TransitionStorage
+from per_tutorial.replay import (
+    PrioritizedReplayBuffer,
+    ReaperSampler,
+    Replay,
+    ReplayBuffer,
+    Transition,
+    TransitionStorage,
+)
 
 CONTENT = ("observation", "action", "reward", "next_observation")
 OPTIONS = {"observation_dtype": np.uint8, "action_dtype": np.int8, "action_shape": 2}
@@ -80,3 +88,89 @@ def test_a_state_holds_no_stray_bytes():
             for rows in (storage.state["rows"], storage.__getstate__()["rows"]):
                 assert rows.flags.c_contiguous
                 assert not rows.view(np.uint8).reshape(-1, row.itemsize)[:, between].any()
+
+
+# Environments that take turns ------------------------------------------------------------------
+
+
+def turns(environments, count, seed=0):
+    """What environments do that take turns: (observation, action, reward, next, terminated, truncated).
+
+    Observations tell the environment and the number of the step in it.
+    """
+    chances, steps = np.random.default_rng(seed), np.zeros(environments)
+    for k in range(count):
+        e = k % environments
+        steps[e] += 1
+        ends = chances.random()
+        yield [e, steps[e]], e, chances.integers(9), [e, steps[e] + 1], ends < 0.1, ends > 0.9
+
+
+@pytest.mark.parametrize("count", [2, 7, 40, 41])
+@pytest.mark.parametrize(
+    ("environments", "capacity", "n_step"), [(2, 10, 3), (3, 11, 2), (4, 9, 9)]
+)
+def test_windows_stay_within_their_environment(environments, capacity, n_step, count):
+    settings = {"environments": environments, "n_step": n_step, "discount": 0.5}
+    buffer = ReplayBuffer(capacity, 2, seed=0, **settings)
+    logs = [[] for _ in range(environments)]
+    for k, step in enumerate(turns(environments, count)):
+        buffer.add(*step)
+        logs[k % environments].append(step)
+    ids = np.arange(max(0, count - capacity), count)
+    rows, lengths = buffer.storage.windows(buffer.storage.current_slots(ids[None]))
+    for number, row, length in zip(ids, rows[0], lengths[0], strict=True):
+        log, first = logs[number % environments], number // environments
+        observation, action, reward, following, terminated, steps = naive_window(
+            log, first, n_step, 0.5
+        )
+        assert row["observation"].tolist() == observation and row["action"] == action
+        assert row["next_observation"].tolist() == following
+        assert (row["reward"], row["terminated"], length) == (reward, terminated, steps)
+
+
+def test_a_step_of_all_environments_at_once_is_one_turn_of_each():
+    one_by_one, at_once = (
+        PrioritizedReplayBuffer(20, 2, seed=0, environments=3, n_step=2) for _ in range(2)
+    )
+    steps = list(turns(3, 24))
+    for step in steps:
+        one_by_one.add(*step)
+    for k in range(0, 24, 3):
+        at_once.extend(*zip(*steps[k : k + 3], strict=True))
+    assert bits(at_once) == bits(one_by_one)
+
+
+@pytest.mark.parametrize("count", [0, 2, 3, 4, 30])
+def test_a_cut_ends_the_running_episode_of_each_environment(count):
+    storage = TransitionStorage(8, 2, environments=3)
+    replay = Replay(storage, ReaperSampler(8, seeds=[0]))
+    steps = [(*step[:4], False, False) for step in turns(3, count)]
+    for step in steps:
+        replay.add(*step)
+    replay.cut()
+    ids = np.arange(max(0, count - 8), count)
+    truncated = storage.rows["truncated"][0, storage.current_slots(ids[None])[0]]
+    assert truncated.tolist() == [number >= count - 3 for number in ids]
+    assert storage.rows["truncated"].sum() == min(count, 3)
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.int64])  # as observations are kept, and not
+def test_environments_that_take_turns_miss_none(dtype):
+    buffer = ReplayBuffer(8, 2, runs=2, seed=0, environments=2, observation_dtype=np.uint8)
+    seen, zeros, flags = np.zeros((2, 2), dtype), np.zeros(2, np.int64), np.zeros(2, bool)
+    fields = seen, zeros, zeros.astype(np.float32), seen, flags, flags
+    before = bits(buffer)
+    with pytest.raises(ValueError, match="valid: each of 2 environments"):
+        buffer.add(*fields, valid=np.array([True, False]))
+    assert bits(buffer) == before
+    buffer.add(*fields, valid=np.array([True, True]))
+    assert len(buffer) == 1
+
+
+def test_a_file_of_other_turns_is_refused(tmp_path):
+    ReplayBuffer(8, 2, environments=2).save(tmp_path / "two.npz")
+    with pytest.raises(ValueError, match="environments"):
+        ReplayBuffer(8, 2).load(tmp_path / "two.npz")
+    with pytest.raises(ValueError, match="environments: must be at most capacity"):
+        ReplayBuffer(8, 2, environments=9)
