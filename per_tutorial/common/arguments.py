@@ -102,6 +102,10 @@ def plain_array(name: str, values: Any) -> NDArray[Any]:
         return values
     if hasattr(values, "detach"):  # a torch tensor, on any device, with or without gradient
         values = values.detach().cpu()
+        try:
+            return values.numpy()
+        except TypeError:  # NumPy has no bfloat16, which autocast gives
+            values = values.float()
     if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
         # `asarray` would take what lies under the mask for data.
         raise ValueError(f"{name}: must have no masked entries, got {np.ma.count_masked(values)}")

@@ -52,9 +52,18 @@ class RandomStreams:
 
     Attributes:
         states: (runs,) uint64, all there is to save.
+
+    Raises:
+        TypeError: ``seeds`` is no sequence of ints.
+        ValueError: it is empty, or a seed is negative.
     """
 
     def __init__(self, seeds: Sequence[int], purpose: str) -> None:
+        if np.ndim(seeds) != 1:
+            raise TypeError(f"seeds: must be one int for each run, such as [0], got {seeds!r}")
+        if len(seeds) == 0:
+            raise ValueError("seeds: must be at least one, for one run, got none")
+        seeds = [whole_number("seeds", seed, minimum=0, maximum=None) for seed in seeds]
         salt = zlib.crc32(purpose.encode())
         self.states = np.array(
             [

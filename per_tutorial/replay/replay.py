@@ -110,8 +110,9 @@ class Replay:
         """Store one transition (of every run), at the largest priority seen so far.
 
         ``terminated`` says that no value follows. A time limit is no such end: there, ``truncated``
-        is True, so that n-step returns do not run on into the next episode. In a stack, runs where
-        ``valid`` (runs,) is False have nothing to store.
+        is True, so that n-step returns do not run on into the next episode. Several environments that
+        feed one run take turns, and its storage must know how many. In a stack, runs where ``valid``
+        (runs,) is False have nothing to store.
 
         Raises:
             ValueError: a field has the wrong shape, or the reward is not finite, or an integer does
@@ -172,7 +173,8 @@ class Replay:
         if self._unfinished is not None:
             self._finish()
         batch_size = whole_number("batch_size", batch_size)
-        beta = real_number("beta", beta, 0, 1)
+        # Raised step by step, β may end a few rounding errors above 1.
+        beta = min(real_number("beta", beta, 0, 1 + 1e-9), 1.0)
         sizes = self.storage.sizes
         if batch_size > min(sizes.tolist()):
             raise ValueError(
@@ -271,6 +273,8 @@ class Replay:
 
     def load(self, path: PathLike) -> None:
         """Restore what `save` wrote; the buffer continues as if it had never stopped.
+
+        If the environments did stop, and start new episodes now, call `cut` before you add.
 
         The file need not be trusted: nothing in it is executed, and it is checked as a whole, sizes
         before anything is allocated, before the first number is taken over.

@@ -259,12 +259,12 @@ class SumTree(_SegmentTree):
     _empty, _combine = 0.0, np.add
 
     def set(self, indices: ArrayLike, values: ArrayLike) -> None:
-        """Set leaves; of duplicate indices the last one wins.
+        """Set leaves; of duplicate indices the last one wins. A single value goes to all of them.
 
         Raises:
             IndexError: an index is outside [0, capacity).
             ValueError: a value is negative, NaN, infinite or so large that sums could overflow, or
-                the shapes do not match. Nothing has been written then.
+                ``values`` do not broadcast to the shape of ``indices``. Nothing has been written then.
         """
         set_sums(self.nodes, self.first_root, *self._assignments(indices, values))
 

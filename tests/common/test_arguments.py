@@ -128,7 +128,9 @@ def test_integers_beyond_int64_are_refused_not_wrapped_around(values):
 def test_numbers_become_float64():
     torch = pytest.importorskip("torch")
     tensor = torch.tensor([1.0, 2.0], requires_grad=True)
-    for values in ([1, 2], np.array([1, 2], np.float16), np.array([1, 2], np.uint64), tensor):
+    short = tensor.to(torch.bfloat16)  # NumPy has no such type
+    arrays = np.array([1, 2], np.float16), np.array([1, 2], np.uint64)
+    for values in ([1, 2], *arrays, tensor, short):
         array = float_array("errors", values)
         assert (array.dtype, array.tolist()) == (np.float64, [1.0, 2.0])
 

@@ -5,6 +5,7 @@ import pytest
 from naive import NaiveStream
 from scipy import stats
 
+from per_tutorial.replay import ProportionalSampler, RankBasedSampler, UniformSampler
 from per_tutorial.replay.random_streams import RandomStreams, next_uniform, seeds_for
 
 
@@ -114,3 +115,19 @@ def test_bad_seeds_are_named(seed, error, said):
     with pytest.raises(error) as caught:
         seeds_for(seed, 2)
     assert all(part in str(caught.value) for part in ["seed:", *said]), caught.value
+
+
+@pytest.mark.parametrize("sampler", [UniformSampler, ProportionalSampler, RankBasedSampler])
+@pytest.mark.parametrize(
+    ("seeds", "error", "said"),
+    [
+        (0, TypeError, "seeds: must be one int for each run, such as .0., got 0"),
+        (None, TypeError, "got None"),
+        ([], ValueError, "seeds: must be at least one"),
+        ([None], TypeError, "seeds: must be an integer, got None"),
+        ([-1], ValueError, "seeds: must be at least 0, got -1"),
+    ],
+)
+def test_a_sampler_names_bad_seeds(sampler, seeds, error, said):
+    with pytest.raises(error, match=said):
+        sampler(8, seeds)

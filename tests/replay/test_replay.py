@@ -335,3 +335,13 @@ def test_same_seed_same_life_and_another_seed_another(kind):
     assert life(1) == life(1)
     assert life(1) != life(2)
     assert life(None) != life(None)
+
+
+def test_a_beta_that_was_raised_step_by_step_may_end_a_rounding_error_above_one():
+    beta = 0.4
+    for _ in range(1_000):
+        beta += 0.6 / 1_000
+    assert beta > 1
+    buffers = [used(PrioritizedReplayBuffer) for _ in range(2)]
+    batches = [buffer.sample(3, each) for buffer, each in zip(buffers, (beta, 1.0), strict=True)]
+    np.testing.assert_array_equal(batches[0].weights, batches[1].weights)

@@ -265,9 +265,9 @@ class PrioritizedReplayBuffer(ReplayBuffer):
         slots, weights = self._draws.sample(batch_size, self.beta)
         if self._draws.since_update == DRAWS_WITHOUT_UPDATE and self._is_prioritized:
             warnings.warn(
-                f"{DRAWS_WITHOUT_UPDATE} minibatches were drawn and no TD error came back, so all "
-                "priorities are the same, and replay is uniform. Use PrioritizedDQN, PrioritizedSAC "
-                "or PrioritizedTD3, or call update_priorities.",
+                f"{DRAWS_WITHOUT_UPDATE} minibatches were drawn and no TD error came back, so "
+                "priorities stay what they are: if none ever came, replay is uniform. Use "
+                "PrioritizedDQN, PrioritizedSAC or PrioritizedTD3, or call update_priorities.",
                 stacklevel=2,
             )
         return self._batch(slots, weights, env)

@@ -129,8 +129,8 @@ class ProportionalSampler:
             "priority_epsilon", priority_epsilon, SMALLEST_EPSILON, LARGEST_EPSILON, above=0
         )
         self.normalize = one_of("normalize", normalize, ("batch", "buffer", "none"))
-        self.runs = len(seeds)
         self.streams = RandomStreams(seeds, "replay")
+        self.runs = len(self.streams.states)
         self.sums = SumTree(capacity, runs=self.runs)
         self.capacity = self.sums.capacity
         self.minima = MinTree(capacity, runs=self.runs) if normalize == "buffer" else None

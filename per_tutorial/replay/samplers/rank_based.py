@@ -176,12 +176,12 @@ class RankBasedSampler:
         sort_every: int | None = None,
     ) -> None:
         self.capacity = whole_number("capacity", capacity)
-        self.runs = len(seeds)
+        self.streams = RandomStreams(seeds, "replay")
+        self.runs = len(self.streams.states)
         self.alpha = real_number("alpha", alpha, 0, 1)
         self.normalize = one_of("normalize", normalize, ("batch", "buffer", "none"))
         sort_every = self.capacity if sort_every is None else sort_every
         self.sort_every = whole_number("sort_every", sort_every)
-        self.streams = RandomStreams(seeds, "replay")
         positions = np.arange(1, self.capacity + 1)
         self.sums = np.concatenate(([0.0], np.cumsum(positions**-self.alpha)))  # H(0), H(1), …
         self.keys = np.zeros((self.runs, self.capacity + 1))

@@ -39,8 +39,8 @@ class UniformSampler:
 
     def __init__(self, capacity: int, seeds: Sequence[int]) -> None:
         self.capacity = whole_number("capacity", capacity)
-        self.runs = len(seeds)
         self.streams = RandomStreams(seeds, "replay")
+        self.runs = len(self.streams.states)
         self.settings: dict[str, Any] = {"sampler": "uniform"}
 
     def add(self, slots: Slots, added: NDArray[np.int64]) -> None:
