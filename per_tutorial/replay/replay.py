@@ -138,7 +138,7 @@ class Replay:
         terminated: ArrayLike,
         truncated: ArrayLike | None = None,
     ) -> None:
-        """Store n transitions that follow one another: the same as `add` for each, but faster.
+        """Store n transitions, the oldest first: the same as `add` for each, but faster.
 
         Fields are shaped (n, ...), in a stack (runs, n, ...); ``truncated`` None: nowhere. Of more
         transitions than `capacity` the last ones stay. Raises what `add` raises; nothing has been
