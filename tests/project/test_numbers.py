@@ -18,6 +18,7 @@ import re
 import tomllib
 
 import nbformat
+import numpy as np
 import pytest
 from notebook_files import ROOT, read, series
 from prose_numbers import (
@@ -289,6 +290,29 @@ def test_the_table_of_other_agents_is_what_the_studies_found(label, name, other,
     assert shown == ("< 0.001" if p < 0.001 else f"{p:.{len(shown.split('.')[1])}f}")
 
 
+@pytest.mark.parametrize(
+    "label, variant", [("the same for both", "hard"), ("as published", "published")]
+)
+def test_the_table_of_a_thousand_episodes_is_what_the_study_found(label, variant):
+    (row,) = re.findall(rf"^\| {label}.*$", RESULTS, re.MULTILINE)
+    results, arms = load_study("thousand-episodes"), (f"per-{variant}", f"uniform-{variant}")
+    for arm in arms:
+        peaks = np.nanmax(results.curve(arm, "score after episodes")[1], axis=0)
+        assert f"| {peaks.min():.0f} to {peaks.max():.0f} |" in row
+    per, uniform = (results.scores(arm) for arm in arms)
+    value, low, high = paired_difference(per, uniform)
+    shown = f"{value:+.0f} [{low:+.0f}, {high:+.0f}] of {uniform.mean():.0f}"
+    assert f"| {shown}: {verdict(per, uniform)} |" in row.replace("−", "-")
+
+
+def test_the_readme_says_what_came_out_on_breakout():
+    results = load_study("minatar-breakout")
+    per, uniform = results.scores("per"), results.scores("uniform")
+    value, low, high = paired_difference(per, uniform)
+    shown = f"{value:+.2f} [{low:.2f}, {high:.2f}] bricks of {uniform.mean():.1f}."
+    assert shown in " ".join(README.split())
+
+
 def test_the_scores_at_pong_are_those_of_the_study():
     pong = load_study("pong")
     found = {
@@ -300,6 +324,7 @@ def test_the_scores_at_pong_are_those_of_the_study():
 
 def test_each_number_of_the_results_has_a_source():
     rows = ("| MountainCar", "| CartPole, up", "| Acrobot", "| DQN, ", "| SAC, ", "| TD3, ")
+    rows += ("| the same for both", "| as published")
     held = ("| 8, ", "| 10, ", "| 12, ", "| ReaPER (")  # by test_results_tables.py, too
     table = "\n".join(
         line for line in RESULTS.splitlines() if line.startswith(rows + held) or "→" in line
