@@ -141,11 +141,12 @@ def full_replay(plan, batch_size):
     replay = Replay(storage, ProportionalSampler(plan.memory, [0]), runs=1)
     rng = np.random.default_rng(0)
     film = rng.integers(256, size=(64, 1, 1, 1, plan.size, plan.size), dtype=np.uint8)
-    stack = np.zeros((1, 1, 4, plan.size, plan.size), dtype=np.uint8)  # an endless episode begins
+    black = np.zeros((1, 1, 4, plan.size, plan.size), dtype=np.uint8)
+    stack = black
     for k in range(plan.memory):
-        following = np.concatenate([stack[:, :, 1:], film[k % 64]], axis=2)
-        replay.add(stack, [[k % 6]], [[0.0]], following, terminated=[[False]])
-        stack = following
+        following, over = np.concatenate([stack[:, :, 1:], film[k % 64]], axis=2), k % 50 == 49
+        replay.add(stack, [[k % 6]], [[0.0]], following, terminated=[[over]])
+        stack = black if over else following
     return lambda: replay.sample(batch_size), replay
 
 

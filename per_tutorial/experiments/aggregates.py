@@ -136,7 +136,8 @@ def runs_kept(worlds: Worlds, arm: str) -> dict[str, float]:
         arm: a name that every world has.
 
     Returns:
-        world → runs. Whole numbers where all worlds have equally many; else one run may be kept in part.
+        world → runs. Whole numbers up to rounding where all worlds have equally many; else the lowest and
+        the highest run that are kept may be kept in part. Which of several equal scores is kept is open.
 
     Raises:
         ValueError: as `aggregate_difference`, or a run without a score.

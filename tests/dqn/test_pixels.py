@@ -255,12 +255,9 @@ def test_every_sampler_replays_frames(sampler):
     films = random_frames(2, 1, 14, 20, 20)
     films[:, :, :3] = 0  # an episode begins
     for k in range(10):
-        numbers, now, following = (
-            np.full((2, 1), k),
-            films[:, :, k : k + 4],
-            films[:, :, k + 1 : k + 5],
-        )
-        replay.add(now, numbers, numbers, following, numbers > 20, numbers > 20)
+        numbers = np.full((2, 1), k)
+        stacks = films[:, :, k : k + 4], films[:, :, k + 1 : k + 5]
+        replay.add(stacks[0], numbers, numbers, stacks[1], numbers > 20, numbers > 20)
     replay.update_priorities([[3], [4]], [[50.0], [50.0]])
     assert replay.sample(5).observations.shape == (2, 5, 4, 20, 20)
     if sampler != "uniform":

@@ -20,7 +20,7 @@ every_kind = pytest.mark.parametrize("kind", KINDS)
 
 
 class AnyFrames(FrameStorage):
-    """For tests in which frames don't follow one another: it stores them without a word."""
+    """Takes stacks that don't follow one another: in some tests calls come in any order."""
 
     def _refuse_other_frames(self, *_):
         pass

@@ -14,8 +14,8 @@ With E = 3, in the order they are added:
     observation of transition 10 = frames 1 4 7 10, its next observation = frames 4 7 10 13
 
 Where an episode has begun less than 4 frames ago, the missing frames are black (zeros). In Gymnasium that
-is `FrameStackObservation(env, 4, padding_type="zero")`; by default it repeats the first frame. Whatever
-is added must be what such an environment shows, or what is drawn would be something else.
+is `FrameStackObservation(env, 4, padding_type="zero")`; by default it repeats the first frame. Stacks
+that are none of such an environment could not be rebuilt, and are refused.
 """
 
 from typing import Any, NamedTuple
@@ -54,7 +54,7 @@ def first_unlike(stacks, next_stacks, begins, frames, places):
     """
     n, stack, pixels = stacks.shape
     for k in range(n):
-        unlike = np.uint8(0)  # no way out of the loops: so it is compiled into wide steps
+        unlike = np.uint8(0)  # no early exit, so that the loops are vectorised
         for j in range(stack):
             if j < stack - 1 or not begins[k]:
                 for pixel in range(pixels):

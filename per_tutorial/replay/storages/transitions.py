@@ -36,7 +36,8 @@ class TransitionStorage(RingStorage):
         n_step: steps whose rewards are summed, at most `capacity`; see `windows`.
         discount: γ of these sums.
         environments: how many feed each run. They take turns: transition k is one of environment
-            k % environments, and n-step windows stay within their environment.
+            k % environments, and n-step windows stay within their environment. If a round is broken
+            off and begins anew, call `cut` first.
         observation_dtype, action_shape, action_dtype: what else the rows hold.
 
     Example:
