@@ -21,7 +21,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from per_tutorial.common.arguments import one_of, whole_number
-from per_tutorial.experiments.bootstrap import stratified_counts, trimmed_mean_of_counts
+from per_tutorial.experiments.bootstrap import (
+    stratified_counts,
+    trimmed_mean_of_counts,
+    weights_kept,
+)
 from per_tutorial.experiments.estimates import (
     RESAMPLES,
     Estimate,
@@ -136,19 +140,17 @@ def runs_kept(worlds: Worlds, arm: str) -> dict[str, float]:
         arm: a name that every world has.
 
     Returns:
-        world → runs. Whole numbers up to rounding where all worlds have equally many; else the lowest and
-        the highest run that are kept may be kept in part. Which of several equal scores is kept is open.
+        world → runs. The lowest and the highest score that are kept may be kept in part; runs of equal
+        scores are kept in equal parts.
 
     Raises:
         ValueError: as `aggregate_difference`, or a run without a score.
     """
     strata = _Strata(worlds, (arm,))
     strata.every_run_has_a_score()
-    order = np.argsort(strata.pooled(arm))
-    ends = np.cumsum(strata.weights[order])  # where each run's weight ends
-    within = np.diff(np.clip(ends, strata.cut, 1 - strata.cut), prepend=strata.cut)
-    kept = np.empty(len(order))
-    kept[order] = within / strata.weights[order]
+    _, places = np.unique(strata.pooled(arm), return_inverse=True)  # equal scores have one place
+    weights = np.bincount(places, strata.weights).astype(np.float64)
+    kept = (weights_kept(weights, strata.cut) / weights)[places]
     parts = np.split(kept, np.cumsum(strata.runs)[:-1])
     return {world: float(part.sum()) for world, part in zip(strata.scores, parts, strict=True)}
 

@@ -95,9 +95,17 @@ def trimmed_mean_of_counts(values: Floats, counts: Floats, weights: Floats, cut:
         (resamples,); NaN where a value is NaN.
     """
     order = np.argsort(values)
-    ends = np.cumsum(counts[:, order] * weights[order], axis=1)  # where each value's weight ends
-    kept = np.diff(np.clip(ends, cut, 1 - cut), axis=1, prepend=cut)
+    kept = weights_kept(counts[:, order] * weights[order], cut)
     return kept @ values[order] / (1 - 2 * cut)
+
+
+def weights_kept(weights: Floats, cut: float) -> Floats:
+    """What a trimmed mean keeps of the weights (..., values) of values in ascending order.
+
+    The weights along the last axis add up to 1, and ``cut`` is left out at each end.
+    """
+    ends = np.cumsum(weights, axis=-1)
+    return np.diff(np.clip(ends, cut, 1 - cut), axis=-1, prepend=cut)
 
 
 def _draws(

@@ -155,6 +155,9 @@ def test_the_middle_half_may_hold_more_runs_of_one_world_than_of_another():
     # Each world weighs the same: of the few, each run weighs three times as much as one of the many.
     worlds = {"many": {"a": np.arange(30.0)}, "few": {"a": np.arange(100.0, 110.0)}}
     assert runs_kept(worlds, "a") == pytest.approx({"many": 15, "few": 5})
+    # Of equal scores, none is kept before another.
+    worlds = {"one": {"a": [1, 1, 1, 5]}, "other": {"a": [1, 1, 1, 1]}}
+    assert runs_kept(worlds, "a") == pytest.approx({"one": 12 / 7, "other": 16 / 7})
 
 
 def test_the_runs_kept_are_those_that_the_aggregate_is_made_of(rng):
