@@ -60,6 +60,11 @@ def real_number(
     return number
 
 
+def up_to_one(name: str, value: Any) -> float:
+    """``value`` as a float in [0, 1]. What rises to 1 step by step may end a few rounding errors above."""
+    return min(real_number(name, value, 0, 1 + 1e-6), 1.0)
+
+
 def one_of(name: str, value: Any, allowed: Choices) -> str:
     """``value`` if it is among ``allowed``; ValueError with the choices otherwise."""
     if not isinstance(value, str) or value not in allowed:

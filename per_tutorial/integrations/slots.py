@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from per_tutorial.common.arguments import (
     index_array,
     plain_array,
-    real_number,
+    up_to_one,
     whole_number,
 )
 from per_tutorial.common.files import part_of
@@ -94,7 +94,7 @@ class SlotDraws:
 
     @beta.setter
     def beta(self, beta: float) -> None:
-        self._beta = real_number("beta", beta, 0, 1)
+        self._beta = up_to_one("beta", beta)
 
     def anew(self) -> "SlotDraws":
         """The same without transitions. With a seed, the draws start again as they did."""

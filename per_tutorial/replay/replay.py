@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from per_tutorial.common.arguments import index_array, plain_array, real_number, whole_number
+from per_tutorial.common.arguments import index_array, plain_array, up_to_one, whole_number
 from per_tutorial.common.files import PathLike, part_of, write_arrays
 from per_tutorial.common.states import Schema, State, checked_state
 from per_tutorial.replay.contracts import (
@@ -173,8 +173,7 @@ class Replay:
         if self._unfinished is not None:
             self._finish()
         batch_size = whole_number("batch_size", batch_size)
-        # Raised step by step, β may end a few rounding errors above 1.
-        beta = min(real_number("beta", beta, 0, 1 + 1e-9), 1.0)
+        beta = up_to_one("beta", beta)
         sizes = self.storage.sizes
         if batch_size > min(sizes.tolist()):
             raise ValueError(

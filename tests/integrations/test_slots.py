@@ -138,6 +138,8 @@ def test_bad_input_is_refused_and_changes_nothing():
             draws.sample(size)
     with pytest.raises(ValueError, match="beta"):
         draws.beta = 1.1
+    draws.beta = 1 + 1e-9
+    assert draws.beta == 1
     with pytest.raises(IndexError, match="indices"):
         draws.write([0, 10])
     with pytest.raises(ValueError, match="nothing to draw"):

@@ -337,10 +337,11 @@ def test_same_seed_same_life_and_another_seed_another(kind):
     assert life(None) != life(None)
 
 
-def test_a_beta_that_was_raised_step_by_step_may_end_a_rounding_error_above_one():
-    beta = 0.4
-    for _ in range(1_000):
-        beta += 0.6 / 1_000
+@pytest.mark.parametrize(("number", "steps"), [(float, 1_000), (np.float32, 50)])
+def test_a_beta_that_was_raised_step_by_step_may_end_a_rounding_error_above_one(number, steps):
+    beta = number(0.4)
+    for _ in range(steps):
+        beta += number(0.6 / steps)
     assert beta > 1
     buffers = [used(PrioritizedReplayBuffer) for _ in range(2)]
     batches = [buffer.sample(3, each) for buffer, each in zip(buffers, (beta, 1.0), strict=True)]

@@ -20,7 +20,7 @@ from stable_baselines3.common.type_aliases import GymEnv, MaybeCallback, Schedul
 from stable_baselines3.common.utils import LinearSchedule
 from torch.nn import functional as F
 
-from per_tutorial.common.arguments import real_number
+from per_tutorial.common.arguments import up_to_one
 from per_tutorial.integrations.sb3.buffers import PrioritizedReplayBuffer
 from per_tutorial.integrations.sb3.dict_buffers import PrioritizedDictReplayBuffer
 from per_tutorial.integrations.sb3.samples import Samples
@@ -57,7 +57,7 @@ class PrioritizedAlgorithm(OffPolicyAlgorithm):
         self.beta: float | Schedule = LinearSchedule(0.4, 1.0, 1.0) if beta is None else beta
         for remaining in (1.0, 0.5, 0.0):
             now = self.beta(remaining) if callable(self.beta) else self.beta
-            real_number("beta", now, 0, 1)
+            up_to_one("beta", now)
         super().__init__(policy, env, *args, **kwargs)
 
     def _setup_model(self) -> None:
