@@ -59,7 +59,8 @@ class RandomStreams:
     """
 
     def __init__(self, seeds: Sequence[int], purpose: str) -> None:
-        if np.ndim(seeds) != 1:
+        seeds = seeds.tolist() if isinstance(seeds, np.ndarray) else seeds
+        if isinstance(seeds, str) or not isinstance(seeds, Sequence):
             raise TypeError(f"seeds: must be one int for each run, such as [0], got {seeds!r}")
         if len(seeds) == 0:
             raise ValueError("seeds: must be at least one, for one run, got none")

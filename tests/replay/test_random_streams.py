@@ -123,6 +123,8 @@ def test_bad_seeds_are_named(seed, error, said):
     [
         (0, TypeError, "seeds: must be one int for each run, such as .0., got 0"),
         (None, TypeError, "got None"),
+        ("12", TypeError, "got '12'"),
+        ([[1], [2, 3]], TypeError, r"seeds: must be an integer, got \[1\]"),
         ([], ValueError, "seeds: must be at least one"),
         ([None], TypeError, "seeds: must be an integer, got None"),
         ([-1], ValueError, "seeds: must be at least 0, got -1"),
