@@ -202,18 +202,20 @@ class FrameStorage(RingStorage):
         places = np.empty((*numbers.shape, self.stack), dtype=np.int64)
         find_stacks(numbers, depths, self.environments, self.ring, places)
         k = first_unlike(now, following, begins.reshape(-1), frames, places.reshape(-1, self.stack))
-        if k >= 0:
-            allowed = (
-                "black but for the newest frame, since an episode begins (in Gymnasium, "
-                'FrameStackObservation with padding_type="zero")'
-                if begins.flat[k]
-                else "the last next observation of its environment, since its episode goes on (before "
-                "you reset environments, call cut)"
-            )
-            raise ValueError(
-                f"observation: must be {allowed}, and next_observation the same frames moved on by one; "
-                f"got other frames from environment {k % self.environments}"
-            )
+        if k < 0:
+            return
+        run, environment = divmod(k, self.environments)
+        allowed = (
+            "black but for the newest frame, since an episode begins (in Gymnasium, "
+            'FrameStackObservation with padding_type="zero")'
+            if begins[run, environment]
+            else "the last next_observation, since its episode goes on (when you reset the environments, "
+            "call cut; if a step was not added, do both)"
+        )
+        raise ValueError(
+            f"observation: must be {allowed}, and next_observation the same frames moved on by one; "
+            f"got other frames from environment {environment} of run {run}"
+        )
 
     def prepare_many(self, transitions: Transition) -> FrameWrite:
         """Not for frames: raises TypeError."""
