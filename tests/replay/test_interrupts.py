@@ -14,12 +14,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 import toy_samplers
-from replay_helpers import AnyFrames, bits, copy_of
+from replay_helpers import bits, copy_of
 from storage_contract import World
 from toy_samplers import NearTheEnd
 
 import per_tutorial
 from per_tutorial.replay import (
+    FrameStorage,
     LaberSampler,
     LapSampler,
     ProportionalSampler,
@@ -34,7 +35,7 @@ CAPACITY = 6
 STORAGES = {
     "transitions": TransitionStorage,
     "bytes": partial(TransitionStorage, observation_dtype=np.uint8),  # as they come: the short way
-    "frames": partial(AnyFrames, environments=2),
+    "frames": partial(FrameStorage, environments=2),
 }
 SAMPLERS = {
     "uniform": UniformSampler,
@@ -91,18 +92,22 @@ class Scene:
         self.world = World(STORAGES[storage], CAPACITY, runs or 1, n_step=2)
         seeds = list(range(runs or 1))
         self.buffer = Replay(self.world.storage, SAMPLERS[sampler](CAPACITY, seeds), runs)
-        self.fields = [self.fields_of(self.world.step()) for _ in range(steps + 4)]
-        for fields in self.fields[:steps]:
+        for fields in self.film(self.world, steps):
             self.buffer.add(*fields)
         batch = sample(self.buffer)
         self.buffer.update_priorities(batch.indices, np.sin(batch.indices + 1.0))
+        # What goes on in the environments after a call; after most calls, it is what went on before.
+        step_later, reset, elsewhere = (deepcopy(self.world) for _ in range(3))
+        reset.stacks = reset.new_stacks()
+        self.worlds = {"add": step_later, "cut": reset, "restore": elsewhere, "load": elsewhere}
+        (next_step,) = self.film(step_later, 1)
         other = deepcopy(self.buffer)
-        for fields in self.fields[: CAPACITY + 1]:
+        for fields in self.film(elsewhere, CAPACITY + 1):
             other.add(*fields)
         self.path, self.other = folder / "other.npz", copy_of(other.state)
         other.save(self.path)
         self.calls = {
-            "add": lambda buffer: buffer.add(*self.fields[steps]),
+            "add": lambda buffer: buffer.add(*next_step),
             "extend": self.extend,
             "sample": sample,
             "update": lambda buffer: buffer.update_priorities(batch.indices, batch.indices - 2.5),
@@ -116,19 +121,21 @@ class Scene:
         for call in self.calls.values():
             call(deepcopy(self.buffer))
 
-    def fields_of(self, transition):
-        return transition if self.world.storage.leading_axes[0] > 1 else [f[0] for f in transition]
+    def film(self, world, steps):
+        """What happens next in a world, as a buffer takes it."""
+        film = [world.step() for _ in range(steps)]
+        return film if self.buffer.runs else [[field[0] for field in step] for step in film]
 
     def extend(self, buffer):
         """Add more transitions than there are slots."""
         axis = 0 if buffer.runs is None else 1
-        columns = zip(*self.fields[:4], *self.fields[:4], strict=True)
+        columns = zip(*self.film(deepcopy(self.world), CAPACITY + 2), strict=True)
         buffer.extend(*(np.stack(column, axis) for column in columns))
 
-    def continued(self, buffer):
+    def continued(self, buffer, film):
         """What becomes of a buffer: all that it draws, and its last state."""
         drawn = []
-        for fields in self.fields[-3:]:
+        for fields in film:
             buffer.add(*fields)
             batch = sample(buffer)
             buffer.update_priorities(batch.indices, np.cos(batch.indices))
@@ -145,7 +152,10 @@ def assert_before_or_after(scene, name, unit="line", again=None):
     done = deepcopy(scene.buffer)
     call(done)
     ends = [bits(scene.buffer), bits(done)]
-    futures = [scene.continued(deepcopy(buffer)) for buffer in (scene.buffer, done)]
+    worlds = scene.world, scene.worlds.get(name, scene.world)
+    films = [scene.film(deepcopy(world), 3) for world in worlds]
+    starts = zip((scene.buffer, done), films, strict=True)
+    futures = [scene.continued(deepcopy(buffer), film) for buffer, film in starts]
     for after in itertools.count(1):
         victim, other = deepcopy(scene.buffer), deepcopy(scene.buffer)
         if not interrupted(partial(call, victim), after, unit):
@@ -159,8 +169,8 @@ def assert_before_or_after(scene, name, unit="line", again=None):
         assert bits(victim) in ends, f"neither before nor after, at {unit} {after}"
         outcome = ends.index(bits(victim))
         outcomes[outcome] += 1
-        assert scene.continued(victim) == futures[outcome]
-        assert scene.continued(other) == futures[outcome]
+        assert scene.continued(victim, films[outcome]) == futures[outcome]
+        assert scene.continued(other, films[outcome]) == futures[outcome]
 
 
 class CountsAgain(TransitionStorage):

@@ -1,7 +1,7 @@
 """Buffers of every kind and a life for them, where another process finds them too."""
 
 import numpy as np
-from replay_helpers import AnyFrames, bits
+from replay_helpers import bits
 
 from per_tutorial.replay import (
     FrameStorage,
@@ -26,7 +26,7 @@ def rank(capacity=20, seed=0):
 
 
 def frames(capacity=20, seed=0, pixels=2):
-    storage = AnyFrames(capacity, (3, pixels), environments=2, n_step=2)
+    storage = FrameStorage(capacity, (3, pixels), environments=2, n_step=2)
     return Replay(storage, RankBasedSampler(capacity, [seed]))
 
 
@@ -37,12 +37,29 @@ def a_step(buffer):
     """The fields of the next transition; all tell its number, as far as it fits."""
     storage, k = buffer.storage, int(buffer.storage.added[0])
     axes = storage.leading_axes[buffer.runs is None :]
+    number = np.full(axes, k)
     if isinstance(storage, FrameStorage):
-        shape, dtype = (storage.stack, *storage.frames.shape[1:]), np.uint8
+        seen, following = (
+            np.broadcast_to(stack, (*axes, *stack.shape)) for stack in stacks(storage)
+        )
     else:
-        shape, dtype = storage.rows.dtype["observation"].shape, np.float32
-    seen, number = np.full((*axes, *shape), k % 200, dtype), np.full(axes, k)
-    return seen, number, number / 2, seen + 1, number % 4 == 3, number % 7 == 6
+        seen = np.full((*axes, *storage.rows.dtype["observation"].shape), k, np.float32)
+        following = seen + 1
+    return seen, number, number / 2, following, number % 4 == 3, number % 7 == 6
+
+
+def stacks(storage):
+    """The next two stacks of an environment; each frame tells its step.
+
+    Two environments take turns, so their numbers are even. Those of step 3 and of every seventh one after
+    it end an episode.
+    """
+    step = int(storage.added[0]) // storage.environments
+    begin = max(0, step - (step - 4) % 7)
+    shown = np.arange(step - storage.stack + 1, step + 2)  # of both; black before the episode
+    colours = np.where(shown >= begin, shown % 200 + 1, 0).astype(np.uint8)
+    frames = np.stack([np.full(storage.frames.shape[1:], colour) for colour in colours])
+    return frames[:-1], frames[1:]
 
 
 def go_on(buffer, steps):

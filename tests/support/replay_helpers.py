@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from per_tutorial.replay import (
-    FrameStorage,
     PrioritizedReplayBuffer,
     RankBasedReplayBuffer,
     Replay,
@@ -17,13 +16,6 @@ from per_tutorial.replay.random_streams import seeds_for
 
 KINDS = [ReplayBuffer, PrioritizedReplayBuffer, RankBasedReplayBuffer]
 every_kind = pytest.mark.parametrize("kind", KINDS)
-
-
-class AnyFrames(FrameStorage):
-    """Takes stacks that don't follow one another: in some tests calls come in any order."""
-
-    def _refuse_other_frames(self, *_):
-        pass
 
 
 def add(buffer, count=1):

@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from attacks.readers import BUFFERS, ENVIRONMENTS, SHAPE, bits
+from attacks.readers import BUFFERS, ENVIRONMENTS, SHAPE, bits, next_stacks
 from per_tutorial.replay import FrameStorage, Replay
 
 COUNT = 10_000
@@ -108,7 +108,11 @@ def _calls(buffer: Replay, rng: random.Random) -> list[Call]:
         def add(one: Replay) -> None:
             one.add(*values)
 
-        return add
+        def add_frames(one: Replay) -> None:
+            seen, following = next_stacks(one, values[0][:, :, -1:])
+            one.add(seen, *values[1:3], following, *values[4:])
+
+        return add_frames if frames else add
 
     def an_extend() -> Call:
         values = fields((rng.choice([1, 4, 30]),))

@@ -54,18 +54,10 @@ class Reader(NamedTuple):
 # ---------------------------------------------------------------- replay buffers
 
 RUNS, SHAPE, ENVIRONMENTS = 3, (2, 3, 3), 2
-OBSERVED = np.arange(18, dtype=np.uint8).reshape(2, 3, 3)
-
-
-class AnyFrames(FrameStorage):
-    """Takes stacks that don't follow one another: here calls come in any order."""
-
-    def _refuse_other_frames(self, *_: object) -> None:
-        pass
 
 
 def frame_buffer(sampler: type) -> Replay:
-    storage = AnyFrames(12, SHAPE, 2, environments=ENVIRONMENTS, n_step=3)
+    storage = FrameStorage(12, SHAPE, 2, environments=ENVIRONMENTS, n_step=3)
     return Replay(storage, sampler(12, [5, 6]), 2)
 
 
@@ -82,14 +74,31 @@ BUFFERS: dict[str, Callable[[], Replay]] = {
 }
 
 
+def next_stacks(buffer: Replay, newest: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The stacks of the step after the last one that was added, if it shows these newest frames.
+
+    An episode goes on with the last next stack, and a new one begins with a black one.
+    """
+    len(buffer)  # finishes a call that was interrupted
+    storage = buffer.storage
+    seen = np.zeros((*storage.leading_axes, *SHAPE), dtype=np.uint8)
+    if storage.added[0]:
+        numbers = storage.added[:, None] + np.arange(-storage.environments, 0)
+        rows, _ = storage.windows(numbers % storage.capacity)
+        running = ~(rows["terminated"] | rows["truncated"])
+        seen[running] = rows["next_observation"][running]
+    return seen, np.concatenate([seen[:, :, 1:], newest], axis=2)
+
+
 def live(buffer: Replay, steps: int, batch: int = 3) -> Replay:
     """Add, sample and update a few times."""
     runs = buffer.runs or 1
     for step in range(steps):
         if isinstance(buffer.storage, FrameStorage):
             axes = (runs, ENVIRONMENTS)
-            picture = np.broadcast_to(OBSERVED + step, (*axes, *SHAPE))
-            fields = [picture, np.ones(axes, int), np.ones(axes), picture + 1]
+            newest = np.full((*axes, 1, *SHAPE[1:]), step + 1, dtype=np.uint8)
+            seen, following = next_stacks(buffer, newest)
+            fields = [seen, np.ones(axes, int), np.ones(axes), following]
         else:
             axes = (runs,)
             fields = [
