@@ -13,7 +13,11 @@ from per_tutorial.experiments.runner import run_study
 from per_tutorial.experiments.sb3.declared import SB3_STUDIES
 from per_tutorial.experiments.studies import STUDIES
 from per_tutorial.experiments.studies.after_per import AFTER_PER_STUDIES, FOR_VECTORS, methods
-from per_tutorial.experiments.studies.minatar import MINATAR_METHODS, MINATAR_STUDIES
+from per_tutorial.experiments.studies.minatar import (
+    LONG_MINATAR_STUDIES,
+    MINATAR_METHODS,
+    MINATAR_STUDIES,
+)
 from per_tutorial.experiments.studies.series import NETWORKS
 
 FEWER_SEEDS = {
@@ -22,7 +26,7 @@ FEWER_SEEDS = {
     "pong": 3,
     "sb3-pendulum-sac": 10,
     "sb3-pendulum-td3": 10,
-    **{study.name: 10 for study in MINATAR_STUDIES},
+    **{study.name: 10 for study in (*MINATAR_STUDIES, *LONG_MINATAR_STUDIES)},
 }
 
 
@@ -124,6 +128,7 @@ SUBJECTS = {
         study.name: {name for change in MINATAR_METHODS.values() for name in change}
         for study in MINATAR_STUDIES
     },
+    **{study.name: {"sampler"} for study in LONG_MINATAR_STUDIES},
 }
 
 
@@ -178,6 +183,14 @@ def test_the_studies_of_minatar_differ_in_nothing_but_the_game(study):
         assert study.arms[arm] == study.arms["uniform"].replace(**change)
         assert study.arms[arm].replace(env=first.arms[arm].env) == first.arms[arm]
     assert len({each.arms["per"].env for each in MINATAR_STUDIES}) == len(MINATAR_STUDIES)
+
+
+def test_the_long_studies_of_minatar_differ_from_the_others_in_their_frames_alone():
+    for long, short in zip(LONG_MINATAR_STUDIES, MINATAR_STUDIES, strict=True):
+        assert long.seeds == short.seeds and long.metric == short.metric
+        for arm, config in long.arms.items():
+            assert config.steps == 500_000
+            assert config.replace(steps=short.arms[arm].steps) == short.arms[arm]
 
 
 @pytest.mark.slow

@@ -3,7 +3,7 @@
 from per_tutorial.experiments.sb3.declared import SB3_STUDIES
 from per_tutorial.experiments.studies.after_per import AFTER_PER_STUDIES
 from per_tutorial.experiments.studies.broken import BROKEN_STUDIES
-from per_tutorial.experiments.studies.minatar import MINATAR_STUDIES
+from per_tutorial.experiments.studies.minatar import LONG_MINATAR_STUDIES, MINATAR_STUDIES
 from per_tutorial.experiments.studies.series import SERIES_STUDIES
 
 STUDIES = {
@@ -14,5 +14,6 @@ STUDIES = {
         *SB3_STUDIES,
         *AFTER_PER_STUDIES,
         *MINATAR_STUDIES,
+        *LONG_MINATAR_STUDIES,
     )
 }

@@ -6,11 +6,13 @@ minibatches, exploration, target network, discount and Huber's loss. They differ
 - Adam with η = 0.001 in place of RMSprop with 0.00025: Adam as everywhere in this series.
 - An update every fourth frame in place of every frame, as Obando-Ceron & Castro (2021) have it on these
   games. In the same time a run then sees almost three times as many frames.
-- Fewer frames: 200,000 of their 5 million.
+- Fewer frames of their 5 million: 200,000 for every method, and half a million for PER and uniform replay.
 
 Actions are those that do something in the game. LAP and PAL come with their authors' settings for Atari,
 since rewards are 0 or 1 here too.
 """
+
+import dataclasses
 
 from per_tutorial.dqn.config import DQNConfig
 from per_tutorial.experiments.studies.after_per import FOR_CLIPPED_REWARDS, comparisons_of, methods
@@ -77,3 +79,17 @@ MINATAR_STUDIES = (
         failed_below=1.0,
     ),
 )
+
+
+def _long(study: Study) -> Study:
+    """PER and uniform replay alone, for half a million frames."""
+    return dataclasses.replace(
+        study,
+        name=study.name.replace("minatar", "long"),
+        question=study.question.replace("what came after PER", "PER"),
+        arms={name: study.arms[name].replace(steps=500_000) for name in ("uniform", "per")},
+        comparisons=(("per", "uniform"),),
+    )
+
+
+LONG_MINATAR_STUDIES = tuple(_long(study) for study in MINATAR_STUDIES)
