@@ -27,6 +27,7 @@ FEWER_SEEDS = {
     "sb3-pendulum-sac": 10,
     "sb3-pendulum-td3": 10,
     **{study.name: 10 for study in (*MINATAR_STUDIES, *LONG_MINATAR_STUDIES)},
+    "updates-breakout": 10,
 }
 
 
@@ -129,6 +130,7 @@ SUBJECTS = {
         for study in MINATAR_STUDIES
     },
     **{study.name: {"sampler"} for study in LONG_MINATAR_STUDIES},
+    "updates-breakout": {"update_every"},
 }
 
 

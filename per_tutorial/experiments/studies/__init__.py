@@ -3,7 +3,11 @@
 from per_tutorial.experiments.sb3.declared import SB3_STUDIES
 from per_tutorial.experiments.studies.after_per import AFTER_PER_STUDIES
 from per_tutorial.experiments.studies.broken import BROKEN_STUDIES
-from per_tutorial.experiments.studies.minatar import LONG_MINATAR_STUDIES, MINATAR_STUDIES
+from per_tutorial.experiments.studies.minatar import (
+    LONG_MINATAR_STUDIES,
+    MINATAR_STUDIES,
+    UPDATES_STUDY,
+)
 from per_tutorial.experiments.studies.series import SERIES_STUDIES
 
 STUDIES = {
@@ -15,5 +19,6 @@ STUDIES = {
         *AFTER_PER_STUDIES,
         *MINATAR_STUDIES,
         *LONG_MINATAR_STUDIES,
+        UPDATES_STUDY,
     )
 }

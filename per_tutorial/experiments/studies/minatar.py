@@ -20,6 +20,14 @@ from per_tutorial.experiments.study import Study
 
 MINATAR_METHODS = methods(FOR_CLIPPED_REWARDS)
 
+# DQN's score after so many frames in the published curves, means of 30 runs: read off the picture
+# (kenjyoung/MinAtar, img/learning_curves.gif), to about half the width of a line.
+PUBLISHED_SCORES = {
+    "MinAtar/Breakout-v1": {200_000: 6.1, 300_000: 7.3, 400_000: 8.2, 500_000: 8.3},
+    "MinAtar/SpaceInvaders-v1": {200_000: 21.0, 300_000: 22.6, 400_000: 26.3, 500_000: 27.8},
+    "MinAtar/Asterix-v1": {200_000: 0.75, 300_000: 0.9, 400_000: 0.95, 500_000: 1.0},
+}
+
 
 def _minatar(name: str, game: str, question: str, failed_below: float) -> Study:
     """Every method at the same learning rate, against uniform replay and against PER."""
@@ -93,3 +101,15 @@ def _long(study: Study) -> Study:
 
 
 LONG_MINATAR_STUDIES = tuple(_long(study) for study in MINATAR_STUDIES)
+
+BREAKOUT = MINATAR_STUDIES[0]
+UPDATES_STUDY = dataclasses.replace(
+    BREAKOUT,
+    name="updates-breakout",
+    question="Does an update at every frame bring DQN to the published curve of MinAtar's breakout?",
+    arms={
+        "every-frame": BREAKOUT.arms["uniform"].replace(update_every=1),
+        "every-fourth": BREAKOUT.arms["uniform"],
+    },
+    comparisons=(("every-frame", "every-fourth"),),
+)
