@@ -17,6 +17,7 @@ from per_tutorial.experiments.aggregates import (
 )
 from per_tutorial.experiments.estimates import Estimate, holm, paired_difference, paired_t_test
 from per_tutorial.experiments.results import SHIPPED, StudyResults, load_study
+from per_tutorial.experiments.studies.minatar import PUBLISHED_SCORES
 
 PAGE = Path(__file__).parents[1] / "docs" / "results.md"
 BEGIN, END = "<!-- tables of tools/results_tables.py -->", "<!-- end of the tables -->"
@@ -67,11 +68,15 @@ def differences(results: StudyResults, rate: str) -> list[str]:
     cells = []
     for arm, other in PAIRS:
         pair = arm + rate, other + rate
-        p = p_values[pairs.index(pair)]
-        difference = shown(paired_difference(scores[pair[0]], scores[pair[1]]), form)
-        cell = f"{difference}, p {'< 0.001' if p < 0.0005 else f'{p:.3f}'}"
-        cells.append(f"**{cell}**" if p < CLEAR else cell)
+        difference = paired_difference(scores[pair[0]], scores[pair[1]])
+        cells.append(judged(difference, p_values[pairs.index(pair)], form))
     return cells
+
+
+def judged(difference: Estimate, p: float, form: str) -> str:
+    """A paired difference and its corrected p, in bold where that is small."""
+    cell = f"{shown(difference, form)}, p {'< 0.001' if p < 0.0005 else f'{p:.3f}'}"
+    return f"**{cell}**" if p < CLEAR else cell
 
 
 def table(heads: list[str], columns: list[list[str]]) -> list[str]:
@@ -109,6 +114,38 @@ def of_worlds(worlds: dict[str, str], rates: dict[str, str]) -> list[str]:
     return lines + table(heads, columns)
 
 
+def long_games() -> list[str]:
+    """The table of half a million frames: PER beside uniform replay, and that beside published DQN."""
+    names = {name.replace("minatar", "long"): game for name, game in MINATAR.items()}
+    there = {game: load_study(name) for name, game in names.items() if is_shipped(name)}
+    if not there:
+        return []
+    pairs = [(study.scores("per"), study.scores("uniform")) for study in there.values()]
+    p_values = holm([paired_t_test(*pair) for pair in pairs])
+    columns = [
+        list(there),
+        [
+            judged(paired_difference(*pair), p, "+.2f")
+            for pair, p in zip(pairs, p_values, strict=True)
+        ],
+    ]
+    heads = ["500,000 frames", "PER − uniform, score over training"]
+    for frames in (200_000, 500_000):
+        heads += [f"uniform, last 100 episodes, after {frames:,}", "published DQN"]
+        columns.append([range_of_runs(study, frames) for study in there.values()])
+        columns.append(
+            [f"{PUBLISHED_SCORES[study.arms['per'].env][frames]:g}" for study in there.values()]
+        )
+    return table(heads, columns)
+
+
+def range_of_runs(study: StudyResults, frames: int) -> str:
+    """The score of uniform replay after so many frames: its mean over runs, the lowest and the highest."""
+    grid, scores = study.curve("uniform")
+    scores = scores[grid == frames].squeeze()
+    return f"{scores.mean():.2f} ({scores.min():.2f} to {scores.max():.2f})"
+
+
 def is_shipped(name: str) -> bool:
     return (SHIPPED / f"{name}.csv.gz").is_file()
 
@@ -116,7 +153,7 @@ def is_shipped(name: str) -> bool:
 def tables() -> str:
     """All that stands between the two comments, comments included."""
     games = of_worlds(MINATAR, {"": RATES[""]})
-    lines = [BEGIN, "", *of_worlds(CLASSIC, RATES), *games, END]
+    lines = [BEGIN, "", *of_worlds(CLASSIC, RATES), *games, *long_games(), END]
     return "\n".join(lines)
 
 

@@ -17,6 +17,7 @@ from per_tutorial.experiments.estimates import (
 )
 from per_tutorial.experiments.results import load_study
 from per_tutorial.experiments.studies import STUDIES
+from per_tutorial.experiments.studies.minatar import LONG_MINATAR_STUDIES, PUBLISHED_SCORES
 
 TEXT = PAGE.read_text(encoding="utf-8")
 
@@ -31,6 +32,26 @@ def test_every_shipped_study_of_what_came_after_has_its_column():
     known = results_tables.CLASSIC | results_tables.MINATAR
     assert len(shipped) >= 2
     assert all(f"| {known[name]} |" in TEXT for name in shipped)
+
+
+@pytest.mark.parametrize("study", LONG_MINATAR_STUDIES, ids=lambda study: study.name)
+def test_half_a_million_frames_by_hand(study):
+    results = load_study(study.name)
+    game = results_tables.MINATAR[study.name.replace("long", "minatar")]
+    (row,) = re.findall(rf"^\| {game} \| .*$", TEXT, re.MULTILINE)
+    difference = results.scores("per").mean() - results.scores("uniform").mean()
+    assert f"{difference:+.2f} [".replace("-", "−") in row.split("|")[2]
+    last = results.curve("uniform")[1][-1]
+    published = PUBLISHED_SCORES[study.arms["uniform"].env][study.arms["uniform"].steps]
+    assert row.endswith(
+        f"| {last.mean():.2f} ({last.min():.2f} to {last.max():.2f}) | {published:g} |"
+    )
+
+
+def test_what_an_update_at_every_frame_changes():
+    last = load_study("updates-breakout").curve("every-frame")[1][-1]
+    said = f"ours has {last.mean():.2f} ({last.min():.2f} to {last.max():.2f}) after 200,000 frames"
+    assert said in " ".join(TEXT.split())
 
 
 def test_a_cell_by_hand():
