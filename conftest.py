@@ -23,7 +23,7 @@ LONGEST_FIRST = (
     "test_sb3_algorithms.py",
     "test_examples.py",
     "test_release.py",
-    "test_museum.py",
+    "test_known_bugs.py",
     "test_runner.py",
     "test_atari.py",
     "06_your_own_agent.ipynb",

@@ -26,9 +26,9 @@ from per_tutorial import DQNConfig, evaluate, train
 from per_tutorial.distributed.apex import train_apex
 from per_tutorial.distributed.apex_settings import ApexConfig
 from per_tutorial.distributed.cluster import connected
-from per_tutorial.dqn.watchers import ProgressBar
-from per_tutorial.experiments.estimates import paired_difference
-from per_tutorial.experiments.studies import STUDIES
+from per_tutorial.dqn.callbacks import ProgressBar
+from per_tutorial.experiments.statistics.estimates import paired_difference
+from per_tutorial.experiments.studies.declared import STUDIES
 
 PACKAGES = ("ray", "numpy", "numba", "torch")
 CARTPOLE = DQNConfig(
@@ -53,11 +53,11 @@ EPISODES = 20  # of a score
 def trained(kind, config, apex, seed):
     """What came out of one training, as a dict."""
     start = time.monotonic()
-    watchers = [ProgressBar(f"{config.env}, seed {seed}, {kind}")]
+    callbacks = [ProgressBar(f"{config.env}, seed {seed}, {kind}")]
     if kind == APEX:
-        history = train_apex(config.replace(environments=1), apex, seed, watchers=watchers)
+        history = train_apex(config.replace(environments=1), apex, seed, callbacks=callbacks)
     else:
-        history = train(config, seeds=[seed], watchers=watchers)
+        history = train(config, seeds=[seed], callbacks=callbacks)
     seconds = time.monotonic() - start
     found = {
         "score": float(evaluate(history.agent, EPISODES).mean()),

@@ -39,8 +39,8 @@ from benchmarks.harness import alternate, machine, ratios, write_report
 from per_tutorial.distributed.processes import SENDING, MemoryProcess
 from per_tutorial.distributed.windows import Windows
 from per_tutorial.dqn.config import DQNConfig
-from per_tutorial.experiments.runner import run_study
-from per_tutorial.experiments.study import Study
+from per_tutorial.experiments.studies.runner import run_study
+from per_tutorial.experiments.studies.study import Study
 
 PACKAGES = ("ray", "numpy", "numba", "torch")
 SENDERS, BATCH, AHEAD = 2, 512, 4

@@ -33,7 +33,7 @@ from benchmarks import training
 from benchmarks.harness import alternate, machine, ratios, write_report
 from per_tutorial import DQNConfig, DQNLearner, FrameStorage, train
 from per_tutorial.dqn import history
-from per_tutorial.dqn.machine.choices import why_not_compiled
+from per_tutorial.dqn.autotune import why_not_compiled
 from per_tutorial.replay import ProportionalSampler, Replay
 
 PACKAGES = ("torch", "numpy", "numba", "gymnasium", "ale-py", "stable-baselines3")

@@ -25,7 +25,7 @@ from benchmarks.harness import alternate, machine, ratios, write_report
 from benchmarks.training import profile
 from per_tutorial import train
 from per_tutorial.dqn import history
-from per_tutorial.experiments.studies import STUDIES
+from per_tutorial.experiments.studies.declared import STUDIES
 
 PACKAGES = ("torch", "numpy", "numba", "gymnasium", "minatar", "stable-baselines3")
 RUNS = 10

@@ -31,8 +31,8 @@ import torch
 from benchmarks.harness import alternate, exponent, machine, ratios, write_report
 from per_tutorial import Batch, DQNConfig, DQNLearner, History, train
 from per_tutorial.dqn import history, training
-from per_tutorial.dqn.worlds.environments import Environments
-from per_tutorial.experiments.studies import STUDIES
+from per_tutorial.dqn.environments.gymnasium_envs import Environments
+from per_tutorial.experiments.studies.declared import STUDIES
 from per_tutorial.replay.replay import Replay
 
 SETTINGS = {

@@ -13,13 +13,15 @@ TYPE_CHECKING = False  # type checkers know better; to import `typing` takes lon
 if TYPE_CHECKING:
     from per_tutorial.dqn.checkpoints import Checkpoints as Checkpoints
     from per_tutorial.dqn.config import DQNConfig as DQNConfig
+    from per_tutorial.dqn.environments.atari import (
+        make_atari_environments as make_atari_environments,
+    )
+    from per_tutorial.dqn.environments.atari import make_atari_reference as make_atari_reference
     from per_tutorial.dqn.history import History as History
     from per_tutorial.dqn.learner import DQNLearner as DQNLearner
     from per_tutorial.dqn.networks import QNetwork as QNetwork
     from per_tutorial.dqn.training import evaluate as evaluate
     from per_tutorial.dqn.training import train as train
-    from per_tutorial.dqn.worlds.atari import make_atari_environments as make_atari_environments
-    from per_tutorial.dqn.worlds.atari import make_atari_reference as make_atari_reference
     from per_tutorial.replay import Batch as Batch
     from per_tutorial.replay import FrameStorage as FrameStorage
     from per_tutorial.replay import MinTree as MinTree
@@ -44,7 +46,7 @@ _HOMES = {
         "RankBasedReplayBuffer",
         "FrameStorage",
     ),
-    "dqn.worlds.atari": ("make_atari_environments", "make_atari_reference"),
+    "dqn.environments.atari": ("make_atari_environments", "make_atari_reference"),
     "dqn.config": ("DQNConfig",),
     "dqn.networks": ("QNetwork",),
     "dqn.learner": ("DQNLearner",),

@@ -17,7 +17,7 @@ from per_tutorial.conformance.adapters import ADAPTERS
 from per_tutorial.distributed.command_line import add_apex, add_study_options, study_on_ray
 from per_tutorial.dqn.config import AUTO, PRECISIONS, DQNConfig
 from per_tutorial.dqn.pretrained import agent_names
-from per_tutorial.experiments.studies import STUDIES
+from per_tutorial.experiments.studies.declared import STUDIES
 
 # More is a slip of the fingers, and would be found out only after hours or with a full memory.
 MOST_RUNS = 100_000
@@ -116,9 +116,9 @@ def command_train(arguments: argparse.Namespace) -> None:
 
     import numpy as np
 
+    from per_tutorial.dqn.callbacks import Callback, ProgressBar, TensorBoard
     from per_tutorial.dqn.checkpoints import Checkpoints
     from per_tutorial.dqn.training import evaluate, train
-    from per_tutorial.dqn.watchers import ProgressBar, TensorBoard, Watcher
 
     checkpoints = None
     if arguments.checkpoint:
@@ -127,11 +127,11 @@ def command_train(arguments: argparse.Namespace) -> None:
             every=arguments.checkpoint_every,
             copy_to=copy,
         )
-    watchers: list[Watcher] = [] if arguments.quiet else [ProgressBar(config.sampler)]
+    callbacks: list[Callback] = [] if arguments.quiet else [ProgressBar(config.sampler)]
     if arguments.tensorboard:
-        watchers.append(TensorBoard(arguments.tensorboard))
+        callbacks.append(TensorBoard(arguments.tensorboard))
     seeds = range(arguments.first_seed, arguments.first_seed + runs)
-    history = train(config, seeds, watchers=watchers, checkpoints=checkpoints)
+    history = train(config, seeds, callbacks=callbacks, checkpoints=checkpoints)
     agent = history.agent
     assert agent is not None  # it was trained just now, not read from a file
     writers = []
@@ -155,7 +155,7 @@ def command_evaluate(arguments: argparse.Namespace) -> None:
 
     from per_tutorial.dqn.pretrained import load_agent
     from per_tutorial.dqn.training import evaluate
-    from per_tutorial.experiments.estimates import estimate
+    from per_tutorial.experiments.statistics.estimates import estimate
 
     agent = load_agent(arguments.agent, arguments.device, precision=arguments.precision)
     returns = evaluate(agent, episodes)[0]
@@ -178,10 +178,10 @@ def command_study(arguments: argparse.Namespace) -> None:
 
     from tqdm import tqdm
 
-    from per_tutorial.dqn.machine.choices import slow_precision
-    from per_tutorial.experiments.results import report
-    from per_tutorial.experiments.runner import run_study
-    from per_tutorial.experiments.study import METRICS
+    from per_tutorial.dqn.autotune import slow_precision
+    from per_tutorial.experiments.studies.results import report
+    from per_tutorial.experiments.studies.runner import run_study
+    from per_tutorial.experiments.studies.study import METRICS
 
     study = STUDIES[arguments.study].on(arguments.device)
     if arguments.fast:
@@ -226,8 +226,8 @@ def command_cliffwalk(arguments: argparse.Namespace) -> None:
     from matplotlib.figure import Figure
 
     from per_tutorial.common.files import atomic_write
-    from per_tutorial.experiments.cliffwalk_figures import draw_figures, ratio_table
-    from per_tutorial.experiments.cliffwalk_measurements import Point, measure_walks
+    from per_tutorial.experiments.cliffwalk.figures import draw_figures, ratio_table
+    from per_tutorial.experiments.cliffwalk.measurements import Point, measure_walks
 
     def progress(point: Point) -> None:
         if not arguments.quiet:

@@ -184,14 +184,14 @@ def comment_of(package, name):
 
 def studies():
     """What every study that comes with the package found, as Markdown."""
-    from per_tutorial.experiments.estimates import (
+    from per_tutorial.experiments.statistics.estimates import (
         holm,
         paired_difference,
         paired_t_test,
         verdict,
     )
-    from per_tutorial.experiments.results import SHIPPED, load_study
-    from per_tutorial.experiments.studies import STUDIES
+    from per_tutorial.experiments.studies.declared import STUDIES
+    from per_tutorial.experiments.studies.results import SHIPPED, load_study
 
     parts = []
     for name, study in STUDIES.items():
@@ -215,8 +215,12 @@ def studies():
 
 def worlds():
     """Does PER help? One line a world, as Markdown: plain DQN, full learning rate, uniform or PER."""
-    from per_tutorial.experiments.estimates import failure_rate, paired_difference, verdict
-    from per_tutorial.experiments.results import load_study
+    from per_tutorial.experiments.statistics.estimates import (
+        failure_rate,
+        paired_difference,
+        verdict,
+    )
+    from per_tutorial.experiments.studies.results import load_study
 
     rows = []
     for world in ("MountainCar", "CartPole", "Acrobot"):

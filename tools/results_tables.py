@@ -10,14 +10,19 @@ import argparse
 import sys
 from pathlib import Path
 
-from per_tutorial.experiments.aggregates import (
+from per_tutorial.experiments.statistics.estimates import (
+    Estimate,
+    holm,
+    paired_difference,
+    paired_t_test,
+)
+from per_tutorial.experiments.studies.aggregates import (
     aggregate,
     aggregate_improvement,
     normalised_worlds,
 )
-from per_tutorial.experiments.estimates import Estimate, holm, paired_difference, paired_t_test
-from per_tutorial.experiments.results import SHIPPED, StudyResults, load_study
-from per_tutorial.experiments.studies.minatar import PUBLISHED_SCORES
+from per_tutorial.experiments.studies.declared.minatar import PUBLISHED_SCORES
+from per_tutorial.experiments.studies.results import SHIPPED, StudyResults, load_study
 
 PAGE = Path(__file__).parents[1] / "docs" / "results.md"
 BEGIN, END = "<!-- tables of tools/results_tables.py -->", "<!-- end of the tables -->"

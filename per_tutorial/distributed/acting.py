@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 
 from per_tutorial.distributed.windows import Stacks, Vectors, Windows
 from per_tutorial.dqn.config import DQNConfig
+from per_tutorial.dqn.environments import env_spec
+from per_tutorial.dqn.environments.gymnasium_envs import Step
 from per_tutorial.dqn.learner import DQNLearner
 from per_tutorial.dqn.training import epsilon_greedy
-from per_tutorial.dqn.worlds import world_of
-from per_tutorial.dqn.worlds.environments import Step
 from per_tutorial.replay.contracts import Batch
 from per_tutorial.replay.random_streams import RandomStreams
 
@@ -46,7 +46,7 @@ class Acting:
 
     def __init__(self, config: DQNConfig, epsilons: NDArray, seeds: Sequence[int]) -> None:
         self.config = config.replace(device="cpu", compiled=False, environments=1)
-        world = world_of(config.env)
+        world = env_spec(config.env)
         self.environments = world.module().training_environments(self.config, seeds)
         shape, actions = self.environments.observation_shape, self.environments.actions
         self.agent = DQNLearner(self.config, shape, actions, [seeds[0]])

@@ -34,12 +34,12 @@ from per_tutorial.distributed.cluster import (
 )
 from per_tutorial.distributed.memory import Minibatch
 from per_tutorial.distributed.processes import ActorProcess, Crew, MemoryProcess, Report
+from per_tutorial.dqn.callbacks import Callback
 from per_tutorial.dqn.config import DQNConfig
+from per_tutorial.dqn.environments import env_spec
 from per_tutorial.dqn.history import LOG_POINTS, History
 from per_tutorial.dqn.learner import DQNLearner
 from per_tutorial.dqn.networks import LARGEST_SEED
-from per_tutorial.dqn.watchers import Watcher
-from per_tutorial.dqn.worlds import world_of
 from per_tutorial.replay.registry import SAMPLERS
 
 STALLED_SECONDS = 180.0  # without a step or an update: something is missing for good
@@ -68,7 +68,7 @@ def train_apex(
     *,
     address: str = LOCAL,
     checkpoints: str | os.PathLike[str] | None = None,
-    watchers: Iterable[Watcher] = (),
+    callbacks: Iterable[Callback] = (),
 ) -> ApexHistory:
     """Train one agent with many actors.
 
@@ -82,7 +82,7 @@ def train_apex(
         address: of the cluster, see `connected`.
         checkpoints: a folder for those of the learner and of the shards, for this training alone. A
             training continues from there. All nodes must see it under this path.
-        watchers: as in `train`.
+        callbacks: as in `train`.
 
     Returns:
         An `ApexHistory`; its `agent` is the trained `DQNLearner`. Beside the measures of a `History`
@@ -122,7 +122,7 @@ def train_apex(
         folder = None if checkpoints is None else Path(checkpoints).absolute()
         training = _Training(config, apex, seed, folder)
         try:
-            return training.run(list(watchers))
+            return training.run(list(callbacks))
         finally:
             training.end()
 
@@ -135,7 +135,7 @@ class _Training:
         self._ray = import_ray()
         if folder is not None:
             config = settled(folder, config)
-        world = world_of(config.env).module().training_environments(config, [seed])
+        world = env_spec(config.env).module().training_environments(config, [seed])
         shape = world.observation_shape
         self.agent = DQNLearner(config, shape, world.actions, [seed])
         world.close()
@@ -173,7 +173,7 @@ class _Training:
         self._row: dict[str, list[float]] = {}
         self._published: Any = None
 
-    def run(self, watchers: list[Watcher]) -> ApexHistory:
+    def run(self, callbacks: list[Callback]) -> ApexHistory:
         history, config = self.history, self.config
         begun = happened = time.monotonic()
         log_every = max(1, config.steps // LOG_POINTS)
@@ -195,15 +195,15 @@ class _Training:
             if next_log <= history.step < config.steps:
                 self._log()
                 next_log = (history.step // log_every + 1) * log_every
-                for watcher in watchers:
-                    watcher(history)
+                for callback in callbacks:
+                    callback(history)
             if self.folder is not None and history.step >= next_save:
                 self._save(self.folder)
                 next_save = history.step + self.apex.checkpoint_every
         if not history.log_steps or history.log_steps[-1] < config.steps:  # it was not done before
             self._log()
-            for watcher in watchers:
-                watcher(history)
+            for callback in callbacks:
+                callback(history)
         if self.folder is not None:
             self._save(self.folder)
         return history

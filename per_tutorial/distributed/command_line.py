@@ -31,7 +31,7 @@ def study_on_ray(
     """Run a study as the command's options say; ``progress`` is told which nodes work, in words."""
     from per_tutorial.distributed.cluster import connected
     from per_tutorial.distributed.studies import RayStacks
-    from per_tutorial.experiments.runner import run_study
+    from per_tutorial.experiments.studies.runner import run_study
 
     stacks = RayStacks(arguments.shared)
     with connected(arguments.ray, cpus=arguments.processes):
@@ -81,8 +81,8 @@ def command_apex(arguments: argparse.Namespace) -> None:
 
     from per_tutorial.common.files import check_writable
     from per_tutorial.distributed.apex import train_apex
+    from per_tutorial.dqn.callbacks import ProgressBar
     from per_tutorial.dqn.training import evaluate
-    from per_tutorial.dqn.watchers import ProgressBar
 
     for option in ("out", "save"):
         if given[option] is not None:
@@ -93,7 +93,7 @@ def command_apex(arguments: argparse.Namespace) -> None:
         arguments.seed,
         address=arguments.ray,
         checkpoints=arguments.checkpoint,
-        watchers=[] if arguments.quiet else [ProgressBar("apex")],
+        callbacks=[] if arguments.quiet else [ProgressBar("apex")],
     )
     assert history.agent is not None, "a training leaves its agent"
     if arguments.out is not None:

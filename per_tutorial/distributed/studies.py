@@ -18,9 +18,9 @@ from per_tutorial.distributed.cluster import (
     on_node,
     require_resources,
 )
-from per_tutorial.experiments.results import COLUMNS
-from per_tutorial.experiments.runner import Job, train_stack
-from per_tutorial.experiments.study import Study
+from per_tutorial.experiments.studies.results import COLUMNS
+from per_tutorial.experiments.studies.runner import Job, train_stack
+from per_tutorial.experiments.studies.study import Study
 
 MOST_CRASHES = 3  # of one stack, on nodes that live on
 POLL_SECONDS = 2.0

@@ -8,7 +8,7 @@ from typing import Any, Self
 
 from per_tutorial.common.arguments import one_of, real_number, whole_number
 from per_tutorial.dqn import schedules
-from per_tutorial.dqn.worlds import world_of
+from per_tutorial.dqn.environments import env_spec
 from per_tutorial.replay.registry import SAMPLERS
 from per_tutorial.replay.samplers.laber import LABER_WEIGHTS
 from per_tutorial.replay.samplers.proportional import LARGEST_EPSILON, SMALLEST_EPSILON
@@ -18,7 +18,7 @@ MOST_LAYERS = 100
 LOSSES = ("huber", "squared", "pal")
 BETA_SCHEDULES = ("linear", "compounding")
 EPSILON_SCHEDULES = ("linear", "exponential", "geometric")
-AUTO = "auto"  # found out when the networks are made (`machine.choices`)
+AUTO = "auto"  # found out when the networks are made (`autotune`)
 PRECISIONS = (AUTO, "float32", "bfloat16")
 
 
@@ -213,7 +213,7 @@ class DQNConfig:
         for one in fields(self):
             value = one.metadata["check"](one.name, getattr(self, one.name))
             object.__setattr__(self, one.name, value)
-        if self.precision == AUTO and not world_of(self.env).frames:
+        if self.precision == AUTO and not env_spec(self.env).frames:
             object.__setattr__(self, "precision", "float32")  # on any machine
         if self.learning_starts < self.batch_size:
             raise ValueError(
@@ -230,7 +230,7 @@ class DQNConfig:
                 f"n_step: must be at most capacity ({self.capacity}), got {self.n_step}"
             )
 
-        if self.environments > 1 and not world_of(self.env).side_by_side:
+        if self.environments > 1 and not env_spec(self.env).side_by_side:
             raise ValueError(
                 f"environments: must be 1 unless env is an Atari game (ALE/…), "
                 f"got {self.environments} with {self.env!r}"
@@ -247,12 +247,12 @@ class DQNConfig:
     @property
     def storage(self) -> str:
         """How transitions are kept, a name in `per_tutorial.replay.registry.STORAGES`."""
-        return world_of(self.env).storage
+        return env_spec(self.env).storage
 
     @property
     def observation_dtype(self) -> str:
         """The type of the observations that a storage keeps, if it can keep several kinds."""
-        return world_of(self.env).observation_dtype
+        return env_spec(self.env).observation_dtype
 
     def replace(self, **changes: Any) -> Self:
         """A copy with some fields changed."""

@@ -15,7 +15,10 @@ from torch import Tensor
 from per_tutorial.common.arguments import whole_number
 from per_tutorial.common.files import PathLike
 from per_tutorial.common.states import ArraySpec, Schema, State, checked_state
+from per_tutorial.dqn.autotune import choose
+from per_tutorial.dqn.compiled import CompiledStep
 from per_tutorial.dqn.config import DQNConfig
+from per_tutorial.dqn.environments import env_spec
 from per_tutorial.dqn.losses import (
     Tensors,
     clip_by_run,
@@ -23,11 +26,8 @@ from per_tutorial.dqn.losses import (
     of_actions,
     td_targets,
 )
-from per_tutorial.dqn.machine.choices import choose
-from per_tutorial.dqn.machine.compiled import CompiledStep
 from per_tutorial.dqn.networks import QNetwork
 from per_tutorial.dqn.saved_agents import SavedAgent, read_agent, write_agent
-from per_tutorial.dqn.worlds import world_of
 from per_tutorial.replay.contracts import Batch
 
 MOST_UPDATES = 2**62  # of a checkpoint: more than can be made, less than would overflow
@@ -96,7 +96,7 @@ class DQNLearner:
         self.seeds = list(seeds)
         config, self.choices = choose(config, self.observation_shape, actions, len(self.seeds))
         self.config = config
-        self._world = world_of(config.env)
+        self._world = env_spec(config.env)
         self._on_cpu = torch.device(config.device).type == "cpu"
         self.online, self.target = (
             QNetwork(

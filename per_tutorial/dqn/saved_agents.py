@@ -17,8 +17,8 @@ from torch import Tensor
 from per_tutorial.common.arguments import whole_number
 from per_tutorial.common.files import PathLike, atomic_write
 from per_tutorial.dqn.config import AUTO, DQNConfig
+from per_tutorial.dqn.environments import env_spec
 from per_tutorial.dqn.networks import LARGEST_SEED, architecture
-from per_tutorial.dqn.worlds import world_of
 
 
 class SavedAgent(NamedTuple):
@@ -85,7 +85,7 @@ def read_agent(path: PathLike, device: str, *, trusted: bool) -> SavedAgent:
     except (*damage, TypeError, ValueError) as error:
         raise ValueError(f"path: {os.fspath(path)!r} holds no agent ({error})") from error
     if not trusted:
-        world_of(config.env).module().check_id(config.env)
+        env_spec(config.env).module().check_id(config.env)
     return SavedAgent(config, shape, actions, seeds, tensors)
 
 
@@ -105,7 +105,7 @@ def _check_shapes(
     """ValueError unless the tensors are those of networks of these sizes."""
     if runs == 0:
         raise ValueError("seeds: at least one is needed, got none")
-    world = world_of(config.env)
+    world = env_spec(config.env)
     if world.frames:
         size = world.frame_size or config.frame_size
         if len(observation_shape) != 3 or observation_shape[1:] != (size, size):
@@ -142,7 +142,7 @@ def _facts_of_version_0_1(
 ) -> dict[str, Any]:
     """What files of version 0.1.0 don't say, told from the shapes of their tensors."""
     observation_shape = [shapes["layers.0.weight"][1]]
-    if world_of(config.env).frames:
+    if env_spec(config.env).frames:
         stack = shapes["convolutions.0.weight"][2]
         observation_shape = [stack, config.frame_size, config.frame_size]
     outputs = shapes[f"layers.{len(config.hidden)}.bias"][2]

@@ -9,13 +9,13 @@ from numpy.typing import NDArray
 from per_tutorial.common.arguments import real_number, whole_number
 from per_tutorial.common.files import part_of
 from per_tutorial.common.states import State, checked_state
+from per_tutorial.dqn.callbacks import Callback
 from per_tutorial.dqn.config import DQNConfig
+from per_tutorial.dqn.environments import env_spec
+from per_tutorial.dqn.environments.gymnasium_envs import Environments
 from per_tutorial.dqn.history import History
 from per_tutorial.dqn.learner import DQNLearner
 from per_tutorial.dqn.networks import LARGEST_SEED
-from per_tutorial.dqn.watchers import Watcher
-from per_tutorial.dqn.worlds import world_of
-from per_tutorial.dqn.worlds.environments import Environments
 from per_tutorial.replay.contracts import Transition
 from per_tutorial.replay.random_streams import RandomStreams
 from per_tutorial.replay.registry import make_replay
@@ -60,7 +60,7 @@ class Training(NamedTuple):
             self.replay.cut()
 
 
-class Keeper(Protocol):
+class Checkpointer(Protocol):
     """What writes a training down at intervals, such as `Checkpoints`."""
 
     def settled(self, config: DQNConfig) -> DQNConfig:
@@ -79,8 +79,8 @@ def train(
     *,
     replay: Replay | None = None,
     learner: type[DQNLearner] | None = None,
-    watchers: Iterable[Watcher] = (),
-    checkpoints: Keeper | None = None,
+    callbacks: Iterable[Callback] = (),
+    checkpoints: Checkpointer | None = None,
 ) -> History:
     """Train one agent per seed, side by side; each depends on no seed but its own.
 
@@ -92,7 +92,7 @@ def train(
         replay: a `Replay` for as many runs, in place of the one that ``config`` describes. If it
             sums the rewards of several steps, then with the discount of ``config``.
         learner: the class of the agent, such as one with another loss; None: `DQNLearner`.
-        watchers: functions called with the `History` whenever measurements were written and at the
+        callbacks: functions called with the `History` whenever measurements were written and at the
             end, such as a progress bar or a live plot.
         checkpoints: `Checkpoints` to continue from and to write, for a training that takes long.
 
@@ -113,7 +113,7 @@ def train(
     seeds = _seed_list(seeds)
     if checkpoints is not None:
         config = checkpoints.settled(config)
-    environments = world_of(config.env).module().training_environments(config, seeds)
+    environments = env_spec(config.env).module().training_environments(config, seeds)
     agent = (learner or DQNLearner)(
         config, environments.observation_shape, environments.actions, seeds
     )
@@ -163,8 +163,8 @@ def train(
 
         if history.log_is_due:
             history.log(replay)
-            for watcher in watchers:
-                watcher(history)
+            for callback in callbacks:
+                callback(history)
         if checkpoints is not None:
             checkpoints.save_if_due(training)
     environments.close()
@@ -226,7 +226,7 @@ def evaluate(
     config = agent.config
     if max_episode_steps is not None:
         config = config.replace(max_episode_steps=max_episode_steps)
-    world = world_of(config.env)
+    world = env_spec(config.env)
     if epsilon is None:
         epsilon = world.evaluation_epsilon
     epsilon = real_number("epsilon", epsilon, 0, 1)
@@ -248,7 +248,7 @@ def evaluate(
 
 def _check_fit(agent: DQNLearner, environments: Environments) -> None:
     """ValueError if the agent's network is one for other observations or actions."""
-    inputs = world_of(agent.config.env).network_inputs
+    inputs = env_spec(agent.config.env).network_inputs
     seen, shown = agent.observation_shape, environments.observation_shape
     if inputs(seen) != inputs(shown) or agent.actions != environments.actions:
         environments.close()

@@ -11,7 +11,12 @@ from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 
 from per_tutorial.common.arguments import float_array, one_of
-from per_tutorial.experiments.estimates import Estimate, Statistic, Verdict, bootstrap_interval
+from per_tutorial.experiments.statistics.estimates import (
+    Estimate,
+    Statistic,
+    Verdict,
+    bootstrap_interval,
+)
 from per_tutorial.notebook.page import show
 from per_tutorial.notebook.style import COLORS, THRESHOLD_STYLE, label_steps, start_at_zero
 

@@ -136,13 +136,13 @@ class TrainPanel:
 
     def train(self) -> None:
         """Train with the present settings, print the scores, and draw the curves of all trainings."""
+        from per_tutorial.dqn.callbacks import ProgressBar
         from per_tutorial.dqn.training import evaluate, train
-        from per_tutorial.dqn.watchers import ProgressBar
         from per_tutorial.notebook.training_plots import plot_learning_curves
 
         values = {name: control.value for name, control in self.controls.items()}
         label = _in_words(values)
-        history = train(self.config.replace(**values), self.seeds, watchers=[ProgressBar()])
+        history = train(self.config.replace(**values), self.seeds, callbacks=[ProgressBar()])
         self.histories[label] = history
         assert history.agent is not None  # a training that is over has one
         greedy = evaluate(history.agent).mean(axis=1)

@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure, FigureBase
 from numpy.typing import ArrayLike, NDArray
 
-from per_tutorial.experiments.estimates import Statistic
+from per_tutorial.experiments.statistics.estimates import Statistic
 from per_tutorial.notebook.comparison_plots import draw_curves
 from per_tutorial.notebook.page import LiveFigure, show
 from per_tutorial.notebook.style import (
@@ -28,7 +28,7 @@ HISTORY_SIZE = (9.6, 2.7)  # inches, of the pictures with three panels
 
 
 class LivePlot:
-    """Watch a training: pass it to `train(..., watchers=[LivePlot()])`.
+    """Watch a training: pass it to `train(..., callbacks=[LivePlot()])`.
 
     The picture is that of `plot_history`. It is redrawn about once a second, and a last time at the
     end.

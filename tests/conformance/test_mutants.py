@@ -7,10 +7,10 @@ must find all of them among all its questions, and must not need to be told wher
 import pytest
 
 from per_tutorial.conformance import QUESTIONS, Verdict, examine
-from per_tutorial.experiments.museum import EXHIBITS
-from per_tutorial.experiments.museum.examined import ExhibitAdapter
+from per_tutorial.experiments.known_bugs import KNOWN_BUGS
+from per_tutorial.experiments.known_bugs.examined import BugAdapter
 
-IN_BUFFERS = [name for name, exhibit in EXHIBITS.items() if exhibit.in_buffer]
+IN_BUFFERS = [name for name, exhibit in KNOWN_BUGS.items() if exhibit.in_buffer]
 
 # Questions that take longest; what they find is tried in the museum's own tests.
 LONG = {"sum-after-updates", "sum-after-outliers"}
@@ -18,15 +18,15 @@ LONG = {"sum-after-updates", "sum-after-outliers"}
 
 def test_the_museum_has_twenty_five_buffers_with_a_bug():
     assert len(IN_BUFFERS) >= 25
-    assert {EXHIBITS[name].found_by for name in IN_BUFFERS} <= set(QUESTIONS)
+    assert {KNOWN_BUGS[name].found_by for name in IN_BUFFERS} <= set(QUESTIONS)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", IN_BUFFERS)
 @pytest.mark.parametrize("seed", [11, 12])
 def test_the_question_that_names_a_bug_finds_it_with_any_seed(name, seed):
-    exhibit = EXHIBITS[name]
-    report = examine(ExhibitAdapter(exhibit), seed, questions=[exhibit.found_by], isolate=False)
+    exhibit = KNOWN_BUGS[name]
+    report = examine(BugAdapter(exhibit), seed, questions=[exhibit.found_by], isolate=False)
     wanted = Verdict.REPORTED if exhibit.choice else Verdict.FAILS
     assert report.answers[0].verdict is wanted, str(report)
 
@@ -34,9 +34,9 @@ def test_the_question_that_names_a_bug_finds_it_with_any_seed(name, seed):
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("name", IN_BUFFERS)
 def test_an_examination_as_a_whole_fails_a_bug_and_spares_a_choice(name):
-    exhibit = EXHIBITS[name]
+    exhibit = KNOWN_BUGS[name]
     asked = [each for each in QUESTIONS if each not in LONG - {exhibit.found_by}]
-    report = examine(ExhibitAdapter(exhibit), questions=asked)
+    report = examine(BugAdapter(exhibit), questions=asked)
     if exhibit.choice:
         assert report.failures == [], str(report)
     else:

@@ -13,8 +13,8 @@ import pytest
 ale_py = pytest.importorskip("ale_py")
 pytest.importorskip("cv2")
 
-from per_tutorial.dqn.worlds import atari  # noqa: E402
-from per_tutorial.dqn.worlds.atari import (  # noqa: E402
+from per_tutorial.dqn.environments import atari  # noqa: E402
+from per_tutorial.dqn.environments.atari import (  # noqa: E402
     AtariEnvironments,
     make_atari_environments,
     make_atari_reference,

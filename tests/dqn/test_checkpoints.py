@@ -20,16 +20,16 @@ from platforms import posix_only
 
 from per_tutorial.common import files
 from per_tutorial.common.files import ArrayFile, locked
+from per_tutorial.dqn import callbacks as watchers_module
 from per_tutorial.dqn import checkpoints as checkpoints_module
 from per_tutorial.dqn import history as history_module
-from per_tutorial.dqn import watchers as watchers_module
+from per_tutorial.dqn.callbacks import ProgressBar, TensorBoard
 from per_tutorial.dqn.checkpoints import Checkpoints
 from per_tutorial.dqn.config import DQNConfig
+from per_tutorial.dqn.environments import gymnasium_envs as environments_module
+from per_tutorial.dqn.environments.gymnasium_envs import Environments
 from per_tutorial.dqn.learner import DQNLearner
 from per_tutorial.dqn.training import Training, train
-from per_tutorial.dqn.watchers import ProgressBar, TensorBoard
-from per_tutorial.dqn.worlds import environments as environments_module
-from per_tutorial.dqn.worlds.environments import Environments
 from per_tutorial.replay.buffers import ReplayBuffer
 
 SEEDS = [3, 4]
@@ -128,8 +128,8 @@ def assert_identical(one, other):
 def logged_steps(checkpoints):
     """The steps of the rows of measurements that a training writes from here on."""
     steps = []
-    watchers = [lambda history: steps.append(history.step)]
-    train(CONFIG, SEEDS, checkpoints=checkpoints, watchers=watchers)
+    callbacks = [lambda history: steps.append(history.step)]
+    train(CONFIG, SEEDS, checkpoints=checkpoints, callbacks=callbacks)
     return steps
 
 
@@ -196,7 +196,7 @@ def test_what_was_done_since_the_last_checkpoint_is_done_again(tmp_path):
 def test_a_finished_training_is_there_at_once(tmp_path):
     checkpoints = Checkpoints(tmp_path, every=1000)
     history = train(CONFIG, SEEDS, checkpoints=checkpoints)
-    again = train(CONFIG, SEEDS, checkpoints=checkpoints, watchers=[pytest.fail])
+    again = train(CONFIG, SEEDS, checkpoints=checkpoints, callbacks=[pytest.fail])
     assert again.step == CONFIG.steps
     assert again.episodes == history.episodes
     observations = np.random.default_rng(0).normal(size=(2, 5, 4))
@@ -594,7 +594,7 @@ def test_a_training_whose_checkpoints_are_all_damaged_does_not_begin_anew(killed
         pytest.warns(UserWarning) as caught,
         pytest.raises(ValueError, match="folder: no checkpoint in .*killed' is whole; remove"),
     ):
-        train(CONFIG, SEEDS, checkpoints=Checkpoints(killed), watchers=[pytest.fail])
+        train(CONFIG, SEEDS, checkpoints=Checkpoints(killed), callbacks=[pytest.fail])
     warned = [str(each.message) for each in caught]
     assert all(name in text for name, text in zip(reversed(before), warned, strict=True))
     assert {name: (killed / name).read_bytes() for name in names(killed)} == before
@@ -678,7 +678,7 @@ def test_a_copy_that_fails_is_a_warning(tmp_path, expected):
 
     checkpoints = Dying(folder, every=20, copy_to=copy_to)
     with pytest.warns(UserWarning, match="copy_to: step-000000000040.npz could not be copied"):
-        train(CONFIG, SEEDS, checkpoints=checkpoints, watchers=[unmount, mount])
+        train(CONFIG, SEEDS, checkpoints=checkpoints, callbacks=[unmount, mount])
     assert_identical(everything(checkpoints.training), expected)
     assert names(folder) == ["step-000000000040.npz", "step-000000000060.npz"]
     assert names(copy_to) == ["step-000000000060.npz"]
@@ -687,7 +687,7 @@ def test_a_copy_that_fails_is_a_warning(tmp_path, expected):
 def test_a_copy_that_could_never_be_made_is_an_error_at_once(tmp_path):
     checkpoints = Checkpoints(tmp_path / "here", copy_to=tmp_path / "not mounted" / "copies")
     with pytest.raises(FileNotFoundError, match="copy_to: there is no folder for '.*copies'"):
-        train(CONFIG, SEEDS, checkpoints=checkpoints, watchers=[pytest.fail])
+        train(CONFIG, SEEDS, checkpoints=checkpoints, callbacks=[pytest.fail])
 
 
 def test_what_others_left_in_the_second_folder_stays(tmp_path):
@@ -731,7 +731,7 @@ def test_the_second_of_two_trainings_in_one_folder_stops_and_the_first_goes_on(t
 
     message = "folder: another process wrote step-000000000060.npz to '.*checkpoints' meanwhile"
     with pytest.raises(ValueError, match=message):
-        train(CONFIG, SEEDS, checkpoints=slow, watchers=[overtaken])
+        train(CONFIG, SEEDS, checkpoints=slow, callbacks=[overtaken])
     assert names(folder) == ["step-000000000040.npz", "step-000000000060.npz"]
     assert_identical(continued(CONFIG, folder), uninterrupted(CONFIG))
 
@@ -743,7 +743,7 @@ def test_two_trainings_that_begin_at_the_same_time_do_not_share_a_folder(tmp_pat
                 train(CONFIG, SEEDS, checkpoints=Dying(tmp_path, [20], every=20))
 
     with pytest.raises(ValueError, match="another process wrote step-000000000020.npz"):
-        train(CONFIG, SEEDS, checkpoints=Checkpoints(tmp_path, every=20), watchers=[another])
+        train(CONFIG, SEEDS, checkpoints=Checkpoints(tmp_path, every=20), callbacks=[another])
     assert names(tmp_path) == ["step-000000000020.npz"]
 
 
@@ -791,9 +791,9 @@ def test_the_progress_bar_does_not_count_steps_that_were_done_before(killed, mon
 
     real = watchers_module.tqdm
     monkeypatch.setattr(watchers_module, "tqdm", tqdm)
-    train(CONFIG, SEEDS, checkpoints=Checkpoints(killed), watchers=[ProgressBar()])
+    train(CONFIG, SEEDS, checkpoints=Checkpoints(killed), callbacks=[ProgressBar()])
     assert [(bar.initial, bar.n, bar.total) for bar in bars] == [(35, 60, 60)]
-    train(CONFIG, SEEDS, watchers=[ProgressBar()])
+    train(CONFIG, SEEDS, callbacks=[ProgressBar()])
     assert [(bar.initial, bar.n, bar.total) for bar in bars[1:]] == [(0, 60, 60)]
 
 
@@ -805,7 +805,7 @@ def test_tensorboard_shows_every_step_once(tmp_path):
     for stop in (45, 58, None):
         checkpoints = Dying(folder, [stop], every=20)
         try:
-            history = train(CONFIG, SEEDS, checkpoints=checkpoints, watchers=[TensorBoard(events)])
+            history = train(CONFIG, SEEDS, checkpoints=checkpoints, callbacks=[TensorBoard(events)])
         except Killed:
             assert stop
     for run, seed in enumerate(SEEDS):

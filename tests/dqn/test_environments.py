@@ -15,7 +15,7 @@ from counting import (
 )
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
-from per_tutorial.dqn.worlds.environments import Environments, make_environments
+from per_tutorial.dqn.environments.gymnasium_envs import Environments, make_environments
 
 SEEDS = [0, 1, 2]  # the episodes of each run have other lengths, so they end at different times
 

@@ -15,11 +15,11 @@ from counting import COUNTING, CountingEnv, episode_length, episode_return
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
 from per_tutorial.dqn.config import DQNConfig
+from per_tutorial.dqn.environments import gymnasium_envs
+from per_tutorial.dqn.environments.gymnasium_envs import Environments
 from per_tutorial.dqn.history import MEASURES, History
 from per_tutorial.dqn.learner import Update
 from per_tutorial.dqn.training import train
-from per_tutorial.dqn.worlds import environments
-from per_tutorial.dqn.worlds.environments import Environments
 from per_tutorial.replay.buffers import PrioritizedReplayBuffer
 
 SEEDS = [3, 8, 5]
@@ -54,7 +54,7 @@ def test_returns_and_lengths_are_right_however_the_environment_resets(mode, monk
     def make(env_id, seeds, **_):
         return Environments(SyncVectorEnv([CountingEnv] * len(seeds), autoreset_mode=mode), seeds)
 
-    monkeypatch.setattr(environments, "make_environments", make)
+    monkeypatch.setattr(gymnasium_envs, "make_environments", make)
     history = train(CONFIG.replace(env=COUNTING, steps=60), SEEDS)
     pause = 1 if mode == AutoresetMode.NEXT_STEP else 0
     for run, seed in enumerate(SEEDS):

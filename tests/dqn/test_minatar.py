@@ -18,15 +18,15 @@ from minatar.gym import register_envs  # noqa: E402
 
 from per_tutorial.dqn.checkpoints import Checkpoints  # noqa: E402
 from per_tutorial.dqn.config import DQNConfig  # noqa: E402
-from per_tutorial.dqn.learner import DQNLearner  # noqa: E402
-from per_tutorial.dqn.networks import QNetwork  # noqa: E402
-from per_tutorial.dqn.training import evaluate, train  # noqa: E402
-from per_tutorial.dqn.worlds.minatar import (  # noqa: E402
+from per_tutorial.dqn.environments.minatar import (  # noqa: E402
     IDS,
     MinAtarEnvironments,
     evaluation_environments,
     training_environments,
 )
+from per_tutorial.dqn.learner import DQNLearner  # noqa: E402
+from per_tutorial.dqn.networks import QNetwork  # noqa: E402
+from per_tutorial.dqn.training import evaluate, train  # noqa: E402
 from per_tutorial.replay import Transition, make_replay  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*is out of date")
@@ -164,7 +164,9 @@ def forgets(name, value):
 
 @pytest.mark.parametrize("name, value", [("last_action", 0), ("spawn_timer", 3), ("ramp_timer", 1)])
 def test_a_state_that_lacks_something_is_noticed(name, value, monkeypatch):
-    monkeypatch.setattr("per_tutorial.dqn.worlds.minatar.MinAtarEnvironments", forgets(name, value))
+    monkeypatch.setattr(
+        "per_tutorial.dqn.environments.minatar.MinAtarEnvironments", forgets(name, value)
+    )
     with pytest.raises(AssertionError):
         holds_episodes_go_on("Asterix", range(40))  # so many, for an action sticks now and then
 

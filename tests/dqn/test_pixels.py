@@ -19,14 +19,14 @@ from per_tutorial.__main__ import main  # noqa: E402
 from per_tutorial.dqn import training  # noqa: E402
 from per_tutorial.dqn.checkpoints import Checkpoints  # noqa: E402
 from per_tutorial.dqn.config import DQNConfig  # noqa: E402
-from per_tutorial.dqn.learner import DQNLearner  # noqa: E402
-from per_tutorial.dqn.networks import QNetwork  # noqa: E402
-from per_tutorial.dqn.training import epsilon_greedy, evaluate, train  # noqa: E402
-from per_tutorial.dqn.worlds.atari import (  # noqa: E402
+from per_tutorial.dqn.environments.atari import (  # noqa: E402
     AtariEnvironments,
     make_atari_environments,
     make_atari_reference,
 )
+from per_tutorial.dqn.learner import DQNLearner  # noqa: E402
+from per_tutorial.dqn.networks import QNetwork  # noqa: E402
+from per_tutorial.dqn.training import epsilon_greedy, evaluate, train  # noqa: E402
 from per_tutorial.replay import Batch, Replay, make_replay  # noqa: E402
 from per_tutorial.replay.samplers.proportional import ProportionalSampler  # noqa: E402
 from per_tutorial.replay.storages.transitions import TransitionStorage  # noqa: E402
@@ -488,7 +488,7 @@ def test_a_training_that_was_stopped_goes_on_in_new_games(every, tmp_path):
 
     stopped, resumed = Recorded(config, [1]), Recorded(config, [1])
     with pytest.raises(Stop):
-        training(stopped, watchers=[stop])
+        training(stopped, callbacks=[stop])
     history = training(resumed)
     assert history.step == resumed.storage.added[0] == 320
     assert len(resumed.actions) == (320 - 100) / 4

@@ -31,10 +31,10 @@ from toy_samplers import FreshErrors
 
 from per_tutorial.dqn import training
 from per_tutorial.dqn.config import DQNConfig
+from per_tutorial.dqn.environments import gymnasium_envs as environments_module
+from per_tutorial.dqn.environments.gymnasium_envs import make_environments
 from per_tutorial.dqn.learner import DQNLearner
 from per_tutorial.dqn.training import epsilon_greedy, evaluate, train
-from per_tutorial.dqn.worlds import environments as environments_module
-from per_tutorial.dqn.worlds.environments import make_environments
 from per_tutorial.replay import (
     PrioritizedReplayBuffer,
     RankBasedReplayBuffer,
@@ -570,8 +570,8 @@ def test_exploration_is_as_frequent_as_epsilon_says_and_uniform():
 
 def test_watchers_are_called_at_every_log_point_and_at_the_end():
     seen = {"one": [], "other": []}
-    watchers = [lambda history, steps=steps: steps.append(history.step) for steps in seen.values()]
-    history = train(SHORT.replace(steps=450), 0, watchers=watchers)  # every 450 // 200 = 2 steps
+    callbacks = [lambda history, steps=steps: steps.append(history.step) for steps in seen.values()]
+    history = train(SHORT.replace(steps=450), 0, callbacks=callbacks)  # every 450 // 200 = 2 steps
     assert history.log_steps == [*range(2, 451, 2)]
     assert seen == {"one": history.log_steps, "other": history.log_steps}
 

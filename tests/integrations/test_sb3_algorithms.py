@@ -32,7 +32,7 @@ from per_tutorial.integrations.sb3 import (
 from per_tutorial.integrations.sb3.algorithms import weighted_mean
 from per_tutorial.integrations.sb3.samples import PrioritizedSamples
 
-WORLDS = {DQN: "CartPole-v1", QRDQN: "CartPole-v1", SAC: "Pendulum-v1", TD3: "Pendulum-v1"}
+ENV_SPECS = {DQN: "CartPole-v1", QRDQN: "CartPole-v1", SAC: "Pendulum-v1", TD3: "Pendulum-v1"}
 PAIRS = [
     (DQN, PrioritizedDQN),
     (QRDQN, PrioritizedQRDQN),
@@ -51,7 +51,7 @@ SMALL = {
 
 def make(kind, world=None, **kwargs):
     if world is None:
-        world = next(WORLDS[theirs] for theirs in WORLDS if issubclass(kind, theirs))
+        world = next(ENV_SPECS[theirs] for theirs in ENV_SPECS if issubclass(kind, theirs))
     model = kind(
         "MlpPolicy", world, **(copy.deepcopy(SMALL) | {"seed": 3, "device": "cpu"} | kwargs)
     )
@@ -288,7 +288,7 @@ def test_options(kind, changes):
 
 @pytest.mark.parametrize("kind", OURS)
 def test_several_environments_over_one_tree(kind):
-    world = WORLDS[next(theirs for theirs, ours in PAIRS if ours is kind)]
+    world = ENV_SPECS[next(theirs for theirs, ours in PAIRS if ours is kind)]
     model = make(kind, make_vec_env(world, 3, seed=0), n_steps=2, train_freq=1).learn(240)
     buffer = model.replay_buffer
     assert buffer.probabilities.shape == (66, 3)

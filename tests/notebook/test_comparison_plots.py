@@ -8,7 +8,11 @@ import pytest
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
-from per_tutorial.experiments.estimates import Estimate, bootstrap_interval, interquartile_mean
+from per_tutorial.experiments.statistics.estimates import (
+    Estimate,
+    bootstrap_interval,
+    interquartile_mean,
+)
 from per_tutorial.notebook import comparison_plots as plots
 from per_tutorial.notebook.style import COLORS
 

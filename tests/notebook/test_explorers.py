@@ -131,7 +131,7 @@ def test_a_panel_may_train_more_settings_than_it_has_colours(shown):
     ],
 )
 def test_a_panel_says_in_words_what_is_switched(shown, monkeypatch, controls, label):
-    def train(config, seeds, watchers):
+    def train(config, seeds, callbacks):
         return SimpleNamespace(config=config, agent=object())
 
     monkeypatch.setattr(training, "train", train)

@@ -7,7 +7,7 @@ from matplotlib import pyplot as plt
 from matplotlib.figure import Figure
 
 from per_tutorial.dqn.config import DQNConfig
-from per_tutorial.experiments import cliffwalk_figures
+from per_tutorial.experiments.cliffwalk import figures
 from per_tutorial.notebook import style
 from per_tutorial.notebook.style import COLORS
 from per_tutorial.replay.registry import SAMPLERS
@@ -36,7 +36,7 @@ def test_the_colours_of_concepts_agree_with_the_registry():
 def test_the_blind_cliffwalk_has_the_same_colours():
     names = {"greedy": COLORS["weight"], "oracle": COLORS["return"]}
     names |= {name: entry.color for name, entry in SAMPLERS.items()}
-    found = cliffwalk_figures.COLORS
+    found = figures.COLORS
     assert found == {name: names[name] for name in found}
 
 

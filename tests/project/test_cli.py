@@ -15,14 +15,14 @@ from small import TINY, TINY_CONFIG
 from per_tutorial.__main__ import main
 from per_tutorial.conformance import QUESTIONS
 from per_tutorial.dqn import training
+from per_tutorial.dqn.callbacks import TensorBoard
 from per_tutorial.dqn.config import DQNConfig
 from per_tutorial.dqn.history import History
-from per_tutorial.dqn.watchers import TensorBoard
-from per_tutorial.experiments import results as results_module
-from per_tutorial.experiments import runner
-from per_tutorial.experiments.results import load_study, report
-from per_tutorial.experiments.studies import STUDIES
-from per_tutorial.experiments.study import METRICS, Study
+from per_tutorial.experiments.studies import results as results_module
+from per_tutorial.experiments.studies import runner
+from per_tutorial.experiments.studies.declared import STUDIES
+from per_tutorial.experiments.studies.results import load_study, report
+from per_tutorial.experiments.studies.study import METRICS, Study
 
 
 def run(*arguments):
@@ -110,7 +110,7 @@ def trained_with(monkeypatch):
     """What `train` was called with, instead of a training: (config, seeds)."""
     calls = []
 
-    def train(config, seeds, watchers, checkpoints):
+    def train(config, seeds, callbacks, checkpoints):
         assert checkpoints is None
         calls.append((config, list(seeds)))
         return SimpleNamespace(seeds=seeds, agent=SimpleNamespace(seeds=seeds))

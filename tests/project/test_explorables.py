@@ -9,8 +9,8 @@ from pages import served
 from PIL import Image
 from playwright.sync_api import expect
 
-from per_tutorial.experiments.blind_cliffwalk import make_memory, true_values
-from per_tutorial.experiments.cliffwalk_learner import CliffwalkLearner
+from per_tutorial.experiments.cliffwalk.environment import make_memory, true_values
+from per_tutorial.experiments.cliffwalk.learner import CliffwalkLearner
 from per_tutorial.notebook.style import COLORS
 from per_tutorial.replay.random_streams import RandomStreams
 from per_tutorial.replay.samplers.proportional import ProportionalSampler

@@ -34,14 +34,14 @@ from prose_numbers import (
 )
 from results_tables import parts
 
-from per_tutorial.experiments.estimates import (
+from per_tutorial.experiments.statistics.estimates import (
     failure_rate,
     holm,
     paired_difference,
     paired_t_test,
     verdict,
 )
-from per_tutorial.experiments.results import load_study
+from per_tutorial.experiments.studies.results import load_study
 
 LISTED = tomllib.loads((ROOT / "tests" / "data" / "numbers.toml").read_text(encoding="utf-8"))
 PATHS = series()

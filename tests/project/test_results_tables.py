@@ -7,17 +7,17 @@ import pytest
 import results_tables
 from results_tables import CLASSIC, PAGE, PAIRS, is_shipped, parts, tables
 
-from per_tutorial.experiments.aggregates import normalised_worlds
-from per_tutorial.experiments.cliffwalk_minibatches import updates_until_converged
-from per_tutorial.experiments.estimates import (
+from per_tutorial.experiments.cliffwalk.minibatches import updates_until_converged
+from per_tutorial.experiments.statistics.estimates import (
     holm,
     paired_difference,
     paired_t_test,
     steps_to_threshold,
 )
-from per_tutorial.experiments.results import load_study
-from per_tutorial.experiments.studies import STUDIES
-from per_tutorial.experiments.studies.minatar import LONG_MINATAR_STUDIES, PUBLISHED_SCORES
+from per_tutorial.experiments.studies.aggregates import normalised_worlds
+from per_tutorial.experiments.studies.declared import STUDIES
+from per_tutorial.experiments.studies.declared.minatar import LONG_MINATAR_STUDIES, PUBLISHED_SCORES
+from per_tutorial.experiments.studies.results import load_study
 
 TEXT = PAGE.read_text(encoding="utf-8")
 

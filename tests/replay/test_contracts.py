@@ -15,7 +15,7 @@ import storage_contract
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from replay_helpers import bits, copy_of
-from storage_contract import World
+from storage_contract import EnvSpec
 from toy_samplers import FreshErrors, LowSlots, NearTheEnd
 
 from per_tutorial.common.states import checked_state
@@ -237,7 +237,7 @@ def test_a_damaged_state_of_a_sampler_is_refused_or_does_no_harm(make, data, cap
 @unlucky
 @given(st.data(), st.sampled_from([(3, 1), (8, 3)]), st.integers(1, 9))
 def test_a_damaged_state_of_a_storage_is_refused_or_does_no_harm(make, data, shape, steps):
-    world = World(make, shape[0], n_step=shape[1]).add(steps)
+    world = EnvSpec(make, shape[0], n_step=shape[1]).add(steps)
     state, target = copy_of(world.storage.state), copy.deepcopy(world)
     damage(data, state)
     before = bits(target.storage)
@@ -279,7 +279,7 @@ def test_a_new_sampler_is_registered_and_works_in_every_buffer(name, storage, re
         sampler=name, storage=storage, capacity=10, environments=2, n_step=2, discount=0.5
     )
     replay = make_replay(config, (2, 3), seeds=[4, 5, 6])
-    world = World(lambda *_, **__: replay.storage, runs=3)
+    world = EnvSpec(lambda *_, **__: replay.storage, runs=3)
     for _ in range(25):
         replay.add(*world.step())
         if len(replay) >= 4:
@@ -304,7 +304,7 @@ def steps_to_the_end(world, run):
 @pytest.mark.parametrize("cuts", [False, True])
 @pytest.mark.parametrize("capacity", [4, 9, 12])
 def test_a_sampler_of_episodes_learns_where_each_one_ends(make, cuts, capacity):
-    world = World(make, capacity)
+    world = EnvSpec(make, capacity)
     sampler = NearTheEnd(capacity, [1, 2])
     replay = Replay(world.storage, sampler, storage_contract.RUNS)
     for count in range(40):

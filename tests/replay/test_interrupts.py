@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 import toy_samplers
 from replay_helpers import bits, copy_of
-from storage_contract import World
+from storage_contract import EnvSpec
 from toy_samplers import NearTheEnd
 
 import per_tutorial
@@ -89,7 +89,7 @@ class Scene:
     """A buffer in the middle of its life, and all that may be done to it."""
 
     def __init__(self, storage, sampler, runs, steps, folder):
-        self.world = World(STORAGES[storage], CAPACITY, runs or 1, n_step=2)
+        self.world = EnvSpec(STORAGES[storage], CAPACITY, runs or 1, n_step=2)
         seeds = list(range(runs or 1))
         self.buffer = Replay(self.world.storage, SAMPLERS[sampler](CAPACITY, seeds), runs)
         for fields in self.film(self.world, steps):

@@ -3,7 +3,7 @@
 import gymnasium as gym
 import numpy as np
 
-from per_tutorial.dqn.worlds.environments import Environments
+from per_tutorial.dqn.environments.gymnasium_envs import Environments
 
 LENGTHS = (3, 1, 4, 2)  # steps of an episode, in turn
 

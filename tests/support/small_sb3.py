@@ -1,6 +1,6 @@
 """Settings of runs of Stable-Baselines3 that are small enough for a test."""
 
-from per_tutorial.experiments.sb3.settings import SB3Config
+from per_tutorial.experiments.studies.sb3.settings import SB3Config
 
 CONFIG = SB3Config(
     steps=120,

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from per_tutorial.dqn.config import DQNConfig
-from per_tutorial.experiments.study import Study
+from per_tutorial.experiments.studies.study import Study
 
 CONFIG = DQNConfig(
     steps=300,

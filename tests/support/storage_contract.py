@@ -21,7 +21,7 @@ RUNS, STACK, DISCOUNT = 2, 2, 0.5  # with which sums are exact
 FIELDS = ("observation", "action", "reward", "next_observation", "terminated")
 
 
-class World:
+class EnvSpec:
     """A storage, the environments that feed it, and the log of all that happened in them.
 
     Observations are stacks of frames, as `FrameStorage` wants them; to others they are numbers like any
@@ -108,13 +108,13 @@ def worlds(make):
     """Part full, just full and wrapped, single steps and windows."""
     for capacity, n_step in [(9, 1), (4, 3)]:
         for steps in (0, 1, 3, capacity, 3 * capacity + 1):
-            yield World(make, capacity, n_step=n_step).add(steps)
+            yield EnvSpec(make, capacity, n_step=n_step).add(steps)
 
 
 def holds_what_was_added_is_there(make):
     for n_step in (1, 3):
         for runs in (1, RUNS):
-            world = World(make, capacity=8, runs=runs, n_step=n_step)
+            world = EnvSpec(make, capacity=8, runs=runs, n_step=n_step)
             for _ in range(25):
                 environments, before = world.storage.environments, world.storage.added.copy()
                 transition = world.step()
@@ -130,7 +130,7 @@ def holds_what_was_added_is_there(make):
 def holds_steps_together_are_steps_one_by_one(make):
     """Where a storage takes many at once."""
     for count in (0, 1, 5, 30):
-        world = World(make).add(3)
+        world = EnvSpec(make).add(3)
         twin = copy.deepcopy(world)
         steps = [twin.step() for _ in range(count)]
         # One more and cut off again, so that no step at all has shapes, too.
@@ -149,7 +149,7 @@ def holds_steps_together_are_steps_one_by_one(make):
 
 def holds_a_run_may_have_nothing_to_add(make):
     """Where a storage allows it."""
-    world = World(make).add(3)
+    world = EnvSpec(make).add(3)
     try:
         write = world.storage.prepare(world.step(), np.array([True, False]))
     except ValueError as error:
@@ -242,7 +242,7 @@ def holds_tensors_and_other_types_that_lose_nothing_are_taken(make):
         lambda values: values.tolist() if values.dtype != np.uint8 else values,
         np.asfortranarray,
     ):
-        world = World(make).add(2)
+        world = EnvSpec(make).add(2)
         for _ in range(12):
             transition = world.step()
             fields = [convert(field) for field in transition]
@@ -254,7 +254,7 @@ def holds_tensors_and_other_types_that_lose_nothing_are_taken(make):
 
 
 def holds_without_a_shape_truncated_is_nowhere(make):
-    world = World(make)
+    world = EnvSpec(make)
     transition = world.step()
     transition = transition._replace(truncated=np.zeros_like(transition.truncated))
     world.storage.commit(world.storage.prepare(transition._replace(truncated=False)))
@@ -291,7 +291,7 @@ def holds_a_state_is_what_the_schema_says(make):
 def holds_a_restored_storage_continues(make):
     for world in worlds(make):
         storage = world.storage
-        other = World(make, storage.capacity, n_step=storage.n_step, seed=3).add(40)
+        other = EnvSpec(make, storage.capacity, n_step=storage.n_step, seed=3).add(40)
         state = checked_state(through_a_file(storage.state), other.storage.schema)
         other.storage.check(state)
         kept = copy_of(state)
@@ -322,13 +322,13 @@ def arrays_of(part):
 
 def holds_a_pickle_is_as_large_as_what_is_stored(make):
     for steps in (3, 60, 600):
-        world = World(make, capacity=1000, runs=1, pixels=600).add(steps // 3)
+        world = EnvSpec(make, capacity=1000, runs=1, pixels=600).add(steps // 3)
         stored = sum(array.nbytes for array in world.storage.state.values())
         assert len(pickle.dumps(world.storage)) <= 1.2 * stored + 3000
 
 
 def holds_it_is_one_half_of_a_buffer(make):
-    world = World(make).add(5)
+    world = EnvSpec(make).add(5)
     buffer = Replay(world.storage, UniformSampler(9, range(RUNS)), RUNS)
     for _ in range(30):
         transition = world.step()

@@ -151,10 +151,11 @@ def _import_everything() -> None:
     import matplotlib.figure  # noqa: F401
     import torch.utils.tensorboard  # noqa: F401
 
-    from per_tutorial.dqn import training, watchers  # noqa: F401
+    from per_tutorial.dqn import callbacks, training  # noqa: F401
+    from per_tutorial.dqn.environments import atari  # noqa: F401
     from per_tutorial.dqn.learner import check_device
-    from per_tutorial.dqn.worlds import atari  # noqa: F401
-    from per_tutorial.experiments import cliffwalk_figures, results, runner  # noqa: F401
+    from per_tutorial.experiments.cliffwalk import figures  # noqa: F401
+    from per_tutorial.experiments.studies import results, runner  # noqa: F401
 
     check_device("cpu")
     with suppress(ValueError):

@@ -18,8 +18,8 @@ from per_tutorial.dqn.checkpoints import Checkpoints
 from per_tutorial.dqn.history import COLUMNS as HISTORY_COLUMNS
 from per_tutorial.dqn.learner import DQNLearner
 from per_tutorial.dqn.training import train
-from per_tutorial.experiments.results import COLUMNS
-from per_tutorial.experiments.runner import run_study
+from per_tutorial.experiments.studies.results import COLUMNS
+from per_tutorial.experiments.studies.runner import run_study
 
 COUNT = 100
 MOST_KILLS = 5  # of one training or study; then it may come to its end

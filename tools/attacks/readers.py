@@ -15,10 +15,11 @@ from per_tutorial.dqn.config import DQNConfig
 from per_tutorial.dqn.history import History
 from per_tutorial.dqn.learner import DQNLearner
 from per_tutorial.dqn.training import train
-from per_tutorial.experiments import cliffwalk_measurements, runner
-from per_tutorial.experiments.cliffwalk_figures import ratio_table
-from per_tutorial.experiments.results import load_study, report
-from per_tutorial.experiments.study import Study
+from per_tutorial.experiments.cliffwalk import measurements
+from per_tutorial.experiments.cliffwalk.figures import ratio_table
+from per_tutorial.experiments.studies import runner
+from per_tutorial.experiments.studies.results import load_study, report
+from per_tutorial.experiments.studies.study import Study
 from per_tutorial.replay import (
     FrameStorage,
     PrioritizedReplayBuffer,
@@ -383,20 +384,20 @@ def read_part(file: str, path: Path) -> Iterator[bool | str]:
 
 def make_walks(folder: Path) -> bytes:
     path = folder / "honest.csv"
-    cliffwalk_measurements.measure_walks(path, longest=5)
+    measurements.measure_walks(path, longest=5)
     return path.read_bytes()
 
 
 def read_walks(path: Path) -> Iterator[bool | str]:
     try:
-        walks = cliffwalk_measurements.load_results(path)
+        walks = measurements.load_results(path)
     except DOCUMENTED as error:
         yield False
         if "path" not in str(error):
             yield f"the error names no file: {error}"
         return
     yield True
-    cliffwalk_measurements.updates_by_point(walks)
+    measurements.updates_by_point(walks)
     ratio_table(walks)
 
 

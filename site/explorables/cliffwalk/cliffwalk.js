@@ -1,5 +1,5 @@
-// The Blind Cliffwalk and its replay, as in per_tutorial/experiments/blind_cliffwalk.py and
-// cliffwalk_learner.py: the tabular learner, without noise. Nothing here draws pictures.
+// The Blind Cliffwalk and its replay, as in per_tutorial/experiments/cliffwalk/environment.py and
+// cliffwalk/learner.py: the tabular learner, without noise. Nothing here draws pictures.
 
 import { normal, shuffle } from "../random.js";
 import { SumTree } from "../sum-tree/sum-tree.js";

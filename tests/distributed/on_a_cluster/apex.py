@@ -67,7 +67,7 @@ def test_a_killed_node_is_replaced_and_training_goes_on(cluster):
         CONFIG,
         ALONE.replace(actors=2),
         address=cluster.address,
-        watchers=[At(800, lambda: (cluster.release(), cluster.kill(lost)))],
+        callbacks=[At(800, lambda: (cluster.release(), cluster.kill(lost)))],
     )
     whole(history)
     assert history.actors_replaced + history.shards_replaced == 2
@@ -91,7 +91,7 @@ def test_a_shard_and_then_the_learner_are_back_with_their_checkpoints(
     options = {"address": cluster.address, "checkpoints": tmp_path}
     found, kill = [], At(900, kill_memory)
     with pytest.raises(Killed):
-        train_apex(CONFIG, apex, watchers=[found.append, kill, At(1500, die)], **options)
+        train_apex(CONFIG, apex, callbacks=[found.append, kill, At(1500, die)], **options)
     history = found[-1]
     assert history.shards_replaced == 1
     assert 0 < history.windows_lost < 1000  # it held 900, of which the checkpoint had 500
@@ -102,7 +102,7 @@ def test_a_shard_and_then_the_learner_are_back_with_their_checkpoints(
         train_apex(CONFIG.replace(double=True), apex, **options)
     assert (tmp_path / "learner.npz").read_bytes() == before
     steps = []
-    whole(train_apex(CONFIG, apex, watchers=[lambda one: steps.append(one.step)], **options))
+    whole(train_apex(CONFIG, apex, callbacks=[lambda one: steps.append(one.step)], **options))
     assert min(steps) >= 1000  # it did not begin anew
 
 

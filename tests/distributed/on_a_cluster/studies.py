@@ -13,9 +13,9 @@ from small_study import CONFIG, STACKS, STUDY, contents, rows_of
 
 from per_tutorial.__main__ import main
 from per_tutorial.distributed import ClusterError, RayStacks, connected
-from per_tutorial.experiments.runner import run_study
-from per_tutorial.experiments.studies import STUDIES
-from per_tutorial.experiments.study import Study
+from per_tutorial.experiments.studies.declared import STUDIES
+from per_tutorial.experiments.studies.runner import run_study
+from per_tutorial.experiments.studies.study import Study
 
 LONG = dataclasses.replace(
     STUDY,

@@ -5,7 +5,7 @@ from functools import partial
 import numpy as np
 import pytest
 from scipy import stats
-from storage_contract import World
+from storage_contract import EnvSpec
 
 from per_tutorial.replay import FrameStorage, ReaperSampler, Replay, TransitionStorage
 from per_tutorial.replay.samplers import reaper
@@ -95,7 +95,7 @@ def holds_probabilities_are_the_twins(make, lanes=1, capacity=12, alpha=0.6, ome
     settings = {"alpha": alpha, "omega": omega, "priority_epsilon": EPSILON}
     sampler = make(capacity, [3], normalize="buffer", **settings)
     make_storage = partial(FrameStorage, environments=lanes) if lanes > 1 else TransitionStorage
-    world = World(make_storage, capacity, runs=1)
+    world = EnvSpec(make_storage, capacity, runs=1)
     replay, twin = Replay(world.storage, sampler, runs=1), Twin(capacity, alpha, omega)
     for count in range(90):
         step = world.step()

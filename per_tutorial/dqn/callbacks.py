@@ -1,0 +1,81 @@
+"""Watch a training from outside: functions to pass to `train(..., callbacks=[...])`."""
+
+import os
+import sys
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from tqdm import tqdm
+
+from per_tutorial.dqn.history import History
+
+Callback = Callable[[History], object]
+
+
+class ProgressBar:
+    """Steps done, steps per second, time left, and the mean return of the last episodes."""
+
+    def __init__(self, label: str = "") -> None:
+        self._label = label
+        self._bar: Any = None
+
+    def __call__(self, history: History) -> None:
+        if self._bar is None:
+            before = [0, *history.log_steps][-2]  # not 0 where a training was continued
+            self._bar = tqdm(
+                total=history.config.steps, initial=before, desc=self._label, unit="step", file=sys.stdout,
+                mininterval=0.5, bar_format="{desc} {percentage:3.0f}% {bar:20} {n}/{total} steps "
+                "[{elapsed}<{remaining}]{postfix}",
+            )  # fmt: skip
+        recent = [episode_return for _, _, episode_return, _ in history.episodes[-100:]]
+        if recent:
+            self._bar.set_postfix_str(f" return {np.mean(recent):.1f}", refresh=False)
+        self._bar.update(history.step - self._bar.n)
+        if history.step == history.config.steps:
+            self._bar.close()
+
+
+class TensorBoard:
+    """Write the measurements of every run as TensorBoard scalars (needs the extra `tensorboard`).
+
+    Episodes are in CleanRL's `charts/episodic_return` and `charts/episodic_length`, with the mean return
+    of the last 100 in `charts/mean_return_100`; measurements in `losses/…`.
+
+    Args:
+        folder: one sub-folder is made for each seed. What an earlier training wrote there is no longer
+            shown; a training that was continued is written whole, from its first step.
+    """
+
+    def __init__(self, folder: str | os.PathLike[str]) -> None:
+        from torch.utils.tensorboard import SummaryWriter
+
+        self._folder = folder
+        self._writer_class = SummaryWriter
+        self._writers: list[Any] = []  # one for each seed, when the first measurements come
+        self._recent: list[deque[float]] = []  # the returns of the last 100 episodes
+        self._episodes = self._rows = 0  # written so far
+
+    def __call__(self, history: History) -> None:
+        if not self._writers:
+            self._writers = [
+                self._writer_class(f"{self._folder}/seed-{seed}", purge_step=0)
+                for seed in history.seeds
+            ]
+            self._recent = [deque(maxlen=100) for _ in history.seeds]
+        for run, step, episode_return, length in history.episodes[self._episodes :]:
+            self._recent[run].append(episode_return)
+            mean_return = np.mean(self._recent[run])
+            self._writers[run].add_scalar("charts/episodic_return", episode_return, step)
+            self._writers[run].add_scalar("charts/mean_return_100", mean_return, step)
+            self._writers[run].add_scalar("charts/episodic_length", length, step)
+        self._episodes = len(history.episodes)
+        for row in range(self._rows, len(history.log_steps)):
+            for name, rows in history.measures.items():
+                for writer, value in zip(self._writers, rows[row], strict=True):
+                    writer.add_scalar(f"losses/{name}", value, history.log_steps[row])
+        self._rows = len(history.log_steps)
+        if history.step == history.config.steps:
+            for writer in self._writers:
+                writer.close()

@@ -1,0 +1,87 @@
+"""Where the agents act. What differs between kinds of worlds is said here and nowhere else.
+
+A new kind is one module beside this one, which does what `EnvModule` says, and one entry in `ENV_SPECS`.
+The modules are imported when their environments are asked for: settings need only what is said here.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from per_tutorial.dqn.environments.settings import EnvSettings
+
+if TYPE_CHECKING:
+    from per_tutorial.dqn.environments.gymnasium_envs import Environments
+
+
+class EnvModule(Protocol):
+    """What a module of this folder does for its kind of worlds."""
+
+    def training_environments(self, config: EnvSettings, seeds: Sequence[int]) -> "Environments":
+        """Environments to train in, ``config.environments`` for each seed, those of the first first."""
+
+    def evaluation_environments(self, config: EnvSettings, seeds: Sequence[int]) -> "Environments":
+        """Environments to evaluate in, one for each seed; rewards are what the world itself pays."""
+
+    def check_id(self, env: str) -> None:
+        """ValueError unless making ``env`` runs only what is installed, registered and known by name."""
+
+
+class EnvSpec(NamedTuple):
+    """A kind of worlds.
+
+    Attributes:
+        module: imports and returns the `EnvModule`.
+        storage: the kind that keeps its transitions, a name in `per_tutorial.replay.registry.STORAGES`.
+        observation_dtype: of the observations that the storage keeps, if it can keep several kinds.
+        frames: whether observations are images, bytes or bits that a network needs convolutions for.
+        frame_size: their height and width; None: what the settings say.
+        side_by_side: whether several environments may feed a run.
+        evaluation_epsilon: share of random actions in an evaluation, unless another one is asked for.
+    """
+
+    module: Callable[[], EnvModule]
+    storage: str = "transitions"
+    observation_dtype: str = "float32"
+    frames: bool = False
+    frame_size: int | None = None
+    side_by_side: bool = False
+    evaluation_epsilon: float = 0.0
+
+    def network_inputs(self, observation_shape: Sequence[int]) -> int | tuple[int, ...]:
+        """What a `QNetwork` is told of observations: the shape of frames, or how many numbers they are."""
+        return tuple(observation_shape) if self.frames else math.prod(observation_shape)
+
+
+def _gymnasium() -> EnvModule:
+    from per_tutorial.dqn.environments import gymnasium_envs
+
+    return gymnasium_envs
+
+
+def _atari() -> EnvModule:
+    from per_tutorial.dqn.environments import atari
+
+    return atari
+
+
+def _minatar() -> EnvModule:
+    from per_tutorial.dqn.environments import minatar
+
+    return minatar
+
+
+# What the id of an environment begins with → the kind that it is of
+ENV_SPECS = {
+    "": EnvSpec(_gymnasium),
+    # A policy may otherwise repeat itself without end, hence the random actions.
+    "ALE/": EnvSpec(
+        _atari, storage="frames", frames=True, side_by_side=True, evaluation_epsilon=0.01
+    ),
+    "MinAtar/": EnvSpec(_minatar, observation_dtype="bool", frames=True, frame_size=10),
+}
+
+
+def env_spec(env: str) -> EnvSpec:
+    """The kind that the environment with this id is of."""
+    return ENV_SPECS[max((prefix for prefix in ENV_SPECS if env.startswith(prefix)), key=len)]

@@ -1,0 +1,288 @@
+"""Atari 2600 games, the way DQN plays them (Mnih et al. 2015; notebook 05).
+
+Two pipelines make the agent's observations: ale-py's C++ `AtariVectorEnv`, many games at once, to
+train on (`make_atari_environments`), and Gymnasium's wrappers, which can be read, looked into and
+rendered, to explain and to evaluate with (`make_atari_reference`). Both repeat an action for 4 frames,
+take the maximum of the last two, shrink it to 84×84 in grey, and show the last 4 such frames. For the
+same actions they give the same frames, bit by bit. Where they depart:
+
+- **Start.** Both press FIRE for one frame if the game has that button, then do nothing for a random
+  number of frames, each drawing it from a generator of its own. Counted with FIRE, the C++ pipeline
+  plays max(1, U) frames before the first observation, the reference 1 + U', with U uniform in
+  0 … 29 and U' in 1 … 30 (without the button: U and U').
+- **Time limit.** 108,000 frames end a game in both, but only the reference counts those of the start.
+- **Sticky actions** (off by default) come from different generators.
+- **Padding.** Frames before a game's first are black in both; Gymnasium alone would by default repeat
+  the first one.
+- **Lives.** `AtariVectorEnv(episodic_life=True)` starts a new game whenever a life is lost, so that an
+  agent sees nothing but first lives, and with `life_loss_info=True` it has no last observation of a
+  life. Here the emulators play whole games, and `AtariEnvironments` makes an episode of each life:
+  terminated, while the game goes on (without another FIRE), and with a new stack. The reference's
+  episodes are games: what counts in the end is the score of a game.
+- **Rewards** are clipped to [−1, 1] for learning and left as they are in scores and in the reference.
+
+All this is what the v4 environments do (`PongNoFrameskip-v4`). `ALE/Pong-v5`, as Gymnasium makes it,
+has sticky actions (0.25): scores of the two must not be compared.
+"""
+
+import difflib
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from gymnasium.vector import AutoresetMode, SyncVectorEnv
+from numpy.typing import NDArray
+
+from per_tutorial.common.arguments import real_number, whole_number
+from per_tutorial.dqn.environments.gymnasium_envs import Environments, Step
+from per_tutorial.dqn.environments.settings import EnvSettings
+from per_tutorial.replay.random_streams import seeds_for
+
+FRAME_SKIP = 4  # frames in a step
+MAX_FRAMES = 108_000  # half an hour of play
+
+
+class AtariEnvironments(Environments):
+    """Games whose steps are transitions; with ``episodic_life``, each life is an episode.
+
+    Attributes:
+        observation: what the agents see now, (environments, stack, size, size) uint8.
+        finished: the games, not the lives, that ended with the last step, as (environment, score in
+            the game's own points, steps).
+    """
+
+    def __init__(
+        self,
+        vector_env: gym.vector.VectorEnv,
+        seeds: Any,
+        *,
+        episodic_life: bool,
+        clip_rewards: bool,
+    ) -> None:
+        super().__init__(vector_env, seeds)
+        self.episodic_life = episodic_life
+        self.clip_rewards = clip_rewards
+
+    def _begin(self, seeds: Any) -> None:
+        # The emulators take 31 bits, and no list.
+        super()._begin((np.asarray(seeds, dtype=np.uint32) >> 1).astype(np.int32))
+        count = self.vector_env.num_envs
+        self._lives = np.zeros(count, dtype=np.int32)  # not known before the first step
+        self._depths = np.ones(count, dtype=np.int64)  # frames of each stack that are not padding
+
+    def send(self, actions: NDArray) -> None:
+        """Begin a step; until `receive` returns it, something else can be done."""
+        self.vector_env.send(actions)
+
+    def receive(self) -> Step:
+        """The `Step` that `send` began."""
+        return self._transitions(*self.vector_env.recv())
+
+    def _transitions(
+        self,
+        observation: NDArray,
+        reward: NDArray,
+        terminated: NDArray,
+        truncated: NDArray,
+        info: dict[str, Any],
+    ) -> Step:
+        step = super()._transitions(observation, reward, terminated, truncated, info)
+        over = terminated | truncated
+        # Some games show 0 lives for a moment before they are over: that is one end, not two.
+        lost = (info["lives"] < self._lives) & (info["lives"] > 0) & ~over & self.episodic_life
+        self._lives = info["lives"]
+
+        stack = self.observation_shape[0]
+        self._depths = np.minimum(self._depths + 1, stack)
+        for row in np.flatnonzero(self._depths < stack):
+            step.next_observation[row, : stack - self._depths[row]] = 0
+        ended = over | lost
+        if ended.any():
+            self.observation = np.where(
+                over[:, None, None, None], self.observation, step.next_observation
+            )
+            self.observation[lost, :-1] = 0
+            self._depths[ended] = 1
+        reward = reward.astype(np.float32)
+        return step._replace(
+            reward=reward.clip(-1, 1) if self.clip_rewards else reward, terminated=terminated | lost
+        )
+
+
+def make_atari_environments(
+    game: str,
+    count: int,
+    seeds: int | Sequence[int],
+    *,
+    size: int = 84,
+    stack: int = 4,
+    noop_max: int = 30,
+    episodic_life: bool = True,
+    clip_rewards: bool = True,
+    sticky_actions: float = 0.0,
+    max_frames: int = MAX_FRAMES,
+    threads: int = 0,
+) -> AtariEnvironments:
+    """`AtariEnvironments`: ``count`` for each run, those of the first run first.
+
+    Args:
+        game: any game of ale-py: "Pong", "MsPacman" or "ms_pacman", or an id such as "ALE/Pong-v5",
+            of which only the game's name counts.
+        count: environments for each run.
+        seeds: ints, one run each, or a single int. An environment depends on its run's seed alone.
+        size: height and width of a frame in pixels; 84 as in the paper, less for less computing.
+        stack: frames in an observation.
+        noop_max: frames that a game begins with are fewer than this, drawn at random.
+        episodic_life: whether an episode ends when a life is lost.
+        clip_rewards: whether rewards are clipped to [−1, 1]; scores never are.
+        sticky_actions: the probability that the emulator repeats the previous action in a frame.
+        max_frames: frames after which a game is truncated.
+        threads: of the emulators; 0 for as many as there are cores.
+
+    Raises:
+        ImportError: ale-py is missing.
+        ValueError: there is no such game, or a number is out of its range.
+
+    Example:
+        >>> from per_tutorial import make_atari_environments
+        >>> games = make_atari_environments("Pong", count=2, seeds=[0, 1], size=42)
+        >>> games.observation.shape  # two for each of two runs
+        (4, 4, 42, 42)
+    """
+    rom = _game(game).kwargs["game"]
+    count, size = whole_number("count", count), whole_number("size", size)
+    from ale_py.vector_env import AtariVectorEnv
+
+    run_seeds: Any = [seeds] if np.ndim(seeds) == 0 else seeds
+    # Seeds that follow one another would give a run's second game to the next run as its first.
+    game_seeds = np.concatenate(
+        [
+            np.random.SeedSequence(seed).generate_state(count)
+            for seed in seeds_for(run_seeds, len(run_seeds))
+        ]
+    )
+    vector_env = AtariVectorEnv(
+        rom,
+        len(game_seeds),
+        img_height=size,
+        img_width=size,
+        stack_num=whole_number("stack", stack),
+        noop_max=whole_number("noop_max", noop_max, minimum=0),
+        reward_clipping=False,
+        repeat_action_probability=real_number("sticky_actions", sticky_actions, 0, 1),
+        max_num_frames_per_episode=whole_number("max_frames", max_frames),
+        num_threads=whole_number("threads", threads, minimum=0),
+        autoreset_mode=AutoresetMode.SAME_STEP,
+    )
+    return AtariEnvironments(
+        vector_env,
+        game_seeds,
+        episodic_life=episodic_life,
+        clip_rewards=clip_rewards,
+    )
+
+
+class FireReset(gym.Wrapper):
+    """Press FIRE for one frame after a reset: some games wait for it."""
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[NDArray, dict[str, Any]]:
+        self.env.reset(seed=seed, options=options)
+        fire = _meanings(self).index("FIRE")
+        observation, _, _, _, info = self.env.step(fire)
+        return observation, info
+
+
+def make_atari_reference(
+    game: str,
+    *,
+    size: int = 84,
+    stack: int = 4,
+    noop_max: int = 30,
+    sticky_actions: float = 0.0,
+    max_frames: int = MAX_FRAMES,
+    render_mode: str | None = None,
+) -> gym.Env:
+    """One game as a Gymnasium environment, made of Gymnasium's own wrappers.
+
+    Its rewards are not clipped and its episodes are whole games. Arguments and errors are those of
+    `make_atari_environments`; ``render_mode`` "rgb_array" renders the coloured screen.
+
+    Example:
+        >>> from per_tutorial import make_atari_reference
+        >>> game = make_atari_reference("Pong", size=42)
+        >>> observation, facts = game.reset(seed=0)
+        >>> observation.shape
+        (4, 42, 42)
+    """
+    env = gym.make(
+        _game(game).id,
+        frameskip=1,  # `AtariPreprocessing` skips
+        repeat_action_probability=real_number("sticky_actions", sticky_actions, 0, 1),
+        max_num_frames_per_episode=whole_number("max_frames", max_frames),
+        render_mode=render_mode,
+    )
+    if "FIRE" in _meanings(env):
+        env = FireReset(env)
+    env = gym.wrappers.AtariPreprocessing(
+        env,
+        noop_max=whole_number("noop_max", noop_max, minimum=0),
+        screen_size=whole_number("size", size),
+    )
+    return gym.wrappers.FrameStackObservation(
+        env, whole_number("stack", stack), padding_type="zero"
+    )
+
+
+def _meanings(env: gym.Env) -> list[str]:
+    """What each action of a game is, such as "FIRE"."""
+    emulator: Any = env.unwrapped
+    return emulator.get_action_meanings()
+
+
+def training_environments(config: EnvSettings, seeds: Sequence[int]) -> AtariEnvironments:
+    """``config.environments`` for each seed, with clipped rewards and lives as episodes."""
+    return make_atari_environments(config.env, config.environments, seeds, **_options(config))
+
+
+def evaluation_environments(config: EnvSettings, seeds: Sequence[int]) -> Environments:
+    """One game for each seed, in Gymnasium's own pipeline: `make_atari_reference`, side by side."""
+
+    def make() -> gym.Env:
+        return make_atari_reference(config.env, **_options(config))
+
+    games = SyncVectorEnv([make] * len(seeds), autoreset_mode=AutoresetMode.SAME_STEP)
+    return Environments(games, list(seeds))
+
+
+def check_id(env: str) -> None:
+    """Nothing to refuse: whatever the id says, only games of ale-py are looked up."""
+
+
+def _options(config: EnvSettings) -> dict[str, Any]:
+    options = {"size": config.frame_size, "sticky_actions": config.sticky_actions}
+    if config.max_episode_steps is not None:
+        options["max_frames"] = FRAME_SKIP * config.max_episode_steps
+    return options
+
+
+def _game(name: str) -> gym.envs.registration.EnvSpec:
+    """Gymnasium's registration of a game: an error with the closest names if there is none."""
+    try:
+        import ale_py
+    except ImportError as error:
+        raise ImportError('Atari games need ale-py: pip install "per_tutorial[atari]"') from error
+    gym.register_envs(ale_py)
+    ale_py.ALEInterface.setLoggerMode(ale_py.LoggerMode.Warning)  # no greeting with every game
+    if not isinstance(name, str):
+        raise TypeError(f"game: must be a name, got {name!r}")
+    specs = {spec.name.lower(): spec for spec in gym.registry.values() if spec.namespace == "ALE"}
+    key = re.sub(r"^ALE/|(NoFrameskip)?-v\d+$", "", name).replace("_", "").lower()
+    if key not in specs:
+        close = [specs[match].name for match in difflib.get_close_matches(key, specs, n=3)]
+        hint = f", did you mean {' or '.join(map(repr, close))}?" if close else ""
+        raise ValueError(f"game: no game {name!r}{hint}")
+    return specs[key]

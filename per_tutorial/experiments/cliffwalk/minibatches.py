@@ -1,0 +1,239 @@
+"""The Blind Cliffwalk learned by minibatches: draws without replacement, and priorities that are never stale.
+
+Panahi et al. (2024, arXiv 2407.09702) find in tables what PER gains when a minibatch is drawn without
+replacement and when all priorities are recomputed. Neither shows where transitions are replayed one at a
+time, as `learner` does. Here an update learns a whole minibatch, as agents do: all TD errors first,
+then one step along their mean.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from per_tutorial.common.arguments import one_of, real_number, whole_number
+from per_tutorial.experiments.cliffwalk.environment import make_memory, true_values
+from per_tutorial.experiments.cliffwalk.learner import (
+    CONVERGED,
+    FOREVER,
+    learn,
+    mean_squared_error,
+    td_error,
+)
+from per_tutorial.replay.compiling import njit_cached
+from per_tutorial.replay.random_streams import RandomStreams, next_uniform
+from per_tutorial.replay.samplers.proportional import sample_stratified
+from per_tutorial.replay.segment_tree import SumTree, find_leaf, set_sums
+
+DRAWS = ("stratified", "independent", "without replacement")
+STRATIFIED, INDEPENDENT, WITHOUT_REPLACEMENT = range(3)
+LIMIT = 1_000_000  # updates after which a run counts as never converged
+
+
+@njit_cached
+def draw_one_by_one(nodes, random, replace, slots):
+    """Fill `slots` (1, batch) with draws in proportion to the leaves; without `replace`, all different.
+
+    A leaf that is drawn is empty until the minibatch is full.
+    """
+    size = slots.shape[1]
+    one, held, nothing = np.empty((1, 1), np.int64), np.empty((1, 1)), np.zeros((1, 1))
+    values = np.empty(size)
+    leaves = len(nodes) // 2
+    for k in range(size):
+        slots[0, k] = find_leaf(nodes, 1, leaves, next_uniform(random, 0) * nodes[1]) - leaves
+        values[k] = nodes[leaves + slots[0, k]]
+        if not replace:
+            one[0, 0] = slots[0, k]
+            set_sums(nodes, 1, one, nothing)
+    if not replace:
+        for k in range(size):
+            one[0, 0], held[0, 0] = slots[0, k], values[k]
+            set_sums(nodes, 1, one, held)
+
+
+@njit_cached
+def replay_minibatches(
+    theta,
+    memory,
+    truth,
+    discount,
+    step_size,
+    nodes,
+    random,
+    draws,
+    alpha,
+    epsilon,
+    kinds,
+    kind_of,
+    recompute,
+    slots,
+    updates,
+    replayed,
+):
+    """Learn minibatch after minibatch, until converged or for `updates`; return how many it took.
+
+    Changes theta, the tree `nodes`, `random`, `slots` (1, batch) and `replayed`.
+    """
+    size, everything = slots.shape[1], np.arange(len(kind_of)).reshape(1, -1)
+    deltas, priorities, chances = np.empty(size), np.empty((1, size)), np.empty((1, size))
+    of_kinds, of_all = np.empty(len(kinds)), np.empty((1, len(kind_of)))
+    for update in range(updates):
+        if mean_squared_error(theta, 0.0, truth) < CONVERGED:
+            return update
+        if recompute:
+            for kind in range(len(kinds)):  # copies of a transition have the same error
+                delta = td_error(theta, memory, discount, 0.0, kinds[kind])
+                of_kinds[kind] = (abs(delta) + epsilon) ** alpha
+            for k in range(len(kind_of)):
+                of_all[0, k] = of_kinds[kind_of[k]]
+            set_sums(nodes, 1, everything, of_all)
+        if draws == STRATIFIED:
+            sample_stratified(nodes, 1, random, slots, chances)
+        else:
+            draw_one_by_one(nodes, random, draws == INDEPENDENT, slots)
+
+        for k in range(size):
+            deltas[k] = td_error(theta, memory, discount, 0.0, slots[0, k])
+            priorities[0, k] = (abs(deltas[k]) + epsilon) ** alpha
+        for k in range(size):
+            learn(theta, memory, 0.0, slots[0, k], step_size / size * deltas[k])
+            replayed[slots[0, k]] += 1
+        set_sums(nodes, 1, slots, priorities)
+    return updates
+
+
+class MinibatchLearner:
+    """A table of Q that learns the walk by minibatches; proportional priorities, or uniform replay.
+
+    All transitions are in the memory from the start, at the largest priority, 1. As in `CliffwalkLearner`
+    there are no importance-sampling weights and no target network; with minibatches of one transition,
+    "stratified" draws and stale priorities, this is its "proportional" learner, draw for draw.
+
+    Args:
+        n: states of the walk.
+        alpha: α; 0 is uniform replay.
+        draws: "stratified", one draw in each of as many equal shares of the priorities (appendix B.2.1 of
+            the paper); "independent" draws, with replacement; or "without replacement", where each draw is
+            in proportion to the priorities of those that are left.
+        recompute: whether all priorities are computed anew before each minibatch; if not, only those of
+            the transitions that were replayed are, after it.
+        batch_size: transitions of a minibatch, at most as many as the memory holds.
+        priority_epsilon: ε.
+        initial_scale: standard deviation of the initial Q.
+        step_size: η; an update moves Q by η times the mean step of its transitions.
+        seed: an int; of the memory's order, the initial Q and the draws.
+
+    Attributes:
+        memory: a `Memory`, in the order in which `replayed` counts.
+        truth: (n, 2) the true values.
+        theta: (2, n + 1) the weights, the last column unused.
+        updates: minibatches learned so far.
+        replayed: (2^(n+1) − 2,) how often each transition was replayed.
+        last: (batch_size,) the transitions of the last minibatch, −1 at the start.
+    """
+
+    def __init__(
+        self,
+        n: int,
+        *,
+        alpha: float = 0.7,
+        draws: str = "stratified",
+        recompute: bool = False,
+        batch_size: int = 8,
+        priority_epsilon: float = 1e-6,
+        initial_scale: float = 0.1,
+        step_size: float = 0.25,
+        seed: int = 0,
+    ) -> None:
+        self.n = whole_number("n", n, minimum=2)
+        self.alpha = real_number("alpha", alpha, 0, 1)
+        self.draws = one_of("draws", draws, DRAWS)
+        if not isinstance(recompute, bool):
+            raise TypeError(f"recompute: must be True or False, got {recompute!r}")
+        self.recompute = recompute
+        transitions = 2 ** (self.n + 1) - 2
+        batch_size = whole_number("batch_size", batch_size, maximum=transitions)
+        self.priority_epsilon = real_number("priority_epsilon", priority_epsilon, above=0)
+        initial_scale = real_number("initial_scale", initial_scale, low=0)
+        self.step_size = real_number("step_size", step_size, above=0)
+        rng = np.random.default_rng(whole_number("seed", seed, minimum=0, maximum=None))
+        self.memory = make_memory(self.n, rng)
+        self.truth = true_values(self.n)
+        self.theta = rng.normal(0.0, initial_scale, (2, self.n + 1))
+        self.updates = 0
+        self.replayed = np.zeros(transitions, dtype=np.int64)
+        self._slots = np.full((1, batch_size), -1, dtype=np.int64)
+        self._random = RandomStreams([seed], "replay").states
+        self._tree = SumTree(transitions)
+        self._tree.set(np.arange(transitions), 1.0)
+        rows = np.column_stack(self.memory[:2])
+        _, self._kinds, kind_of = np.unique(rows, axis=0, return_index=True, return_inverse=True)
+        self._kind_of = kind_of.reshape(-1)
+
+    @property
+    def last(self) -> NDArray[np.int64]:
+        return self._slots[0].copy()
+
+    @property
+    def priorities(self) -> NDArray[np.float64]:
+        """The priorities in the tree, p^α, (2^(n+1) − 2,); stale ones included."""
+        return self._tree.get(np.arange(len(self.replayed)))
+
+    @property
+    def q(self) -> NDArray[np.float64]:
+        """The learned values, (n, 2)."""
+        return self.theta[:, :-1].T
+
+    @property
+    def loss(self) -> float:
+        """The mean squared error of `q`."""
+        return mean_squared_error(self.theta, 0.0, self.truth)
+
+    @property
+    def converged(self) -> bool:
+        """Whether the mean squared error is below 1e-3."""
+        return self.loss < CONVERGED
+
+    def run(self, updates: int = FOREVER) -> int:
+        """Learn up to `updates` more minibatches, fewer if learning converges; returns how many."""
+        done = replay_minibatches(
+            self.theta,
+            self.memory,
+            self.truth,
+            1 - 1 / self.n,
+            self.step_size,
+            self._tree.nodes,
+            self._random,
+            DRAWS.index(self.draws),
+            self.alpha,
+            self.priority_epsilon,
+            self._kinds,
+            self._kind_of,
+            self.recompute,
+            self._slots,
+            whole_number("updates", updates, minimum=0),
+            self.replayed,
+        )
+        self.updates += done
+        return done
+
+
+def updates_until_converged(
+    n: int, runs: int = 30, limit: int = LIMIT, **settings: Any
+) -> NDArray[np.float64]:
+    """Minibatches that each run of `MinibatchLearner` takes until it has converged: (runs,).
+
+    Run k has the seed k, so two settings are paired: the same memory in the same order, and the same
+    initial Q.
+
+    Args:
+        n: states of the walk.
+        runs: how many learn.
+        limit: a run that takes more counts as infinite.
+        settings: of `MinibatchLearner`.
+    """
+    learners = [MinibatchLearner(n, seed=seed, **settings) for seed in range(runs)]
+    for learner in learners:
+        learner.run(limit)
+    return np.array([each.updates if each.converged else np.inf for each in learners])

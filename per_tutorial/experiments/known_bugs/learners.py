@@ -1,0 +1,105 @@
+"""Losses, priorities and schedules that go wrong in the agent, where no examination of a buffer sees it."""
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from per_tutorial.dqn.learner import DQNLearner, Update
+from per_tutorial.dqn.losses import Tensors, losses_and_slopes
+from per_tutorial.experiments.known_bugs.bug import Bug
+from per_tutorial.replay.contracts import Batch
+
+WEIGHTED = "return (weights * losses).mean(dim=1)"
+IN_THE_LOSS = "Compare the gradient of a minibatch of two with w · δ, worked out by hand."
+
+
+class WrongLosses(DQNLearner):
+    """Losses that a subclass combines with the weights in its own way; autograd finds the gradients."""
+
+    @torch.enable_grad()
+    def errors_and_losses(
+        self, q_values: Tensor, tensors: Tensors
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        q_values = q_values.detach().requires_grad_()
+        td_errors = self._targets(tensors).detach() - q_values
+        config = self.config
+        each, _ = losses_and_slopes(td_errors, config.loss, config.td_error_clip)
+        losses = self._weighted(each, tensors.weights)
+        (gradients,) = torch.autograd.grad(losses.sum(), q_values)
+        return td_errors.detach(), losses.detach(), gradients
+
+    def _weighted(self, losses: Tensor, weights: Tensor) -> Tensor:
+        """The loss of each run, (runs,), of L(δ) and w (runs, batch)."""
+        raise NotImplementedError
+
+
+class LossBroadcast(WrongLosses):
+    """Weights (B, 1) times losses (B,): a table (B, B), whose mean is the product of two means."""
+
+    def _weighted(self, losses: Tensor, weights: Tensor) -> Tensor:
+        return (weights.unsqueeze(-1) * losses.unsqueeze(-2)).mean(dim=(1, 2))
+
+
+class WeightsAfterMean(WrongLosses):
+    """The losses are averaged first: what the weights then multiply is one number."""
+
+    def _weighted(self, losses: Tensor, weights: Tensor) -> Tensor:
+        return (weights * losses.mean(dim=1, keepdim=True)).mean(dim=1)
+
+
+class WeightedSquaredPriority(DQNLearner):
+    """What is written back is w · δ²."""
+
+    def update(self, batch: Batch, step_size: float | None = None) -> Update:
+        update = super().update(batch, step_size)
+        weighted = np.asarray(batch.weights) * update.td_errors.astype(np.float64) ** 2
+        return update._replace(td_errors=weighted)
+
+
+KNOWN_BUGS = (
+    Bug(
+        name="loss-broadcast",
+        bug="Shapes (B, 1) and (B,) make a table, whose mean is mean(w) · mean(L): nothing is "
+        "corrected.",
+        wrong="return (weights.unsqueeze(-1) * losses.unsqueeze(-2)).mean(dim=(1, 2))",
+        right=WEIGHTED,
+        seen=(
+            "Curt-Park/rainbow-is-all-you-need#79",
+            "Howuhh/prioritized_experience_replay (prioritized DQN)",
+        ),
+        lived="reported in 2025 in the first; still in the second",
+        found_by=IN_THE_LOSS,
+        learner=LossBroadcast,
+    ),
+    Bug(
+        name="weights-after-mean",
+        bug="The weights multiply a loss that is averaged already: the same collapse.",
+        wrong="return (weights * losses.mean(dim=1, keepdim=True)).mean(dim=1)",
+        right=WEIGHTED,
+        seen=(),
+        lived="not known",
+        found_by=IN_THE_LOSS,
+        learner=WeightsAfterMean,
+    ),
+    Bug(
+        name="weighted-squared-priority",
+        bug="What is written back as the TD error is the weighted squared loss.",
+        wrong="weighted = np.asarray(batch.weights) * update.td_errors.astype(np.float64) ** 2",
+        right="replay.update_priorities(batch.indices, update.td_errors)",
+        seen=("higgsfield/RL-Adventure#13", "Shmuma/ptan#36", "Kaixhin/Rainbow#24"),
+        lived="reported in 2018 and 2020, the first two never closed; in the third it is meant so",
+        found_by="Ask a buffer for the priority of a transition whose δ is −2: p must be 2 + ε.",
+        learner=WeightedSquaredPriority,
+    ),
+    Bug(
+        name="compounding-beta",
+        bug="Each step adds the share of the way to a β that has already gone part of it: β is all "
+        "but 1 after 3 % of the steps.",
+        wrong="log_gap = math.lgamma(steps) - math.lgamma(steps - step) - step * math.log(steps)",
+        right="return end if step >= steps else start + (end - start) * step / steps",
+        seen=("Curt-Park/rainbow-is-all-you-need#73",),
+        lived="reported in 2024",
+        found_by="Print β at half of the steps: it must be halfway.",
+        training={"beta_schedule": "compounding"},
+    ),
+)

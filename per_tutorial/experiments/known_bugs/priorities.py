@@ -1,0 +1,216 @@
+"""Priorities that say something else than how large the TD error is."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from per_tutorial.experiments.known_bugs.bug import Bug
+from per_tutorial.replay.contracts import Floats, Slots
+from per_tutorial.replay.samplers.proportional import ProportionalSampler, write_sums
+from per_tutorial.replay.segment_tree import set_minima
+
+OF_ERRORS = "priorities[run, k] = abs(td_errors[run, k]) + epsilon"
+OF_NEWCOMERS = "priorities = self.largest_priority[:, None]"
+POWER = "powers = priorities**self.alpha"
+
+
+class SquaredPriority(ProportionalSampler):
+    """p = δ² + ε."""
+
+    def update(self, slots: Slots, td_errors: Floats) -> None:
+        self._write(slots, td_errors**2 + self.priority_epsilon)
+
+
+class HuberPriority(ProportionalSampler):
+    """p = Huber(δ) + ε."""
+
+    def update(self, slots: Slots, td_errors: Floats) -> None:
+        size = np.abs(td_errors)
+        huber = np.where(size < 1, size**2 / 2, size - 0.5)
+        self._write(slots, huber + self.priority_epsilon)
+
+
+class SignedPriority(ProportionalSampler):
+    """p = δ, at least ε."""
+
+    def update(self, slots: Slots, td_errors: Floats) -> None:
+        self._write(slots, np.maximum(td_errors, self.priority_epsilon))
+
+
+class NoEpsilon(ProportionalSampler):
+    """p = |δ|."""
+
+    def update(self, slots: Slots, td_errors: Floats) -> None:
+        self._write(slots, np.abs(td_errors))
+
+
+class EpsilonTwice(ProportionalSampler):
+    """p = |δ| + 2ε."""
+
+    def update(self, slots: Slots, td_errors: Floats) -> None:
+        super().update(slots, np.abs(td_errors) + self.priority_epsilon)
+
+
+class AlphaTwice(ProportionalSampler):
+    """Leaves hold (p^α)^α."""
+
+    def _write(self, slots: Slots, priorities: Floats) -> None:
+        super()._write(slots, priorities**self.alpha)
+
+
+class AlphaTwiceForNewcomers(ProportionalSampler):
+    """The leaves of newcomers hold (p^α)^α."""
+
+    def add(self, slots: Slots, added: NDArray[np.int64]) -> None:
+        largest = self.largest_priority[:, None] ** self.alpha
+        self._write(slots, np.repeat(largest, slots.shape[1], axis=1))
+
+
+class StarvedNewcomers(ProportionalSampler):
+    """A newcomer gets ε."""
+
+    def add(self, slots: Slots, added: NDArray[np.int64]) -> None:
+        self._write(slots, np.full(slots.shape, self.priority_epsilon))
+
+
+class NewcomersAtOne(ProportionalSampler):
+    """A newcomer gets 1, however large priorities have become."""
+
+    def add(self, slots: Slots, added: NDArray[np.int64]) -> None:
+        self._write(slots, np.ones(slots.shape))
+
+
+class CurrentMaximum(ProportionalSampler):
+    """A newcomer gets the largest priority of what is stored now."""
+
+    def add(self, slots: Slots, added: NDArray[np.int64]) -> None:
+        largest = self.sums.leaves_of(self.sums.nodes)[: self.runs].max(axis=1)
+        if self.alpha > 0:
+            self.largest_priority[largest > 0] = largest[largest > 0] ** (1 / self.alpha)
+        super().add(slots, added)
+
+
+class MixedUnits(ProportionalSampler):
+    """The sum tree holds p^α, the min tree p."""
+
+    def _write(self, slots: Slots, priorities: Floats) -> None:
+        sums, largest, values = self.sums, self.largest_priority, priorities**self.alpha
+        write_sums(sums.nodes, sums.first_root, slots, values, priorities, largest)
+        if self.minima is not None:
+            set_minima(self.minima.nodes, sums.first_root, slots, priorities)
+
+
+KNOWN_BUGS = (
+    Bug(
+        name="squared-priority",
+        bug="The priority is δ² where |δ| was meant, which doubles α.",
+        wrong="self._write(slots, td_errors**2 + self.priority_epsilon)",
+        right=OF_ERRORS,
+        seen=(),
+        lived="not known",
+        found_by="exponent-large-errors",
+        sampler=SquaredPriority,
+    ),
+    Bug(
+        name="huber-priority",
+        bug="The priority is the Huber loss, which is ½δ² below 1: small errors get twice the α.",
+        wrong="huber = np.where(size < 1, size**2 / 2, size - 0.5)",
+        right=OF_ERRORS,
+        seen=(),
+        lived="not known",
+        found_by="exponent-small-errors",
+        sampler=HuberPriority,
+    ),
+    Bug(
+        name="signed-priority",
+        bug="The absolute value is missing: what was worse than expected counts as if it were known.",
+        wrong="self._write(slots, np.maximum(td_errors, self.priority_epsilon))",
+        right=OF_ERRORS,
+        seen=(),
+        lived="not known",
+        found_by="sign",
+        sampler=SignedPriority,
+    ),
+    Bug(
+        name="no-epsilon",
+        bug="Without ε a transition whose error was once 0 is never replayed again.",
+        wrong="self._write(slots, np.abs(td_errors))",
+        right=OF_ERRORS,
+        seen=(),
+        lived="not known",
+        found_by="zero-errors",
+        sampler=NoEpsilon,
+    ),
+    Bug(
+        name="epsilon-twice",
+        bug="The caller adds ε and the buffer adds it again.",
+        wrong="super().update(slots, np.abs(td_errors) + self.priority_epsilon)",
+        right=OF_ERRORS,
+        seen=(),
+        lived="not known",
+        found_by="zero-errors",
+        sampler=EpsilonTwice,
+    ),
+    Bug(
+        name="alpha-twice",
+        bug="α is applied to every priority twice, so the exponent is α².",
+        wrong="super()._write(slots, priorities**self.alpha)",
+        right=POWER,
+        seen=(),
+        lived="not known",
+        found_by="exponent-large-errors",
+        sampler=AlphaTwice,
+    ),
+    Bug(
+        name="alpha-twice-for-newcomers",
+        bug="α is applied twice to new transitions, so that they rank below the largest priority.",
+        wrong="largest = self.largest_priority[:, None] ** self.alpha",
+        right=OF_NEWCOMERS,
+        seen=("pytorch/rl#3925",),
+        lived="until July 2026",
+        found_by="newcomers-largest",
+        sampler=AlphaTwiceForNewcomers,
+    ),
+    Bug(
+        name="starved-newcomers",
+        bug="A new transition starts with ε, the smallest priority, and is hardly ever replayed.",
+        wrong="self._write(slots, np.full(slots.shape, self.priority_epsilon))",
+        right=OF_NEWCOMERS,
+        seen=(),
+        lived="not known",
+        found_by="newcomers-at-first",
+        sampler=StarvedNewcomers,
+    ),
+    Bug(
+        name="newcomers-at-one",
+        bug="A new transition gets priority 1, however large the priorities have become.",
+        wrong="self._write(slots, np.ones(slots.shape))",
+        right=OF_NEWCOMERS,
+        seen=("ray-project/ray#2927", "ray-project/ray#11750", "astooke/rlpyt#102"),
+        lived="reported in 2018, and again in 2020",
+        found_by="newcomers-largest",
+        sampler=NewcomersAtOne,
+    ),
+    Bug(
+        name="current-maximum",
+        bug="A new transition gets the largest priority of those that are stored now, the paper's the "
+        "largest ever seen, which never falls.",
+        wrong="self.largest_priority[largest > 0] = largest[largest > 0] ** (1 / self.alpha)",
+        right="largest[run] = max(largest[run], priorities[run, k])",
+        seen=("pytorch/rl#2215",),
+        lived="both are in use",
+        found_by="newcomers-memory",
+        sampler=CurrentMaximum,
+        choice=True,
+    ),
+    Bug(
+        name="mixed-units",
+        bug="Leaves hold p^α, but the minimum that weights are divided by is kept without α.",
+        wrong="set_minima(self.minima.nodes, sums.first_root, slots, priorities)",
+        right="set_minima(minima, first_root, slots, values)",
+        seen=("thu-ml/tianshou (prio.py)",),
+        lived="not known",
+        found_by="weights-normalisation",
+        sampler=MixedUnits,
+        buffer_settings={"normalize": "buffer"},
+    ),
+)

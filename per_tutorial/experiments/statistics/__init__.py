@@ -1,0 +1,1 @@
+"""Estimates with their uncertainty: the bootstrap, intervals, paired comparisons."""

@@ -1,0 +1,24 @@
+"""The studies, declared: what is compared, over how many runs, judged by what. A file a subject."""
+
+from per_tutorial.experiments.studies.declared.after_per import AFTER_PER_STUDIES
+from per_tutorial.experiments.studies.declared.broken import BROKEN_STUDIES
+from per_tutorial.experiments.studies.declared.minatar import (
+    LONG_MINATAR_STUDIES,
+    MINATAR_STUDIES,
+    UPDATES_STUDY,
+)
+from per_tutorial.experiments.studies.declared.sb3 import SB3_STUDIES
+from per_tutorial.experiments.studies.declared.series import SERIES_STUDIES
+
+STUDIES = {
+    study.name: study
+    for study in (
+        *SERIES_STUDIES,
+        *BROKEN_STUDIES,
+        *SB3_STUDIES,
+        *AFTER_PER_STUDIES,
+        *MINATAR_STUDIES,
+        *LONG_MINATAR_STUDIES,
+        UPDATES_STUDY,
+    )
+}

@@ -1,0 +1,94 @@
+"""What a bug costs: PER against PER with each bug of the museum that can concern learning.
+
+Left out are the bugs that such a training cannot meet: stale write-back (priorities are updated before
+anything is added), windows of several steps, files, seeds, NaN, an ε forgotten or added twice (no error is
+exactly 0, and ε is 1e-6), and α twice on all priorities (α = 0.36: the study "alpha-beta" has its like). The
+weights that multiply a mean are left out because their gradient is that of the loss that is broadcast
+(`tests/experiments/known_bugs/test_known_bugs.py`), draws of empty slots and wrong sums because the buffer refuses what
+they return.
+"""
+
+from typing import Any
+
+from per_tutorial.dqn.config import DQNConfig
+from per_tutorial.experiments.studies.study import Study
+
+CONCERN_LEARNING = (
+    # The loss and the weights
+    "loss-broadcast",
+    "no-weights",
+    "inverted-weights",
+    "weights-that-sum-to-one",
+    "compounding-beta",
+    "beta-climbs-with-draws",
+    "buffer-minimum",
+    "zero-minimum",
+    "mixed-units",
+    # The priorities
+    "squared-priority",
+    "huber-priority",
+    "weighted-squared-priority",
+    "signed-priority",
+    "alpha-twice-for-newcomers",
+    "newcomers-at-one",
+    "starved-newcomers",
+    # The draws
+    "off-by-one-total",
+    "tie-branch",
+    "rejected-draws",
+    # What is stored
+    "truncation-as-terminal",
+    "autoreset-stored",
+    "next-slots-observation",
+)
+
+
+# MountainCar takes three times as long, so of bugs that are much alike only one is tried there.
+MUCH_ALIKE = {
+    "weights-that-sum-to-one",  # a smaller step, which Adam takes back
+    "beta-climbs-with-draws",  # compounding-beta
+    "squared-priority",  # weighted-squared-priority, huber-priority
+    "newcomers-at-one",  # alpha-twice-for-newcomers
+    "next-slots-observation",  # autoreset-stored
+}
+
+
+def _broken(
+    name: str, question: str, bugs: tuple[str, ...], failed_below: float, **settings: Any
+) -> Study:
+    """PER as it should be, against uniform replay and against each bug."""
+    reference = DQNConfig(sampler="proportional", hidden=(64, 64), **settings)
+    arms = {"per": reference, "uniform": reference.replace(sampler="uniform")}
+    arms |= dict.fromkeys(bugs, reference)
+    return Study(
+        name=name,
+        question=question,
+        arms=arms,
+        comparisons=tuple((arm, "per") for arm in arms if arm != "per"),
+        metric="score over training",
+        failed_below=failed_below,
+        curves=("q_value", "held_out_q"),
+        exhibits={bug: bug for bug in bugs},
+    )
+
+
+BROKEN_CARTPOLE = _broken(
+    "broken-cartpole",
+    "What does each bug of PER cost where uniform replay does as well (CartPole)?",
+    CONCERN_LEARNING,
+    failed_below=195,
+    steps=15_000,
+    capacity=5_000,  # so that the ring is written three times
+)
+BROKEN_MOUNTAINCAR = _broken(
+    "broken-mountaincar",
+    "What does each bug of PER cost where PER helps (MountainCar)?",
+    tuple(bug for bug in CONCERN_LEARNING if bug not in MUCH_ALIKE),
+    failed_below=-200,
+    env="MountainCar-v0",
+    max_episode_steps=1000,
+    steps=36_000,
+    epsilon_steps=10_000,
+    capacity=20_000,
+)
+BROKEN_STUDIES = (BROKEN_CARTPOLE, BROKEN_MOUNTAINCAR)

@@ -1,0 +1,121 @@
+"""What came after PER on three games of MinAtar: small Atari games, the rung between CartPole and Atari.
+
+The settings are those of Young & Tian (2019), whose curves are means of 30 runs: network, memory,
+minibatches, exploration, target network, discount and Huber's loss. They differ in four ways:
+
+- Adam with η = 0.001 in place of RMSprop with 0.00025: Adam as everywhere in this series.
+- An update every fourth frame in place of every frame, as Obando-Ceron & Castro (2021) have it on these
+  games. In the same time a run then sees almost three times as many frames. What that costs in score,
+  `UPDATES_STUDY` asks.
+- Networks that compute in bfloat16.
+- Fewer frames of their 5 million: 200,000 for every method, and half a million for PER and uniform replay.
+
+Actions are those that do something in the game. LAP and PAL come with their authors' settings for Atari,
+since rewards are 0 or 1 here too.
+"""
+
+import dataclasses
+
+from per_tutorial.dqn.config import DQNConfig
+from per_tutorial.experiments.studies.declared.after_per import (
+    FOR_CLIPPED_REWARDS,
+    comparisons_of,
+    methods,
+)
+from per_tutorial.experiments.studies.study import Study
+
+MINATAR_METHODS = methods(FOR_CLIPPED_REWARDS)
+
+# DQN's score after so many frames in the published curves, means of 30 runs: read off the picture
+# (kenjyoung/MinAtar, img/learning_curves.gif), to about half the width of a line.
+PUBLISHED_SCORES = {
+    "MinAtar/Breakout-v1": {200_000: 6.1, 300_000: 7.3, 400_000: 8.2, 500_000: 8.3},
+    "MinAtar/SpaceInvaders-v1": {200_000: 21.0, 300_000: 22.6, 400_000: 26.3, 500_000: 27.8},
+    "MinAtar/Asterix-v1": {200_000: 0.75, 300_000: 0.9, 400_000: 0.95, 500_000: 1.0},
+}
+
+
+def _minatar(name: str, game: str, question: str, failed_below: float) -> Study:
+    """Every method at the same learning rate, against uniform replay and against PER."""
+    base = DQNConfig(
+        env=f"MinAtar/{game}-v1",
+        max_episode_steps=10_000,  # a policy that never fails would otherwise play for ever
+        steps=200_000,
+        hidden=(128,),  # after 16 filters of 3×3 cells
+        loss="huber",
+        discount=0.99,
+        learning_rate=1e-3,
+        learning_rate_end=1e-3,
+        batch_size=32,
+        learning_starts=5_000,
+        update_every=4,
+        target_update_every=1_000,
+        tau=1.0,
+        capacity=100_000,
+        epsilon_start=1.0,
+        epsilon_end=0.1,
+        epsilon_steps=100_000,
+        precision="bfloat16",
+    )
+    arms = {method: base.replace(**change) for method, change in MINATAR_METHODS.items()}
+    return Study(
+        name=f"minatar-{name}",
+        question=question,
+        arms=arms,
+        comparisons=tuple(comparisons_of(arms)),
+        metric="score over training",
+        failed_below=failed_below,
+        seeds=range(10),
+        stack=10,
+        checkpoint_every=50_000,
+        score_window=100,  # episodes, as in the published curves
+    )
+
+
+# A run has failed if it does not score twice what random actions score: 0.4, 3.7 and 0.5 points.
+MINATAR_STUDIES = (
+    _minatar(
+        "breakout",
+        "Breakout",
+        "Does what came after PER help DQN to break bricks (MinAtar's breakout)?",
+        failed_below=0.8,
+    ),
+    _minatar(
+        "space-invaders",
+        "SpaceInvaders",
+        "Does what came after PER help DQN to shoot aliens (MinAtar's space invaders)?",
+        failed_below=7.5,
+    ),
+    _minatar(
+        "asterix",
+        "Asterix",
+        "Does what came after PER help DQN to pick up treasure (MinAtar's asterix)?",
+        failed_below=1.0,
+    ),
+)
+
+
+def _long(study: Study) -> Study:
+    """PER and uniform replay alone, for half a million frames."""
+    return dataclasses.replace(
+        study,
+        name=study.name.replace("minatar", "long"),
+        question=study.question.replace("what came after PER", "PER"),
+        arms={name: study.arms[name].replace(steps=500_000) for name in ("uniform", "per")},
+        comparisons=(("per", "uniform"),),
+    )
+
+
+LONG_MINATAR_STUDIES = tuple(_long(study) for study in MINATAR_STUDIES)
+
+BREAKOUT = MINATAR_STUDIES[0]
+UPDATES_STUDY = dataclasses.replace(
+    BREAKOUT,
+    name="updates-breakout",
+    question="Does an update at every frame bring DQN to the published curve of MinAtar's breakout?",
+    arms={
+        "every-frame": BREAKOUT.arms["uniform"].replace(update_every=1),
+        "every-fourth": BREAKOUT.arms["uniform"],
+    },
+    comparisons=(("every-frame", "every-fourth"),),
+)

@@ -1,0 +1,204 @@
+"""The results of a study: read from its file, curve by curve, and reported in words.
+
+Every number stands in a tidy table: the arm, the seed of the run, what was measured, when, its value.
+"""
+
+import os
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from per_tutorial.common.arguments import LARGEST, one_of
+from per_tutorial.common.tables import read_table
+from per_tutorial.dqn.config import DQNConfig
+from per_tutorial.experiments.statistics.estimates import (
+    Estimate,
+    failure_rate,
+    holm,
+    paired_difference,
+    paired_t_test,
+    probability_of_improvement,
+    summary,
+    verdict,
+)
+from per_tutorial.experiments.studies.sb3.settings import LIBRARY, SB3Config
+from per_tutorial.experiments.studies.study import METRICS
+
+SHIPPED = Path(__file__).parents[2] / "results"
+COLUMNS = ("arm", "seed", "measure", "at", "value")
+
+
+def read_results(
+    path: str | os.PathLike[str], *facts: str
+) -> tuple[dict[str, Any], list[list[str]]]:
+    """The heading and the rows of a file of results, of one stack or of a whole study.
+
+    Raises:
+        ValueError: the file is damaged, its heading lacks one of the ``facts``, or a row has no numbers
+            where they belong.
+    """
+    heading, rows = read_table(path, COLUMNS)
+    missing = [name for name in facts if name not in heading]
+    wrong = [name for name in facts if name in heading and not FACTS[name](heading[name])]
+    if missing or wrong:
+        what = f"no {', '.join(missing)}" if missing else f"{', '.join(wrong)} of the wrong form"
+        raise _holds_none(path, what)
+    try:
+        for _, seed, _, at, value in rows:
+            if max(abs(int(seed)), abs(int(at))) > LARGEST:
+                raise ValueError(f"{seed}, {at}")
+            float(value)
+    except ValueError as error:
+        raise _holds_none(path, error) from error
+    return heading, rows
+
+
+def _holds_none(path: str | os.PathLike[str], what: object) -> ValueError:
+    return ValueError(f"path: {os.fspath(path)!r} holds no results ({what})")
+
+
+def _is_stack(fact: Any) -> bool:
+    """Whether this is what is known of a trained stack."""
+    return (
+        isinstance(fact, dict)
+        and isinstance(fact.get("arm"), str)
+        and isinstance(fact.get("seeds"), list)
+        and all(isinstance(seed, int) for seed in fact["seeds"])
+        and all(FACTS[name](fact.get(name)) for name in ("settings", "seconds"))
+    )
+
+
+def _is_pair(fact: Any) -> bool:
+    """Whether these are the names of two arms."""
+    return isinstance(fact, list) and len(fact) == 2 and all(isinstance(arm, str) for arm in fact)
+
+
+# What a heading may be asked for, and the form that it must have.
+FACTS: dict[str, Callable[[Any], bool]] = {
+    "settings": lambda fact: isinstance(fact, dict),
+    "seconds": lambda fact: isinstance(fact, (int, float)),
+    "stacks": lambda fact: isinstance(fact, list) and bool(fact) and all(map(_is_stack, fact)),
+    "comparisons": lambda fact: isinstance(fact, list) and all(map(_is_pair, fact)),
+    "metric": lambda fact: isinstance(fact, str) and fact in METRICS,
+    "failed_below": lambda fact: isinstance(fact, (int, float)),
+}
+
+
+class StudyResults:
+    """The results of a study, read from its file.
+
+    Attributes:
+        facts: dict of what was declared and what the runs were made with.
+        arms: name → `DQNConfig`, or `SB3Config` if Stable-Baselines3's agents were trained.
+        seeds: of the runs, in their order everywhere below.
+    """
+
+    def __init__(self, facts: dict[str, Any], rows: Iterable[Sequence[str]]) -> None:
+        self.facts = facts
+        stacks = facts["stacks"]
+        self.arms = {stack["arm"]: _settings(stack) for stack in stacks}
+        self.seeds = sorted({seed for stack in stacks for seed in stack["seeds"]})
+        # measure → (arm, at, seed) → value
+        self._values: dict[str, dict[tuple[str, int, int], float]] = {}
+        for arm, seed, measure, at, value in rows:
+            self._values.setdefault(measure, {})[arm, int(at), int(seed)] = float(value)
+        for pair in self.comparisons:
+            for arm in pair:
+                one_of("comparisons", arm, self.arms)
+
+    @property
+    def comparisons(self) -> list[tuple[str, str]]:
+        """The declared pairs (arm, arm that it is compared with)."""
+        return [(arm, other) for arm, other in self.facts["comparisons"]]
+
+    def curve(
+        self, arm: str, measure: str = "score"
+    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """A measure over time: the grid (points,), the same for all arms, and the values (points, runs).
+
+        Args:
+            arm: its name.
+            measure: "score" and the study's curves over environment steps; "score after episodes"
+                over episodes, where the study keeps it. NaN where a run has nothing to tell yet.
+        """
+        one_of("arm", arm, self.arms)
+        values = self._values[one_of("measure", measure, self._values)]
+        grid = sorted({at for _, at, _ in values})
+        missing = float("nan")
+        curve = [[values.get((arm, at, seed), missing) for seed in self.seeds] for at in grid]
+        return np.array(grid), np.array(curve)
+
+    def scores(self, arm: str, metric: str | None = None) -> NDArray[np.float64]:
+        """The one number of each run, (runs,): ``metric`` of `METRICS`, by default the declared one.
+
+        A curve counts from the first episode that the run finished; NaN if it finished none.
+        """
+        metric = one_of("metric", metric or self.facts["metric"], METRICS)
+        if metric == "greedy score":
+            return self.curve(arm, "greedy")[1][-1]
+        return np.nanmean(self.curve(arm)[1], axis=0)
+
+
+def _settings(stack: dict[str, Any]) -> Any:
+    """The settings that a stack was trained with; those of SB3's runs name its version."""
+    kind = SB3Config if LIBRARY in stack else DQNConfig
+    return kind(**stack["settings"])
+
+
+def load_study(name: str, folder: str | os.PathLike[str] = SHIPPED) -> StudyResults:
+    """The `StudyResults` of a study; those that come with the package unless another folder is given.
+
+    Raises:
+        ValueError: there are none of this name, or the file is damaged.
+    """
+    path = Path(folder) / f"{name}.csv.gz"
+    if not path.is_file():
+        known = sorted(
+            found.name.removesuffix(".csv.gz") for found in Path(folder).glob("*.csv.gz")
+        )
+        there = f"there are {', '.join(known)}" if known else "there are none of any"
+        raise ValueError(f"name: no results of a study {name!r}, {there}")
+    facts, rows = read_results(path, "stacks", "metric", "comparisons", "failed_below")
+    try:
+        return StudyResults(facts, rows)
+    except (TypeError, ValueError) as error:  # of the settings of an arm, or of its name
+        raise _holds_none(path, error) from error
+
+
+def report(results: StudyResults) -> str:
+    """What came out, as text: a line for each arm, then a line for each declared comparison."""
+    metric = results.facts["metric"]
+    scores = {arm: results.scores(arm) for arm in results.arms}
+    largest = max(np.nanmax(np.abs(values)) for values in scores.values())
+    digits = 1 if largest > 2 else 3  # where at most 1 can be reached, a tenth is a lot
+    lines = [f"{metric}, {len(results.seeds)} runs an arm, 95 % intervals"]
+    for arm, values in scores.items():
+        parts = [
+            f"{name} {_shown(value, f'9.{digits}f')}" for name, value in summary(values).items()
+        ]
+        greedy = results.scores(arm, "greedy score")
+        failed = failure_rate(greedy, results.facts["failed_below"])
+        lines.append(f"{arm:28} {'  '.join(parts)}  failed {_shown(failed, '.0%')}")
+    lines += [
+        f"paired differences of the mean {metric}, and whether they are clear",
+        "p: paired t-test, corrected for the number of comparisons (Holm); "
+        "P(better): how likely a run of the first arm is the better one",
+    ]
+    pairs = results.comparisons
+    p_values = holm([paired_t_test(scores[arm], scores[other]) for arm, other in pairs])
+    for (arm, other), p in zip(pairs, p_values, strict=True):
+        a, b = scores[arm], scores[other]
+        lines.append(
+            f"{f'{arm} − {other}':48} {_shown(paired_difference(a, b), f'+9.{digits}f')}  "
+            f"{verdict(a, b):14}  p {p:.3f}  "
+            f"P(better) {_shown(probability_of_improvement(a, b), '.2f')}"
+        )
+    return "\n".join(lines)
+
+
+def _shown(estimate: Estimate, form: str) -> str:
+    value, low, high = (format(number, form) for number in estimate)
+    return f"{value} [{low.strip()}, {high.strip()}]"

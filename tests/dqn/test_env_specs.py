@@ -1,0 +1,105 @@
+"""Kinds of worlds: which environment is of which, and what follows from that."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from counting import COUNTING, CountingEnv
+from gymnasium.vector import AutoresetMode, SyncVectorEnv
+
+from per_tutorial.dqn import environments
+from per_tutorial.dqn.config import DQNConfig
+from per_tutorial.dqn.environments import ENV_SPECS, EnvSpec, env_spec, gymnasium_envs
+from per_tutorial.dqn.training import evaluate, train
+from per_tutorial.replay.registry import STORAGES
+
+
+@pytest.mark.parametrize("env", ["CartPole-v1", COUNTING, "module:ALE/Pong-v5", "ale/pong"])
+def test_environments_of_gymnasium(env):
+    world = env_spec(env)
+    assert world is ENV_SPECS[""]
+    assert (world.storage, world.frames, world.side_by_side) == ("transitions", False, False)
+    assert world.evaluation_epsilon == 0
+    assert world.module() is gymnasium_envs
+    assert world.network_inputs((2, 3)) == 6
+
+
+def test_atari_games():
+    world = env_spec("ALE/Pong-v5")
+    assert (world.storage, world.frames, world.side_by_side) == ("frames", True, True)
+    assert world.evaluation_epsilon == 0.01
+    assert world.network_inputs([4, 42, 42]) == (4, 42, 42)
+
+
+def test_games_of_minatar():
+    world = env_spec("MinAtar/Breakout-v1")
+    assert (world.storage, world.observation_dtype) == ("transitions", "bool")
+    assert (world.frames, world.frame_size, world.side_by_side) == (True, 10, False)
+    assert world.network_inputs([4, 10, 10]) == (4, 10, 10)
+
+
+def test_the_longest_beginning_decides(monkeypatch):
+    one, other = EnvSpec(environments._gymnasium), EnvSpec(environments._gymnasium)
+    monkeypatch.setitem(ENV_SPECS, "Mini", one)
+    monkeypatch.setitem(ENV_SPECS, "MiniMini", other)
+    assert env_spec("Mini-v0") is one
+    assert env_spec("MiniMini-v0") is other
+    assert env_spec("Min") is ENV_SPECS[""]
+
+
+@pytest.mark.parametrize("prefix", ENV_SPECS)
+def test_every_kind_names_a_storage_that_there_is_and_does_what_is_asked_of_it(prefix):
+    world = ENV_SPECS[prefix]
+    assert world.storage in STORAGES
+    for name in ("training_environments", "evaluation_environments", "check_id"):
+        assert callable(getattr(world.module(), name))
+
+
+class Counting:
+    """A new kind of world, as a module: whatever follows the prefix, one counts."""
+
+    asked = []
+
+    @classmethod
+    def training_environments(cls, config, seeds):
+        cls.asked.append(("train", config.env, list(seeds)))
+        vector_env = SyncVectorEnv(
+            [CountingEnv] * len(seeds), autoreset_mode=AutoresetMode.SAME_STEP
+        )
+        return gymnasium_envs.Environments(vector_env, list(seeds))
+
+    @classmethod
+    def evaluation_environments(cls, config, seeds):
+        made = cls.training_environments(config, seeds)
+        cls.asked[-1] = ("evaluate", config.env, list(seeds))
+        return made
+
+    @staticmethod
+    def check_id(env):
+        pass
+
+
+def test_a_new_kind_of_world_is_one_entry(monkeypatch):
+    monkeypatch.setitem(ENV_SPECS, "Count/", EnvSpec(lambda: Counting, evaluation_epsilon=0.5))
+    config = DQNConfig(env="Count/any", steps=60, hidden=(4,), batch_size=4, learning_starts=20)
+    agent = train(config, [3, 4]).agent
+    assert agent.observation_shape == (3,)
+    assert np.isfinite(evaluate(agent, 2)).all()
+    evaluated = [10_000 + 2 * seed + k for seed in (3, 4) for k in (0, 1)]
+    assert Counting.asked == [
+        ("train", "Count/any", [3, 4]),
+        ("evaluate", "Count/any", evaluated),
+    ]
+
+
+def test_settings_load_neither_gymnasium_nor_torch():
+    code = (
+        "import sys\n"
+        "from per_tutorial.dqn.config import DQNConfig\n"
+        "DQNConfig(env='ALE/Pong-v5', environments=4).storage\n"
+        "DQNConfig(env='MinAtar/Breakout-v1').storage\n"
+        "print([name for name in ('gymnasium', 'torch', 'ale_py', 'minatar') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
