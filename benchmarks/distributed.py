@@ -36,8 +36,8 @@ from contextlib import contextmanager
 import numpy as np
 
 from benchmarks.harness import alternate, machine, ratios, write_report
+from per_tutorial.distributed.n_step_batches import NStepBatch
 from per_tutorial.distributed.processes import SENDING, MemoryProcess
-from per_tutorial.distributed.windows import Windows
 from per_tutorial.dqn.config import DQNConfig
 from per_tutorial.experiments.studies.runner import run_study
 from per_tutorial.experiments.studies.study import Study
@@ -61,9 +61,9 @@ SETTLING = 10.0  # seconds; the agents of a new node go on importing what they n
 
 
 def vectors(count):
-    """Windows of CartPole's shape."""
+    """NStepBatch of CartPole's shape."""
     random = np.random.default_rng(0)
-    return Windows(
+    return NStepBatch(
         random.random((count, 4), np.float32),
         random.integers(0, 2, count),
         random.random(count, np.float32),
@@ -75,7 +75,7 @@ def vectors(count):
 
 
 def pictures(count):
-    """Windows from pixels: noise, which nothing can make smaller."""
+    """NStepBatch from pixels: noise, which nothing can make smaller."""
     random = np.random.default_rng(0)
     frames = random.integers(0, 256, (count + 7, 84, 84), np.uint8)
     frames[0] = 0

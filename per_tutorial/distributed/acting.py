@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from per_tutorial.distributed.windows import Stacks, Vectors, Windows
+from per_tutorial.distributed.n_step_batches import NStepBatch, Stacks, Vectors
 from per_tutorial.dqn.config import DQNConfig
 from per_tutorial.dqn.environments import env_spec
 from per_tutorial.dqn.environments.gymnasium_envs import Step
@@ -64,7 +64,7 @@ class Acting:
         for network in (self.agent.online, self.agent.target):
             network.load_state_dict(tensors)
 
-    def act(self, steps: int) -> tuple[Windows | None, list[tuple[int, float, int]]]:
+    def act(self, steps: int) -> tuple[NStepBatch | None, list[tuple[int, float, int]]]:
         """Make steps, of all environments together.
 
         Returns:
@@ -102,12 +102,12 @@ class Acting:
             if over:
                 self._seen[row] = self._kind.begin(self.environments.observation[row])
 
-    def _rated(self, closed: list[tuple[_Window, Any, bool]]) -> Windows:
+    def _rated(self, closed: list[tuple[_Window, Any, bool]]) -> NStepBatch:
         """The windows as arrays, with their TD errors."""
         observations, following, frames = self._kind.pack(
             [window.observation for window, _, _ in closed], [after for _, after, _ in closed]
         )
-        windows = Windows(
+        windows = NStepBatch(
             observations,
             np.array([window.action for window, _, _ in closed]),
             np.array([window.reward for window, _, _ in closed], dtype=np.float32),
@@ -120,12 +120,12 @@ class Acting:
         return windows._replace(td_errors=self.agent.td_errors(as_batch(windows))[0])
 
 
-def as_batch(windows: Windows) -> Batch:
-    """Windows as a minibatch of one run."""
+def as_batch(windows: NStepBatch) -> Batch:
+    """NStepBatch as a minibatch of one run."""
     count, frames = len(windows.actions), windows.frames
     observations = [windows.observations, windows.next_observations]
     if frames is not None:
-        observations = [frames.take(places, axis=0) for places in observations]
+        observations = [frames.take(frame_indices, axis=0) for frame_indices in observations]
     return Batch(
         observations[0][None],
         windows.actions[None],

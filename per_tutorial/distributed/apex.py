@@ -23,7 +23,12 @@ from typing import Any
 import numpy as np
 
 from per_tutorial.common.arguments import whole_number
-from per_tutorial.distributed.apex_files import restore_learner, save_learner, settled, shard_file
+from per_tutorial.distributed.apex_files import (
+    resolve_auto,
+    restore_learner,
+    save_learner,
+    shard_file,
+)
 from per_tutorial.distributed.apex_settings import ApexConfig
 from per_tutorial.distributed.cluster import (
     LOCAL,
@@ -33,7 +38,7 @@ from per_tutorial.distributed.cluster import (
     nodes,
 )
 from per_tutorial.distributed.memory import Minibatch
-from per_tutorial.distributed.processes import ActorProcess, Crew, MemoryProcess, Report
+from per_tutorial.distributed.processes import ActorProcess, MemoryProcess, Report, WorkerPool
 from per_tutorial.dqn.callbacks import Callback
 from per_tutorial.dqn.config import DQNConfig
 from per_tutorial.dqn.environments import env_spec
@@ -44,7 +49,7 @@ from per_tutorial.replay.registry import SAMPLERS
 
 STALLED_SECONDS = 180.0  # without a step or an update: something is missing for good
 PUBLISH_EVERY = 10  # updates; actors fetch what was published last
-MOST_UPDATES_SENT = 8  # messages of TD errors that the memory has not taken in yet
+MAX_UPDATES_SENT = 8  # messages of TD errors that the memory has not taken in yet
 
 
 class ApexHistory(History):
@@ -134,7 +139,7 @@ class _Training:
         self.apex, self.folder = apex, folder
         self._ray = import_ray()
         if folder is not None:
-            config = settled(folder, config)
+            config = resolve_auto(folder, config)
         world = env_spec(config.env).module().training_environments(config, [seed])
         shape = world.observation_shape
         self.agent = DQNLearner(config, shape, world.actions, [seed])
@@ -159,8 +164,8 @@ class _Training:
             seeds = [_seed_of(seed, 2, *again, one) for one in range(apex.environments_each)]
             return config, apex.epsilons[mine], seeds
 
-        self.memories = Crew(MemoryProcess, memory_of, apex.shards)
-        self.actors = Crew(ActorProcess, actor_of, apex.actors)
+        self.memories = WorkerPool(MemoryProcess, memory_of, apex.shards)
+        self.actors = WorkerPool(ActorProcess, actor_of, apex.actors)
         self.acting: dict[Any, tuple[int, int]] = {}  # reference → actor, steps
         # In turn, or the first ones would make most steps where there are more than enough
         self.idle = deque(range(apex.actors))
@@ -310,7 +315,7 @@ class _Training:
             update = self.agent.update(batch, self.config.step_size(self.history.step))
         sent = self.memories.members[number].update.remote(batch.indices, update.td_errors, version)
         self.sent.append((sent, number))
-        if len(self.sent) > MOST_UPDATES_SENT:
+        if len(self.sent) > MAX_UPDATES_SENT:
             self._await_sent()
         weights = batch.weights
         self._note(

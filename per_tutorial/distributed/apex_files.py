@@ -25,7 +25,7 @@ def save_learner(
     write_arrays(folder / "learner.npz", "made_with", heading, state)
 
 
-def settled(folder: Path, config: DQNConfig) -> DQNConfig:
+def resolve_auto(folder: Path, config: DQNConfig) -> DQNConfig:
     """The settings, with what the training in the folder chose in the place of "auto", if there is one."""
     path = folder / "learner.npz"
     names = [one.name for one in dataclasses.fields(config) if getattr(config, one.name) == AUTO]

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from per_tutorial.common.files import part_of, write_arrays
 from per_tutorial.common.states import ArraySpec, checked_state
-from per_tutorial.distributed.windows import FramePool, Windows
+from per_tutorial.distributed.n_step_batches import FramePool, NStepBatch
 from per_tutorial.dqn.config import DQNConfig
 from per_tutorial.replay.contracts import Batch
 from per_tutorial.replay.registry import sampler_for
@@ -52,7 +52,7 @@ class Memory:
         self._pool: FramePool | None = None
         kept_shape, kept_dtype = observation_shape, config.observation_dtype
         if config.storage == "frames":
-            kept_shape, kept_dtype = observation_shape[:1], "int32"  # places in the pool
+            kept_shape, kept_dtype = observation_shape[:1], "int32"  # frame_indices in the pool
             # One for each window, and some more where episodes and messages end
             self._pool = FramePool(observation_shape[1:], capacity + capacity // 8)
         # A window has its own number of steps, which is kept beside its action.
@@ -67,7 +67,7 @@ class Memory:
             self._load(path)
         self.restored = len(self._replay)
 
-    def add(self, windows: Windows, version: int) -> int:
+    def add(self, windows: NStepBatch, version: int) -> int:
         """Keep windows, at the priorities that their actor found; returns how many are stored now."""
         replay, pool = self._replay, self._pool
         if pool is not None:
@@ -75,7 +75,7 @@ class Memory:
             added = int(replay.storage.added[0])
             oldest, count = added - replay.capacity, len(windows.actions)
             gone = np.arange(max(oldest, 0), max(min(added, oldest + count), 0))
-            pool.drop(_places(self._rows[gone % replay.capacity]))
+            pool.drop(_frame_indices(self._rows[gone % replay.capacity]))
             both = np.stack((windows.observations, windows.next_observations))
             both[:, : -replay.capacity] = 0  # those that there is no room for
             observations, following = pool.add(windows.frames, both)
@@ -135,18 +135,18 @@ class Memory:
             kept = checked_state(part_of(state, "replay"), replay.schema)
             replay.check(kept)
             if pool is not None:
-                places = _places(kept["storage.rows"][0])
+                frame_indices = _frame_indices(kept["storage.rows"][0])
                 frames = checked_state(part_of(state, "pool"), pool.schema)
-                pool.check(frames, places)
+                pool.check(frames, frame_indices)
         except ValueError as error:
             raise ValueError(f"path: {str(path)!r} is damaged ({error})") from error
         replay.restore(kept)
         if pool is not None:
-            pool.restore(frames, places)
+            pool.restore(frames, frame_indices)
         self._versions[:] = state["versions"]
 
 
-def _places(rows: NDArray) -> NDArray:
+def _frame_indices(rows: NDArray) -> NDArray:
     """Of stored windows, both stacks of each."""
     return np.stack((rows["observation"], rows["next_observation"]))
 

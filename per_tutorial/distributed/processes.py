@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from per_tutorial.distributed.cluster import ClusterError, first_line, import_ray, nodes
 from per_tutorial.distributed.memory import Memory, Minibatch
-from per_tutorial.distributed.windows import Windows
+from per_tutorial.distributed.n_step_batches import NStepBatch
 from per_tutorial.dqn.config import DQNConfig
 
 if TYPE_CHECKING:  # a memory has no need of PyTorch
@@ -18,7 +18,7 @@ if TYPE_CHECKING:  # a memory has no need of PyTorch
 
 # Messages of an actor that its memory has not taken in yet; it waits rather than send more.
 SENDING = 2
-MOST_LOSSES = 5  # of one process, one after another, without anything done in between
+MAX_LOSSES = 5  # of one process, one after another, without anything done in between
 
 
 class Report(NamedTuple):
@@ -80,11 +80,11 @@ class MemoryProcess:
     def restored(self) -> int:
         return self._memory.restored
 
-    def add(self, windows: Windows, version: int) -> None:
+    def add(self, windows: NStepBatch, version: int) -> None:
         # Ray's arrays can only be read, and compiled code takes those that can be written. It never sees
         # the frames.
         own = (np.array(field) for field in windows[:7])
-        self._memory.add(Windows._make([*own, windows.frames]), version)
+        self._memory.add(NStepBatch._make([*own, windows.frames]), version)
 
     def sample(self, batch_size: int, beta: float) -> Minibatch | None:
         return self._memory.sample(batch_size, beta)
@@ -96,7 +96,7 @@ class MemoryProcess:
         self._memory.save()
 
 
-class Crew:
+class WorkerPool:
     """Processes of one kind, by number; one that is lost is replaced.
 
     Args:
@@ -134,9 +134,9 @@ class Crew:
                 f"ray: {name} failed{place} ({type(cause).__name__}: {first_line(cause)})"
             ) from cause
         self._in_a_row[number] += 1
-        if self._in_a_row[number] > MOST_LOSSES:
+        if self._in_a_row[number] > MAX_LOSSES:
             raise ClusterError(
-                f"ray: {name} was lost {MOST_LOSSES + 1} times in a row ({first_line(error)})"
+                f"ray: {name} was lost {MAX_LOSSES + 1} times in a row ({first_line(error)})"
             ) from error
         self.lost[number] += 1
         ray.kill(self.members[number])

@@ -22,7 +22,7 @@ from per_tutorial.experiments.studies.results import COLUMNS
 from per_tutorial.experiments.studies.runner import Job, train_stack
 from per_tutorial.experiments.studies.study import Study
 
-MOST_CRASHES = 3  # of one stack, on nodes that live on
+MAX_CRASHES = 3  # of one stack, on nodes that live on
 POLL_SECONDS = 2.0
 NOTICE_SECONDS = 20.0  # in which the cluster notices that a node is lost
 
@@ -120,9 +120,9 @@ class RayStacks:
                             crashes[number] += 1
                         else:
                             self.lost += 1
-                        if crashes[number] >= MOST_CRASHES:
+                        if crashes[number] >= MAX_CRASHES:
                             raise ClusterError(
-                                f"ray: the process that trains {path.stem} ended {MOST_CRASHES} "
+                                f"ray: the process that trains {path.stem} ended {MAX_CRASHES} "
                                 f"times, at last on {self._place(number)} ({first_line(error)})"
                             ) from error
                         waiting[submit(number)] = number

@@ -68,7 +68,7 @@ class Checkpoints:
         self._whole: set[str] = set()  # the name of the last checkpoint that was read or written
         self._known: set[str] = set()  # what `folder` held at the start, and what was written since
 
-    def settled(self, config: DQNConfig) -> DQNConfig:
+    def resolve_auto(self, config: DQNConfig) -> DQNConfig:
         """The settings, with what the newest whole checkpoint was made with in the place of "auto".
 
         So a training goes on as it began, where this machine or this moment would choose otherwise.

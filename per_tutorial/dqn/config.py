@@ -13,7 +13,7 @@ from per_tutorial.replay.registry import SAMPLERS
 from per_tutorial.replay.samplers.laber import LABER_WEIGHTS
 from per_tutorial.replay.samplers.proportional import LARGEST_EPSILON, SMALLEST_EPSILON
 
-MOST_LAYERS = 100
+MAX_LAYERS = 100
 
 LOSSES = ("huber", "squared", "pal")
 BETA_SCHEDULES = ("linear", "compounding")
@@ -54,8 +54,8 @@ def _flag_or_auto(name: str, value: Any) -> bool | str:
 def _sizes(name: str, value: Any) -> tuple[int, ...]:
     if not isinstance(value, (tuple, list)):
         raise TypeError(f"{name}: must be a tuple of integers, got {value!r}")
-    if len(value) > MOST_LAYERS:
-        raise ValueError(f"{name}: must be at most {MOST_LAYERS} layers, got {len(value)}")
+    if len(value) > MAX_LAYERS:
+        raise ValueError(f"{name}: must be at most {MAX_LAYERS} layers, got {len(value)}")
     return tuple(whole_number(name, size) for size in value)
 
 

@@ -26,7 +26,7 @@ MEASURES = ("epsilon", "beta", "loss", *BATCH_MEASURES, "held_out_q")
 HELD_OUT = 128  # states
 LAST = ("weights", "indices", "td_errors", "q_values")  # of a minibatch, kept for the next row
 COLUMNS = ("seed", "step", "measure", "value")
-MOST_ROWS = 2**40  # of a checkpoint: more than a training makes
+MAX_ROWS = 2**40  # of a checkpoint: more than a training makes
 
 Episode = tuple[int, int, float, int]  # run, step at its end, return, length in steps
 
@@ -131,7 +131,7 @@ class History:
 
     def check(self, state: State) -> None:
         """Raise ValueError unless `restore` could go on from this state."""
-        runs, rows = len(self.seeds), range(MOST_ROWS)
+        runs, rows = len(self.seeds), range(MAX_ROWS)
         schema = {
             "step": ArraySpec(np.int64, (), 0, self.config.steps),
             "episodes": ArraySpec(np.float64, (rows, 4)),

@@ -30,7 +30,7 @@ from per_tutorial.dqn.networks import QNetwork
 from per_tutorial.dqn.saved_agents import SavedAgent, read_agent, write_agent
 from per_tutorial.replay.contracts import Batch
 
-MOST_UPDATES = 2**62  # of a checkpoint: more than can be made, less than would overflow
+MAX_UPDATES = 2**62  # of a checkpoint: more than can be made, less than would overflow
 
 
 def check_device(device: str) -> None:
@@ -225,7 +225,7 @@ class DQNLearner:
     def schema(self) -> Schema:
         """What each array of a state must be."""
         arrays = {name: ArraySpec(array.dtype, array.shape) for name, array in self.state.items()}
-        return arrays | {"updates": ArraySpec(np.int64, (), 0, MOST_UPDATES)}
+        return arrays | {"updates": ArraySpec(np.int64, (), 0, MAX_UPDATES)}
 
     @torch.no_grad()
     def restore(self, state: State) -> None:

@@ -63,7 +63,7 @@ class Training(NamedTuple):
 class Checkpointer(Protocol):
     """What writes a training down at intervals, such as `Checkpoints`."""
 
-    def settled(self, config: DQNConfig) -> DQNConfig:
+    def resolve_auto(self, config: DQNConfig) -> DQNConfig:
         """The settings, with what was chosen for "auto" in the training that was written, if any was."""
 
     def restore(self, training: Training) -> None:
@@ -112,7 +112,7 @@ def train(
     """
     seeds = _seed_list(seeds)
     if checkpoints is not None:
-        config = checkpoints.settled(config)
+        config = checkpoints.resolve_auto(config)
     environments = env_spec(config.env).module().training_environments(config, seeds)
     agent = (learner or DQNLearner)(
         config, environments.observation_shape, environments.actions, seeds

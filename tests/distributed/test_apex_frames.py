@@ -6,7 +6,7 @@ import pytest
 from per_tutorial.common.states import checked_state
 from per_tutorial.distributed.acting import Acting, as_batch
 from per_tutorial.distributed.memory import Memory
-from per_tutorial.distributed.windows import FramePool, Windows
+from per_tutorial.distributed.n_step_batches import FramePool, NStepBatch
 from per_tutorial.dqn.config import DQNConfig
 
 CONFIG = DQNConfig(
@@ -138,12 +138,12 @@ def test_a_file_cannot_ask_for_much_memory():
 
 
 def message(random, count):
-    """Windows whose frames, rewards and actions are random."""
+    """NStepBatch whose frames, rewards and actions are random."""
     frames = random.integers(1, 256, (count + 7, *SHAPE[1:])).astype(np.uint8)
     frames[0] = 0
     places = np.arange(1, count + 1, dtype=np.int32)[:, None] + np.arange(4, dtype=np.int32)
     places[0, :3] = 0
-    return Windows(
+    return NStepBatch(
         places,
         random.integers(0, 4, count),
         random.random(count, np.float32),

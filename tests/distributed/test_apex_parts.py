@@ -8,7 +8,7 @@ import pytest
 
 from per_tutorial.distributed.acting import Acting, as_batch
 from per_tutorial.distributed.apex import _Training, train_apex
-from per_tutorial.distributed.apex_files import restore_learner, save_learner, settled
+from per_tutorial.distributed.apex_files import resolve_auto, restore_learner, save_learner
 from per_tutorial.distributed.apex_settings import ApexConfig
 from per_tutorial.distributed.memory import Memory
 from per_tutorial.distributed.processes import Report
@@ -85,11 +85,11 @@ def test_the_files_of_another_or_a_damaged_training_are_refused(tmp_path):
 
 def test_what_was_chosen_for_auto_stays(tmp_path):
     config = CONFIG.replace(compiled="auto")
-    assert settled(tmp_path, config) == config  # nothing is there
+    assert resolve_auto(tmp_path, config) == config  # nothing is there
     agent = DQNLearner(CONFIG, (4,), 2, [0])
     save_learner(tmp_path, {"compiled": True}, agent, History(CONFIG, [0]))
-    assert settled(tmp_path, config).compiled is True
-    assert settled(tmp_path, CONFIG) is CONFIG
+    assert resolve_auto(tmp_path, config).compiled is True
+    assert resolve_auto(tmp_path, CONFIG) is CONFIG
 
 
 class Recorded:

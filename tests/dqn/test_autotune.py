@@ -262,7 +262,7 @@ def test_a_training_goes_on_with_what_was_chosen_when_it_began(tmp_path, faster)
 
 def test_with_nothing_to_go_on_from_the_settings_stay_open(tmp_path):
     config = PIXELS.replace(compiled="auto")
-    assert Checkpoints(tmp_path / "new").settled(config) == config
+    assert Checkpoints(tmp_path / "new").resolve_auto(config) == config
     assert not (tmp_path / "new").exists()
 
 

@@ -79,7 +79,7 @@ class Dying(Checkpoints):
 class Nothing:
     """No checkpoints; but the parts of the training can be looked at."""
 
-    def settled(self, config):
+    def resolve_auto(self, config):
         return config
 
     def restore(self, training):

@@ -643,7 +643,7 @@ class Taken:
     def __init__(self, steps=0):
         self.steps = steps
 
-    def settled(self, config):
+    def resolve_auto(self, config):
         return config
 
     def restore(self, training):

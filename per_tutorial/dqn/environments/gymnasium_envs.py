@@ -22,8 +22,8 @@ from numpy.typing import ArrayLike, NDArray
 from per_tutorial.common.states import ArraySpec, Schema, State, checked_state
 from per_tutorial.dqn.environments.settings import EnvSettings
 
-MOST_STEPS = 2**62  # of a checkpoint: more than can be made, less than would overflow
-MOST_BYTES = 2**28  # of a checkpoint, about the inside of all environments
+MAX_STEPS = 2**62  # of a checkpoint: more than can be made, less than would overflow
+MAX_BYTES = 2**28  # of a checkpoint, about the inside of all environments
 
 # What changes, beside generators, while these run. One with a part of any other type cannot be saved:
 # nothing tells which of its attributes matter, or whether attributes are all there is.
@@ -136,15 +136,15 @@ class Environments:
     @property
     def schema(self) -> Schema:
         """What each array of a state must be."""
-        schema = {"steps_done": ArraySpec(np.int64, (), 0, MOST_STEPS)}
+        schema = {"steps_done": ArraySpec(np.int64, (), 0, MAX_STEPS)}
         if self.can_be_saved:
             count = self.vector_env.num_envs
             schema |= {
-                "simulation": ArraySpec(np.uint8, (range(MOST_BYTES),)),
+                "simulation": ArraySpec(np.uint8, (range(MAX_BYTES),)),
                 "observation": ArraySpec(self.observation.dtype, self.observation.shape),
                 "resets_now": ArraySpec(np.bool_, (count,)),
                 "returns": ArraySpec(np.float64, (count,)),
-                "lengths": ArraySpec(np.int64, (count,), 0, MOST_STEPS),
+                "lengths": ArraySpec(np.int64, (count,), 0, MAX_STEPS),
             }
         return schema
 

@@ -1,11 +1,11 @@
-"""Windows on the way from an actor to a memory. Of pictures, each frame travels and is kept once.
+"""N-step transitions on the way from an actor to a memory, with each frame sent and kept once.
 
-A window from pixels has two stacks of frames, and the next window has nearly the same ones. Whole, each
-frame would travel and be kept eight times. So a message carries its frames, and stacks are *places* among
-them. Place 0 is a black frame: what a stack has in the place of frames before its episode.
+An n-step transition from pixels has two stacks of frames, and the next one has nearly the same stacks.
+Sent whole, each frame would travel and be kept eight times. So a message carries its frames once, and
+stacks are indices of these frames. Index 0 is a black frame: it fills a stack at the start of an episode.
 
-Messages stand for themselves, since any process may be replaced: where one ends, the few frames that
-windows of the next one need, too, are sent again.
+Each message is complete in itself, since any process may be replaced. So the few frames that the
+transitions of two messages share are sent twice.
 """
 
 from typing import NamedTuple
@@ -16,15 +16,15 @@ from numpy.typing import NDArray
 from per_tutorial.common.states import ArraySpec, Schema, State
 from per_tutorial.replay.compiling import njit_cached
 
-Places = NDArray[np.int32]
+FrameIndices = NDArray[np.int32]
 Stack = tuple[NDArray[np.uint8] | None, ...]  # frames, the oldest first; None: black
-MOST_SENT = 100_000  # frames of a message, and more than any has
+MAX_SENT = 100_000  # frames of a message, and more than any has
 
 
-class Windows(NamedTuple):
-    """n-step transitions with their TD errors; (n, ...) each. Of the rewards, the discounted sums.
+class NStepBatch(NamedTuple):
+    """n-step transitions, (n, ...) each, with discounted sums of rewards and with TD errors.
 
-    From pixels, observations are places (n, stack) among the frames.
+    From pixels, observations are indices (n, stack) of the frames.
     """
 
     observations: NDArray
@@ -38,24 +38,24 @@ class Windows(NamedTuple):
 
 
 @njit_cached
-def use_frames(places, uses):
-    """Count each of `places` (n,) in `uses`; the black frame is not counted."""
-    for place in places:
-        if place > 0:
-            uses[place] += 1
+def use_frames(frame_indices, uses):
+    """Count each of `frame_indices` (n,) in `uses`; the black frame is not counted."""
+    for index in frame_indices:
+        if index > 0:
+            uses[index] += 1
 
 
 @njit_cached
-def drop_frames(places, uses, free, count):
-    """Undo `use_frames`; places that nobody uses any more are appended to the first `count` of `free`.
+def drop_frames(frame_indices, uses, free, count):
+    """Undo `use_frames`; indices no longer in use are appended to the first `count` of `free`.
 
     Returns the new count.
     """
-    for place in places:
-        if place > 0:
-            uses[place] -= 1
-            if uses[place] == 0:
-                free[count] = place
+    for index in frame_indices:
+        if index > 0:
+            uses[index] -= 1
+            if uses[index] == 0:
+                free[count] = index
                 count += 1
     return count
 
@@ -82,7 +82,7 @@ class Vectors:
 
 
 class Stacks:
-    """Observations (stack, *frame) that travel as places. In all stacks, a frame is the same object."""
+    """Observations (stack, *frame) that travel as frame_indices. In all stacks, a frame is the same object."""
 
     @staticmethod
     def begin(observation: NDArray) -> Stack:
@@ -97,23 +97,23 @@ class Stacks:
     @staticmethod
     def pack(
         observations: list[Stack], following: list[Stack]
-    ) -> tuple[Places, Places, NDArray[np.uint8]]:
-        """Places (n, stack) of both, and the frames (m, *frame), the first of which is black."""
-        frames: dict[int, NDArray] = {}  # id → frame, in the order of their places from 1 on
+    ) -> tuple[FrameIndices, FrameIndices, NDArray[np.uint8]]:
+        """FrameIndices (n, stack) of both, and the frames (m, *frame), the first of which is black."""
+        frames: dict[int, NDArray] = {}  # id → frame, in the order of their frame_indices from 1 on
         numbers: dict[int, int] = {id(None): 0}
         for stack in (*observations, *following):
             for frame in stack:
                 if frame is not None and id(frame) not in numbers:
                     numbers[id(frame)] = len(numbers)
                     frames[id(frame)] = frame
-        places = np.array(
+        frame_indices = np.array(
             [[numbers[id(frame)] for frame in stack] for stack in (*observations, *following)],
             dtype=np.int32,
         )
         packed = np.zeros((len(frames) + 1, *following[0][-1].shape), dtype=np.uint8)  # type: ignore[union-attr]
-        for place, frame in enumerate(frames.values(), start=1):
-            packed[place] = frame
-        return places[: len(observations)], places[len(observations) :], packed
+        for index, frame in enumerate(frames.values(), start=1):
+            packed[index] = frame
+        return frame_indices[: len(observations)], frame_indices[len(observations) :], packed
 
 
 class FramePool:
@@ -133,21 +133,21 @@ class FramePool:
         # Its first `_count`, of which the last go first
         self._free = np.arange(room, -1, -1, dtype=np.int32)
         self._count = room
-        self._most = 16 * room + MOST_SENT  # the largest place: a file can ask for no more memory
+        self._most = 16 * room + MAX_SENT  # the largest index: a file can ask for no more memory
 
     def __len__(self) -> int:
         """Frames kept now."""
         return len(self.frames) - 1 - self._count
 
-    def add(self, frames: NDArray[np.uint8], places: Places) -> Places:
+    def add(self, frames: NDArray[np.uint8], frame_indices: FrameIndices) -> FrameIndices:
         """Keep a message's frames, the first of which is black, for stacks of any shape.
 
         Args:
             frames: (m, *frame_shape). Those that no stack uses are not kept.
-            places: among these frames.
+            frame_indices: among these frames.
 
         Returns:
-            The places here, of the same shape.
+            The frame_indices here, of the same shape.
         """
         more = len(frames) - 1
         if more > self._count:
@@ -156,21 +156,21 @@ class FramePool:
         mine[1:] = self._free[self._count - more : self._count]
         self._count -= more
         self.frames[mine[1:]] = frames[1:]
-        found = mine[places]
+        found = mine[frame_indices]
         use_frames(found.reshape(-1), self._uses)
         idle = mine[1:][self._uses[mine[1:]] == 0]  # of windows that there is no room for
         self._free[self._count : self._count + len(idle)] = idle
         self._count += len(idle)
         return found
 
-    def drop(self, places: Places) -> None:
-        """Stacks of these places are not needed any more."""
-        places = np.ascontiguousarray(places).reshape(-1)
-        self._count = int(drop_frames(places, self._uses, self._free, self._count))
+    def drop(self, frame_indices: FrameIndices) -> None:
+        """Stacks of these frame_indices are not needed any more."""
+        frame_indices = np.ascontiguousarray(frame_indices).reshape(-1)
+        self._count = int(drop_frames(frame_indices, self._uses, self._free, self._count))
 
-    def stacks(self, places: Places) -> NDArray[np.uint8]:
-        """The frames of places (..., stack): (..., stack, *frame_shape)."""
-        return self.frames.take(places, axis=0)
+    def stacks(self, frame_indices: FrameIndices) -> NDArray[np.uint8]:
+        """The frames of frame_indices (..., stack): (..., stack, *frame_shape)."""
+        return self.frames.take(frame_indices, axis=0)
 
     def _grow(self, more: int) -> None:
         room = len(self.frames)
@@ -185,7 +185,7 @@ class FramePool:
 
     @property
     def state(self) -> State:
-        """The frames that are kept, and their places."""
+        """The frames that are kept, and their frame_indices."""
         used = np.flatnonzero(self._uses).astype(np.int32)
         return {"places": used, "frames": self.frames[used]}
 
@@ -199,19 +199,19 @@ class FramePool:
         }
 
     @staticmethod
-    def check(state: State, places: Places) -> None:
-        """Raise ValueError unless these are the frames of stacks at ``places``, all of them once."""
-        used = np.unique(places[places != 0])
+    def check(state: State, frame_indices: FrameIndices) -> None:
+        """Raise ValueError unless these are the frames of stacks at ``frame_indices``, all of them once."""
+        used = np.unique(frame_indices[frame_indices != 0])
         if len(state["frames"]) != len(used) or not np.array_equal(state["places"], used):
             raise ValueError("state: frames must be those of the stored stacks, each once")
 
-    def restore(self, state: State, places: Places) -> None:
-        """Go on from a state that was checked, in an empty pool, for stacks at ``places``."""
+    def restore(self, state: State, frame_indices: FrameIndices) -> None:
+        """Go on from a state that was checked, in an empty pool, for stacks at ``frame_indices``."""
         used = state["places"]
         if used.size and int(used[-1]) >= len(self.frames):
             self._grow(int(used[-1]) + 1 - len(self.frames))
         self.frames[used] = state["frames"]
-        use_frames(np.ascontiguousarray(places).reshape(-1), self._uses)
+        use_frames(np.ascontiguousarray(frame_indices).reshape(-1), self._uses)
         free = np.flatnonzero(self._uses[1:] == 0)[::-1] + 1
         self._free[: len(free)] = free
         self._count = len(free)
