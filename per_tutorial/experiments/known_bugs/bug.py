@@ -1,4 +1,4 @@
-"""What the museum knows of a bug, and the buffer or the agent that has it."""
+"""A known bug, and the buffer or the agent that has it."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -17,12 +17,12 @@ OF_SAMPLERS = ("alpha", "priority_epsilon", "normalize")  # settings; the others
 
 @dataclass(frozen=True, kw_only=True)
 class Bug:
-    """A bug that prioritised replay has had, as a part of ours with the mistake put in.
+    """A bug that real prioritised replay has had, as one of our parts with the mistake put in.
 
     Attributes:
         name: of a–z, 0–9 and "-".
-        bug: what is wrong, in one sentence.
-        wrong: the line with the mistake, as the exhibit runs it.
+        description: what is wrong, in one sentence.
+        wrong: the line with the mistake, as it runs here.
         right: the line of this package that is right.
         seen: where it was found, as "owner/repository#number"; empty if no public case is cited.
         lived: for how long, as far as that is known.
@@ -35,7 +35,7 @@ class Bug:
     """
 
     name: str
-    bug: str
+    description: str
     wrong: str
     right: str
     seen: tuple[str, ...]

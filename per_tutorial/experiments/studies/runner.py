@@ -93,8 +93,8 @@ def run_study(
             check_device(device)
     if any(isinstance(config, SB3Config) for config in study.arms.values()):
         library_version()
-        if study.checkpoint_every is not None or study.exhibits or study.curves:
-            raise ValueError("study: runs of SB3 have no checkpoints, exhibits or curves")
+        if study.checkpoint_every is not None or study.bugs or study.curves:
+            raise ValueError("study: runs of SB3 have no checkpoints, bugs or curves")
     parts = Path(folder) / study.name
     parts.mkdir(parents=True, exist_ok=True)
     whole = Path(folder) / f"{study.name}.csv.gz"
@@ -196,16 +196,16 @@ def _train(
     from per_tutorial.dqn.training import evaluate, train
     from per_tutorial.experiments.known_bugs import KNOWN_BUGS
 
-    config, exhibit = study.arms[arm], study.exhibits.get(arm)
+    config, bug = study.arms[arm], study.bugs.get(arm)
     if isinstance(config, SB3Config):
         from per_tutorial.experiments.studies.sb3 import training as sb3_training
 
         return sb3_training.train(config, seeds, EVALUATION_EPISODES)
     assert isinstance(config, DQNConfig)
-    if exhibit is None:
+    if bug is None:
         history = train(config, seeds, checkpoints=checkpoints)
     else:
-        history = KNOWN_BUGS[exhibit].train(config, seeds, checkpoints=checkpoints)
+        history = KNOWN_BUGS[bug].train(config, seeds, checkpoints=checkpoints)
     agent = history.agent
     assert agent is not None, "a training leaves its agent"
     return history, evaluate(agent, EVALUATION_EPISODES).mean(axis=1)
@@ -249,7 +249,7 @@ def _identity(study: Study, arm: str, seeds: list[int]) -> dict[str, Any]:
         "seeds": seeds,
         "episodes": study.episodes,
         "curves": list(study.curves),
-        "exhibit": study.exhibits.get(arm),
+        "exhibit": study.bugs.get(arm),
         "score_window": study.score_window,
         **library,
         "settings": _settings(config),

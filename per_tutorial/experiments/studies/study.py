@@ -61,7 +61,7 @@ class Study:
         curves: measures of `History` that are kept over time beside the score, of its `MEASURES`.
         checkpoint_every: if not None, environment steps between `Checkpoints` of a stack in training:
             a study that was killed then continues inside its stacks too, and keeps their agents.
-        exhibits: arm → the exhibit of the `museum` that it trains with, for arms that have a bug.
+        bugs: arm → the bug of `known_bugs` that it trains with, for arms that have a bug.
         score_window: episodes whose mean return is the score.
     """
 
@@ -76,7 +76,7 @@ class Study:
     episodes: int | None = None
     curves: tuple[str, ...] = ("q_value",)
     checkpoint_every: int | None = None
-    exhibits: dict[str, str] = field(default_factory=dict)
+    bugs: dict[str, str] = field(default_factory=dict)
     score_window: int = SCORE_WINDOW
 
     def __post_init__(self) -> None:
@@ -95,8 +95,8 @@ class Study:
         for name in (self.name, *self.arms):
             if not re.fullmatch(r"[a-z0-9.-]+", name):  # it becomes the name of a file
                 raise ValueError(f"name, arms: must be of a–z, 0–9, '-' and '.', got {name!r}")
-        for arm in self.exhibits:
-            one_of("exhibits", arm, self.arms)
+        for arm in self.bugs:
+            one_of("bugs", arm, self.arms)
         steps = {config.steps for config in self.arms.values()}
         if len(steps) != 1:
             raise ValueError(f"arms: must all have the same number of steps, got {sorted(steps)}")

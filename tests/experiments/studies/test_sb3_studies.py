@@ -152,10 +152,10 @@ def test_the_worlds_are_those_that_were_promised():
 
 
 @pytest.mark.parametrize(
-    "changes", [{"checkpoint_every": 50}, {"curves": ("q_value",)}, {"exhibits": {"per": "x"}}]
+    "changes", [{"checkpoint_every": 50}, {"curves": ("q_value",)}, {"bugs": {"per": "x"}}]
 )
 def test_what_only_our_own_learner_has_is_refused_before_anything_is_written(changes, tmp_path):
-    with pytest.raises(ValueError, match="study: runs of SB3 have no checkpoints, exhibits or cur"):
+    with pytest.raises(ValueError, match="study: runs of SB3 have no checkpoints, bugs or cur"):
         run_study(dataclasses.replace(STUDY, **changes), tmp_path / "new")
     assert not (tmp_path / "new").exists()
 

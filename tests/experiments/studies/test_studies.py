@@ -157,9 +157,9 @@ def test_a_comparison_changes_its_subject_and_nothing_else(name):
 @pytest.mark.parametrize("name", [name for name in STUDIES if name.startswith("broken")])
 def test_a_broken_arm_is_the_reference_with_one_bug(name):
     study = STUDIES[name]
-    assert set(study.exhibits.values()) <= set(KNOWN_BUGS)
-    assert len(study.exhibits) >= 12
-    assert study.exhibits == {arm: arm for arm in study.arms if arm not in ("per", "uniform")}
+    assert set(study.bugs.values()) <= set(KNOWN_BUGS)
+    assert len(study.bugs) >= 12
+    assert study.bugs == {arm: arm for arm in study.arms if arm not in ("per", "uniform")}
     for pair in study.comparisons:
         assert pair[1] == "per"
         changed = "sampler" if pair[0] == "uniform" else "exhibit"

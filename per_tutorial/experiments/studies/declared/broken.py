@@ -1,4 +1,4 @@
-"""What a bug costs: PER against PER with each bug of the museum that can concern learning.
+"""What a bug costs: PER against PER with each bug of the list that can concern learning.
 
 Left out are the bugs that such a training cannot meet: stale write-back (priorities are updated before
 anything is added), windows of several steps, files, seeds, NaN, an ε forgotten or added twice (no error is
@@ -68,7 +68,7 @@ def _broken(
         metric="score over training",
         failed_below=failed_below,
         curves=("q_value", "held_out_q"),
-        exhibits={bug: bug for bug in bugs},
+        bugs={bug: bug for bug in bugs},
     )
 
 
