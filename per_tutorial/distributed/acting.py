@@ -1,8 +1,9 @@
-"""Acting: an actor's environments, the n-step windows of what happens there, and their first priorities.
+"""Acting: an actor's environments, the n-step windows of what happens there, and their first
+priorities.
 
-The actor computes the TD errors of its own transitions (Horgan et al. 2018, section 3): the learner will
-see most of them late or never, and giving them the largest priority would let the newest ones, thousands
-in each second, crowd out all others.
+The actor computes the TD errors of its own transitions (Horgan et al. 2018, section 3): the learner
+will see most of them late or never, and giving them the largest priority would let the newest ones,
+thousands in each second, crowd out all others.
 """
 
 from collections.abc import Iterator, Sequence
@@ -68,8 +69,8 @@ class Acting:
         """Make steps, of all environments together.
 
         Returns:
-            The windows that were closed, None if there are none, and the episodes that ended, a list of
-            (environment steps of this actor since the call, return, length).
+            The windows that were closed, None if there are none, and the episodes that ended, a
+            list of (environment steps of this actor since the call, return, length).
         """
         closed: list[tuple[_Window, Any, bool]] = []
         episodes: list[tuple[int, float, int]] = []

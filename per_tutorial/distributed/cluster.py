@@ -66,9 +66,9 @@ def connected(address: str, cpus: int | None = None) -> Iterator[list[Node]]:
     A process that is connected already stays with its cluster, and stays connected.
 
     Args:
-        address: "local" starts a cluster in this machine, which ends with the block; "auto" is the one
-            that this machine belongs to; HOST:PORT is its head node. This machine must be a part of
-            it (``ray start --address=HOST:PORT``).
+        address: "local" starts a cluster in this machine, which ends with the block; "auto" is the
+            one that this machine belongs to; HOST:PORT is its head node. This machine must be a
+            part of it (``ray start --address=HOST:PORT``).
         cpus: how many CPUs a local cluster counts; None for those that there are.
 
     Yields:

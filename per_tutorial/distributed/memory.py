@@ -28,7 +28,8 @@ class Minibatch(NamedTuple):
 
 
 class Memory:
-    """One storage and one sampler, for windows that are whole already. Of pictures, each frame is kept once.
+    """One storage and one sampler, for windows that are whole already. Of pictures, each frame is
+    kept once.
 
     Args:
         config: a `DQNConfig`: its sampler, and what the sampler's settings are.

@@ -1,8 +1,9 @@
 """N-step transitions on the way from an actor to a memory, with each frame sent and kept once.
 
-An n-step transition from pixels has two stacks of frames, and the next one has nearly the same stacks.
-Sent whole, each frame would travel and be kept eight times. So a message carries its frames once, and
-stacks are indices of these frames. Index 0 is a black frame: it fills a stack at the start of an episode.
+An n-step transition from pixels has two stacks of frames, and the next one has nearly the same
+stacks. Sent whole, each frame would travel and be kept eight times. So a message carries its frames
+once, and stacks are indices of these frames. Index 0 is a black frame: it fills a stack at the
+start of an episode.
 
 Each message is complete in itself, since any process may be replaced. So the few frames that the
 transitions of two messages share are sent twice.

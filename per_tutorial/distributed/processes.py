@@ -81,8 +81,8 @@ class MemoryProcess:
         return self._memory.restored
 
     def add(self, windows: NStepBatch, version: int) -> None:
-        # Ray's arrays can only be read, and compiled code takes those that can be written. It never sees
-        # the frames.
+        # Ray's arrays can only be read, and compiled code takes those that can be written. It never
+        # sees the frames.
         own = (np.array(field) for field in windows[:7])
         self._memory.add(NStepBatch._make([*own, windows.frames]), version)
 

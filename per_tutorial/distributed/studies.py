@@ -39,13 +39,14 @@ class RayStacks:
     """The executor of `run_study` that trains every stack as a task of the connected cluster.
 
     A stack takes one CPU and one thread, and a GPU if its device is one. The results are those of a
-    local run, bit for bit on the same kind of machine. A stack whose node is lost is trained again on
-    another one. If this process is killed, the finished stacks are there, and the others end with it.
+    local run, bit for bit on the same kind of machine. A stack whose node is lost is trained again
+    on another one. If this process is killed, the finished stacks are there, and the others end
+    with it.
 
     Args:
-        shared_folder: a folder that all nodes see under this path, for the checkpoints of studies that
-            have some (`Study.checkpoint_every`): a stack then goes on where it was. None: it begins
-            anew.
+        shared_folder: a folder that all nodes see under this path, for the checkpoints of studies
+            that have some (`Study.checkpoint_every`): a stack then goes on where it was. None: it
+            begins anew.
 
     Attributes:
         nodes_at_work: how many nodes train stacks now.
@@ -182,7 +183,8 @@ def _train(
     import torch
 
     ray = import_ray()
-    # Not waited for: Ray would give this CPU to the next stack meanwhile, and both would then share it.
+    # Not waited for: Ray would give this CPU to the next stack meanwhile, and both would then share
+    # it.
     starts.start.remote(number, ray.get_runtime_context().get_node_id())
     torch.set_num_threads(1)
     heading, rows, agent = train_stack(study, arm, seeds, folder)

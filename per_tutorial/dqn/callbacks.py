@@ -40,12 +40,12 @@ class ProgressBar:
 class TensorBoard:
     """Write the measurements of every run as TensorBoard scalars (needs the extra `tensorboard`).
 
-    Episodes are in CleanRL's `charts/episodic_return` and `charts/episodic_length`, with the mean return
-    of the last 100 in `charts/mean_return_100`; measurements in `losses/…`.
+    Episodes are in CleanRL's `charts/episodic_return` and `charts/episodic_length`, with the mean
+    return of the last 100 in `charts/mean_return_100`; measurements in `losses/…`.
 
     Args:
-        folder: one sub-folder is made for each seed. What an earlier training wrote there is no longer
-            shown; a training that was continued is written whole, from its first step.
+        folder: one sub-folder is made for each seed. What an earlier training wrote there is no
+            longer shown; a training that was continued is written whole, from its first step.
     """
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:

@@ -65,8 +65,9 @@ _positive = partial(real_number, above=0)
 
 @dataclass(frozen=True)
 class DQNConfig:
-    """Settings of a training run. Every field has a default and a help text (`python -m per_tutorial
-    train --help` prints them all); a value of the wrong kind raises TypeError or ValueError.
+    """Settings of a training run. Every field has a default and a help text (`python -m
+    per_tutorial train --help` prints them all); a value of the wrong kind raises TypeError or
+    ValueError.
 
     The defaults learn CartPole (notebooks 02 and 03). A *step* is one environment step of a run, an
     *update* one minibatch. Several environments that feed a run make as many steps at once.

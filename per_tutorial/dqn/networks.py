@@ -133,8 +133,8 @@ class QNetwork(nn.Module):
         hidden: units of each hidden layer.
         seeds: one int per run.
         dueling: see above.
-        bfloat16: whether all layers but the last one compute with 8 significant bits. The parameters
-            keep all theirs.
+        bfloat16: whether all layers but the last one compute with 8 significant bits. The
+            parameters keep all theirs.
 
     Example:
         >>> import torch
@@ -193,6 +193,7 @@ class QNetwork(nn.Module):
         *first, last = self.convolutions
         for convolution in first:
             images = torch.relu(convolution(images))
-        # The last ReLU comes after the copy to another layout. The numbers are the same, but otherwise
-        # gradients would meet them in another order in memory: a fifth of an update of MinAtar.
+        # The last ReLU comes after the copy to another layout. The numbers are the same, but
+        # otherwise gradients would meet them in another order in memory: a fifth of an update of
+        # MinAtar.
         return torch.relu(last(images).reshape(batch, runs, -1)).transpose(0, 1)

@@ -88,7 +88,8 @@ def explore(
 
 
 class TrainPanel:
-    """Switches, a button that trains with their settings, and the curves of all its trainings so far.
+    """Switches, a button that trains with their settings, and the curves of all its trainings so
+    far.
 
     To show it, end a cell with its name. The button calls `train`.
 

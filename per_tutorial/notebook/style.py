@@ -13,8 +13,8 @@ from per_tutorial.replay.registry import SAMPLERS
 if TYPE_CHECKING:
     from per_tutorial.dqn.config import DQNConfig
 
-# Dark enough to be read as text on white, and different enough for colour-blind readers where two of
-# them meet. Formulas use them as well: every renderer of formulas takes {\color{#D55E00}{p_i}}.
+# Dark enough to be read as text on white, and different enough for colour-blind readers where two
+# of them meet. Formulas use them as well: every renderer of formulas takes {\color{#D55E00}{p_i}}.
 COLORS = {
     "uniform": SAMPLERS["uniform"].color,
     "per": SAMPLERS["proportional"].color,

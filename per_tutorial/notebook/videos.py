@@ -1,4 +1,5 @@
-"""Short videos: recorded, kept as small files, and shown so that they play wherever a notebook does.
+"""Short videos: recorded, kept as small files, and shown so that they play wherever a notebook
+does.
 
 The clips are H.264 with yuv420p pixels, the one form that all browsers play; it needs even sizes.
 """
@@ -25,8 +26,8 @@ from numpy.typing import NDArray
 from per_tutorial.notebook.page import FAST, show
 from per_tutorial.notebook.style import COLORS
 
-# pygame renders the environments. It prints warnings where there is no screen or no sound card, and a
-# recording needs neither. This must be set before moviepy loads pygame.
+# pygame renders the environments. It prints warnings where there is no screen or no sound card, and
+# a recording needs neither. This must be set before moviepy loads pygame.
 os.environ.setdefault("SDL_VIDEODRIVER", "dummy")
 os.environ.setdefault("SDL_AUDIODRIVER", "dummy")
 
@@ -40,8 +41,8 @@ def video_file(name: str) -> Path:
     """Where a notebook's video of this file name goes.
 
     This is the repository's `videos/` beside `notebooks/`. In fast mode, whose videos are not for
-    showing, and where a notebook came without the repository (as on Colab), it is a temporary folder
-    that is deleted when Python ends.
+    showing, and where a notebook came without the repository (as on Colab), it is a temporary
+    folder that is deleted when Python ends.
     """
     folder = Path("..", "videos")
     if FAST or not folder.is_dir():
@@ -70,7 +71,8 @@ def save_video(frames: Iterable[Frame], path: str | Path, fps: float) -> None:
     with _scratch_folder(path) as folder:
         file = folder / "clip.mp4"
         clip = ImageSequenceClip(even, fps=fps)
-        # moviepy counts frames as seconds · fps: exactly n / fps may be rounded to one frame too few.
+        # moviepy counts frames as seconds · fps: exactly n / fps may be rounded to one frame too
+        # few.
         clip.duration = (len(even) + 0.01) / fps
         clip.write_videofile(
             str(file),
@@ -95,8 +97,8 @@ def record_episode(
 
     Args:
         policy: function from an observation to an action (int).
-        env: name of a Gymnasium environment that renders `rgb_array` frames of even size, or one that
-            was made to do so (such as by `make_atari_reference`); it is closed.
+        env: name of a Gymnasium environment that renders `rgb_array` frames of even size, or one
+            that was made to do so (such as by `make_atari_reference`); it is closed.
         path: the MP4 file; its folder is made if need be.
         seed: of the environment's first reset.
         max_episode_steps: time limit in environment steps, for an environment that is named; None

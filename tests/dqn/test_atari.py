@@ -28,7 +28,8 @@ PLAIN = {"noop_max": 0}  # so that both pipelines begin with the same frame
 
 
 def play_both(game, steps, **options):
-    """Act at random in both pipelines: yields the `Step`, both observations and the reference's step.
+    """Act at random in both pipelines: yields the `Step`, both observations and the reference's
+    step.
 
     Where an episode ends, the reference's is the first observation of the next one.
     """

@@ -80,7 +80,8 @@ def ratio_table(walks: Iterable[Walk]) -> str:
 def draw_figures(figure: "Figure", walks: Iterable[Walk]) -> None:
     """Draw figure 2 (figure 1 is two curves of its left half) into a matplotlib figure.
 
-    Solid: our medians over 2^(n+1) − 2 transitions, the range of the runs faint; dotted: the same over
+    Solid: our medians over 2^(n+1) − 2 transitions, the range of the runs faint; dotted: the same
+        over
     2^n − 2; crosses: the paper's medians.
     """
     found = updates_by_point(walks)

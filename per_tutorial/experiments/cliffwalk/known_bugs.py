@@ -1,12 +1,13 @@
 """What a bug costs on the Blind Cliffwalk, in transitions replayed until the values are right.
 
-The paper's first experiment (section 3.1), with the buffers that agents use, minibatches and weights. All
-transitions of a walk of 10 states are in the buffer from the start. A table of Q learns each minibatch,
-one transition after the other, until its mean squared error is below 1e-3. `studies.broken` asks the same
-of agents; here are the bugs of a buffer that can show in such a walk.
+The paper's first experiment (section 3.1), with the buffers that agents use, minibatches and
+weights. All transitions of a walk of 10 states are in the buffer from the start. A table of Q
+learns each minibatch, one transition after the other, until its mean squared error is below 1e-3.
+`studies.broken` asks the same of agents; here are the bugs of a buffer that can show in such a
+walk.
 
-`python -m per_tutorial.experiments.cliffwalk.known_bugs FILE.csv` measures what the file does not hold yet,
-and reports.
+`python -m per_tutorial.experiments.cliffwalk.known_bugs FILE.csv` measures what the file does not
+hold yet, and reports.
 """
 
 import os

@@ -1,7 +1,8 @@
-"""Known bugs: the ways in which prioritised replay has failed in silence, each as a small part of ours.
+"""Known bugs: the ways in which prioritised replay has failed in silence, each as a small part of
+ours.
 
-Each bug overrides one method of a real sampler, storage, buffer or learner. No bug is registered, and
-only studies and examinations use them.
+Each bug overrides one method of a real sampler, storage, buffer or learner. No bug is registered,
+and only studies and examinations use them.
 
 - `priorities`, `weights`, `trees`, `life_cycle`: bugs of a buffer, made by `Bug.buffer`.
 - `learners`: bugs of an agent, made by `Bug.train`.

@@ -26,8 +26,8 @@ class Bug:
         right: the line of this package that is right.
         seen: where it was found, as "owner/repository#number"; empty if no public case is cited.
         lived: for how long, as far as that is known.
-        found_by: the question of `per_tutorial.conformance` that finds it, or another way to find it
-            if no examination of a buffer can.
+        found_by: the question of `per_tutorial.conformance` that finds it, or another way to find
+            it if no examination of a buffer can.
         sampler, storage, replay, learner: classes that take the places of the real ones.
         buffer_settings: what shows the bug, such as several steps in `n_step`.
         training: changes of a `DQNConfig`, if the mistake is one of settings.

@@ -1,6 +1,7 @@
 """The results of a study: read from its file, curve by curve, and reported in words.
 
-Every number stands in a tidy table: the arm, the seed of the run, what was measured, when, its value.
+Every number stands in a tidy table: the arm, the seed of the run, what was measured, when, its
+value.
 """
 
 import os
@@ -37,8 +38,8 @@ def read_results(
     """The heading and the rows of a file of results, of one stack or of a whole study.
 
     Raises:
-        ValueError: the file is damaged, its heading lacks one of the ``facts``, or a row has no numbers
-            where they belong.
+        ValueError: the file is damaged, its heading lacks one of the ``facts``, or a row has no
+            numbers where they belong.
     """
     heading, rows = read_table(path, COLUMNS)
     missing = [name for name in facts if name not in heading]
@@ -117,7 +118,8 @@ class StudyResults:
     def curve(
         self, arm: str, measure: str = "score"
     ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """A measure over time: the grid (points,), the same for all arms, and the values (points, runs).
+        """A measure over time: the grid (points,), the same for all arms, and the values (points,
+        runs).
 
         Args:
             arm: its name.
@@ -132,7 +134,8 @@ class StudyResults:
         return np.array(grid), np.array(curve)
 
     def scores(self, arm: str, metric: str | None = None) -> NDArray[np.float64]:
-        """The one number of each run, (runs,): ``metric`` of `METRICS`, by default the declared one.
+        """The one number of each run, (runs,): ``metric`` of `METRICS`, by default the declared
+        one.
 
         A curve counts from the first episode that the run finished; NaN if it finished none.
         """
@@ -149,7 +152,8 @@ def _settings(stack: dict[str, Any]) -> Any:
 
 
 def load_study(name: str, folder: str | os.PathLike[str] = SHIPPED) -> StudyResults:
-    """The `StudyResults` of a study; those that come with the package unless another folder is given.
+    """The `StudyResults` of a study; those that come with the package unless another folder is
+    given.
 
     Raises:
         ValueError: there are none of this name, or the file is damaged.

@@ -1,4 +1,5 @@
-"""Runs a study: trains what is missing, in one process or several, and continues where it was stopped.
+"""Runs a study: trains what is missing, in one process or several, and continues where it was
+stopped.
 
 A study is trained stack by stack (`python -m per_tutorial study NAME`), for minutes or hours. Every
 finished stack is a file of its own; when all are there they become one, which the package ships for
@@ -68,8 +69,8 @@ def run_study(
     Args:
         study: a `Study`.
         folder: where the results go: ``folder/NAME/*.csv``, a file a stack, and in the end
-            ``folder/NAME.csv.gz``. It is made if need be. With ``study.checkpoint_every``, the agents
-            of a stack go to a ``*.safetensors`` file beside it (`DQNLearner.load`), and its
+            ``folder/NAME.csv.gz``. It is made if need be. With ``study.checkpoint_every``, the
+            agents of a stack go to a ``*.safetensors`` file beside it (`DQNLearner.load`), and its
             checkpoints are there until it is done. The stack's heading then says whether it was
             "continued" from one; if so, its "seconds" are those of the last sitting alone.
         processes: stacks trained at the same time, each in a process with one thread (on a CPU two

@@ -40,9 +40,7 @@ def broken(bug):
     )
 
 
-@pytest.mark.parametrize(
-    "bug", ["squared-priority", "truncation-as-terminal", "loss-broadcast"]
-)
+@pytest.mark.parametrize("bug", ["squared-priority", "truncation-as-terminal", "loss-broadcast"])
 def test_an_arm_trains_with_its_bug(bug, tmp_path):
     study = broken(bug)
     results = run_study(study, tmp_path)

@@ -1,17 +1,19 @@
-"""What came after PER on three games of MinAtar: small Atari games, the rung between CartPole and Atari.
+"""What came after PER on three games of MinAtar: small Atari games, the rung between CartPole and
+Atari.
 
 The settings are those of Young & Tian (2019), whose curves are means of 30 runs: network, memory,
 minibatches, exploration, target network, discount and Huber's loss. They differ in four ways:
 
 - Adam with η = 0.001 in place of RMSprop with 0.00025: Adam as everywhere in this series.
-- An update every fourth frame in place of every frame, as Obando-Ceron & Castro (2021) have it on these
-  games. In the same time a run then sees almost three times as many frames. What that costs in score,
-  `UPDATES_STUDY` asks.
+- An update every fourth frame in place of every frame, as Obando-Ceron & Castro (2021) have it on
+  these games. In the same time a run then sees almost three times as many frames. What that costs
+  in score, `UPDATES_STUDY` asks.
 - Networks that compute in bfloat16.
-- Fewer frames of their 5 million: 200,000 for every method, and half a million for PER and uniform replay.
+- Fewer frames of their 5 million: 200,000 for every method, and half a million for PER and uniform
+  replay.
 
-Actions are those that do something in the game. LAP and PAL come with their authors' settings for Atari,
-since rewards are 0 or 1 here too.
+Actions are those that do something in the game. LAP and PAL come with their authors' settings for
+Atari, since rewards are 0 or 1 here too.
 """
 
 import dataclasses

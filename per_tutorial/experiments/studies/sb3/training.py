@@ -34,7 +34,8 @@ def train(
         episodes: of the final, greedy policy; the same ones for every arm.
 
     Returns:
-        The episodes of all runs, in a `History` without measures, and the mean greedy return (runs,).
+        The episodes of all runs, in a `History` without measures, and the mean greedy return
+        (runs,).
     """
     episodes = whole_number("episodes", episodes)
     # The settings that a history holds are those of our own learner. Here only the steps count.
