@@ -83,7 +83,7 @@ class Acting:
         return (self._rated(closed) if closed else None), episodes
 
     def _taken_in(self, actions: NDArray, step: Step) -> Iterator[tuple[_Window, Any, bool]]:
-        """The windows that a step closes: each with the observation after it, and whether it is the last."""
+        """The n-step transitions that a step completes."""
         reward = step.reward
         if self.config.terminal_reward is not None:
             reward = np.where(step.terminated, self.config.terminal_reward, reward)

@@ -1,4 +1,4 @@
-"""A shard of the memory: the windows that actors send, and the minibatches that the learner draws."""
+"""A shard of the memory: it keeps what actors send, and draws the learner's minibatches."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -53,7 +53,7 @@ class Memory:
         self._pool: FramePool | None = None
         kept_shape, kept_dtype = observation_shape, config.observation_dtype
         if config.storage == "frames":
-            kept_shape, kept_dtype = observation_shape[:1], "int32"  # frame_indices in the pool
+            kept_shape, kept_dtype = observation_shape[:1], "int32"  # frame indices
             # One for each window, and some more where episodes and messages end
             self._pool = FramePool(observation_shape[1:], capacity + capacity // 8)
         # A window has its own number of steps, which is kept beside its action.
@@ -69,7 +69,7 @@ class Memory:
         self.restored = len(self._replay)
 
     def add(self, windows: NStepBatch, version: int) -> int:
-        """Keep windows, at the priorities that their actor found; returns how many are stored now."""
+        """Keep transitions at their actor's priorities; return how many are stored now."""
         replay, pool = self._replay, self._pool
         if pool is not None:
             assert windows.frames is not None, "windows from pixels come with their frames"

@@ -1,4 +1,4 @@
-"""The stacks of a study, trained on a Ray cluster; what comes back is written where the study runs."""
+"""The stacks of a study, trained on a Ray cluster; results are written where the study runs."""
 
 import os
 import shutil

@@ -88,7 +88,7 @@ class History:
             self.episodes.append((run, self.step, value, length))
 
     def record_update(self, batch: Batch, update: "Update") -> None:
-        """Note the losses of an `Update`, and for the next row of measurements what it was made of."""
+        """Note the losses of an `Update`, and its minibatch for the next row of measures."""
         self._losses.append(update.losses)
         values = (batch.weights, batch.indices, update.td_errors, update.q_values)
         self._last = dict(zip(LAST, values, strict=True))

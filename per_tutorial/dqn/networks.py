@@ -183,7 +183,7 @@ class QNetwork(nn.Module):
         return value + advantages - advantages.mean(dim=-1, keepdim=True)
 
     def _convolved(self, frames: Tensor, dtype: torch.dtype) -> Tensor:
-        """Frames (runs, batch, stack, size, size), bytes or bits → features (runs, batch, inputs)."""
+        """Frames (runs, batch, stack, size, size) of bytes or bits → (runs, batch, inputs)."""
         runs, batch = frames.shape[:2]
         images = frames.transpose(0, 1).flatten(1, 2)
         # Channels last in memory: measured to save a tenth of an update of 42×42 frames on a CPU.

@@ -23,7 +23,7 @@ from per_tutorial.replay.replay import Replay
 
 
 class Training(NamedTuple):
-    """What changes while a training runs. Every part has a `state`, a dict of arrays, to go on from."""
+    """What changes while a training runs; each part can continue from its `state`."""
 
     environments: Environments
     exploration: RandomStreams
@@ -65,7 +65,7 @@ class Checkpointer(Protocol):
     """What writes a training down at intervals, such as `Checkpoints`."""
 
     def resolve_auto(self, config: DQNConfig) -> DQNConfig:
-        """The settings, with what was chosen for "auto" in the training that was written, if any was."""
+        """The settings, with "auto" replaced by what the written training chose."""
 
     def restore(self, training: Training) -> None:
         """Let the training go on from what was written, if anything was."""

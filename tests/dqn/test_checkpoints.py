@@ -60,7 +60,7 @@ class Killed(Exception):
 
 
 class Dying(Checkpoints):
-    """The training dies right after the first of these steps that it makes; then it can be looked at."""
+    """A training that dies right after the first of these steps."""
 
     def __init__(self, folder, steps=(), **options):
         super().__init__(folder, **options)

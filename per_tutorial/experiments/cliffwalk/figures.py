@@ -65,7 +65,8 @@ def ratio_table(walks: Iterable[Walk]) -> str:
     """`ratios` as lines of text, without those where nothing was measured."""
     lines = [
         "Our medians divided by the paper's, if its x counts 2^(n+1) − 2 or 2^n − 2 transitions",
-        f"{'figure':8} {'sampler':12} {'α':>4} {'x':>7} {'paper':>8} {'2^(n+1)−2':>10} {'2^n−2':>7}",
+        f"{'figure':8} {'sampler':12} {'α':>4} {'x':>7} {'paper':>8} {'2^(n+1)−2':>10} "
+        f"{'2^n−2':>7}",
     ]
     for figure, sampler, alpha, x, paper, by_count, by_half in ratios(walks):
         if math.isnan(by_count) and math.isnan(by_half):

@@ -158,7 +158,7 @@ class SeedIgnored(ProportionalSampler):
 KNOWN_BUGS = (
     Bug(
         name="stale-write-back",
-        description="A priority is written to a slot whose transition was replaced since it was drawn.",
+        mistake="A priority is written to a slot whose transition was replaced since it was drawn.",
         wrong="return ids % self.capacity",
         right="slots[run, k] = -1 if not stored else slot if slot >= 0 else slot + capacity",
         seen=("vwxyzjn/cleanrl#511",),
@@ -168,7 +168,7 @@ KNOWN_BUGS = (
     ),
     Bug(
         name="truncation-as-terminal",
-        description="A time limit counts as an end, so that the value of the last state is lost.",
+        mistake="A time limit counts as an end, so that the value of the last state is lost.",
         wrong="over = np.logical_or(transition.terminated, transition.truncated)",
         right="return rewards + discount * next_values.masked_fill(terminated, 0.0)",
         seen=(
@@ -182,7 +182,7 @@ KNOWN_BUGS = (
     ),
     Bug(
         name="windows-cross-truncations",
-        description="n-step returns run on over a time limit into the next episode.",
+        mistake="n-step returns run on over a time limit into the next episode.",
         wrong="nowhere = np.zeros_like(terminated)",
         right="over = terminated[run, slot] or truncated[run, slot]",
         seen=("Curt-Park/rainbow-is-all-you-need#86", "tensorflow/agents#939"),
@@ -193,7 +193,8 @@ KNOWN_BUGS = (
     ),
     Bug(
         name="next-slots-observation",
-        description="The next observation is that of the next slot: wrong where an episode ends, and at the "
+        mistake="The next observation is that of the next slot: wrong where an episode ends, and "
+        "at the "
         "place where the ring is written.",
         wrong='rows["next_observation"] = self.rows["observation"]'
         "[runs, (slots + 1) % self.capacity]",
@@ -205,7 +206,7 @@ KNOWN_BUGS = (
     ),
     Bug(
         name="tail-never-flushed",
-        description="The last n − 1 steps of every episode are never the start of a window.",
+        mistake="The last n − 1 steps of every episode are never the start of a window.",
         wrong="self.sampler._write(tail, np.zeros(tail.shape))",
         right="if over or length == n_step or length > newer:",
         seen=(),
@@ -216,7 +217,8 @@ KNOWN_BUGS = (
     ),
     Bug(
         name="rejected-draws",
-        description="Draws that the buffer rejects are never updated, so they keep the largest priority.",
+        mistake="Draws that the buffer rejects are never updated, so they keep the largest "
+        "priority.",
         wrong="accepted = np.where(rejected, rejected.argmin(axis=1)[:, None], "
         "np.arange(slots.shape[1]))",
         right="self.sampler.update(self.storage.current_slots(numbers), errors)",
@@ -227,7 +229,7 @@ KNOWN_BUGS = (
     ),
     Bug(
         name="not-a-number",
-        description="A TD error that is NaN becomes a priority, and all sums above it are NaN.",
+        mistake="A TD error that is NaN becomes a priority, and all sums above it are NaN.",
         wrong="errors = np.asarray(td_errors, dtype=np.float64).reshape(shape)",
         right="if not are_valid(numbers, errors, self.storage.added):",
         seen=(),
@@ -237,7 +239,7 @@ KNOWN_BUGS = (
     ),
     Bug(
         name="single-precision-errors",
-        description="TD errors in float32 make priorities in float32 (NumPy 2, NEP 50).",
+        mistake="TD errors in float32 make priorities in float32 (NumPy 2, NEP 50).",
         wrong="priorities = np.abs(np.asarray(td_errors)) + epsilon",
         right='errors = float_array("td_errors", td_errors)',
         seen=(),
@@ -248,7 +250,8 @@ KNOWN_BUGS = (
     ),
     Bug(
         name="autoreset-stored",
-        description="The step on which a vector environment resets is stored as a transition, one for each "
+        mistake="The step on which a vector environment resets is stored as a transition, one for "
+        "each "
         "episode, from its end to the start of the next.",
         wrong="super().add(*reset, valid=None if self.runs is None else over)",
         right="replay.add(*with_axes(storage.leading_axes, transition), valid=step.valid)",
@@ -259,7 +262,7 @@ KNOWN_BUGS = (
     ),
     Bug(
         name="lossy-checkpoint",
-        description="A file does not keep the largest priority: it is 1 again after loading.",
+        mistake="A file does not keep the largest priority: it is 1 again after loading.",
         wrong="self.largest_priority[:] = 1.0",
         right="array[:] = state[name]",
         seen=(),
@@ -269,7 +272,7 @@ KNOWN_BUGS = (
     ),
     Bug(
         name="forgotten-priorities",
-        description="A file keeps the transitions and not their priorities.",
+        mistake="A file keeps the transitions and not their priorities.",
         wrong="self._write(slots, np.ones(slots.shape))",
         right="array[:] = state[name]",
         seen=(),
@@ -279,7 +282,7 @@ KNOWN_BUGS = (
     ),
     Bug(
         name="seed-ignored",
-        description="The buffer does not use the seed that it is given, and no run can be repeated.",
+        mistake="The buffer does not use the seed that it is given, and no run can be repeated.",
         wrong="seeds = [secrets.randbits(63) for _ in seeds]",
         right='self.streams = RandomStreams(seeds, "replay")',
         seen=(),

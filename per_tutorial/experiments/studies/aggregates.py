@@ -274,7 +274,7 @@ class _Strata:
     def resampled(
         self, statistic: Callable[[list[Floats]], Floats], resamples: int, seed: int
     ) -> Floats:
-        """(…, resamples) of a statistic that is computed from the counts (resamples, runs) of each world."""
+        """A statistic (…, resamples), from the counts (resamples, runs) of each environment."""
         resamples = whole_number("resamples", resamples)
         parts = [statistic(counts) for _, counts in stratified_counts(self.runs, resamples, seed)]
         return np.concatenate(parts, axis=-1)

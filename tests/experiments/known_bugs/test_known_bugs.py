@@ -24,7 +24,7 @@ from per_tutorial.experiments.studies.declared.broken import CONCERN_LEARNING
 from per_tutorial.replay import SAMPLERS, PrioritizedReplayBuffer, ProportionalSampler
 
 IN_BUFFERS = [name for name, bug in KNOWN_BUGS.items() if bug.in_buffer]
-REAL = Bug(name="real", description="", wrong="", right="", seen=(), lived="", found_by="")
+REAL = Bug(name="real", mistake="", wrong="", right="", seen=(), lived="", found_by="")
 
 
 def sources(package):
@@ -45,14 +45,14 @@ def test_the_list_is_large_enough():
     assert len(mistakes) >= 25
     assert len(KNOWN_BUGS) - len(IN_BUFFERS) >= 4
     assert len(CONCERN_LEARNING) >= 12
-    assert len({bug.description for bug in KNOWN_BUGS.values()}) == len(KNOWN_BUGS)
+    assert len({bug.mistake for bug in KNOWN_BUGS.values()}) == len(KNOWN_BUGS)
 
 
 @pytest.mark.parametrize("name", KNOWN_BUGS)
 def test_everything_is_told_of_a_bug(name):
     bug = KNOWN_BUGS[name]
     assert bug.name == name and re.fullmatch(r"[a-z0-9-]+", name)
-    assert bug.description.endswith(".") and bug.lived and bug.found_by
+    assert bug.mistake.endswith(".") and bug.lived and bug.found_by
     for case in bug.seen:
         assert re.match(r"[\w.-]+/[\w.-]+(#\d+$| \()", case), case
     changes = bool(bug.training) or (bug.in_buffer and not parts_of(bug))

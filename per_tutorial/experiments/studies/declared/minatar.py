@@ -114,7 +114,8 @@ BREAKOUT = MINATAR_STUDIES[0]
 UPDATES_STUDY = dataclasses.replace(
     BREAKOUT,
     name="updates-breakout",
-    question="Does an update at every frame bring DQN to the published curve of MinAtar's breakout?",
+    question="Does an update at every frame bring DQN to the published curve of MinAtar's "
+    "breakout?",
     arms={
         "every-frame": BREAKOUT.arms["uniform"].replace(update_every=1),
         "every-fourth": BREAKOUT.arms["uniform"],
