@@ -58,7 +58,7 @@ class Acting:
         self._seen = [self._kind.begin(one) for one in self.environments.observation]
 
     def use(self, parameters: Parameters) -> None:
-        """Act with these from now on; the TD errors are those of one network, too."""
+        """Act with these parameters from now on, and compute TD errors with them."""
         import torch
 
         tensors = {name: torch.from_numpy(np.array(array)) for name, array in parameters.items()}

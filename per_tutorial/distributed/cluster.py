@@ -40,7 +40,7 @@ class Node(NamedTuple):
 
 
 def first_line(error: object) -> str:
-    """Of what an error says; Ray's go on for pages."""
+    """The first line of an error; Ray's errors are pages long."""
     return str(error).partition("\n")[0]
 
 

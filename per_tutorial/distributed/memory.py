@@ -28,8 +28,7 @@ class Minibatch(NamedTuple):
 
 
 class Memory:
-    """One storage and one sampler, for windows that are whole already. Of pictures, each frame is
-    kept once.
+    """One storage and one sampler for n-step transitions; each frame is kept once.
 
     Args:
         config: a `DQNConfig`: its sampler, and what the sampler's settings are.
@@ -148,7 +147,7 @@ class Memory:
 
 
 def _frame_indices(rows: NDArray) -> NDArray:
-    """Of stored windows, both stacks of each."""
+    """Both stacks of each stored transition."""
     return np.stack((rows["observation"], rows["next_observation"]))
 
 

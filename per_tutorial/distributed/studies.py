@@ -46,7 +46,7 @@ class RayStacks:
     Args:
         shared_folder: a folder that all nodes see under this path, for the checkpoints of studies
             that have some (`Study.checkpoint_every`): a stack then goes on where it was. None: it
-            begins anew.
+            starts again.
 
     Attributes:
         nodes_at_work: how many nodes train stacks now.

@@ -141,7 +141,7 @@ class Checkpoints:
             return
         if found:
             raise ValueError(
-                f"folder: no checkpoint in {str(self.folder)!r} is whole; remove them to start anew"
+                f"folder: no checkpoint in {str(self.folder)!r} is whole; remove them to start again"
             )
 
     def save_if_due(self, training: "Training") -> None:

@@ -74,7 +74,7 @@ def _convolutions(size: int) -> tuple[tuple[int, int, int], ...]:
 def uniform_parameter(
     generators: Sequence[torch.Generator], inputs: int, *shape: int
 ) -> nn.Parameter:
-    """(runs, *shape) numbers, distributed as in PyTorch's own layers of so many inputs.
+    """(runs, *shape) numbers, initialised as in PyTorch's own layers for this fan-in.
 
     The slice of each run comes from its own generator.
     """

@@ -39,7 +39,7 @@ IDS = {
     for version in (0, 1)
 }
 
-# Of a game: what never changes, and its generator, which is saved by itself
+# What never changes in a game, and its generator, which is saved separately
 CONSTANT = {"channels", "action_map", "ramping", "random"}
 MT19937_NUMBERS = 624  # in the state of a generator
 

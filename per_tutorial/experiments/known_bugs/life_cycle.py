@@ -18,7 +18,7 @@ from per_tutorial.replay.storages.transitions import RowWrite, TransitionStorage
 
 
 class StaleWriteBack(TransitionStorage):
-    """A priority goes to the slot, whoever lies there by now."""
+    """A priority goes to the slot, whichever transition is there by now."""
 
     def current_slots(self, ids: NDArray[np.int64]) -> Slots:
         return ids % self.capacity

@@ -118,7 +118,7 @@ def add_changes(nodes, first_root, slots, values):
 
 
 class DriftingSums(ProportionalSampler):
-    """Sums are changed and never computed anew, in float32."""
+    """Sums in float32 are changed by differences and never recomputed."""
 
     def _write(self, slots: Slots, priorities: Floats) -> None:
         add_changes(self.sums.nodes, self.sums.first_root, slots, priorities**self.alpha)

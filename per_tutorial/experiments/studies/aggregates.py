@@ -282,7 +282,7 @@ class _Strata:
     def interquartile_means(
         self, arms: tuple[str, ...], resamples: int, seed: int
     ) -> tuple[dict[str, float], dict[str, Floats]]:
-        """Of the runs themselves, arm → number, and of the resamples, arm → (resamples,)."""
+        """The aggregate of the runs, arm → number, and of the resamples, arm → (resamples,)."""
         pooled = [self.pooled(arm) for arm in arms]
 
         def trimmed(counts: Floats) -> Floats:

@@ -28,7 +28,7 @@ from per_tutorial.experiments.studies.study import Study
 
 MINATAR_METHODS = methods(FOR_CLIPPED_REWARDS)
 
-# DQN's score after so many frames in the published curves, means of 30 runs: read off the picture
+# Frames → DQN's score in the published curves (means of 30 runs), read off the picture
 # (kenjyoung/MinAtar, img/learning_curves.gif), to about half the width of a line.
 PUBLISHED_SCORES = {
     "MinAtar/Breakout-v1": {200_000: 6.1, 300_000: 7.3, 400_000: 8.2, 500_000: 8.3},
