@@ -28,8 +28,8 @@ BADGE = "[![Open in Colab](https://colab.research.google.com/assets/colab-badge.
 ANY = r"[\w.-]+/[\w.-]*\w"  # a repository's owner and name
 
 SETUP_CELL = """\
-# On Colab this installs the tutorial's package. Where the package is already there, nothing happens;
-# what else is installed keeps its version.{note}
+# On Colab or Kaggle this installs the tutorial's package and what its notebooks need. Where the
+# package is already there, nothing happens; what else is installed keeps its version.{note}
 import importlib.util
 
 if importlib.util.find_spec("per_tutorial") is None:
@@ -90,27 +90,22 @@ def release():
     return f"v{found[1]}" if found else None
 
 
-def extras(name):
-    """The extras of the package that the notebook of this file name needs."""
-    return project()["tool"]["per_tutorial"]["notebook-extras"].get(name.partition("_")[0], [])
-
-
-def requirement(*names):
-    """What pip installs: the last release from the repository, with these extras."""
-    bracket = f"[{','.join(names)}]" if names else ""
+def requirement(extra=None):
+    """What pip installs: the last release from the repository, with this extra."""
+    bracket = f"[{extra}]" if extra else ""
     tag = f"@{release()}" if release() else ""
     return f"per_tutorial{bracket} @ git+{address()}{tag}"
 
 
-def setup_cell(name):
-    """The source of the first code cell of the notebook of this file name."""
+def setup_cell():
+    """The source of the first code cell of every notebook."""
     note = ""
     if not is_set():
         install = NOT_INSTALLABLE.format(reason=NO_ADDRESS)
     elif release() is None:
         install = NOT_INSTALLABLE.format(reason=NO_RELEASE)
     else:
-        install = f'%pip install --quiet "{requirement(*extras(name))}"'
+        install = f'%pip install --quiet "{requirement("notebooks")}"'
         if release() != f"v{version()}":
             note = UNDER_DEVELOPMENT.format(release=release())
     return SETUP_CELL.format(note=note, install=install)
@@ -185,7 +180,7 @@ def correct_notebook(notebook, name):
     if not any(cell.id == "setup" for cell in notebook.cells):
         place = notebook.cells.index(code_cells(notebook)[0])
         notebook.cells.insert(place, nbformat.v4.new_code_cell(id="setup"))
-    next(cell for cell in notebook.cells if cell.id == "setup").source = setup_cell(name)
+    next(cell for cell in notebook.cells if cell.id == "setup").source = setup_cell()
 
 
 def disagreeing(correct=False):

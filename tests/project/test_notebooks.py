@@ -69,7 +69,7 @@ def test_file_is_small(path):
 
 def test_begins_with_setup_and_imports_and_ends_with_stamp(notebook, path):
     first, second, *_, last = code_cells(notebook)
-    assert (first.id, first.source) == ("setup", setup_cell(path.stem))
+    assert (first.id, first.source) == ("setup", setup_cell())
     assert "imports" in second.metadata.get("tags", [])
     assert notebook.cells[-1] is last
     assert last.source.endswith("stamp()")
