@@ -2,8 +2,8 @@
 
 FAST_LIMIT = 60  # seconds, the start of the kernel included
 
-# A file stays with one worker. What takes longest starts first, so that no worker ends long after the
-# others. All other files follow as they were found.
+# A file stays with one worker. What takes longest starts first, so that no worker ends long after
+# the others. All other files follow as they were found.
 LONGEST_FIRST = (
     "test_site.py",
     "test_browser.py",

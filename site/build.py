@@ -28,7 +28,8 @@ ICON = (
     r'"[0-9a-f]+",(?:"[^"]*"|\[[^\]]*\])\],?'
 )
 EXPLORABLES = SITE / "explorables"
-# Where a notebook has sliders, the site has a page that needs no kernel: (notebook, cell) → its folder.
+# Where a notebook has sliders, the site has a page that needs no kernel:
+# (notebook, cell) → its folder.
 SLIDERS = {
     ("00_blind_cliffwalk", "explorer"): "cliffwalk",
     ("01_segment_tree", "explorer-sliders"): "sum-tree",
@@ -117,7 +118,7 @@ def fold(cell):
 
 
 def slim(folder):
-    """Leave out what no visitor needs: source maps, templates, translations, icons that no page has.
+    """Leave out what no visitor needs: source maps, templates, translations, unused icons.
 
     The theme loads all 2,000 icons on every page, which is more than everything else together.
     """

@@ -1,4 +1,4 @@
-"""The pages that follow from something else: the API reference, the tables of the studies, the citation."""
+"""Pages that follow from something else: the API reference, tables of studies, the citation."""
 
 import importlib
 import inspect
@@ -9,12 +9,13 @@ import yaml
 from sphinx.pycode import ModuleAnalyzer
 
 ROOT = next(p for p in Path(__file__).resolve().parents if (p / "pyproject.toml").exists())
-# The modules whose `__all__` is public, in the order of the reference: module → page, title, opening.
+# The modules whose `__all__` is public, in the order of the reference: module → page, title,
+# opening.
 PUBLIC = {
     "per_tutorial.replay": (
         "replay",
         "Replay",
-        "Which experiences to keep and which to replay. It needs NumPy and numba, and nothing else.",
+        "Which experiences to keep and which to replay. It needs NumPy and numba only.",
     ),
     "per_tutorial": (
         "dqn",
@@ -214,7 +215,7 @@ def studies():
 
 
 def worlds():
-    """Does PER help? One line a world, as Markdown: plain DQN, full learning rate, uniform or PER."""
+    """Does PER help? A line a world, as Markdown: plain DQN, full learning rate, uniform or PER."""
     from per_tutorial.experiments.statistics.estimates import (
         failure_rate,
         paired_difference,

@@ -4,13 +4,13 @@ python tools/addresses.py                    name the files that are not as they
 python tools/addresses.py --write [ADDRESS]  put them right, for this address or for git's `origin`
 python tools/addresses.py --in OWNER/NAME    fail unless this is the repository of the address
 
-The address stands in pyproject.toml. The places: the notebooks' Colab badges and set-up cells, and on
-the pages the badges, the lines with `git clone` and `git+`, the links to the site and to versions, and
-CITATION.cff.
+The address stands in pyproject.toml. The places: the notebooks' Colab badges and set-up cells, and
+on the pages the badges, the lines with `git clone` and `git+`, the links to the site and to
+versions, and CITATION.cff.
 
-What a set-up cell installs, and the notebook that a badge opens, are those of the last release, which
-is the newest version in CHANGELOG.md that has a date and is not yanked. So the two fit each other,
-whatever happens on `main`.
+What a set-up cell installs, and the notebook that a badge opens, are those of the last release,
+which is the newest version in CHANGELOG.md that has a date and is not yanked. So the two fit each
+other, whatever happens on `main`.
 """
 
 import argparse
@@ -84,7 +84,7 @@ def version():
 
 
 def release():
-    """The tag of the last release that may be installed, such as `v0.2.0`; None if there is none."""
+    """The tag of the last release to install, such as `v0.2.0`; None if there is none."""
     text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
     found = re.search(r"^## \[(\d[\w.]*)\] - \d{4}-\d\d-\d\d *$", text, re.MULTILINE)
     return f"v{found[1]}" if found else None
@@ -132,7 +132,7 @@ def parsed_address(text):
 
 
 def origin():
-    """The address of the repository that this one was cloned from; None if that is not on GitHub."""
+    """The address of the repository this one was cloned from; None if that is not on GitHub."""
     command = ["git", "remote", "get-url", "origin"]
     answer = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     try:

@@ -1,6 +1,6 @@
 """Build the release, check it, and try it where nothing of the repository is.
 
-python tools/release.py            builds dist/*.whl and dist/*.tar.gz from the files that git tracks
+python tools/release.py            builds dist/*.whl and dist/*.tar.gz from what git tracks
 python tools/release.py --tag v…   first checks that all is ready to be released under this tag,
                                    and with --in OWNER/NAME, in this repository
 
@@ -33,8 +33,8 @@ from importlib.metadata import distributions
 from per_tutorial import PrioritizedReplayBuffer, RankBasedReplayBuffer, ReplayBuffer
 
 installed = {found.metadata["Name"].lower() for found in distributions()}
-assert installed - {"pip", "setuptools"} == {"llvmlite", "numba", "numpy", "per_tutorial"}, installed
-for kind in (ReplayBuffer, PrioritizedReplayBuffer, RankBasedReplayBuffer):
+assert installed - {"pip", "setuptools"} == {"llvmlite", "numba", "numpy", "per_tutorial"},
+installed for kind in (ReplayBuffer, PrioritizedReplayBuffer, RankBasedReplayBuffer):
     buffer = kind(100, (2,), seed=0)
     for k in range(120):
         buffer.add([k, 1], k % 3, 1.0, [k + 1, 1], k % 10 == 9)
@@ -71,7 +71,7 @@ def tracked():
 
 
 def unready(tag, running_in=None):
-    """Why `running_in`, or whatever repository this is, cannot be released under this tag: sentences."""
+    """Why this repository, `running_in`, cannot be released under this tag: sentences."""
     reasons = []
     if tag != f"v{addresses.version()}":
         reasons.append(f"the tag is {tag}, and the version {addresses.version()}")
@@ -92,13 +92,13 @@ def unready(tag, running_in=None):
 
 
 def absolute_links(text, blob, raw):
-    """A page with its links into the repository made absolute: PyPI shows it, and has no such files."""
+    """A page with absolute links into the repository: PyPI shows it, and has no such files."""
     text = re.sub(r"(!\[[^]]*\]\()(?![a-z]+:|#)", rf"\g<1>{raw}/", text)
     return re.sub(r"(?<!!)(\[[^]]*\]\()(?![a-z]+:|#)", rf"\g<1>{blob}/", text)
 
 
 def export(folder):
-    """Copy the tracked files to a folder, and return their names; the README's links become absolute."""
+    """Copy the tracked files to a folder; the README's links become absolute. Returns the names."""
     names = tracked()
     for name in names:
         target = folder / name

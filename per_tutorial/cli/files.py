@@ -16,7 +16,7 @@ def check_folders(**options: str | None) -> None:
 
 
 def check_targets(**options: str | None) -> None:
-    """Say now, rather than after hours, that a file could not be written; None: nothing to write."""
+    """Say now, not after hours, that a file could not be written; None: nothing to write."""
     targets: dict[str, str] = {}
     for option, path in options.items():
         if path is None:

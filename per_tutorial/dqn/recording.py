@@ -104,7 +104,7 @@ def record_episode(
 
 @contextmanager
 def _scratch_folder(path: str | Path) -> Iterator[Path]:
-    """A folder on the same disk as `path`, so that a finished file can be moved there in one step."""
+    """A folder on the disk of `path`, so that a finished file can be moved there in one step."""
     parent = Path(path).parent
     parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=parent, prefix=".recording-") as folder:

@@ -113,7 +113,7 @@ def test_stamp_matches_the_code(notebook):
     assert current, "the code has changed since the full run: make publish"
 
 
-# Exercises: a cell `exercise-K` with a stub and its check, then a cell `solution-K` ------------------
+# Exercises: a cell `exercise-K` with a stub and its check, then a cell `solution-K` -------------
 
 
 def exercise_numbers(notebook):
@@ -139,7 +139,7 @@ def test_each_notebook_has_exercises_and_their_solutions(notebook):
 
 
 def exercise(path, number):
-    """An exercise's stub, its check as an expression, its solution, and a namespace to run them in."""
+    """An exercise's stub, its check as an expression, its solution, and a namespace for them."""
     notebook = read(path)
     cells = {cell.id: cell for cell in notebook.cells}
     *stub, last = ast.parse(cells[f"exercise-{number}"].source).body

@@ -1,4 +1,4 @@
-"""The project's frame: requirements, rooms and files, what loads what, and the tools that write notebooks."""
+"""The project's frame: requirements, rooms, what loads what, the tools that write notebooks."""
 
 import ast
 import itertools
