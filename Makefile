@@ -20,6 +20,7 @@ NBVAL     := --nbval-lax --nbval-current-env --nbval-cell-timeout=300
 WORKERS   := -n $(JOBS) --dist loadfile --no-loadscope-reorder
 
 PYTEST    := OMP_NUM_THREADS=1 $(BIN)/python -m pytest $(WORKERS)
+SLOWEST   := --durations=15 --durations-min=5
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
@@ -38,10 +39,12 @@ style: $(INSTALLED)  ## check style, formatting, the import order of the rooms, 
 	$(BIN)/mypy
 
 check: style  ## pass what takes a minute: style and the quick tests of the package
+	@echo "The quick tests take about a minute on two idle cores."
 	PER_TUTORIAL_FAST=1 $(PYTEST) -m "not browser and not slow and not exhaustive and not cluster" tests
 
 test: style  ## pass all tests: style, package, notebooks in fast mode, browser, a cluster
-	PER_TUTORIAL_FAST=1 $(PYTEST) $(NBVAL) -m "not exhaustive and not cluster" tests notebooks
+	@echo "All tests take about ten minutes on two idle cores; the slowest are named at the end."
+	PER_TUTORIAL_FAST=1 $(PYTEST) $(SLOWEST) $(NBVAL) -m "not exhaustive and not cluster" tests notebooks
 	$(BIN)/python -m pytest -m cluster tests/distributed
 
 test-colab: .venv-colab/installed  ## run the notebooks with Colab's versions, away from this folder
