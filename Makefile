@@ -24,10 +24,12 @@ SLOWEST   := --durations=15 --durations-min=5
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help lab style check test test-colab publish addresses site dist bench examine clean
+.PHONY: help setup lab style check test test-colab publish addresses site dist bench examine clean
 
 help:  ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' Makefile
+
+setup: $(LAB_READY)  ## set up .venv for the notebooks, and open nothing
 
 lab: $(LAB_READY)  ## open the notebooks in JupyterLab; for a server: make lab ARGS=--no-browser
 	$(BIN)/jupyter lab notebooks $(if $(filter 0,$(shell id -u)),--allow-root) $(ARGS)

@@ -1,6 +1,16 @@
-"""In which order the files are tested, and how long each notebook takes in fast mode."""
+"""In which order the files are tested, what they leave behind, how long each notebook takes."""
+
+import os
+import tempfile
 
 FAST_LIMIT = 60  # seconds, the start of the kernel included
+
+
+def pytest_configure(config):
+    """Stable-Baselines3 makes a folder for each training, in the temporary one unless told where."""
+    folder = tempfile.TemporaryDirectory(prefix="per-tutorial-tests-")
+    os.environ["SB3_LOGDIR"] = folder.name  # kernels and workers inherit it
+    config.add_cleanup(folder.cleanup)
 
 
 def pytest_collection_modifyitems(items):

@@ -2,6 +2,8 @@
 
 import ast
 import itertools
+import json
+import os
 import re
 import subprocess
 import sys
@@ -55,6 +57,19 @@ def test_conda_environment_asks_for_what_the_notebooks_need():
     assert asked.pop("python")[1] == PROJECT["requires-python"]
     assert asked.pop("pip")
     assert asked == requirements({*PROJECT["dependencies"], *of_extras("lab")})
+
+
+def test_other_places_to_start_install_what_make_lab_does():
+    container = json.loads((ROOT / ".devcontainer/devcontainer.json").read_text(encoding="utf-8"))
+    target, ready = container["postCreateCommand"].removeprefix("make "), "$(LAB_READY)"
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    assert f"\n{target}: {ready} " in makefile and f"\nlab: {ready} " in makefile
+    binder = yaml.safe_load((ROOT / ".binder/environment.yml").read_text(encoding="utf-8"))
+    (python,) = (line for line in binder["dependencies"] if line.startswith("python="))
+    assert Requirement(f"x{PROJECT['requires-python']}").specifier.contains(python[7:])
+    script = ROOT / ".binder" / "postBuild"
+    assert '--editable ".[lab]"' in script.read_text(encoding="utf-8")
+    assert os.name == "nt" or os.access(script, os.X_OK)
 
 
 def test_the_tests_have_what_the_notebooks_need():
