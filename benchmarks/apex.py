@@ -2,16 +2,17 @@
 
     .venv/bin/python -m benchmarks apex
 
-(The environment of `make bench` has no Ray.) A cluster is started in this machine. *CartPole*: pairs of
-trainings with the same seed and the settings of notebook 09, one by `train_apex` with four actors, one by
-`train`. The score is the mean of 20 greedy episodes at the end. *Pong*, from pixels: one training of each kind
-with the settings of the study `pong`, cut to fewer steps; the score is the mean of 20 games at the end.
+(The environment of `make bench` has no Ray.) A cluster is started in this machine. *CartPole*:
+pairs of trainings with the same seed and the settings of notebook 09, one by `train_apex` with four
+actors, one by `train`. The score is the mean of 20 greedy episodes at the end. *Pong*, from pixels:
+one training of each kind with the settings of the study `pong`, cut to fewer steps; the score is
+the mean of 20 games at the end.
 
-Steps per second are those of whole trainings, of the wall clock, in which Ape-X starts its processes. Other
-programs make them fewer.
+Steps per second are those of whole trainings, of the wall clock, in which Ape-X starts its
+processes. Other programs make them fewer.
 
-Every training is written as it ends, into docs/apex.json; started again, this continues there. The report is
-docs/apex.md.
+Every training is written as it ends, into docs/apex.json; started again, this continues there. The
+report is docs/apex.md.
 """
 
 import json

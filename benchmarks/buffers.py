@@ -2,7 +2,8 @@
 
 Each takes a transition as an environment gives it (NumPy arrays and numbers) and raw TD errors, and
 returns what its own users get: the arrays of the transitions and their importance-sampling weights.
-What a library needs from its user to get there (a `Batch`, a `TensorDict`, |δ|) is part of its time.
+What a library needs from its user to get there (a `Batch`, a `TensorDict`, |δ|) is part of its
+time.
 Observations and next observations are both stored whole: the tricks that store a frame once differ
 too much to be compared.
 """
@@ -32,8 +33,8 @@ class Contestant:
         prioritized: False for uniform replay.
 
     Methods of every contestant: `add` takes the fields of a transition, `extend` columns of them;
-    `sample` returns a batch as the library does, `indices` finds in it what `update` wants back, and
-    `unpack` turns it into NumPy arrays (the five columns and the weights) for the tests.
+    `sample` returns a batch as the library does, `indices` finds in it what `update` wants back,
+    and `unpack` turns it into NumPy arrays (the five columns and the weights) for the tests.
     """
 
     package = None  # as it is imported

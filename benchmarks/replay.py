@@ -5,11 +5,11 @@
 Work: full buffers of N transitions, α = 0.6, β = 0.4, every transition with a TD error of its own.
 As in training, every `sample` of B transitions is followed by an `update` of the same ones with new
 TD errors; one transition and blocks of 256 are added. A step is what an agent does at each of its
-steps: one transition is added, B are sampled, and (prioritised) the same B are updated. The buffers of
-one capacity and kind have a process of their own, with one thread. In a round every contestant works for
-a block of fixed time, in turns, and its median time in the block counts; ratios are taken within a round
-(`benchmarks/harness.py`).
-What each is given and returns is in `benchmarks/buffers.py`.
+steps: one transition is added, B are sampled, and (prioritised) the same B are updated. The buffers
+of one capacity and kind have a process of their own, with one thread. In a round every contestant
+works for a block of fixed time, in turns, and its median time in the block counts; ratios are taken
+within a round (`benchmarks/harness.py`). What each is given and returns is in
+`benchmarks/buffers.py`.
 
 Writes docs/replay_speed.json (all numbers), .md (tables) and .png (time against N), and the summary
 in docs/speed.md; --redraw makes the last three from the first.

@@ -1,6 +1,6 @@
-"""The tables of docs/results.md that are made of shipped studies: what came after PER, world by world.
+"""The tables of docs/results.md that are made of shipped studies: what came after PER.
 
-python tools/results_tables.py           fail unless they are those of the studies that are shipped now
+python tools/results_tables.py           fail unless they are those of the shipped studies
 python tools/results_tables.py --write   put them right
 
 They stand between two comments. The prose around them is written by hand.
@@ -120,7 +120,7 @@ def of_worlds(worlds: dict[str, str], rates: dict[str, str]) -> list[str]:
 
 
 def long_games() -> list[str]:
-    """The table of half a million frames: PER beside uniform replay, and that beside published DQN."""
+    """The table of half a million frames: PER, uniform replay and published DQN."""
     names = {name.replace("minatar", "long"): game for name, game in MINATAR.items()}
     there = {game: load_study(name) for name, game in names.items() if is_shipped(name)}
     if not there:
@@ -145,7 +145,7 @@ def long_games() -> list[str]:
 
 
 def range_of_runs(study: StudyResults, frames: int) -> str:
-    """The score of uniform replay after so many frames: its mean over runs, the lowest and the highest."""
+    """The score of uniform replay after this many frames: mean, lowest and highest of the runs."""
     grid, scores = study.curve("uniform")
     scores = scores[grid == frames].squeeze()
     return f"{scores.mean():.2f} ({scores.min():.2f} to {scores.max():.2f})"

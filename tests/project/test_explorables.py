@@ -227,9 +227,11 @@ def test_a_race_is_the_packages_update_by_update(compute, sampler):
     ours = compute(
         "cliffwalk",
         """return given.map(([n, sampler, alpha, rows, q, state]) => {
-            const memory = rows.map(([state, action, reward, next]) => ({state, action, reward, next}));
+            const memory = rows.map(
+                ([state, action, reward, next]) => ({state, action, reward, next}));
             const settings = {n, sampler, alpha, memory, q, random: r.stream(state)};
-            const learner = new m.Learner(settings), atOnce = new m.Learner({...settings, random: r.stream(state)});
+            const learner = new m.Learner(settings);
+            const atOnce = new m.Learner({...settings, random: r.stream(state)});
             const replayed = [];
             while (learner.run(1)) replayed.push(learner.last);
             atOnce.run(Infinity);

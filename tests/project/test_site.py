@@ -225,7 +225,8 @@ def pages_of(site):
 TOO_WIDE = """() => {
     const width = document.documentElement.clientWidth;
     return document.documentElement.scrollWidth > width
-        ? [...document.querySelectorAll("main *")].filter(e => e.getBoundingClientRect().right > width)
+        ? [...document.querySelectorAll("main *")]
+            .filter(e => e.getBoundingClientRect().right > width)
             .slice(0, 3).map(e => e.outerHTML.slice(0, 120))
         : [];
 }"""

@@ -84,7 +84,7 @@ TRAIN = [
     "--alhpa 0.5", "--double maybe", "--quiet=yes", "more",
 ]  # fmt: skip
 OTHERS = [
-    "", "trian", "--version-of-what", "--", "''",
+    "trian", "--version-of-what", "--", "''",
     "evaluate", "evaluate nobody", "evaluate ../pong", "evaluate ''",
     "evaluate long-cartpole --episodes 0", "evaluate long-cartpole --episodes -3",
     "evaluate long-cartpole --episodes 1000000000", f"evaluate long-cartpole --episodes {10**30}",

@@ -1,19 +1,31 @@
 """The numbers in a notebook's prose, and where each comes from: a cell's output, or its code.
 
-`numbers_in` finds them in Markdown, `printed_numbers` and `written_numbers` in a notebook's outputs and
-code, `Sources.hold` looks one up. What is not a claim is passed over: code spans, formulas, targets of
-links, pictures, numbering, references ("section 3", "notebook 02"), years, versions, and names such as
-float32. So are counts up to ten without a unit ("2 actions"): they would be found anywhere.
+python tools/prose_numbers.py [NOTEBOOK...]   name the numbers without a source; by default all
+
+Numbers that no cell prints have their source listed in tests/data/numbers.toml. This is called by
+hand before a notebook is published; it finds slips, and it is wrong at times.
+
+`numbers_in` finds them in Markdown, `printed_numbers` and `written_numbers` in a notebook's outputs
+and code, `Sources.hold` looks one up. What is not a claim is passed over: code spans, formulas,
+targets of links, pictures, numbering, references ("section 3", "notebook 02"), years, versions, and
+names such as float32. Counts up to ten without a unit ("2 actions") are passed over as well: they
+would be found anywhere. A number with three significant digits may be printed anywhere in the
+notebook, or be a constant of its code. One or two digits must come from a cell at most four away,
+or repeat a number that does.
 """
 
+import argparse
 import ast
 import functools
 import gzip
 import html
 import math
 import re
+import sys
+import tomllib
 from dataclasses import dataclass
 from decimal import Decimal
+from pathlib import Path
 
 import nbformat
 import reading_time
@@ -339,7 +351,8 @@ def unsupported(found, sources):
 #   notebook NN          a cell of that notebook prints it
 #   arithmetic: A; B     each number is one of these expressions of Python, rounded as it is written
 #   setting NAME         the default of that field of DQNConfig
-#   results FILE         the heading of a file of per_tutorial/results: what was declared, and the settings
+#   results FILE         the heading of a file of per_tutorial/results: what was declared, and
+#                        the settings
 #
 # These say what holds the number, and only that the thing is there is tested:
 #
@@ -386,37 +399,44 @@ def complaint(source, covered, notebook, sources):
         return f"{source!r}: begins with none of {', '.join(KINDS)}"
     name, _, words = (part.strip() for part in source.removeprefix(kind).partition(":"))
     if kind in ("cell", "picture", "experiment"):
-        index = next((i for i, cell in enumerate(notebook.cells) if cell.id == name), None)
-        if index is None:
-            return f"there is no cell {name!r}"
-        if kind == "cell":
-            return _missing(covered, sources.in_cell(index).distance)
-        if kind == "picture" and not any(
-            "image/png" in output.get("data", {}) for output in notebook.cells[index].outputs
-        ):
-            return f"cell {name!r} shows no picture"
-    elif kind == "notebook":
+        return _wrong_cell(kind, name, covered, notebook, sources)
+    if kind == "notebook":
         (path,) = (path for path in series() if path.name.startswith(name))
-        printed = Sources(Sources.of_notebook(read(path)).printed)
-        return _missing(covered, printed.distance)
-    elif kind in ("arithmetic", "setting"):
-        if kind == "arithmetic":
-            values = [eval(each, {"__builtins__": {}}, vars(math)) for each in words.split(";")]
-        else:
-            values = [getattr(DQNConfig(), name)]
+        return _missing(covered, Sources(Sources.of_notebook(read(path)).printed).distance)
+    if kind == "results":
+        return _wrong_results(name, words, covered)
+    if kind in ("arithmetic", "setting"):
+        values = [getattr(DQNConfig(), name)] if kind == "setting" else _values(words)
         exact = [Number(".", value, 0.0, False, 0, 0) for value in values]
         return _missing(covered, lambda claim: any(agrees(claim, one) for one in exact))
-    elif kind == "results":
-        if not (RESULTS / name).is_file():
-            return f"per_tutorial/results has no {name}"
-        if not words:
-            heading = Sources([(0, one) for one in printed_numbers(_heading(RESULTS / name))])
-            return _missing(covered, heading.distance)
-    elif kind == "link" and not source.startswith("link https://"):
-        return f"{source!r}: no address"
-    elif len(source.split()) < 4 and kind != "link":
-        return f"{source!r}: say more"
+    if kind == "link":
+        return None if source.startswith("link https://") else f"{source!r}: no address"
+    return f"{source!r}: say more" if len(source.split()) < 4 else None
+
+
+def _wrong_cell(kind, name, covered, notebook, sources):
+    index = next((i for i, cell in enumerate(notebook.cells) if cell.id == name), None)
+    if index is None:
+        return f"there is no cell {name!r}"
+    if kind == "cell":
+        return _missing(covered, sources.in_cell(index).distance)
+    outputs = notebook.cells[index].get("outputs", [])
+    if kind == "picture" and not any("image/png" in each.get("data", {}) for each in outputs):
+        return f"cell {name!r} shows no picture"
     return None
+
+
+def _wrong_results(name, words, covered):
+    if not (RESULTS / name).is_file():
+        return f"per_tutorial/results has no {name}"
+    if words:
+        return None
+    heading = Sources([(0, one) for one in printed_numbers(_heading(RESULTS / name))])
+    return _missing(covered, heading.distance)
+
+
+def _values(expressions):
+    return [eval(each, {"__builtins__": {}}, vars(math)) for each in expressions.split(";")]
 
 
 def _heading(path):
@@ -461,3 +481,20 @@ def problems(notebook, listed, sources=None):
 def page(markdown):
     """A page of Markdown as a notebook of one cell."""
     return nbformat.v4.new_notebook(cells=[nbformat.v4.new_markdown_cell(markdown)])
+
+
+def main():
+    """Print what is wrong; the exit status is 1 if something is."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("notebooks", nargs="*", type=Path, help="by default all of the series")
+    listed = tomllib.loads((ROOT / "tests/data/numbers.toml").read_text(encoding="utf-8"))
+    status = 0
+    for path in parser.parse_args().notebooks or series():
+        for problem in problems(read(path), listed.get(path.stem, {})):
+            print(f"{path.name}: {problem}")
+            status = 1
+    sys.exit(status)
+
+
+if __name__ == "__main__":
+    main()
