@@ -1,13 +1,12 @@
 """A shard of the memory: the windows that actors send, and the minibatches that the learner draws."""
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from per_tutorial.common.files import part_of, write_arrays
+from per_tutorial.common.files import join_parts, part_of, write_arrays
 from per_tutorial.common.states import ArraySpec, checked_state
 from per_tutorial.distributed.windows import FramePool, Windows
 from per_tutorial.dqn.config import DQNConfig
@@ -121,14 +120,16 @@ class Memory:
     def save(self) -> None:
         """Write all of it to the file. Atomic."""
         assert self._path is not None, "only a memory with a file is saved"
-        state = _in_one(self._replay.state, None if self._pool is None else self._pool.state)
+        state = join_parts(
+            replay=self._replay.state, pool={} if self._pool is None else self._pool.state
+        )
         state["versions"] = self._versions
         write_arrays(self._path, "settings", self._replay.settings, state)
 
     def _load(self, path: Path) -> None:
         """Go on from the file; ValueError if it is damaged or that of another memory."""
         replay, pool = self._replay, self._pool
-        schema = _in_one(replay.schema, None if pool is None else pool.schema)
+        schema = join_parts(replay=replay.schema, pool={} if pool is None else pool.schema)
         schema["versions"] = ArraySpec(np.int64, self._versions.shape, 0)
         state = read_state(path, replay.settings, schema)
         try:
@@ -149,8 +150,3 @@ class Memory:
 def _places(rows: NDArray) -> NDArray:
     """Of stored windows, both stacks of each."""
     return np.stack((rows["observation"], rows["next_observation"]))
-
-
-def _in_one(replay: Mapping[str, Any], pool: Mapping[str, Any] | None) -> dict[str, Any]:
-    parts = {"replay": replay, "pool": pool or {}}
-    return {f"{part}.{name}": each for part in parts for name, each in parts[part].items()}

@@ -146,7 +146,7 @@ def leaves(replay):
 
 def set_evenly(replay, priorities=None):
     """Give all that is stored priorities as the real sampler does it."""
-    size = int(replay.storage.sizes[0])
+    size = int(replay.storage.ring.sizes[0])
     priorities = np.arange(1.0, size + 1) if priorities is None else np.array(priorities)
     ProportionalSampler._write(replay.sampler, np.arange(size)[None], priorities[None])
 
@@ -194,7 +194,7 @@ def draws(exhibit):
     replay = filled(exhibit, CAPACITY)
     set_evenly(replay, [1.0, 3.0] * 8)
     return [
-        replay.storage.ids(replay.sampler.sample(6, replay.storage.sizes, 0.4)[0]).tolist()
+        replay.storage.ring.ids(replay.sampler.sample(6, replay.storage.ring.sizes, 0.4)[0]).tolist()
         for _ in range(5)
     ]
 
@@ -220,7 +220,7 @@ def weights(exhibit):
     """How far the weights of a batch are from (N · P)^−β over the largest, by β; part full."""
     replay, found = filled(exhibit), []
     set_evenly(replay)
-    sizes = replay.storage.sizes
+    sizes = replay.storage.ring.sizes
     for beta in (0.0, 0.5, 1.0):
         slots, weight = replay.sampler.sample(8, sizes, beta)
         right = (sizes[0] * replay.sampler.probabilities(slots, sizes)) ** -beta
@@ -231,14 +231,14 @@ def weights(exhibit):
 def contents(exhibit):
     replay = filled(exhibit, 22)
     slots = np.arange(CAPACITY)[None]
-    rows, steps = replay.storage.windows(slots)
+    rows, steps = replay.storage.n_step_transitions(slots)
     return len(replay), int(replay.storage.added[0]), rows.tolist(), steps.tolist()
 
 
-def windows(exhibit):
+def n_step_transitions(exhibit):
     replay = filled(exhibit, n_step=3)
     slots = np.arange(12)[None]
-    rows, steps = replay.storage.windows(slots)
+    rows, steps = replay.storage.n_step_transitions(slots)
     return rows.tolist(), steps.tolist()
 
 

@@ -38,7 +38,7 @@ from per_tutorial.replay import (
 
 TOYS = {"low slots": LowSlots, "near the end": NearTheEnd, "fresh errors": FreshErrors}
 SAMPLER_CASES = {
-    **{name: entry.make for name, entry in SAMPLERS.items()},
+    **{name: make for name, make in SAMPLERS.items()},
     "proportional, by the buffer": partial(ProportionalSampler, normalize="buffer"),
     "rank, sorted often": partial(RankBasedSampler, sort_every=4, normalize="buffer"),
     "reaper, by the buffer": partial(ReaperSampler, omega=1.0, normalize="buffer"),
@@ -147,8 +147,8 @@ class KeepsTheArguments(FrameStorage):
 
 
 class FrameAfterTheCutIsForgotten(FrameStorage):
-    def cut(self):
-        slots = super().cut()
+    def truncate_episodes(self):
+        slots = super().truncate_episodes()
         self.final_frames = {key: np.zeros_like(each) for key, each in self.final_frames.items()}
         return slots
 
@@ -170,7 +170,7 @@ class FrameAfterTheCutIsForgotten(FrameStorage):
     ],
 )
 def test_a_part_that_breaks_the_contract_is_noticed(bugged, check):
-    contract = storage_contract if hasattr(bugged, "windows") else sampler_contract
+    contract = storage_contract if hasattr(bugged, "prepare") else sampler_contract
     with pytest.raises(AssertionError):
         getattr(contract, f"holds_{check}")(bugged)
 
@@ -249,14 +249,14 @@ def test_a_damaged_state_of_a_storage_is_refused_or_does_no_harm(make, data, sha
         return
     storage = target.storage
     storage.restore(state)
-    np.testing.assert_array_equal(storage.sizes, sizes)
+    np.testing.assert_array_equal(storage.ring.sizes, sizes)
     for _ in range(4):
-        stored = np.arange(storage.sizes.max()) % np.maximum(storage.sizes, 1)[:, None]
-        rows, lengths = storage.windows(stored)
+        stored = np.arange(storage.ring.sizes.max()) % np.maximum(storage.ring.sizes, 1)[:, None]
+        rows, lengths = storage.n_step_transitions(stored)
         assert np.isfinite(rows["reward"]).all()
         assert ((lengths >= 1) & (lengths <= storage.n_step)).all()
-        storage.current_slots(storage.ids(stored))
-        storage.cut()
+        storage.ring.slots(storage.ring.ids(stored))
+        storage.truncate_episodes()
         target.stacks = target.new_stacks()  # of a new episode
         storage.commit(storage.prepare(target.step()))
 
@@ -274,7 +274,7 @@ def registries(monkeypatch):
 @pytest.mark.parametrize("name", TOYS)
 @pytest.mark.parametrize("storage", STORAGES)
 def test_a_new_sampler_is_registered_and_works_in_every_buffer(name, storage, registries):
-    register_sampler(name, TOYS[name], "#123456")
+    register_sampler(name, TOYS[name])
     config = SimpleNamespace(
         sampler=name, storage=storage, capacity=10, environments=2, n_step=2, discount=0.5
     )
@@ -312,7 +312,7 @@ def test_a_sampler_of_episodes_learns_where_each_one_ends(make, cuts, capacity):
         replay.add(*transition)
         world.note(transition)
         if cuts and count % 7 == 6:
-            replay.cut()
+            replay.truncate_episodes()
             for logs in world.logs:
                 for log in logs:
                     log[-1] = (*log[-1][:5], ~log[-1][4])
@@ -385,7 +385,7 @@ def without(part, *names):
 def test_a_sampler_that_lacks_something_is_refused_by_name(lacking, registries):
     unfinished = without(LowSlots, lacking)
     with pytest.raises(TypeError, match=f"sampler: Unfinished lacks {lacking} of a Sampler"):
-        register_sampler("unfinished", unfinished, "#123456")
+        register_sampler("unfinished", unfinished)
     with pytest.raises(TypeError, match=f"sampler: Unfinished lacks {lacking} of a Sampler"):
         Replay(TransitionStorage(5, 1), unfinished(5, [0]))
     assert "unfinished" not in registry.SAMPLERS
@@ -395,7 +395,7 @@ def test_all_that_is_lacking_is_named(registries):
     with pytest.raises(TypeError, match="storage: LowSlots lacks .*commit, .*prepare, .*windows"):
         register_storage("slots", LowSlots)
     with pytest.raises(TypeError, match="lacks measures, update of"):
-        register_sampler("unfinished", without(LowSlots, "measures", "update"), "#123456")
+        register_sampler("unfinished", without(LowSlots, "measures", "update"))
     with pytest.raises(TypeError, match="storage: object lacks"):
         Replay(object(), LowSlots(5, [0]))
 

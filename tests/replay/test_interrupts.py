@@ -99,7 +99,7 @@ class Scene:
         # What goes on in the environments after a call; after most calls, it is what went on before.
         step_later, reset, elsewhere = (deepcopy(self.world) for _ in range(3))
         reset.stacks = reset.new_stacks()
-        self.worlds = {"add": step_later, "cut": reset, "restore": elsewhere, "load": elsewhere}
+        self.worlds = {"add": step_later, "truncate_episodes": reset, "restore": elsewhere, "load": elsewhere}
         (next_step,) = self.film(step_later, 1)
         other = deepcopy(self.buffer)
         for fields in self.film(elsewhere, CAPACITY + 1):
@@ -111,7 +111,7 @@ class Scene:
             "extend": self.extend,
             "sample": sample,
             "update": lambda buffer: buffer.update_priorities(batch.indices, batch.indices - 2.5),
-            "cut": lambda buffer: buffer.cut(),
+            "truncate_episodes": lambda buffer: buffer.truncate_episodes(),
             "restore": lambda buffer: buffer.restore(self.other),
             "load": lambda buffer: buffer.load(self.path),
         }

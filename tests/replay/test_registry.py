@@ -49,7 +49,7 @@ def test_what_is_registered_can_be_asked_for(monkeypatch):
     class Elsewhere(TransitionStorage):
         pass
 
-    register_sampler("renamed", Renamed, "#123456")
+    register_sampler("renamed", Renamed)
     register_storage("elsewhere", Elsewhere)
     config = SimpleNamespace(storage="elsewhere", sampler="renamed", capacity=5)
     replay = make_replay(config, (2,), seeds=[0])

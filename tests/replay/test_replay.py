@@ -313,7 +313,7 @@ def test_a_stack_is_as_long_as_its_shortest_run():
     stack = ReplayBuffer(4, 1, runs=2)
     rows = np.zeros((2, 1)), [0, 0], [0, 0], np.zeros((2, 1)), [False, False]
     stack.add(*rows, valid=[True, False])
-    assert len(stack) == 0 and stack.storage.sizes.tolist() == [1, 0]
+    assert len(stack) == 0 and stack.storage.ring.sizes.tolist() == [1, 0]
     stack.add(*rows)
     assert len(stack) == 1 and stack.sample(1).observations.shape == (2, 1, 1)
 

@@ -81,9 +81,9 @@ class World:
 
     def stored(self):
         """All windows that are stored, as the storage has them: an array for each field."""
-        slots = np.tile(np.arange(self.storage.sizes[0]), (len(self.logs), 1))
-        rows, steps = self.storage.windows(slots)
-        return [*(np.asarray(rows[name]) for name in FIELDS), steps, self.storage.ids(slots)]
+        slots = np.tile(np.arange(self.storage.ring.sizes[0]), (len(self.logs), 1))
+        rows, steps = self.storage.n_step_transitions(slots)
+        return [*(np.asarray(rows[name]) for name in FIELDS), steps, self.storage.ring.ids(slots)]
 
     def assert_log(self):
         """What is stored is what has happened, each transition in the slot of its number."""
@@ -91,9 +91,9 @@ class World:
         added = sum(len(log) for log in self.logs[0])
         storage, every = self.storage, np.tile(np.arange(added), (len(self.logs), 1))
         assert storage.added.tolist() == [added] * len(self.logs)
-        assert storage.sizes.tolist() == [min(added, storage.capacity)] * len(self.logs)
+        assert storage.ring.sizes.tolist() == [min(added, storage.capacity)] * len(self.logs)
         where = np.where(every >= added - storage.capacity, every % storage.capacity, -1)
-        np.testing.assert_array_equal(storage.current_slots(every), where)
+        np.testing.assert_array_equal(storage.ring.slots(every), where)
         for run, slot in np.ndindex(numbers.shape):
             number = int(numbers[run, slot])
             assert where[run, number] == slot
@@ -187,12 +187,12 @@ def holds_slots_outside_are_refused(make):
     for world in worlds(make):
         for slot in (-1, world.storage.capacity, 2**40, -(2**40)):
             with pytest.raises(IndexError, match="slots: must be in"):
-                world.storage.windows(np.array([[0, slot], [0, 0]]))
+                world.storage.n_step_transitions(np.array([[0, slot], [0, 0]]))
 
 
 def holds_a_cut_is_a_time_limit(make):
     for world in worlds(make):
-        slots = world.storage.cut()
+        slots = world.storage.truncate_episodes()
         environments = world.storage.environments
         newest = world.storage.added[:, None] - environments + np.arange(environments)
         expected = np.where(newest >= 0, newest % world.storage.capacity, -1)
@@ -200,7 +200,7 @@ def holds_a_cut_is_a_time_limit(make):
         for log in (log for logs in world.logs for log in logs if log):
             log[-1] = (*log[-1][:5], ~log[-1][4])
         before = bits(world.storage)
-        np.testing.assert_array_equal(world.storage.cut(), slots)
+        np.testing.assert_array_equal(world.storage.truncate_episodes(), slots)
         assert bits(world.storage) == before
         world.assert_log()
         world.stacks = world.new_stacks()
@@ -268,7 +268,7 @@ def holds_what_is_handed_out_is_a_copy(make):
         if world.storage.added[0]:
             for field in world.stored():
                 field[...] = 0
-        world.storage.sizes[:] = 0
+        world.storage.ring.sizes[:] = 0
         assert bits(world.storage) == before
 
 
@@ -284,7 +284,7 @@ def holds_a_state_is_what_the_schema_says(make):
         state, storage = world.storage.state, world.storage
         assert state.keys() == storage.schema.keys()
         sizes = storage.check(checked_state(state, storage.schema))
-        np.testing.assert_array_equal(sizes, storage.sizes)
+        np.testing.assert_array_equal(sizes, storage.ring.sizes)
         assert bits(storage) == bits(copy.deepcopy(storage))
 
 

@@ -33,7 +33,7 @@ def open_museum() -> Iterator[None]:
     before = dict(SAMPLERS)
     for name, exhibit in EXHIBITS.items():
         if exhibit.sampler is not ProportionalSampler:
-            register_sampler(f"broken-{name}", exhibit.sampler, "#777777")
+            register_sampler(f"broken-{name}", exhibit.sampler)
     try:
         yield
     finally:

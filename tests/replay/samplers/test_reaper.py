@@ -27,7 +27,7 @@ class Twin:
         if over:
             self.cut(environment)
 
-    def cut(self, environment):
+    def truncate_episodes(self, environment):
         if environment in self.running:
             self.episodes.append(self.running.pop(environment))
 
@@ -104,7 +104,7 @@ def holds_probabilities_are_the_twins(make, lanes=1, capacity=12, alpha=0.6, ome
         for lane in range(lanes):
             twin.add(lane, over[lane])
         if count % 23 == 22:
-            replay.cut()
+            replay.truncate_episodes()
             for lane in range(lanes):
                 twin.cut(lane)
             world.stacks = world.new_stacks()
@@ -241,12 +241,12 @@ def test_an_episode_that_ends_where_nothing_is_stored_is_refused():
     state = {key: array.copy() for key, array in replay.sampler.state.items()}
     state["after"][0, 10], state["after"][0, 11], state["before"][0, 11] = 1, 0, 1  # 11 are stored
     with pytest.raises(ValueError, match="before and after must count the steps of episodes"):
-        replay.sampler.check(state, replay.storage.sizes)
+        replay.sampler.check(state, replay.storage.ring.sizes)
 
 
 def test_a_state_whose_parts_contradict_each_other_is_refused():
     replay, _ = finished()
-    sampler, sizes = replay.sampler, replay.storage.sizes
+    sampler, sizes = replay.sampler, replay.storage.ring.sizes
     for name, message in [
         ("sums", "errors and sums have leaves of different priorities"),
         ("told", "told must be the number of transitions added"),
