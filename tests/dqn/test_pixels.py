@@ -440,7 +440,9 @@ def test_a_run_explores_the_same_games_in_any_stack():
     assert (actions[:, :4] != actions[:, 4:]).any()
     slots = np.arange(80)[None].repeat(2, axis=0)
     seen = stack.storage.n_step_transitions(slots)[0]["observation"]
-    np.testing.assert_array_equal(seen[1], alone.storage.n_step_transitions(slots[:1])[0]["observation"][0])
+    np.testing.assert_array_equal(
+        seen[1], alone.storage.n_step_transitions(slots[:1])[0]["observation"][0]
+    )
     assert (seen[0] != seen[1]).any()
 
 

@@ -194,7 +194,9 @@ def draws(exhibit):
     replay = filled(exhibit, CAPACITY)
     set_evenly(replay, [1.0, 3.0] * 8)
     return [
-        replay.storage.ring.ids(replay.sampler.sample(6, replay.storage.ring.sizes, 0.4)[0]).tolist()
+        replay.storage.ring.ids(
+            replay.sampler.sample(6, replay.storage.ring.sizes, 0.4)[0]
+        ).tolist()
         for _ in range(5)
     ]
 

@@ -87,7 +87,7 @@ class AddsAgain(RankBasedSampler):
     """A repeated `add` is taken for a new one."""
 
     def add(self, slots, added):
-        self.told[:] = -1
+        self.num_added[:] = -1
         super().add(slots, added)
 
 
@@ -392,7 +392,9 @@ def test_a_sampler_that_lacks_something_is_refused_by_name(lacking, registries):
 
 
 def test_all_that_is_lacking_is_named(registries):
-    with pytest.raises(TypeError, match="storage: LowSlots lacks .*commit, .*prepare, .*windows"):
+    with pytest.raises(
+        TypeError, match="storage: LowSlots lacks .*commit, .*n_step_transitions, .*prepare"
+    ):
         register_storage("slots", LowSlots)
     with pytest.raises(TypeError, match="lacks measures, update of"):
         register_sampler("unfinished", without(LowSlots, "measures", "update"))
@@ -427,20 +429,35 @@ def test_parts_that_do_not_match_are_refused(make):
     Replay(storage, make(5, [0, 1]), 2)
 
 
-class FailsAtTheThird(LowSlots):
+class FailsAtTheThird(ProportionalSampler):
     """A sampler with a bug: it cannot take the transition that was added as the third."""
 
+    fixed = False
+
     def add(self, slots, added):
-        if added.max() == 3:
+        if added.max() == 3 and not self.fixed:
             raise RuntimeError("no room")
+        super().add(slots, added)
 
 
-def test_a_part_that_fails_does_not_fail_for_ever():
+@pytest.mark.parametrize("repair", ["fix the sampler", "restore"])
+def test_a_transition_that_the_sampler_could_not_take_is_not_forgotten(repair):
+    """Every call says so, until the sampler takes it or the buffer gets another state."""
     replay = Replay(TransitionStorage(8, ()), FailsAtTheThird(8, [0]))
-    for number in range(2):
-        replay.add(number, 0, 0.0, number, False)
-    for _ in range(2):  # the call that fails, and the one that tries again
-        with pytest.raises(RuntimeError, match="no room"):
-            replay.add(2, 0, 0.0, 2, False)
+    for k in range(2):
+        replay.add(k, 0, 0.0, k, False)
+    before = copy_of(replay.state)
+    with pytest.raises(RuntimeError, match="no room"):
+        replay.add(2, 0, 0.0, 2, False)
+    for call in (len, Replay.sample, lambda replay: replay.add(3, 0, 0.0, 3, False)):
+        with pytest.raises(RuntimeError, match="no room") as caught:
+            call(replay)
+        assert (
+            "transitions may be stored that the sampler does not know" in caught.value.__notes__[0]
+        )
+    if repair == "restore":
+        replay.restore(before)
+        assert len(replay) == 2
+    replay.sampler.fixed = True
     replay.add(3, 0, 0.0, 3, False)
-    assert len(replay) == 4
+    assert (replay.probabilities > 0).sum() == len(replay)

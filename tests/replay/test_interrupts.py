@@ -34,7 +34,9 @@ from per_tutorial.replay import (
 CAPACITY = 6
 STORAGES = {
     "transitions": TransitionStorage,
-    "bytes": partial(TransitionStorage, observation_dtype=np.uint8),  # as they come: the short way
+    "bytes": partial(
+        TransitionStorage, observation_dtype=np.uint8
+    ),  # as they come: nothing is converted
     "frames": partial(FrameStorage, environments=2),
 }
 SAMPLERS = {
@@ -99,7 +101,12 @@ class Scene:
         # What goes on in the environments after a call; after most calls, it is what went on before.
         step_later, reset, elsewhere = (deepcopy(self.world) for _ in range(3))
         reset.stacks = reset.new_stacks()
-        self.worlds = {"add": step_later, "truncate_episodes": reset, "restore": elsewhere, "load": elsewhere}
+        self.worlds = {
+            "add": step_later,
+            "truncate_episodes": reset,
+            "restore": elsewhere,
+            "load": elsewhere,
+        }
         (next_step,) = self.film(step_later, 1)
         other = deepcopy(self.buffer)
         for fields in self.film(elsewhere, CAPACITY + 1):
@@ -177,8 +184,8 @@ class CountsAgain(TransitionStorage):
     """A write that is finished later adds once more."""
 
     def commit(self, write):
-        self.added += (write.slots >= 0).sum(axis=1)
-        super().commit(write._replace(added=self.added.copy()))
+        added = self.added + (write.slots >= 0).sum(axis=1)
+        super().commit(write._replace(added=added))
 
 
 class WritesInTwoSteps(ProportionalSampler):

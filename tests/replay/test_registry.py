@@ -57,11 +57,6 @@ def test_what_is_registered_can_be_asked_for(monkeypatch):
     assert "renamed" not in SAMPLERS and "elsewhere" not in STORAGES
 
 
-def test_every_registered_sampler_has_a_color_of_its_own():
-    colors = [entry.color for entry in SAMPLERS.values()]
-    assert len({*colors}) == len(colors)
-
-
 @pytest.mark.parametrize("sampler", list(SAMPLERS))
 def test_every_registered_sampler_trains(sampler):
     pytest.importorskip("torch")

@@ -126,7 +126,7 @@ class StaleWriteBack(PrioritizedReplayBuffer):
 
     def __init__(self, *arguments, **options):
         super().__init__(*arguments, **options)
-        self.storage.current_slots = lambda numbers: numbers % self.capacity
+        self.storage.ring.slots = lambda ids: ids % self.capacity
 
 
 def holds_newcomers_keep_their_priority(make):
@@ -190,7 +190,7 @@ class SortsAtTheEnd(RankBasedSampler):
     def add(self, slots, added):
         keys = np.broadcast_to(self.largest_priority[:, None], slots.shape).copy()
         update_keys(*self._heaps, slots, keys, self.sort_every)
-        self.told[:] = added
+        self.num_added[:] = added
 
 
 class KeepsTheFirst(ReplayBuffer):

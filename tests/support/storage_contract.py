@@ -131,17 +131,14 @@ def holds_steps_together_are_steps_one_by_one(make):
     """Where a storage takes many at once."""
     for count in (0, 1, 5, 30):
         world = World(make).add(3)
+        if not hasattr(world.storage, "prepare_many"):
+            return
         twin = copy.deepcopy(world)
         steps = [twin.step() for _ in range(count)]
         # One more and cut off again, so that no step at all has shapes, too.
         columns = zip(*steps, twin.step(), strict=True)
         many = [np.stack(column, axis=1)[:, :count] for column in columns]
-        try:
-            write = world.storage.prepare_many(Transition(*many))
-        except TypeError as error:
-            assert "extend" in str(error)
-            return
-        world.storage.commit(write)
+        world.storage.commit(world.storage.prepare_many(Transition(*many)))
         for step in steps:
             twin.storage.commit(twin.storage.prepare(step))
         assert bits(world.storage) == bits(twin.storage)

@@ -80,7 +80,9 @@ class StagedRows:
         self._of_one = [_target(name, field[:1].reshape(field.shape[1:])) for name, field in fields]
         number = dtype["observation"].base
         self._may_be_nan = number.kind in "fc"
-        self._numbers: tuple[Any, ...] | None = None  # arguments of `find_nan`, if it knows the type
+        self._numbers: tuple[Any, ...] | None = (
+            None  # arguments of `find_nan`, if it knows the type
+        )
         if number in (np.float32, np.float64):
             starts = [dtype.fields[name][1] // number.itemsize for name in OBSERVATIONS]  # type: ignore[index]
             row_length, count = dtype.itemsize // number.itemsize, dtype["observation"].shape

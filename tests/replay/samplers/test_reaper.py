@@ -27,7 +27,7 @@ class Twin:
         if over:
             self.cut(environment)
 
-    def truncate_episodes(self, environment):
+    def cut(self, environment):
         if environment in self.running:
             self.episodes.append(self.running.pop(environment))
 
@@ -83,7 +83,7 @@ class ForgetsWhatIsOverwritten(ReaperSampler):
 
     def add(self, slots, added):
         super().add(slots, added)
-        self.told[:] = np.minimum(added, self.capacity)
+        self.num_added[:] = np.minimum(added, self.capacity)
 
 
 def holds_probabilities_are_the_twins(make, lanes=1, capacity=12, alpha=0.6, omega=0.7):
@@ -140,9 +140,9 @@ class ForgetsTheOldest(ReaperSampler):
     """The smallest priority of an episode stays what it was when its first steps are overwritten."""
 
     def add(self, slots, added):
-        self.told[:] = 0  # the ring seems not to be full
+        self.num_added[:] = 0  # the ring seems not to be full
         super().add(slots, np.minimum(added, self.capacity - 1))
-        self.told[:] = added
+        self.num_added[:] = added
 
 
 @pytest.mark.parametrize(

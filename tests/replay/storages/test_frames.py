@@ -380,7 +380,7 @@ def repeated(stacks):
         (
             GOES_ON,
             lambda t: t._replace(observation=t.next_observation),
-            "call cut; if a step was not added, do both",
+            "call truncate_episodes; if a step was not added, do both",
         ),
         (GOES_ON, lambda t: t._replace(next_observation=t.observation), "moved on by one"),
         (TERMINATED, lambda t: t._replace(next_observation=t.observation), "moved on by one"),
@@ -436,7 +436,7 @@ def test_without_a_shape_truncated_is_false_everywhere():
 
 def test_many_steps_at_once_are_refused():
     replay, _, films = make_replay(UniformSampler)
-    with pytest.raises(TypeError, match="extend: frames are added one step"):
+    with pytest.raises(TypeError, match="extend: FrameStorage takes one step"):
         replay.extend(*(field[0] for field in films.step(np.full((1, 3), TRUNCATED))))
     assert len(replay) == 0
 

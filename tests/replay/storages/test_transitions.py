@@ -56,7 +56,7 @@ def test_numbers_that_fit_may_come_in_any_type():
     wide = {"observation": np.full((1, 3), 200, np.uint16), "action": np.full((1, 2), -5, np.int64)}
     slots = storage.add(step(**wide, next_observation=np.full((1, 3), 201, np.int64)))
     assert slots.tolist() == [[1]]
-    first, second = storage.gather(np.array([[0, 1]]))[0]
+    first, second = storage.n_step_transitions(np.array([[0, 1]]))[0][0]
     assert first == second
 
 

@@ -84,11 +84,11 @@ class AcrossTheNewest(TransitionStorage):
     """Windows run on from the newest transition into the oldest, which lies behind it."""
 
     def n_step_transitions(self, slots):
-        added, windows = self.added, []
+        added, windows = self.ring.added, []
         for column in slots.T:
-            self.added = column  # as if it were the oldest one of its run
+            self.ring.added = column  # as if it were the oldest one of its run
             windows.append(super().n_step_transitions(column[:, None]))
-        self.added = added
+        self.ring.added = added
         rows, steps = zip(*windows, strict=True)
         return np.hstack(rows), np.hstack(steps)
 
@@ -99,7 +99,7 @@ class NoYoungOnes(TransitionStorage):
     def n_step_transitions(self, slots):
         rows, steps = super().n_step_transitions(slots)
         unfinished = (steps < self.n_step) & ~rows["terminated"] & ~rows["truncated"]
-        rows[unfinished] = self.gather(slots)[unfinished]
+        rows[unfinished] = self._take(slots)[unfinished]
         return rows, np.where(unfinished, 1, steps)
 
 
