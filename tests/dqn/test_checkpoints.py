@@ -227,7 +227,7 @@ def test_where_environments_cannot_be_saved_new_episodes_begin_and_all_else_cont
     assert (rows["truncated"][:, 31] | rows["terminated"][:, 31]).all()
     cut = running[:, None] & (np.arange(60) == 31)
     assert (rows["truncated"][:, :32] == (old["row: truncated"] | cut)[:, :32]).all()
-    _, steps = after.training.replay.storage.windows(np.full((2, 1), 31))
+    _, steps = after.training.replay.storage.n_step_transitions(np.full((2, 1), 31))
     assert steps.tolist() == [[1], [1]]
     for name in set(rows.dtype.names) - {"truncated"}:
         assert (rows[name][:, :32] == old[f"row: {name}"][:, :32]).all()

@@ -6,13 +6,12 @@ from statistics import median
 from typing import TYPE_CHECKING, NamedTuple
 
 from per_tutorial.experiments.cliffwalk.measurements import Point, Walk, updates_by_point
-from per_tutorial.replay.registry import SAMPLERS
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-# The samplers of the package in the colours that they have everywhere, and two that only walk here.
-COLORS = {name: sampler.color for name, sampler in SAMPLERS.items()}
+# As in `notebook.style`, which stands above this room.
+COLORS = {"uniform": "#0072B2", "proportional": "#D55E00", "rank": "#661A66"}
 COLORS |= {"greedy": "#00857A", "oracle": "#333333"}
 QUIET = "#8A8A8A"  # what is there for orientation only
 
