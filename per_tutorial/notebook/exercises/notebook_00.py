@@ -1,14 +1,14 @@
 """Notebook 00, the Blind Cliffwalk: copies of a transition, how fast a value is learned, how often
 the first rank is drawn, and what greedy replay never looks at again."""
 
+import itertools
 import math
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
 
-from per_tutorial.notebook.checking import checks
-from per_tutorial.notebook.checking.answers import cases_of
-from per_tutorial.notebook.checking.comparing import Function, compare
+from per_tutorial.notebook.checking.declaring import function_exercise
 
 Array = NDArray[np.float64]
 
@@ -18,8 +18,6 @@ Array = NDArray[np.float64]
 def copies(n: int, state: int) -> int:
     return 2 ** (n - 1 - state)
 
-
-SIZES = [(5, 4), (5, 0), (8, 3), (5, 2), (6, 2), (7, 6), (3, 1), (10, 2), (9, 5)]
 
 COPIES_MISTAKES = [
     (lambda n, s: 2**s,
@@ -44,10 +42,14 @@ COPIES_MISTAKES = [
 ]  # fmt: skip
 
 
-@checks("00.1")
-def check_copies(answer: object) -> str | None:
-    return compare(answer, copies, cases_of("n state", SIZES), COPIES_MISTAKES)
-
+function_exercise(
+    "00.1",
+    copies,
+    "n state",
+    [(5, 4), (5, 0), (8, 3), (5, 2), (6, 2), (7, 6), (3, 1), (10, 2), (9, 5)],
+    COPIES_MISTAKES,
+    larger=[(11, 0), (12, 7), (14, 1), (16, 3)],
+)
 
 # 00.2: updates until the error of a value is small ----------------------------------------------
 
@@ -91,11 +93,27 @@ def updates_until_equal(error: float, step_size: float, tolerance: float) -> int
     return max(0, math.ceil(exact_updates(error, step_size, tolerance)))
 
 
+def straight_lines() -> list[Callable[..., float]]:
+    """Errors that shrink by the same amount at every update: of which size, and how it is rounded."""
+
+    def line(size, amount, whole, least):
+        return lambda e, s, t: max(least, whole((size(e) - t) / amount(e, s, t)))
+
+    sizes = abs, lambda e: e
+    amounts = (
+        lambda e, s, t: s * abs(e),
+        lambda e, s, t: s * e,
+        lambda e, s, t: s,
+        lambda e, s, t: s * t,
+        lambda e, s, t: s * (abs(e) - t),
+    )
+    wholes = math.ceil, lambda n: math.floor(n) + 1, math.floor, round, float
+    some = itertools.product(sizes, amounts, wholes, (0, -math.inf))
+    return [line(*each) for each in some]
+
+
 UPDATES_MISTAKES = [
-    (lambda e, s, t: max(0, math.ceil((abs(e) - t) / (s * abs(e)))), OF_WHAT_IS_LEFT),
-    (lambda e, s, t: max(0, math.ceil((abs(e) - t) / s)), OF_WHAT_IS_LEFT),
-    (lambda e, s, t: max(0, math.floor((abs(e) - t) / (s * abs(e))) + 1), OF_WHAT_IS_LEFT),
-    (lambda e, s, t: max(0, math.floor((abs(e) - t) / s) + 1), OF_WHAT_IS_LEFT),
+    (*straight_lines(), OF_WHAT_IS_LEFT),
     (lambda e, s, t: updates_until_close(e, 1 - s, t),
      "`step_size` is what an update takes away; what is left is the share 1 − step_size."),
     (lambda e, s, t: updates_until_close(e, s, t) + 1,
@@ -122,11 +140,14 @@ UPDATES_MISTAKES = [
 ]  # fmt: skip
 
 
-@checks("00.2")
-def check_updates_until_close(answer: object) -> str | None:
-    cases = cases_of("error step_size tolerance", ERRORS)
-    return compare(answer, updates_until_close, cases, UPDATES_MISTAKES)
-
+function_exercise(
+    "00.2",
+    updates_until_close,
+    "error step_size tolerance",
+    ERRORS,
+    UPDATES_MISTAKES,
+    larger=[(1.0, 0.05, 0.03), (1.0, 0.01, 0.035), (-20.0, 0.003, 0.001)],
+)
 
 # 00.3: draws until the largest error comes up, by rank --------------------------------------------
 
@@ -134,10 +155,6 @@ def check_updates_until_close(answer: object) -> str | None:
 def draws_until_largest(size: int, alpha: float) -> float:
     return sum((1 / rank) ** alpha for rank in range(1, size + 1))
 
-
-MEMORIES = [
-    (10, 0.7), (10, 0.4), (10, 1.0), (100, 0.7), (2, 1.0), (500, 0.6), (1, 0.7), (10, 0.0),
-]  # fmt: skip
 
 LARGEST_MISTAKES = [
     (lambda n, a: 1 / draws_until_largest(n, a),
@@ -161,11 +178,14 @@ LARGEST_MISTAKES = [
 ]  # fmt: skip
 
 
-@checks("00.3")
-def check_draws_until_largest(answer: object) -> str | None:
-    cases = cases_of("size alpha", MEMORIES)
-    return compare(answer, draws_until_largest, cases, LARGEST_MISTAKES)
-
+function_exercise(
+    "00.3",
+    draws_until_largest,
+    "size alpha",
+    [(10, 0.7), (10, 0.4), (10, 1.0), (100, 0.7), (2, 1.0), (500, 0.6), (1, 0.7), (10, 0.0)],
+    LARGEST_MISTAKES,
+    larger=[(3_000, 0.5), (20_000, 0.8)],
+)
 
 # 00.4: what greedy replay never chooses again -----------------------------------------------------
 
@@ -179,17 +199,12 @@ def never_chosen(noted: Array, actual: Array) -> int:
     return len(noted) - len(chosen)
 
 
-def left_when(stays: Function) -> Function:
-    """`never_chosen` with another reason to stay, given (the place k, noted, actual)."""
-
-    def wrong(noted, actual):
-        order = np.argsort(-noted)
-        for seen, k in enumerate(order, start=1):
-            if stays(k, noted, actual):
-                return len(noted) - seen
-        return 0
-
-    return wrong
+def until_one_grows(noted: Array, actual: Array) -> int:
+    """How many are left when greedy replay has found an error that is larger than noted."""
+    for seen, k in enumerate(np.argsort(-noted), start=1):
+        if actual[k] > noted[k]:
+            return len(noted) - seen
+    return 0
 
 
 # (noted, actual): it stays with one at once, after some, after all. An error that greedy replay does
@@ -214,7 +229,7 @@ NEVER_MISTAKES = [
     (lambda noted, actual: len(noted) - 1,
      "each time it notes what it finds: noted[k] becomes actual[k]."),
     (lambda noted, actual: never_chosen(-noted, -actual), "greedy replay takes the *largest*."),
-    (left_when(lambda k, noted, actual: actual[k] > noted[k]),
+    (until_one_grows,
      "it stays where what it finds is larger than all *other* noted errors, also if it has become "
      "smaller itself."),
     (lambda noted, actual: np.sum(actual > noted),
@@ -232,7 +247,12 @@ NEVER_MISTAKES = [
 ]  # fmt: skip
 
 
-@checks("00.4")
-def check_never_chosen(answer: object) -> str | None:
-    rows = [(np.array(noted), np.array(actual)) for noted, actual in NOTED]
-    return compare(answer, never_chosen, cases_of("noted actual", rows), NEVER_MISTAKES)
+function_exercise(
+    "00.4",
+    never_chosen,
+    "noted actual",
+    [map(np.array, row) for row in NOTED],
+    NEVER_MISTAKES,
+    larger=[np.random.default_rng(seed).permutation(2 * n).reshape(2, n) / n
+            for seed, n in ((1, 30), (2, 300), (4, 1_000))],
+)  # fmt: skip

@@ -9,36 +9,20 @@ from typing import Any
 import numpy as np
 
 from per_tutorial.conformance import Adapter, Answer, Drawn, Settings, Transition, Verdict, examine
-from per_tutorial.notebook.checking import checks
 from per_tutorial.notebook.checking.answers import Hint, Unsolved, is_stub
+from per_tutorial.notebook.checking.declaring import CHECKERS
 from per_tutorial.notebook.exercises.plain_replay import PlainReplay
 from per_tutorial.replay.contracts import Floats
 
 # question, what its answer looks like (a regular expression), what to say
 Clue = tuple[str, str, str]
 
-DRAWS = (
-    "handling",
-    "proportions-full",
-    "proportions-part-full",
-    "proportions-wrapped",
-    "exponent-small-errors",
-    "exponent-large-errors",
-    "alpha-zero",
-    "sign",
-    "reach",
-    "one-transition",
-)
-WEIGHTS = (
-    "weights-exponent",
-    "weights-beta-zero",
-    "weights-part-full",
-    "weights-normalisation",
-    "weights-collapse",
-)
-NEWCOMERS = ("newcomers-at-first", "newcomers-largest", "newcomers-forget")
-RING = ("contents", "truncation", "stale-updates", "seeds", "zero-errors", "nan-errors", "empty")
-ASKED = (*DRAWS, *WEIGHTS, *NEWCOMERS, *RING)
+ASKED = (
+    "handling proportions-full proportions-part-full proportions-wrapped exponent-small-errors "
+    "exponent-large-errors alpha-zero sign reach one-transition weights-exponent weights-beta-zero "
+    "weights-part-full weights-normalisation weights-collapse newcomers-at-first newcomers-largest "
+    "newcomers-forget contents truncation stale-updates seeds zero-errors nan-errors empty"
+).split()
 
 
 def complaint(adapter: Adapter, clues: Sequence[Clue]) -> str | None:
@@ -98,7 +82,6 @@ ADAPTER_CLUES: list[Clue] = [
 ]  # fmt: skip
 
 
-@checks("07.1")
 def check_adapter(answer: object) -> str | None:
     adapter: Any = answer() if isinstance(answer, type) else answer
     for name in ("make", "add", "sample", "update"):
@@ -137,6 +120,9 @@ def check_adapter(answer: object) -> str | None:
     return complaint(adapter, ADAPTER_CLUES)
 
 
+CHECKERS["07.1"] = check_adapter
+
+
 # 07.2 to 07.4: patients ---------------------------------------------------------------------------
 
 
@@ -163,7 +149,12 @@ class Ward(Adapter):
         buffer.learned(keys, td_errors)
 
 
-def check_patient(answer: object, asked: Sequence[str], clues: Sequence[Clue]) -> str | None:
+def patient_exercise(name: str, methods: Sequence[str], clues: Sequence[Clue]) -> None:
+    """Declare an exercise that asks for a subclass of `PlainReplay` in which these are healed."""
+    CHECKERS[name] = lambda answer: check_patient(answer, methods, clues)
+
+
+def check_patient(answer: object, methods: Sequence[str], clues: Sequence[Clue]) -> str | None:
     """None if a subclass of `PlainReplay` with these methods is healthy, else what ails it."""
     if isinstance(answer, PlainReplay):
         answer = type(answer)
@@ -177,7 +168,7 @@ def check_patient(answer: object, asked: Sequence[str], clues: Sequence[Clue]) -
     for method in vars(answer).values():
         if inspect.isfunction(method) and method.__code__.co_consts[-1:] == (...,):
             raise Unsolved
-    for name in asked:
+    for name in methods:
         method = getattr(answer, name)
         names = method.__code__.co_names if inspect.isfunction(method) else ()
         if method is getattr(PlainReplay, name) or {"super", "PlainReplay"} & set(names):
@@ -185,7 +176,7 @@ def check_patient(answer: object, asked: Sequence[str], clues: Sequence[Clue]) -
     return complaint(Ward(answer), clues)
 
 
-PRIORITY_CLUES: list[Clue] = [
+patient_exercise("07.2", ["priority", "newcomer"], [
     ("handling", "contain NaN",
      "probabilities are NaN. What does the very first newcomer get, when nothing was stored yet?"),
     ("handling", "^fails", "it stops with an error."),
@@ -204,15 +195,10 @@ PRIORITY_CLUES: list[Clue] = [
     ("newcomers-largest", "^fails", "newcomers come more often than the largest priority so far."),
     ("zero-errors", "^fails|^reported",
      "ε is missing: a transition whose error was once 0 never comes again."),
-]  # fmt: skip
+])  # fmt: skip
 
 
-@checks("07.2")
-def check_first_patient(answer: object) -> str | None:
-    return check_patient(answer, ("priority", "newcomer"), PRIORITY_CLUES)
-
-
-WEIGHT_CLUES: list[Clue] = [
+patient_exercise("07.3", ["weights"], [
     ("handling", "^fails: weights", "there should be one finite weight for each transition of the minibatch."),
     ("weights-part-full", "weight is 0",
      "before the buffer is full, all weights are 0: empty slots have no smallest priority."),
@@ -230,12 +216,7 @@ WEIGHT_CLUES: list[Clue] = [
      "divide by the largest weight of the minibatch, not of the whole buffer."),
     ("weights-normalisation", "^(?!reported: by the largest of the minibatch)",
      "the largest weight of a minibatch should be 1: divide by the largest, and by nothing else."),
-]  # fmt: skip
-
-
-@checks("07.3")
-def check_second_patient(answer: object) -> str | None:
-    return check_patient(answer, ("weights",), WEIGHT_CLUES)
+])  # fmt: skip
 
 
 RING_CLUES: list[Clue] = [
@@ -257,9 +238,8 @@ RING_CLUES: list[Clue] = [
 ]  # fmt: skip
 
 
-@checks("07.4")
 def check_third_patient(answer: object) -> str | None:
-    mistake = check_patient(answer, ("probabilities", "slots_of"), RING_CLUES)
+    mistake = check_patient(answer, ["probabilities", "slots_of"], RING_CLUES)
     patient: PlainReplay = (answer if isinstance(answer, type) else type(answer))(4)
     if mistake and mistake.startswith("no priority arrives"):
         patient.added, patient.leaves = 4, np.arange(1.0, 5.0)
@@ -271,3 +251,6 @@ def check_third_patient(answer: object) -> str | None:
         if np.shape(patient.slots_of(np.arange(6))) != (6,):
             return "`slots_of` should return a slot for each number, −1 where it is gone."
     return mistake
+
+
+CHECKERS["07.4"] = check_third_patient
