@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from per_tutorial.notebook.checking.answers import (
     Hint,
     Stopped,
     a_copy,
+    ask,
     cases_of,
     like,
     number,
@@ -71,6 +73,19 @@ class Part:
     exact: bool = False
     told: Tell = lambda case, got: None
     otherwise: Tell = lambda case, got, results: None
+
+    def read(self, result: Any, right: Any) -> Any:
+        """The numbers of a result."""
+        if not self.names:
+            return self.reads(result, right)
+        each = [part(result, k, self.names) for k in range(len(self.names))]
+        return np.array([self.reads(*pair) for pair in zip(each, right, strict=True)])
+
+    def wrong_dtype(self, result: Any) -> str | None:
+        """The hint about a result of another dtype than the right one's."""
+        allowed, hint = self.dtype or ("", "")
+        dtype = np.asarray(plain(result)).dtype
+        return None if dtype.kind in allowed or dtype.name == allowed else hint.format(dtype)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -142,37 +157,8 @@ class FunctionExercise:
         known: bool = True,
     ) -> str | None:
         """What is wrong with the first part that is, its known mistakes tried or not."""
-        names = [each.name for each in self.parts]
         for place, each in enumerate(self.parts):
-            dtypes: list[np.dtype] = []
-
-            def right(*given: Any, place: int = place, **steps: Any) -> Any:
-                results = self.right(*given, **steps)
-                return results[place] if len(names) > 1 else results
-
-            def read(
-                result: Any,
-                expected: Any,
-                place: int = place,
-                each: Part = each,
-                dtypes: list[np.dtype] = dtypes,
-            ) -> Any:
-                if hint := each.forms(result, expected):
-                    raise Hint(hint)
-                if len(names) > 1:
-                    result = part(result, place, names, expected)
-                if each.names:
-                    some = [part(result, k, each.names) for k in range(len(each.names))]
-                    return np.array(
-                        [each.reads(*pair) for pair in zip(some, expected, strict=True)]
-                    )
-                    pairs = zip(result, expected, strict=True)
-                    got = np.array([each.reads(*pair) for pair in pairs])
-                else:
-                    got = each.reads(result, expected)
-                dtypes.append(np.asarray(plain(result)).dtype)
-                return got
-
+            right = partial(self.right_part, place)
             mistake = compare(
                 answer,
                 right,
@@ -180,19 +166,32 @@ class FunctionExercise:
                 list(one_by_one(each.mistakes, right)) if known else [],
                 larger=larger,
                 give=give,
-                read=read,
+                read=partial(self.read_part, place),
                 exact=each.exact,
                 told=each.told,
                 otherwise=each.otherwise,
             )
             if mistake:
                 return each.intro + mistake if known else mistake
-            if each.dtype:
-                allowed, hint = each.dtype
-                for dtype in dtypes:
-                    if dtype.kind not in allowed and dtype != allowed:
-                        return hint.format(dtype)
+            for case in cases if each.dtype else ():
+                if mistake := each.wrong_dtype(self.part_of(place, ask(answer, case, give))):
+                    return mistake
         return None
+
+    def part_of(self, place: int, result: Any, right: Any = None) -> Any:
+        """One of several results, or the only one."""
+        names = [each.name for each in self.parts]
+        return part(result, place, names, right) if len(names) > 1 else result
+
+    def right_part(self, place: int, *given: Any, **steps: Any) -> Any:
+        """What is right there, or what a right answer with other steps returns there."""
+        return self.part_of(place, self.right(*given, **steps))
+
+    def read_part(self, place: int, result: Any, right: Any) -> Any:
+        """The numbers of one result."""
+        if hint := self.parts[place].forms(result, right):
+            raise Hint(hint)
+        return self.parts[place].read(self.part_of(place, result, right), right)
 
 
 def function_exercise(

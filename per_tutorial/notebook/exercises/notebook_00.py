@@ -12,14 +12,16 @@ from per_tutorial.notebook.checking.declaring import function_exercise
 
 Array = NDArray[np.float64]
 
-# 00.1: how many copies of each transition of a state the memory holds ---------------------------
+# 00.1: how many copies of each transition of a state the memory holds -----------------------------
 
 
 def copies(n: int, state: int) -> int:
     return 2 ** (n - 1 - state)
 
 
-COPIES_MISTAKES = [
+function_exercise(
+    "00.1", copies, "n state",
+    [(5, 4), (5, 0), (8, 3), (5, 2), (6, 2), (7, 6), (3, 1), (10, 2), (9, 5)], [
     (lambda n, s: 2**s,
      "that grows along the walk; the later a state, the fewer sequences reach it."),
     (lambda n, s: 2 ** (n - s),
@@ -39,19 +41,9 @@ COPIES_MISTAKES = [
     (lambda n, s: (n - 1 - s) ** 2,
      "the other way round: 2 is raised to the number of free actions."),
     (lambda n, s: 1, "there is one copy at the last state alone."),
-]  # fmt: skip
+], larger=[(11, 0), (12, 7), (14, 1), (16, 3)])  # fmt: skip
 
-
-function_exercise(
-    "00.1",
-    copies,
-    "n state",
-    [(5, 4), (5, 0), (8, 3), (5, 2), (6, 2), (7, 6), (3, 1), (10, 2), (9, 5)],
-    COPIES_MISTAKES,
-    larger=[(11, 0), (12, 7), (14, 1), (16, 3)],
-)
-
-# 00.2: updates until the error of a value is small ----------------------------------------------
+# 00.2: updates until the error of a value is small ------------------------------------------------
 
 
 def updates_until_close(error: float, step_size: float, tolerance: float) -> int:
@@ -112,7 +104,7 @@ def straight_lines() -> list[Callable[..., float]]:
     return [line(*each) for each in some]
 
 
-UPDATES_MISTAKES = [
+function_exercise("00.2", updates_until_close, "error step_size tolerance", ERRORS, [
     (*straight_lines(), OF_WHAT_IS_LEFT),
     (lambda e, s, t: updates_until_close(e, 1 - s, t),
      "`step_size` is what an update takes away; what is left is the share 1 − step_size."),
@@ -137,17 +129,7 @@ UPDATES_MISTAKES = [
      "an update multiplies the error by 1 − step_size; exp(−step_size) only comes near that."),
     (lambda e, s, t: abs(e) * (1 - s) ** updates_until_close(e, s, t),
      "that is what is left of the error; the number of updates is asked for."),
-]  # fmt: skip
-
-
-function_exercise(
-    "00.2",
-    updates_until_close,
-    "error step_size tolerance",
-    ERRORS,
-    UPDATES_MISTAKES,
-    larger=[(1.0, 0.05, 0.03), (1.0, 0.01, 0.035), (-20.0, 0.003, 0.001)],
-)
+], larger=[(1.0, 0.05, 0.03), (1.0, 0.01, 0.035), (-20.0, 0.003, 0.001)])  # fmt: skip
 
 # 00.3: draws until the largest error comes up, by rank --------------------------------------------
 
@@ -156,7 +138,9 @@ def draws_until_largest(size: int, alpha: float) -> float:
     return sum((1 / rank) ** alpha for rank in range(1, size + 1))
 
 
-LARGEST_MISTAKES = [
+function_exercise(
+    "00.3", draws_until_largest, "size alpha",
+    [(10, 0.7), (10, 0.4), (10, 1.0), (100, 0.7), (2, 1.0), (500, 0.6), (1, 0.7), (10, 0.0)], [
     (lambda n, a: 1 / draws_until_largest(n, a),
      "that is the probability P that it comes up at a draw; it takes 1/P draws on average."),
     (lambda n, a: draws_until_largest(n - 1, a),
@@ -175,17 +159,7 @@ LARGEST_MISTAKES = [
     (lambda n, a: n**a, "divide by the sum over *all* ranks: priorities are no probabilities yet."),
     (lambda n, a: 1,
      "its priority is 1, but not its probability: that is its share of all priorities."),
-]  # fmt: skip
-
-
-function_exercise(
-    "00.3",
-    draws_until_largest,
-    "size alpha",
-    [(10, 0.7), (10, 0.4), (10, 1.0), (100, 0.7), (2, 1.0), (500, 0.6), (1, 0.7), (10, 0.0)],
-    LARGEST_MISTAKES,
-    larger=[(3_000, 0.5), (20_000, 0.8)],
-)
+], larger=[(3_000, 0.5), (20_000, 0.8)])  # fmt: skip
 
 # 00.4: what greedy replay never chooses again -----------------------------------------------------
 
@@ -218,7 +192,8 @@ NOTED = [
     ([1.3, 2.4, 0.7, 1.9, 0.2], [0.1, 1.0, 0.9, 0.3, 0.6]),
 ]
 
-NEVER_MISTAKES = [
+
+function_exercise("00.4", never_chosen, "noted actual", [map(np.array, row) for row in NOTED], [
     (lambda noted, actual: len(noted) - never_chosen(noted, actual),
      "that is how many it does choose."),
     (lambda noted, actual: len(noted) - never_chosen(noted, actual) - 1,
@@ -244,15 +219,4 @@ NEVER_MISTAKES = [
     (lambda noted, actual: 0,
      "not all come up: as soon as something that it has found is larger than all that is noted, "
      "greedy replay stays there."),
-]  # fmt: skip
-
-
-function_exercise(
-    "00.4",
-    never_chosen,
-    "noted actual",
-    [map(np.array, row) for row in NOTED],
-    NEVER_MISTAKES,
-    larger=[np.random.default_rng(seed).permutation(2 * n).reshape(2, n) / n
-            for seed, n in ((1, 30), (2, 300), (4, 1_000))],
-)  # fmt: skip
+], larger=[np.random.default_rng(seed).permutation(2 * n).reshape(2, n) / n for seed, n in ((1, 30), (2, 300), (4, 1_000))])  # fmt: skip

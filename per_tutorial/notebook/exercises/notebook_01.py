@@ -21,11 +21,27 @@ from per_tutorial.notebook.exercises.trees import (
 
 Function = Callable[..., Any]
 
-# 01.1: the nodes that `find(23)` visits ----------------------------------------------------------
+# 01.1: the nodes that `find(23)` visits -----------------------------------------------------------
 
 PATH = [1, 3, 7, 14]
 
-WRONG_PATHS = [
+
+def where_it_leaves(path: Any) -> str:
+    if path.ndim != 1:
+        return "the answer is a list, with the numbers of the nodes on the way: [1, …]."
+    for step, node in enumerate(PATH):
+        if path[step : step + 1].tolist() != [node]:
+            parent = PATH[step - 1]
+            return (
+                f"you leave the path at node {parent}: compare what is left of the prefix there "
+                f"with the sum of its left child, node {2 * parent}."
+                if step
+                else "the walk starts at the root, and the root is node 1."
+            )
+    return "the walk is over when it stands on a leaf; four nodes are enough."
+
+
+value_exercise("01.1", PATH, [
     ([1, 3, 6, 13],
      "at node 3 the prefix equals the left sum, 14. A leaf's strip does not hold its right end: "
      "go left only if the prefix is *less* than the left sum."),
@@ -45,28 +61,10 @@ WRONG_PATHS = [
      "that is what is left of the prefix at each node; the numbers of the nodes are asked for."),
     ([1, 2, 3, 6, 7, 14],
      "the walk looks at left children to compare, but it only visits the nodes that it stands on."),
-]  # fmt: skip
+], where_it_leaves)  # fmt: skip
 
 
-def where_it_leaves(path: Any) -> str:
-    if path.ndim != 1:
-        return "the answer is a list, with the numbers of the nodes on the way: [1, …]."
-    for step, node in enumerate(PATH):
-        if path[step : step + 1].tolist() != [node]:
-            parent = PATH[step - 1]
-            return (
-                f"you leave the path at node {parent}: compare what is left of the prefix there "
-                f"with the sum of its left child, node {2 * parent}."
-                if step
-                else "the walk starts at the root, and the root is node 1."
-            )
-    return "the walk is over when it stands on a leaf; four nodes are enough."
-
-
-value_exercise("01.1", PATH, WRONG_PATHS, where_it_leaves)
-
-
-# 01.2: `find` in a tree whose root is node 0 -----------------------------------------------------
+# 01.2: `find` in a tree whose root is node 0 ------------------------------------------------------
 
 
 def find(
@@ -103,7 +101,7 @@ def shorter_comparison(prefix: float, left: float, right: float) -> bool:
     return prefix < left
 
 
-def tie(side: int, guard: bool) -> dict[str, Function]:
+def tie(side: int, *, guard: bool) -> dict[str, Function]:
     """Equal children as a special case: always this side (0: left), and the prefix stays."""
 
     def goes_left(prefix, left, right):
@@ -128,7 +126,48 @@ TIES = (
 )
 FIRST_LEAF = "it is off by one or more: with N leaves, the first leaf is node N - 1."
 
-FIND_MISTAKES = [
+
+def where_it_should_be(case: Case, got: Any, results: Any) -> str:
+    return (
+        f"for a dart at {shown(case['prefix'], 17)} and the leaves "
+        f"{shown(leaves_of(case['nodes']))} it should be leaf {find(**case)}, yours is "
+        f"{shown(got)}."
+    )
+
+
+def too_many_reads(answer: Any, arguments: dict[str, Any], most: int, sentence: str) -> str | None:
+    """The sentence if an answer reads more nodes of a large tree than a walk needs."""
+    nodes = CountedNodes(arguments["nodes"])
+    call(answer, arguments | {"nodes": nodes})
+    return sentence.format(nodes.reads) if nodes.reads > most else None
+
+
+def walks_all(answer: Any) -> str | None:
+    return too_many_reads(
+        answer,
+        {"nodes": root_at_0(LARGE), "prefix": 4000.25},
+        60,
+        "the leaf is right, but it read {} nodes of a tree of 1024 leaves. Walk down from the "
+        "root: "
+        "ten comparisons are enough.",
+    )
+
+
+LAST = math.nextafter(1.0, 0.0)
+TIED = [([1.0, 3.0, 1.0, 3.0], 4.5), ([2.0, 2.0, 1.0, 1.0], 3.0)]
+DARTS = [
+    *((LEAVES, prefix) for prefix in (0.0, 2.9, 3.0, 7.5, 8.0, 13.0, 14.0, 22.5, 23.0, 30.5)),
+    ([7.0], 3.0), ([2.0, 5.0], 1.5), ([2.0, 5.0], 2.0), *TIED,
+    ([0.0, 2.0, 1.0, 1.0], 0.0), ([0.0, 0.0, 4.0, 0.0], 0.0), ([3.0, 0.0, 0.0, 2.0], 3.0),
+    ([0.3, 0.0, 0.7, 0.0], LAST), ([0.3, 0.0, 0.0, 0.0, 0.7, 0.0, 0.0, 0.0], LAST),
+    *(([0.5, small, 0.5, 2.0 * small], prefix) for small in (1e-4, 1e-8, 1e-14)
+      for prefix in (0.5 + 0.5 * small, 1.0 + 2.0 * small)),
+    (LARGE[:16], 61.0), (LARGE[:64], 200.5), (LARGE, 4000.25),
+]  # fmt: skip
+
+function_exercise(
+    "01.2", find, "nodes prefix",
+    [(root_at_0(leaves), prefix) for leaves, prefix in DARTS], [
     (dict(goes_left=shorter_comparison),
      "nearly: after rounding, the prefix can be as large as all that is left. Then your walk ends "
      "in an empty leaf: never go right where nothing is."),
@@ -152,8 +191,8 @@ FIND_MISTAKES = [
      "the guard looks at the wrong child: it is the right one that must not be empty."),
     (dict(goes_left=lambda prefix, left, right: left == right or prefix < left or right == 0),
      "Mistake 3: equal children are no special case."),
-    (tie(0, True), tie(0, False), tie(1, True), tie(1, False), TIES),
-    (*(guarded_below(10.0**-digits) for digits in range(1, 17)),
+    (tie(0, guard=False), tie(1, guard=True), tie(1, guard=False), TIES),
+    (*(guarded_below(10.0**-digits) for digits in range(1, 14)),
      "a small priority is small, but not empty: the guard compares with 0."),
     (dict(goes_left=lambda prefix, left, right: left >= right),
      dict(goes_left=lambda prefix, left, right: left > right),
@@ -167,61 +206,14 @@ FIND_MISTAKES = [
     (dict(result=lambda node, nodes: node - 7),
      "it is right for 8 leaves, but not for other sizes: the first leaf is node len(nodes) // 2."),
     (find_of_section_6, NUMBERING),
-]  # fmt: skip
+], give=counted,
+   asked_twice=([(root_at_0(leaves), prefix) for leaves, prefix in 8 * TIED], TIES),
+   otherwise=where_it_should_be,
+   dtype=AN_INDEX,
+   after=walks_all)  # fmt: skip
 
 
-def where_it_should_be(case: Case, got: Any, results: Any) -> str:
-    return (
-        f"for a dart at {shown(case['prefix'], 17)} and the leaves "
-        f"{shown(leaves_of(case['nodes']))} it should be leaf {find(**case)}, yours is "
-        f"{shown(got)}."
-    )
-
-
-def too_many_reads(answer: Any, arguments: dict[str, Any], most: int, sentence: str) -> str | None:
-    """The sentence if an answer reads more nodes of a large tree than a walk needs."""
-    nodes = CountedNodes(arguments["nodes"])
-    call(answer, arguments | {"nodes": nodes})
-    return sentence.format(nodes.reads) if nodes.reads > most else None
-
-
-def walks_all(answer: Any) -> str | None:
-    return too_many_reads(
-        answer,
-        {"nodes": root_at_0(LARGE), "prefix": 4000.25},
-        60,
-        "the leaf is right, but it read {} nodes of a tree of 1024 leaves. Walk down from the root: "
-        "ten comparisons are enough.",
-    )
-
-
-LAST = math.nextafter(1.0, 0.0)
-TIED = [([1.0, 3.0, 1.0, 3.0], 4.5), ([2.0, 2.0, 1.0, 1.0], 3.0)]
-DARTS = [
-    *((LEAVES, prefix) for prefix in (0.0, 2.9, 3.0, 7.5, 8.0, 13.0, 14.0, 22.5, 23.0, 30.5)),
-    ([7.0], 3.0), ([2.0, 5.0], 1.5), ([2.0, 5.0], 2.0), *TIED,
-    ([0.0, 2.0, 1.0, 1.0], 0.0), ([0.0, 0.0, 4.0, 0.0], 0.0), ([3.0, 0.0, 0.0, 2.0], 3.0),
-    ([0.3, 0.0, 0.7, 0.0], LAST), ([0.3, 0.0, 0.0, 0.0, 0.7, 0.0, 0.0, 0.0], LAST),
-    *(([0.5, small, 0.5, 2.0 * small], prefix) for small in (1e-4, 1e-8, 1e-14)
-      for prefix in (0.5 + 0.5 * small, 1.0 + 2.0 * small)),
-    (LARGE[:16], 61.0), (LARGE[:64], 200.5), (LARGE, 4000.25),
-]  # fmt: skip
-
-function_exercise(
-    "01.2",
-    find,
-    "nodes prefix",
-    [(root_at_0(leaves), prefix) for leaves, prefix in DARTS],
-    FIND_MISTAKES,
-    give=counted,
-    asked_twice=([(root_at_0(leaves), prefix) for leaves, prefix in 8 * TIED], TIES),
-    otherwise=where_it_should_be,
-    dtype=AN_INDEX,
-    after=walks_all,
-)
-
-
-# 01.3: `set` in the same tree --------------------------------------------------------------------
+# 01.3: `set` in the same tree ---------------------------------------------------------------------
 
 
 def set_leaf(
@@ -246,43 +238,6 @@ def set_leaf(
 
 def in_float32(nodes: Sequence[float], node: int, value: float, change: float) -> float:
     return float(np.float32(nodes[2 * node + 1]) + np.float32(nodes[2 * node + 2]))
-
-
-SET_MISTAKES = [
-    (dict(goes_on=lambda node: False),
-     "the leaf has its value; the sums above it are still the old."),
-    (dict(write=lambda nodes, node, value, change: nodes[node] + change),
-     dict(write=lambda nodes, node, value, change: nodes[node] + change,
-          put=lambda old, value: old + (value - old)),
-     "Mistake 5: you add the change, and the sums keep every rounding error. Add the two children "
-     "instead."),
-    (dict(goes_on=lambda node: node > 2), "the root is node 0, and it needs its new sum as well."),
-    (dict(goes_on=lambda node: node > 1),
-     "the root is node 0: from the left side your walk ends before it."),
-    (dict(goes_on=lambda node: node >= 0),
-     "one step too far: above the root there is nothing, and nodes[-1] is the last leaf."),
-    (dict(parent=lambda node: node // 2),
-     "with the root at place 0, the parent of node i is (i - 1) // 2."),
-    (dict(first=lambda nodes, leaf: len(nodes) // 2 + 1 + leaf),
-     "one place too far: with N leaves, leaf 0 is node N - 1."),
-    (dict(first=lambda nodes, leaf: leaf),
-     "you change node number `leaf`; leaf [k] is node N - 1 + k."),
-    (dict(put=lambda old, value: old + value),
-     "you add to the leaf; `value` is what the leaf has afterwards."),
-    (dict(write=lambda nodes, node, value, change: nodes[2 * node] + nodes[2 * node + 1]),
-     "with the root at place 0, the children of node i are 2i + 1 and 2i + 2."),
-    (dict(write=lambda nodes, node, value, change: max(nodes[2 * node + 1], nodes[2 * node + 2])),
-     "a node holds the sum of its children, not the larger of them."),
-    (dict(write=lambda nodes, node, value, change: nodes[node] + value),
-     "you add the new value to the sums, and the old one is still in them."),
-    (dict(write=lambda nodes, node, value, change: value),
-     "you write the value of the leaf into all nodes above it; they are sums of two children."),
-    (dict(write=in_float32),
-     dict(write=in_float32, put=lambda old, value: float(np.float32(value))),
-     "the sums are rounded to float32: Python's own floats, float64, keep twice as many digits."),
-    (dict(first=lambda nodes, leaf: 7 + leaf),
-     "it is right for 8 leaves, but not for other sizes: the first leaf is node len(nodes) // 2."),
-]  # fmt: skip
 
 
 def on_its_own_nodes(answer: Any) -> Any:
@@ -336,19 +291,48 @@ CHANGES = [
 ]  # fmt: skip
 
 function_exercise(
-    "01.3",
-    set_leaf,
-    "nodes leaf value",
-    [(root_at_0(leaves), *change) for leaves, *change in CHANGES],
-    SET_MISTAKES,
-    wraps=on_its_own_nodes,
-    exact=True,
-    otherwise=where_the_sum_is_wrong,
-    after=changes_them_well,
-)
+    "01.3", set_leaf, "nodes leaf value",
+    [(root_at_0(leaves), *change) for leaves, *change in CHANGES], [
+    (dict(goes_on=lambda node: False),
+     "the leaf has its value; the sums above it are still the old."),
+    (dict(write=lambda nodes, node, value, change: nodes[node] + change),
+     dict(write=lambda nodes, node, value, change: nodes[node] + change,
+          put=lambda old, value: old + (value - old)),
+     "Mistake 5: you add the change, and the sums keep every rounding error. Add the two children "
+     "instead."),
+    (dict(goes_on=lambda node: node > 2), "the root is node 0, and it needs its new sum as well."),
+    (dict(goes_on=lambda node: node > 1),
+     "the root is node 0: from the left side your walk ends before it."),
+    (dict(goes_on=lambda node: node >= 0),
+     "one step too far: above the root there is nothing, and nodes[-1] is the last leaf."),
+    (dict(parent=lambda node: node // 2),
+     "with the root at place 0, the parent of node i is (i - 1) // 2."),
+    (dict(first=lambda nodes, leaf: len(nodes) // 2 + 1 + leaf),
+     "one place too far: with N leaves, leaf 0 is node N - 1."),
+    (dict(first=lambda nodes, leaf: leaf),
+     "you change node number `leaf`; leaf [k] is node N - 1 + k."),
+    (dict(put=lambda old, value: old + value),
+     "you add to the leaf; `value` is what the leaf has afterwards."),
+    (dict(write=lambda nodes, node, value, change: nodes[2 * node] + nodes[2 * node + 1]),
+     "with the root at place 0, the children of node i are 2i + 1 and 2i + 2."),
+    (dict(write=lambda nodes, node, value, change: max(nodes[2 * node + 1], nodes[2 * node + 2])),
+     "a node holds the sum of its children, not the larger of them."),
+    (dict(write=lambda nodes, node, value, change: nodes[node] + value),
+     "you add the new value to the sums, and the old one is still in them."),
+    (dict(write=lambda nodes, node, value, change: value),
+     "you write the value of the leaf into all nodes above it; they are sums of two children."),
+    (dict(write=in_float32),
+     dict(write=in_float32, put=lambda old, value: float(np.float32(value))),
+     "the sums are rounded to float32: Python's own floats, float64, keep twice as many digits."),
+    (dict(first=lambda nodes, leaf: 7 + leaf),
+     "it is right for 8 leaves, but not for other sizes: the first leaf is node len(nodes) // 2."),
+], wraps=on_its_own_nodes,
+   exact=True,
+   otherwise=where_the_sum_is_wrong,
+   after=changes_them_well)  # fmt: skip
 
 
-# 01.4: the sum of all leaves before a leaf -------------------------------------------------------
+# 01.4: the sum of all leaves before a leaf --------------------------------------------------------
 
 
 def sum_before(nodes: Sequence[float], leaf: int) -> float:
@@ -379,7 +363,33 @@ def left_sibling(nodes: Sequence[float], node: int) -> float:
     return nodes[node - 1] if node % 2 == 1 else 0.0
 
 
-SUM_MISTAKES = [
+def which_sum_it_should_be(case: Case, got: Any, results: Any) -> str:
+    leaves = case["nodes"][len(case["nodes"]) // 2 :]
+    return (
+        f"for leaf {case['leaf']} of {shown(leaves)} the sum before it is "
+        f"{shown(sum_before(**case))}, yours is {shown(got)}."
+    )
+
+
+def adds_them_all(answer: Any) -> str | None:
+    sentence = (
+        "the sums are right, but it read {} nodes of a tree of 1024 leaves. Ten are enough: walk "
+        "up, "
+        "and add whole subtrees on the way."
+    )
+    places = ({"nodes": sum_nodes(LARGE), "leaf": leaf} for leaf in (512, 1023))
+    return next(filter(None, (too_many_reads(answer, each, 40, sentence) for each in places)), None)
+
+
+PLACES = [
+    *((LEAVES, leaf) for leaf in range(8)),
+    ([7.0], 0), ([2.0, 5.0], 1), (LARGE[:16], 13), (LARGE[:64], 22), (LARGE, 1023),
+    ([0.125, 1e-4, 3e-4, 0.5], 2), ([0.125, 1e-4, 3e-4, 0.5], 3),
+]  # fmt: skip
+
+function_exercise(
+    "01.4", climbed(left_sibling), "nodes leaf",
+    [(sum_nodes(leaves), leaf) for leaves, leaf in PLACES], [
     (lambda nodes, leaf: sum_before(nodes, leaf + 1),
      "you count the leaf itself: the sum ends *before* it."),
     (sum_after,
@@ -410,47 +420,13 @@ SUM_MISTAKES = [
     (lambda nodes, leaf: sum_before(nodes[:16], leaf),
      lambda nodes, leaf: sum(nodes[8 : 8 + leaf]),
      "it is right for 8 leaves, but not for other sizes: the leaves begin at len(nodes) // 2."),
-]  # fmt: skip
+], give=counted, otherwise=which_sum_it_should_be, after=adds_them_all)  # fmt: skip
 
 
-def which_sum_it_should_be(case: Case, got: Any, results: Any) -> str:
-    leaves = case["nodes"][len(case["nodes"]) // 2 :]
-    return (
-        f"for leaf {case['leaf']} of {shown(leaves)} the sum before it is "
-        f"{shown(sum_before(**case))}, yours is {shown(got)}."
-    )
+# 01.5: the size of a tree -------------------------------------------------------------------------
 
 
-def adds_them_all(answer: Any) -> str | None:
-    sentence = (
-        "the sums are right, but it read {} nodes of a tree of 1024 leaves. Ten are enough: walk up, "
-        "and add whole subtrees on the way."
-    )
-    places = ({"nodes": sum_nodes(LARGE), "leaf": leaf} for leaf in (512, 1023))
-    return next(filter(None, (too_many_reads(answer, each, 40, sentence) for each in places)), None)
-
-
-PLACES = [
-    *((LEAVES, leaf) for leaf in range(8)),
-    ([7.0], 0), ([2.0, 5.0], 1), (LARGE[:16], 13), (LARGE[:64], 22), (LARGE, 1023),
-    ([0.125, 1e-4, 3e-4, 0.5], 2), ([0.125, 1e-4, 3e-4, 0.5], 3),
-]  # fmt: skip
-
-function_exercise(
-    "01.4",
-    sum_before,
-    "nodes leaf",
-    [(sum_nodes(leaves), leaf) for leaves, leaf in PLACES],
-    SUM_MISTAKES,
-    give=counted,
-    otherwise=which_sum_it_should_be,
-    after=adds_them_all,
-)
-
-
-# 01.5: the size of a tree ------------------------------------------------------------------------
-
-WRONG_SIZES = [
+value_exercise("01.5", 2 * 2**20 * 8, [
     (2 * 1_000_000 * 8, (2 * 1_000_000 - 1) * 8,
      "a million is no power of two: what is it padded to?"),
     (1_000_000 * 8, "these are the leaves alone, not padded, without the sums above them."),
@@ -464,11 +440,4 @@ WRONG_SIZES = [
     (16.777216, 16.8, 17, "that is in megabytes; the question asks for bytes."),
     (16, "that is in MiB, 2**20 bytes; the question asks for bytes."),
     (16384, "that is in KiB, 1024 bytes; the question asks for bytes."),
-]  # fmt: skip
-
-value_exercise(
-    "01.5",
-    2 * 2**20 * 8,
-    WRONG_SIZES,
-    lambda size: "bytes = 8 × nodes, nodes = 2 × leaves, leaves = a power of two.",
-)
+], lambda size: "bytes = 8 × nodes, nodes = 2 × leaves, leaves = a power of two.")  # fmt: skip

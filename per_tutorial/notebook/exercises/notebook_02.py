@@ -14,7 +14,7 @@ from per_tutorial.notebook.checking.declaring import function_exercise
 Array = NDArray[np.float64]
 Function = Callable[..., Any]
 
-# 02.1: the target of one transition --------------------------------------------------------------
+# 02.1: the target of one transition ---------------------------------------------------------------
 
 
 def td_target(
@@ -29,7 +29,15 @@ def td_target(
     return reward + share(terminated, truncated) * discount * value(next_q)
 
 
-TARGET_MISTAKES = [
+TWO, THREE = np.array([3.0, 7.0]), np.array([-2.5, -0.75, -4.0])
+FOUR = np.array([0.5, 2.0, 6.5, -8.0])
+TRANSITIONS = [
+    (1.0, TWO, 0.9), (1.0, TWO, 0.5), (-0.5, TWO, 0.9), (-0.5, THREE, 0.8), (2.0, FOUR, 0.99),
+]  # fmt: skip
+
+function_exercise(
+    "02.1", td_target, "reward terminated truncated next_q discount",
+    [(reward, terminated, truncated, next_q, discount) for reward, next_q, discount in TRANSITIONS for terminated in (False, True) for truncated in (False, True)], [
     (dict(share=lambda terminated, truncated: ~terminated),
      "`~` is meant for arrays. Of Python's own bools it makes numbers: ~False is −1, and ~True is "
      "−2. Write `not terminated`."),
@@ -73,30 +81,9 @@ TARGET_MISTAKES = [
      dict(share=lambda te, tr: te == tr),
      "if the pole falls at the very last step, it has fallen: `terminated` alone decides, whatever "
      "`truncated` says."),
-]  # fmt: skip
+], larger=[(-1.0, False, False, -300.0 - np.arange(50.0), 0.999)])  # fmt: skip
 
-
-TWO, THREE = np.array([3.0, 7.0]), np.array([-2.5, -0.75, -4.0])
-FOUR = np.array([0.5, 2.0, 6.5, -8.0])
-TRANSITIONS = [
-    (1.0, TWO, 0.9), (1.0, TWO, 0.5), (-0.5, TWO, 0.9), (-0.5, THREE, 0.8), (2.0, FOUR, 0.99),
-]  # fmt: skip
-
-function_exercise(
-    "02.1",
-    td_target,
-    "reward terminated truncated next_q discount",
-    [
-        (reward, terminated, truncated, next_q, discount)
-        for reward, next_q, discount in TRANSITIONS
-        for terminated in (False, True)
-        for truncated in (False, True)
-    ],
-    TARGET_MISTAKES,
-    larger=[(-1.0, False, False, -300.0 - np.arange(50.0), 0.999)],
-)
-
-# 02.2: exploration as a function of the step -----------------------------------------------------
+# 02.2: exploration as a function of the step ------------------------------------------------------
 
 
 def falling(step: int) -> int:
@@ -108,7 +95,19 @@ def epsilon(step: int) -> float:
     return 1.0 - 0.9 * min(falling(step) / 1000, 1.0)
 
 
-LINE_MISTAKES = [
+def what_it_is_at(case: Case, got: Array, results: list[Array]) -> str:
+    should, does = told_apart(epsilon(**case), got)
+    if case["step"] == 0:
+        return f"at step 0 it starts at 1, yours is {does}."
+    at = dict(zip(STEPS, results, strict=False))
+    straight = all(same(at[step], epsilon(step)) for step in (0, 200, 1200) if step in at)
+    line = "the ends are right, but between them it is no line: " if straight else ""
+    return f"{line}at step {case['step']} it should be {should}, yours is {does}."
+
+
+STEPS = (0, 1, 100, 199, 200, 300, 450, 700, 950, 1000, 1099, 1150, 1199, 1200, 1201, 1700)
+
+function_exercise("02.2", epsilon, "step", [(step,) for step in (*STEPS, 3000, 10**6)], [
     (lambda step: 1.0 - 0.9 * min(step / 1000, 1.0),
      lambda step: 1.0 - 0.9 * min(step / 1200, 1.0),
      "it falls from step 0 on; it should stay at 1 until step 200."),
@@ -154,37 +153,11 @@ LINE_MISTAKES = [
      "it begins to fall one step too early: at step 200 it is still 1."),
     (lambda step: epsilon(step - 1),
      "it begins to fall one step too late: at step 201 it is below 1."),
-]  # fmt: skip
+], asked_twice=([(step,) for step in range(1201)], "asked for the same step again it gives another answer: it remembers the calls before. " "ε is a function of the step alone."),
+   otherwise=what_it_is_at)  # fmt: skip
 
 
-def what_it_is_at(case: Case, got: Array, results: list[Array]) -> str:
-    should, does = told_apart(epsilon(**case), got)
-    if case["step"] == 0:
-        return f"at step 0 it starts at 1, yours is {does}."
-    at = dict(zip(STEPS, results, strict=False))
-    straight = all(same(at[step], epsilon(step)) for step in (0, 200, 1200) if step in at)
-    line = "the ends are right, but between them it is no line: " if straight else ""
-    return f"{line}at step {case['step']} it should be {should}, yours is {does}."
-
-
-STEPS = (0, 1, 100, 199, 200, 300, 450, 700, 950, 1000, 1099, 1150, 1199, 1200, 1201, 1700)
-
-function_exercise(
-    "02.2",
-    epsilon,
-    "step",
-    [(step,) for step in (*STEPS, 3000, 10**6)],
-    LINE_MISTAKES,
-    asked_twice=(
-        [(step,) for step in range(1201)],
-        "asked for the same step again it gives another answer: it remembers the calls before. "
-        "ε is a function of the step alone.",
-    ),
-    otherwise=what_it_is_at,
-)
-
-
-# 02.3: the TD errors of a minibatch --------------------------------------------------------------
+# 02.3: the TD errors of a minibatch ---------------------------------------------------------------
 
 
 def chosen_q(q_values: Tensor, actions: Tensor) -> Tensor:
@@ -211,11 +184,35 @@ WHOLE_COLUMNS = (
     "has an action of its own: `gather` along axis 1 does that."
 )
 WHOLE_ROWS = (
-    "`q_values[actions]` picks whole rows, as if the actions were places in the minibatch: each row "
+    "`q_values[actions]` picks whole rows, as if the actions were places in the minibatch: each "
+    "row "
     "has an action of its own, which `gather` along axis 1 picks."
 )
 
-TD_ERROR_MISTAKES = [
+
+SQUARE = [[1.0, 5.25, -0.5], [2.0, 0.25, 3.5], [4.0, 3.75, 0.5]]
+WIDE = [[0.5, -1.25, 2.75, 0.1], [3.25, 1.5, -0.5, 2.0], [1.1, 0.2, 0.9, 4.6],
+        [2.2, 6.5, 1.3, 0.7], [-3.0, -2.2, -1.7, -0.4]]  # fmt: skip
+BATCHES = [
+    list(map(torch.tensor, batch))
+    for batch in (
+        (SQUARE, [0, 2, 1], [2.5, 2.0, 7.125]),
+        (WIDE, [3, 1, 2, 0, 1], [1.5, -0.25, 4.0, 3.3, -2.9]),
+    )
+]
+
+
+def picks_whole(result: Any, right: Tensor) -> str | None:
+    """Whether it picks whole columns or rows: only where the batch is a square is that a table."""
+    q, actions, targets = BATCHES[0]
+    got = numbers(result)
+    for picked, sentence in ((q[:, actions], WHOLE_COLUMNS), (q[actions], WHOLE_ROWS)):
+        if same(got, targets - picked) or same(got, targets[:, None] - picked):
+            return sentence
+    return None
+
+
+function_exercise("02.3", td_errors_of, "q_values actions targets", BATCHES, [
     (lambda *given: -td_errors_of(*given),
      "the sign is the other way round: δ is the target minus the estimate."),
     (lambda *given: td_errors_of(*given).abs(), "TD errors keep their sign: no absolute value."),
@@ -250,43 +247,10 @@ TD_ERROR_MISTAKES = [
      TABLE.format("the means")),
     (from_table(lambda table: table.sum(0)), from_table(lambda table: table.sum(1)),
      TABLE.format("the sums")),
-]  # fmt: skip
+], trained=["q_values"], forms=picks_whole)  # fmt: skip
 
 
-SQUARE = [[1.0, 5.25, -0.5], [2.0, 0.25, 3.5], [4.0, 3.75, 0.5]]
-WIDE = [[0.5, -1.25, 2.75, 0.1], [3.25, 1.5, -0.5, 2.0], [1.1, 0.2, 0.9, 4.6],
-        [2.2, 6.5, 1.3, 0.7], [-3.0, -2.2, -1.7, -0.4]]  # fmt: skip
-BATCHES = [
-    list(map(torch.tensor, batch))
-    for batch in (
-        (SQUARE, [0, 2, 1], [2.5, 2.0, 7.125]),
-        (WIDE, [3, 1, 2, 0, 1], [1.5, -0.25, 4.0, 3.3, -2.9]),
-    )
-]
-
-
-def picks_whole(result: Any, right: Tensor) -> str | None:
-    """Whether it picks whole columns or rows: only where the batch is a square is that a table."""
-    q, actions, targets = BATCHES[0]
-    got = numbers(result)
-    for picked, sentence in ((q[:, actions], WHOLE_COLUMNS), (q[actions], WHOLE_ROWS)):
-        if same(got, targets - picked) or same(got, targets[:, None] - picked):
-            return sentence
-    return None
-
-
-function_exercise(
-    "02.3",
-    td_errors_of,
-    "q_values actions targets",
-    BATCHES,
-    TD_ERROR_MISTAKES,
-    trained=["q_values"],
-    forms=picks_whole,
-)
-
-
-# 02.4: what is lost where the limit counts as an end -----------------------------------------------
+# 02.4: what is lost where the limit counts as an end ----------------------------------------------
 
 
 def too_low(
@@ -302,7 +266,10 @@ def rewards_before(step: int, limit: int, discount: float) -> float:
     return sum(discount**k for k in range(limit - step))
 
 
-TOO_LOW_MISTAKES = [
+function_exercise("02.4", too_low, "step limit discount", [
+    (0, 50, 0.98), (10, 50, 0.98), (49, 50, 0.98), (10, 30, 0.98), (10, 50, 0.9), (0, 1, 0.9),
+    (3, 5, 0.5),
+], [
     (dict(left=lambda step, limit: limit - step - 1), dict(left=lambda step, limit: limit - step + 1),
      "off by one: at step 0 all `limit` rewards are still to come, at the last step one."),
     (dict(left=lambda step, limit: limit),
@@ -322,29 +289,15 @@ TOO_LOW_MISTAKES = [
      "the rewards before the limit are discounted, too: they sum up to less than their number."),
     (lambda step, limit, discount: discount ** (limit - step),
      "that is the share of the value that is missing; multiply it by the value, 1/(1 − γ)."),
-    (lambda step, limit, discount: discount ** (limit - step) * discount / (1 - discount),
-     "the first reward after the limit is `limit - step` steps ahead, no further."),
     (lambda step, limit, discount: limit,
      "the critic knows no steps beyond the limit; what would they have been worth?"),
     (lambda *given: rewards_before(*given) - too_low(*given),
      lambda *given: too_low(*given) - rewards_before(*given),
      "you compare what comes before the limit with what comes after it; the loss is the latter."),
-]  # fmt: skip
-
-function_exercise(
-    "02.4",
-    too_low,
-    "step limit discount",
-    [
-        (0, 50, 0.98), (10, 50, 0.98), (49, 50, 0.98), (10, 30, 0.98), (10, 50, 0.9),
-        (0, 1, 0.9), (3, 5, 0.5),
-    ],
-    TOO_LOW_MISTAKES,
-    larger=[(120, 500, 0.99), (0, 1_000, 0.999), (999, 1_000, 0.999)],
-)  # fmt: skip
+], larger=[(120, 500, 0.99), (0, 1_000, 0.999), (999, 1_000, 0.999)])  # fmt: skip
 
 
-# 02.5: what is overwritten before it was ever replayed ---------------------------------------------
+# 02.5: what is overwritten before it was ever replayed --------------------------------------------
 
 
 def never_replayed(
@@ -357,7 +310,10 @@ def never_replayed(
     return missed(capacity) ** draws(capacity, batch_size, every)
 
 
-NEVER_MISTAKES = [
+function_exercise("02.5", never_replayed, "capacity batch_size every", [
+    (10, 2, 1), (10, 4, 1), (10, 2, 2), (10, 2, 5), (20, 2, 1), (40, 3, 8), (6, 32, 2), (8, 1, 4),
+    (1_000, 4, 10),
+], [
     (lambda n, b, e: np.exp(-b / e),
      "nearly: that is the limit of a large memory. In a small one it is (1 − 1/N)^N, not 1/e."),
     (lambda n, b, e: 1 - never_replayed(n, b, e), lambda n, b, e: 1 - np.exp(-b / e),
@@ -389,16 +345,4 @@ NEVER_MISTAKES = [
     (dict(draws=lambda n, b, e: b * (n / e - 1)), dict(draws=lambda n, b, e: b * (n / e + 1)),
      dict(draws=lambda n, b, e: b * (n - 1) / e), dict(draws=lambda n, b, e: b * (n + 1) / e),
      "off by one: in `capacity` steps there are capacity / every updates."),
-]  # fmt: skip
-
-function_exercise(
-    "02.5",
-    never_replayed,
-    "capacity batch_size every",
-    [
-        (10, 2, 1), (10, 4, 1), (10, 2, 2), (10, 2, 5), (20, 2, 1), (40, 3, 8), (6, 32, 2),
-        (8, 1, 4), (1_000, 4, 10),
-    ],
-    NEVER_MISTAKES,
-    larger=[(10_000, 32, 16), (1_000_000, 32, 8)],
-)  # fmt: skip
+], larger=[(10_000, 32, 16), (1_000_000, 32, 8)])  # fmt: skip

@@ -13,7 +13,7 @@ from per_tutorial.notebook.checking.declaring import Part, function_exercise
 Array = NDArray[np.float64]
 Function = Callable[..., Any]
 
-# 03.1: the weights of a minibatch ----------------------------------------------------------------
+# 03.1: the weights of a minibatch -----------------------------------------------------------------
 
 
 def raw_weights(P: Array, indices: NDArray[np.int64], beta: float) -> Array:
@@ -34,12 +34,34 @@ def of_all(P: Array, beta: float) -> Array:
     return raw_weights(P, np.arange(len(P)), beta)
 
 
-WEIGHT_MISTAKES = [
+def one_for_each_draw(result: Any, right: Array) -> str | None:
+    if np.shape(result) in ((40,), (7,)):
+        return "one weight for each index, not for each stored transition: take P[indices]."
+    if np.shape(result) == (4,) and len(right) == 5:
+        return (
+            "a transition that was drawn twice has a place for each draw: five indices, five "
+            "weights."
+        )
+    return None
+
+
+SMOOTH, ROUGH = np.arange(1.0, 41.0) ** 0.6, np.array([0.5, 3.0, 0.02, 7.5, 1.2, 2.2, 0.9])
+RARE = np.array([0.5, 3e-7, 2.0, 4e-4, 1e-5, 0.03, 2e-3])
+MEMORIES = [
+    *((SMOOTH, [7, 31, 12, 7, 25], beta) for beta in (0.5, 0.4, 0.8)),
+    *((ROUGH, [4, 0, 3, 6], beta) for beta in (0.3, 1.0)),
+    *((RARE, indices, beta) for indices in ([0, 1, 3, 4], [3, 0, 6, 5]) for beta in (0.4, 1.0)),
+]
+
+function_exercise(
+    "03.1", importance_weights, "P indices beta",
+    [(P / P.sum(), np.array(indices), beta) for P, indices, beta in MEMORIES], [
     (raw_weights, lambda P, i, beta: P[i] ** -beta,
      "right so far; now divide by the largest of them."),
     (lambda P, i, beta: raw_weights(P, i, -beta), lambda P, i, beta: P[i] ** beta,
      lambda P, i, beta: len(P) * P[i] ** beta, lambda P, i, beta: (P[i] / len(P)) ** beta,
-     "upside down: what is drawn often must count *less*, so the exponent is −β. Then divide by the "
+     "upside down: what is drawn often must count *less*, so the exponent is −β. Then divide by "
+     "the "
      "largest of them."),
     (*(lambda P, i, beta, least=least: importance_weights(np.maximum(P, least), i, beta)
        for least in (1e-2, 1e-3, 1e-4, 1e-5, 1e-6)),
@@ -77,39 +99,10 @@ WEIGHT_MISTAKES = [
      "those are the weights of the first transitions; `indices` says which to take."),
     (lambda P, i, beta: importance_weights(P, np.sort(i), beta),
      "sorted: leave them in the order of `indices`."),
-]  # fmt: skip
+], forms=one_for_each_draw)  # fmt: skip
 
 
-def one_for_each_draw(result: Any, right: Array) -> str | None:
-    if np.shape(result) in ((40,), (7,)):
-        return "one weight for each index, not for each stored transition: take P[indices]."
-    if np.shape(result) == (4,) and len(right) == 5:
-        return (
-            "a transition that was drawn twice has a place for each draw: five indices, five "
-            "weights."
-        )
-    return None
-
-
-SMOOTH, ROUGH = np.arange(1.0, 41.0) ** 0.6, np.array([0.5, 3.0, 0.02, 7.5, 1.2, 2.2, 0.9])
-RARE = np.array([0.5, 3e-7, 2.0, 4e-4, 1e-5, 0.03, 2e-3])
-MEMORIES = [
-    *((SMOOTH, [7, 31, 12, 7, 25], beta) for beta in (0.5, 0.4, 0.8)),
-    *((ROUGH, [4, 0, 3, 6], beta) for beta in (0.3, 1.0)),
-    *((RARE, indices, beta) for indices in ([0, 1, 3, 4], [3, 0, 6, 5]) for beta in (0.4, 1.0)),
-]
-
-function_exercise(
-    "03.1",
-    importance_weights,
-    "P indices beta",
-    [(P / P.sum(), np.array(indices), beta) for P, indices, beta in MEMORIES],
-    WEIGHT_MISTAKES,
-    forms=one_for_each_draw,
-)
-
-
-# 03.2: what the tree gets ------------------------------------------------------------------------
+# 03.2: what the tree gets -------------------------------------------------------------------------
 
 
 def leaves(
@@ -177,7 +170,8 @@ NEWCOMER_MISTAKES = [
      "raise the larger one."),
     (lambda d, m, a, e: max(m**a, (np.abs(d) + e).max()),
      lambda d, m, a, e: max(m**a, (np.abs(d) + e).max()) ** a,
-     "you compare the largest leaf so far, p^α, with new priorities, which are p: compare p with p, "
+     "you compare the largest leaf so far, p^α, with new priorities, which are p: compare p with "
+     "p, "
      "then raise the larger one."),
     (lambda d, m, a, e: new_leaves(d, m, a, e).max(), lambda d, m, a, e: (np.abs(d) + e).max(),
      "the largest priority *so far* counts, not that of this minibatch alone."),
@@ -230,7 +224,7 @@ function_exercise(
     ],
 )  # fmt: skip
 
-# 03.3: β as a function of the step ---------------------------------------------------------------
+# 03.3: β as a function of the step ----------------------------------------------------------------
 
 
 def beta_at(step: int, steps: int, beta_start: float) -> float:
@@ -244,7 +238,12 @@ def compounding(step: int, steps: int, beta: float) -> float:
     return beta
 
 
-BETA_MISTAKES = [
+function_exercise("03.3", beta_at, "step steps beta_start", [
+    *((step, 1000, 0.4) for step in (0, 1, 100, 500, 900, 1000, 1001, 3000)),
+    *((step, 1000, 0.6) for step in (0, 100, 500, 900, 1000)),
+    *((step, 2000, 0.4) for step in (100, 500, 1500, 2000)), (35, 70, 0.0), (35, 70, 1.0),
+    (69, 70, 0.0), (999, 1000, 0.4),
+], [
     (lambda s, n, b: b + (1 - b) * s / n, "after the last step it goes on, above 1: stop there."),
     (lambda s, n, b: b + s / n,
      "it rises by 1 in all, and ends above 1; what is left above beta_start is less."),
@@ -272,29 +271,10 @@ BETA_MISTAKES = [
     (lambda s, n, b: beta_at(s % n, n, b),
      "after the last step it starts again: from `steps` on it stays at 1."),
     (lambda s, n, b: round(beta_at(s, n, b), 2), "rounded, the line becomes a staircase."),
-]  # fmt: skip
+], larger=[(123_456, 1_000_000, 0.4), (3_000_000, 1_000_000, 0.4)],
+   asked_twice=([(step, 100, 0.4) for step in range(101)], "asked for the same step again it gives another answer: it accumulates. β is a " "function of the step and remembers nothing."))  # fmt: skip
 
-
-function_exercise(
-    "03.3",
-    beta_at,
-    "step steps beta_start",
-    [
-        *((step, 1000, 0.4) for step in (0, 1, 100, 500, 900, 1000, 1001, 3000)),
-        *((step, 1000, 0.6) for step in (0, 100, 500, 900, 1000)),
-        *((step, 2000, 0.4) for step in (100, 500, 1500, 2000)),
-        (35, 70, 0.0), (35, 70, 1.0), (69, 70, 0.0), (999, 1000, 0.4),
-    ],
-    BETA_MISTAKES,
-    larger=[(123_456, 1_000_000, 0.4), (3_000_000, 1_000_000, 0.4)],
-    asked_twice=(
-        [(step, 100, 0.4) for step in range(101)],
-        "asked for the same step again it gives another answer: it accumulates. β is a "
-        "function of the step and remembers nothing.",
-    ),
-)  # fmt: skip
-
-# 03.4: the loss of a minibatch -------------------------------------------------------------------
+# 03.4: the loss of a minibatch --------------------------------------------------------------------
 
 
 def weighted_loss(
@@ -308,7 +288,16 @@ def weighted_loss(
 
 TABLE = "(batch,) times (batch, 1) has made a table of (batch, batch)."
 
-LOSS_MISTAKES = [
+
+BATCHES = [
+    ([0.1, -0.2, 0.3, 4.0], [0.9, 0.8, 0.5, 0.1]),
+    ([2.0, -0.7, 0.4, 1.2, -3.0, 0.05], [0.2, 0.6, 0.9, 0.35, 0.15, 0.7]),
+    ([1.5], [0.4]),
+]
+
+function_exercise(
+    "03.4", weighted_loss, "td_errors weights",
+    [(torch.tensor(errors), torch.tensor(weights)[:, None]) for errors, weights in BATCHES], [
     (lambda d, w: (w * 0.5 * d**2).mean(),
      "that is the mean weight times the mean loss. Weigh each loss before the mean. (If you did, "
      f"{TABLE} Bring both to one shape first.)"),
@@ -330,24 +319,9 @@ LOSS_MISTAKES = [
     (dict(terms=lambda d, w: w * d.abs()), "that is the mean of w·|δ|; the loss has ½δ²."),
     (dict(terms=lambda d, w: w * 0.5 * d.abs()), "that is the mean of w·½|δ|; square the error."),
     (dict(terms=lambda d, w: w * d), "that is the mean of w·δ; the loss has ½δ²."),
-    (dict(terms=lambda d, w: w * 0.5 * d**2, reduce=torch.max), "that is the largest; take the mean."),
+    (dict(terms=lambda d, w: w * 0.5 * d**2, reduce=torch.max),
+     "that is the largest; take the mean."),
     (dict(terms=lambda d, w: w * torch.where(d.abs() <= 1, 0.5 * d**2, d.abs() - 0.5)),
      "that is the Huber loss; here it is ½δ² for large errors, too."),
     (dict(terms=lambda d, w: 0.5 * d**2 / w), "you divide by the weights; multiply."),
-]  # fmt: skip
-
-
-BATCHES = [
-    ([0.1, -0.2, 0.3, 4.0], [0.9, 0.8, 0.5, 0.1]),
-    ([2.0, -0.7, 0.4, 1.2, -3.0, 0.05], [0.2, 0.6, 0.9, 0.35, 0.15, 0.7]),
-    ([1.5], [0.4]),
-]
-
-function_exercise(
-    "03.4",
-    weighted_loss,
-    "td_errors weights",
-    [(torch.tensor(errors), torch.tensor(weights)[:, None]) for errors, weights in BATCHES],
-    LOSS_MISTAKES,
-    trained=["td_errors"],
-)
+], trained=["td_errors"])  # fmt: skip

@@ -15,7 +15,7 @@ from per_tutorial.notebook.checking.declaring import function_exercise
 Array = NDArray[np.float64]
 Function = Callable[..., Any]
 
-# 04.1: the targets of double DQN, after windows of several steps -----------------------------------
+# 04.1: the targets of double DQN, after windows of several steps ----------------------------------
 
 
 def rated(choosing: Tensor, rating: Tensor) -> Tensor:
@@ -97,7 +97,7 @@ function_exercise(
      "`argmax` has run over the minibatch: take it over the actions, `dim=1`."),
 ])  # fmt: skip
 
-# 04.2: dueling, where some actions are illegal -----------------------------------------------------
+# 04.2: dueling, where some actions are illegal ----------------------------------------------------
 
 
 def legal_mean(advantages: Tensor, legal: Tensor) -> Tensor:
@@ -128,7 +128,8 @@ function_exercise(
     (lambda V, A, ok: V + A,
      "nothing is subtracted: V could be anything, since A can make up for it."),
     (dict(mean=lambda A, ok: A.mean(dim=1, keepdim=True)),
-     "you subtract the mean over all actions; those that are illegal in a state have no part in it."),
+     "you subtract the mean over all actions; those that are illegal in a state have no part in "
+     "it."),
     (dict(mean=lambda A, ok: (A * ok).mean(dim=1, keepdim=True)),
      "divide by the number of *legal* actions of the state, `legal.sum(...)`."),
     (dict(mean=lambda A, ok: A.sum(dim=1, keepdim=True) / ok.sum(dim=1, keepdim=True)),
@@ -150,7 +151,8 @@ function_exercise(
      dict(mean=lambda A, ok: (A * ok).sum(dim=0) / ok.sum(dim=0)),
      dict(mean=lambda A, ok: (A * ok).sum(dim=0, keepdim=True) / ok.sum(dim=1, keepdim=True)),
      "each state has legal actions of its own: sum and count over the actions, `dim=1`."),
-    (lambda V, A, ok: dueling_q(V[:, 0], A, ok), "each V is added to a column: leave it (batch, 1)."),
+    (lambda V, A, ok: dueling_q(V[:, 0], A, ok),
+     "each V is added to a column: leave it (batch, 1)."),
     (lambda V, A, ok: V + A + legal_mean(A, ok), "the mean is subtracted, not added."),
     (dict(mean=lambda A, ok: (A * ok).sum(dim=1, keepdim=True)),
      "that is the sum of the advantages, not their mean."),
@@ -171,7 +173,7 @@ function_exercise(
      "each state has a V of its own; only the advantages are averaged."),
 ], trained=["value", "advantages"])  # fmt: skip
 
-# 04.3: the half-life of a soft target --------------------------------------------------------------
+# 04.3: the half-life of a soft target -------------------------------------------------------------
 
 
 def half_life(tau: float) -> float:
@@ -215,7 +217,7 @@ function_exercise("04.3", half_life, "tau", [(t,) for t in (0.02, 0.2, 0.01, 0.4
      "log in the other? Both need the same base.)"),
 ], otherwise=what_is_left)  # fmt: skip
 
-# 04.4: the target of n steps -----------------------------------------------------------------------
+# 04.4: the target of n steps ----------------------------------------------------------------------
 
 
 def ahead(rewards: list[float], discount: float) -> float:
@@ -285,7 +287,7 @@ function_exercise("04.4", n_step_target, "rewards terminated next_value discount
      "termination cuts off what follows, not the rewards."),
 ], larger=[([0.5, -0.25] * 60, False, 7.0, 0.99)])  # fmt: skip
 
-# 04.5: the standard error of a paired difference ---------------------------------------------------
+# 04.5: the standard error of a paired difference --------------------------------------------------
 
 
 def standard_error(

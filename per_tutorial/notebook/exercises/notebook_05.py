@@ -11,7 +11,7 @@ from per_tutorial.notebook.checking.declaring import AN_INDEX, Part, function_ex
 
 Function = Callable[..., Any]
 
-# 05.1: four frames, one step -----------------------------------------------------------------------
+# 05.1: four frames, one step ----------------------------------------------------------------------
 
 Screens = NDArray[np.uint8]
 
@@ -55,7 +55,8 @@ ALL_STEPS = list(zip(SCREENS, map(np.array, REWARDS), strict=True))
 
 function_exercise("05.1", max_and_skip, "frames rewards", ALL_STEPS[:2], later=[(
     ALL_STEPS[2:],
-    "right for four frames. But a game can end within a step, which then has fewer: use the last two "
+    "right for four frames. But a game can end within a step, which then has fewer: use the last "
+    "two "
     "of those that are there, or the only one. ({})",
 )], parts=[
     Part(name="the screen that the agent sees", mistakes=[
@@ -66,7 +67,8 @@ function_exercise("05.1", max_and_skip, "frames rewards", ALL_STEPS[:2], later=[
     (*(dict(see=lambda f, last=last, kind=kind: f[-last:].sum(axis=0, dtype=kind))
        for last in (2, 4) for kind in (float, np.uint8)),
      "you add the frames: what is in both is twice as bright, and uint8 starts again after 255."),
-    (dict(see=lambda f: f[-2:].min(axis=0)), "that is the minimum: what flickers would never be seen."),
+    (dict(see=lambda f: f[-2:].min(axis=0)),
+     "that is the minimum: what flickers would never be seen."),
     ], dtype=("uint8", "the right screen, but as {}: leave it uint8, one byte a pixel.")),
     Part(name="the reward of the step", intro="the screen is right. But the rewards: ", mistakes=[
     (dict(score=lambda r: r[-1]), dict(score=lambda r: r[0]),
@@ -85,7 +87,7 @@ function_exercise("05.1", max_and_skip, "frames rewards", ALL_STEPS[:2], later=[
     ]),
 ])  # fmt: skip
 
-# 05.2: which frames are a stack --------------------------------------------------------------------
+# 05.2: which frames are a stack -------------------------------------------------------------------
 
 
 def stack_numbers(newest: int, depth: int, environments: int, stack: int = 4) -> list[int]:
@@ -155,7 +157,7 @@ function_exercise("05.2", stack_numbers, "newest depth environments stack", [
 ], larger=[(1_000_003, 4, 128, 4), (999, 12, 16, 20)],
    forms=a_list, reads=lambda result, right: numbers(result), dtype=AN_INDEX)  # fmt: skip
 
-# 05.3: memory --------------------------------------------------------------------------------------
+# 05.3: memory -------------------------------------------------------------------------------------
 
 
 def gigabytes(
@@ -181,7 +183,8 @@ function_exercise("05.3", gigabytes, "transitions single_frames frame stack", [
     (dict(full=lambda stack: 1), "that is one frame for each transition; it holds two stacks."),
     (dict(full=lambda stack: stack + 1),
      "the two stacks share frames, but each has its own copy of them."),
-    (lambda n, single, f, k: gigabytes(n, single, f, 4), "a stack has `stack` frames, not always 4."),
+    (lambda n, single, f, k: gigabytes(n, single, f, 4),
+     "a stack has `stack` frames, not always 4."),
     (lambda n, single, f, k: gigabytes(n, single, 84 * 84, k),
      "a frame has `frame` pixels, not always 84 × 84."),
     (dict(once=lambda stack: 2),
@@ -207,7 +210,7 @@ function_exercise("05.3", gigabytes, "transitions single_frames frame stack", [
           (1e3, "those are millions of bytes; divide by 10**9."))),
 ])  # fmt: skip
 
-# 05.4: what is learned from ------------------------------------------------------------------------
+# 05.4: what is learned from -----------------------------------------------------------------------
 
 
 def learning_view(
@@ -227,7 +230,8 @@ ENDS = {
     (4, 2, False): "two lives may be lost in one step: what counts is that there are fewer.",
     (2, 3, False): "a life is gained there: episodes end with fewer lives than before.",
     **dict.fromkeys([(1, 0, False), (2, 0, False)],
-                    "the game is about to be over, and if 0 lives end it, too, one end becomes two."),
+                    "the game is about to be over, and if 0 lives end it, too, one end becomes "
+                    "two."),
     (0, 0, False): "a game without lives, such as Pong, shows 0 all the time: no end.",
     (0, 3, False): "a new game begins with more lives than the one before had left: no end.",
     **dict.fromkeys([(3, 2, True), (1, 0, True), (0, 0, True), (3, 3, True)],
@@ -266,7 +270,8 @@ function_exercise("05.4", learning_view, "reward lives_before lives over", [
     (dict(clip=np.sign),
      "that is the sign. For whole points it is the same, but clipping leaves what lies between "
      "−1 and 1 as it is."),
-    (dict(clip=lambda r: np.clip(r, 0, 1)), "points can be lost, too: the lower limit is −1, not 0."),
+    (dict(clip=lambda r: np.clip(r, 0, 1)),
+     "points can be lost, too: the lower limit is −1, not 0."),
     (dict(clip=lambda r: int(np.clip(r, -1, 1))), dict(clip=lambda r: round(np.clip(r, -1, 1))),
      dict(clip=np.tanh), "clipping leaves what lies between −1 and 1 as it is; yours does not."),
     (dict(clip=lambda r: abs(np.clip(r, -1, 1))), "a lost point is negative: leave the sign."),
@@ -276,7 +281,7 @@ function_exercise("05.4", learning_view, "reward lives_before lives over", [
     Part(name=THINGS[1], reads=flag, told=seen_differently),
 ])  # fmt: skip
 
-# 05.5: what the convolutions leave -----------------------------------------------------------------
+# 05.5: what the convolutions leave ----------------------------------------------------------------
 
 
 def output_size(
@@ -308,7 +313,8 @@ function_exercise("05.5", output_size, "size layers", [
      "where is the stride? The kernel moves by so many pixels at a time."),
     (dict(step=lambda n, s, k: (n - k) // s + 1),
      "kernel and stride are swapped: a layer is (kernel, stride)."),
-    (lambda n, layers: output_size(n, layers[:1]), "that is the size after the first layer; go on."),
+    (lambda n, layers: output_size(n, layers[:1]),
+     "that is the size after the first layer; go on."),
     (lambda n, layers: output_size(n, layers[:-1]), "the last layer is missing."),
     (lambda n, layers: output_size(n, layers[1:]), "the first layer is missing."),
     (lambda n, layers: output_size(n, layers[-1:]),

@@ -14,7 +14,7 @@ from per_tutorial.notebook.checking.declaring import AN_INDEX, function_exercise
 Array = NDArray[np.float64]
 Function = Callable[..., Any]
 
-# 06.1: the row and the column of a transition ------------------------------------------------------
+# 06.1: the row and the column of a transition -----------------------------------------------------
 
 
 def place(number: int, environments: int, rows: int) -> tuple[int, int]:
@@ -29,7 +29,8 @@ function_exercise("06.1", place, "number environments rows", [
 ], [
     (lambda n, e, rows: (n // e, n % e),
      "after the last row the first is written again: the row needs `% rows`."),
-    (lambda n, e, rows: place(n, e, rows)[::-1], "in this order, please: the row, then the column."),
+    (lambda n, e, rows: place(n, e, rows)[::-1],
+     "in this order, please: the row, then the column."),
     (lambda n, e, rows: (n % rows, n // rows),
      "that fills one environment after the other; E transitions come with each step, so divide "
      "the number by `environments`."),
@@ -53,13 +54,14 @@ function_exercise("06.1", place, "number environments rows", [
      "the numbers are counted from 0 as well: the first transition has the number 0."),
     (lambda n, e, rows: (min(n // e, rows - 1), n % e),
      "it stays in the last row; a ring begins again with the first."),
-    (lambda n, e, rows: (n // e % rows, 0), "the column is the environment, the rest of the division."),
+    (lambda n, e, rows: (n // e % rows, 0),
+     "the column is the environment, the rest of the division."),
     (lambda n, e, rows: (n / e % rows, n % e),
      "`/` keeps the fraction, and a row is a whole number: use `//`."),
 ], larger=[(123_456_789, 16, 10_000), (99_999, 7, 1_000)],
    names=["the row", "the column"], dtype=AN_INDEX)  # fmt: skip
 
-# 06.2: the weighted loss in SB3's shapes -----------------------------------------------------------
+# 06.2: the weighted loss in SB3's shapes ----------------------------------------------------------
 
 
 def each_loss(values: Tensor, targets: Tensor) -> Tensor:
@@ -107,7 +109,8 @@ function_exercise("06.2", per_loss, "values targets weights", [
     (dict(terms=lambda d, w: w * d.abs()), "that is w·|δ|: the loss is the Huber loss."),
     (dict(terms=lambda d, w: huber(w * d)),
      "the weight multiplies the loss, not the error inside of it."),
-    (dict(terms=lambda d, w: w**2 * huber(d)), "the weight is squared; it multiplies the loss once."),
+    (dict(terms=lambda d, w: w**2 * huber(d)),
+     "the weight is squared; it multiplies the loss once."),
     (dict(terms=lambda d, w: w / w.max() * huber(d)),
      "the weights are used as they come; they are not divided by the largest again."),
     (dict(terms=lambda d, w: huber(d) / w), "you divide by the weights; multiply."),
@@ -115,7 +118,7 @@ function_exercise("06.2", per_loss, "values targets weights", [
      "that is the largest; take the mean."),
 ], trained=["values"])  # fmt: skip
 
-# 06.3: the priority of several critics -------------------------------------------------------------
+# 06.3: the priority of several critics ------------------------------------------------------------
 
 
 def priorities(
@@ -144,12 +147,15 @@ function_exercise("06.3", priorities, "values targets epsilon", [
      "the signs must go first: +1 and −1 cancel in the mean, though both critics are wrong."),
     (dict(reduce=lambda d: d.mean(axis=1)),
      "a priority is never negative: take the size of each error before the mean."),
-    (dict(reduce=lambda d: np.abs(d).sum(axis=1)), "that is the sum over the critics; take the mean."),
+    (dict(reduce=lambda d: np.abs(d).sum(axis=1)),
+     "that is the sum over the critics; take the mean."),
     (dict(reduce=lambda d: np.abs(d).sum(axis=1) / 2),
      dict(reduce=lambda d: np.abs(d[:, :2]).mean(axis=1)),
      "there may be more than two critics: take the mean over all of them."),
-    (dict(reduce=lambda d: np.abs(d).max(axis=1)), "that is the largest of the sizes; take the mean."),
-    (dict(reduce=lambda d: np.abs(d).min(axis=1)), "that is the smallest of the sizes; take the mean."),
+    (dict(reduce=lambda d: np.abs(d).max(axis=1)),
+     "that is the largest of the sizes; take the mean."),
+    (dict(reduce=lambda d: np.abs(d).min(axis=1)),
+     "that is the smallest of the sizes; take the mean."),
     (dict(reduce=lambda d: np.abs(d[:, 0])), "that is the first critic alone: all of them count."),
     (dict(reduce=lambda d: np.abs(d[:, -1])), "that is the last critic alone: all of them count."),
     (lambda v, t, e: np.abs(t - v.min(axis=1)) + e,
@@ -171,7 +177,7 @@ function_exercise("06.3", priorities, "values targets epsilon", [
      "α is the buffer's business: hand over the priority, not p^α."),
 ], forms=one_for_each_critic)  # fmt: skip
 
-# 06.4: memory --------------------------------------------------------------------------------------
+# 06.4: memory -------------------------------------------------------------------------------------
 
 
 def memory(
@@ -187,7 +193,8 @@ function_exercise("06.4", memory, "transitions pixels stack", [
      "the next observation is stored as well, in full: two stacks for each transition."),
     (dict(full=1.0, once=2.0),
      "each frame once: that of the next observation is the one that the next transition brings."),
-    (dict(full=0.5, once=2.0), "the next observations cost memory in the first kind, and not in the second."),
+    (dict(full=0.5, once=2.0),
+     "the next observations cost memory in the first kind, and not in the second."),
     (dict(full=4.0, once=4.0), "a pixel is one byte here, not four."),
     (dict(full=1e-9, once=1e-9), "bytes are asked for, not GB."),
     (dict(full=1e-6, once=1e-6), "bytes are asked for, not MB."),

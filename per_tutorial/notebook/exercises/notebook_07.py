@@ -45,7 +45,7 @@ def _said(answer: Answer) -> str:
     return f"{answer.verdict.value}: {answer.measured}"
 
 
-# 07.1: an adapter ------------------------------------------------------------------------------------
+# 07.1: an adapter ---------------------------------------------------------------------------------
 
 ADAPTER_CLUES: list[Clue] = [
     ("alpha-zero", "never added", "`observations` should be what `draw` calls `state`."),
@@ -91,7 +91,8 @@ def check_adapter(answer: object) -> str | None:
         buffer = adapter.make(Settings(4))
     except Exception as error:  # noqa: BLE001  (an answer may raise anything)
         raise Hint(
-            f"`make` stopped with {type(error).__name__}: {error}. Do the arguments stand in the order "
+            f"`make` stopped with {type(error).__name__}: {error}. Do the arguments stand in the "
+            f"order "
             "`PlainReplay(capacity, alpha, seed)`?"
         ) from None
     if is_stub(buffer):
@@ -191,7 +192,8 @@ patient_exercise("07.2", ["priority", "newcomer"], [
     ("exponent-large-errors", "^fails: exponent -?0[.]0",
      "the priority should grow with |δ|."),
     ("sign", "^fails|^can't", "the absolute value is missing: a bad surprise is a surprise, too."),
-    ("newcomers-largest", "^fails: 0", "newcomers come less often than the largest priority so far."),
+    ("newcomers-largest", "^fails: 0",
+     "newcomers come less often than the largest priority so far."),
     ("newcomers-largest", "^fails", "newcomers come more often than the largest priority so far."),
     ("zero-errors", "^fails|^reported",
      "ε is missing: a transition whose error was once 0 never comes again."),
@@ -199,7 +201,8 @@ patient_exercise("07.2", ["priority", "newcomer"], [
 
 
 patient_exercise("07.3", ["weights"], [
-    ("handling", "^fails: weights", "there should be one finite weight for each transition of the minibatch."),
+    ("handling", "^fails: weights",
+     "there should be one finite weight for each transition of the minibatch."),
     ("weights-part-full", "weight is 0",
      "before the buffer is full, all weights are 0: empty slots have no smallest priority."),
     ("weights-part-full", "^fails",
@@ -225,14 +228,16 @@ RING_CLUES: list[Clue] = [
     ("one-transition", "raises",
      "the newest is still left out: with a single transition stored, nothing is left to draw."),
     ("handling", "^fails: it raises",
-     "it stops with an error. `slots_of` should return a slot for each number, −1 where it is gone."),
+     "it stops with an error. `slots_of` should return a slot for each number, −1 where it is "
+     "gone."),
     ("reach", "^fails", "a slot is still never drawn."),
     ("exponent-large-errors", "^fails: exponent 0[.]3",
      "α is applied twice: `self.leaves` holds p^α already."),
     ("exponent-large-errors", "^fails: exponent -?0[.]0",
      "no priority arrives: `slots_of` says −1 for what is still stored."),
     ("stale-updates", "^fails",
-     "a late priority still goes to the slot's new tenant: −1 where the number is no longer stored."),
+     "a late priority still goes to the slot's new tenant: −1 where the number is no longer "
+     "stored."),
     ("proportions-full", "^fails",
      "some transitions that are still stored don't get their priority. Which is the oldest one?"),
 ]  # fmt: skip

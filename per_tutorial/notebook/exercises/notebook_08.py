@@ -12,7 +12,7 @@ from per_tutorial.notebook.checking.declaring import function_exercise
 Array = NDArray[np.float64]
 Function = Callable[..., Any]
 
-# 08.1: the smallest κ ------------------------------------------------------------------------------
+# 08.1: the smallest κ -----------------------------------------------------------------------------
 
 
 def smallest_kappa(largest: float, times: float, alpha: float) -> float:
@@ -23,10 +23,12 @@ function_exercise("08.1", smallest_kappa, "largest times alpha", [
     (20.0, 10.0, 0.5), (20.0, 10.0, 0.4), (20.0, 4.0, 0.5), (3.0, 10.0, 0.5), (8.0, 2.5, 1.0),
 ], [
     (lambda m, t, a: m / t,
-     "that holds for α = 1. The *priorities* may differ `times`-fold, and they are powers: the ratio "
+     "that holds for α = 1. The *priorities* may differ `times`-fold, and they are powers: the "
+     "ratio "
      "of the errors may be larger."),
     (lambda m, t, a: m / t**a,
-     "α is on the wrong side: (largest / κ)^α = times, so largest / κ is `times` to the power of 1/α."),
+     "α is on the wrong side: (largest / κ)^α = times, so largest / κ is `times` to the power of "
+     "1/α."),
     (lambda m, t, a: (m / t) ** (1 / a),
      "only `times` is raised to 1/α: `largest` is an error, not a priority."),
     (lambda m, t, a: (m / t) ** a, "solve (largest / κ)^α = times for κ."),
@@ -40,11 +42,13 @@ function_exercise("08.1", smallest_kappa, "largest times alpha", [
     (lambda m, t, a: m * a / t, "α is an exponent, not a factor: (largest / κ)^α = times."),
     (lambda m, t, a: m / (t - 1) ** (1 / a),
      "`times` as often, not `times` − 1: the ratio of the two priorities is `times`."),
-    (lambda m, t, a: m, "with κ as large as the largest error all are drawn alike; smaller will do."),
-    (lambda m, t, a: 0.0, "with κ = 0 a transition without an error is never drawn: the ratio is ∞."),
+    (lambda m, t, a: m,
+     "with κ as large as the largest error all are drawn alike; smaller will do."),
+    (lambda m, t, a: 0.0,
+     "with κ = 0 a transition without an error is never drawn: the ratio is ∞."),
 ], larger=[(5_000.0, 1_000.0, 0.7), (0.3, 50.0, 0.9)])  # fmt: skip
 
-# 08.2: the loss that hides in PER ------------------------------------------------------------------
+# 08.2: the loss that hides in PER -----------------------------------------------------------------
 
 
 def slopes_of_per(
@@ -75,7 +79,8 @@ function_exercise("08.2", slopes_of_per, "errors alpha beta", [
      "that is PER's pull. Uniform draws take each transition with 1/N, so its slope is N times as "
      "large."),
     (lambda e, a, b: -slopes_of_per(e, a, b),
-     "the sign is the other one: here the slope of ½δ² is δ, as in section 4. (By Q it would be −δ, "
+     "the sign is the other one: here the slope of ½δ² is δ, as in section 4. (By Q it would be "
+     "−δ, "
      "as δ is the target minus Q.)"),
     (lambda e, a, b: np.abs(slopes_of_per(e, a, b)),
      "the sign got lost: only in the priority is the error's size taken, the slope is δ itself."),
@@ -85,7 +90,8 @@ function_exercise("08.2", slopes_of_per, "errors alpha beta", [
      "N P(i) stands in the weight: (N P)^−β, with N inside the power."),
     (dict(factor=lambda x, a, b: x),
      "that is PER without its weights (β = 0): each weight (N P)^−β is a factor, too."),
-    (dict(factor=lambda x, a, b: x ** (1 + b)), "the sign of β: weights are (N P) to the power of −β."),
+    (dict(factor=lambda x, a, b: x ** (1 + b)),
+     "the sign of β: weights are (N P) to the power of −β."),
     (dict(factor=lambda x, a, b: x**b), "P times (N P)^−β leaves the exponent 1 − β, not β."),
     (dict(factor=lambda x, a, b: x ** (b - 1)), "the exponent is 1 − β, not β − 1."),
     (dict(factor=lambda x, a, b: x ** (a * (1 - b))),
@@ -108,7 +114,7 @@ function_exercise("08.2", slopes_of_per, "errors alpha beta", [
     (lambda e, a, b: slopes_of_per(e, a, b) * e, "one δ too many: the slope of ½δ² is δ, not δ²."),
 ], larger=[(np.geomspace(1e-4, 50.0, 40), 0.6, 0.4)], forms=one_slope_each)  # fmt: skip
 
-# 08.3: reliabilities of two environments -----------------------------------------------------------
+# 08.3: reliabilities of two environments ----------------------------------------------------------
 
 
 def reliabilities(
@@ -162,7 +168,8 @@ function_exercise("08.3", reliabilities, "errors ends", [
     (TWELVE[:8], ONE_END), (TWELVE, SEVERAL), (TWELVE[::-1], SEVERAL),
 ], [
     (dict(environments=1),
-     "that is right for one environment. Here the neighbours of a step belong to the other episode: "
+     "that is right for one environment. Here the neighbours of a step belong to the other "
+     "episode: "
      "the next step of its own is two places on."),
     (lambda e, d: reliabilities(np.maximum(e, 0), d), "errors below zero count too: sum |δ|."),
     (lambda e, d: reliabilities(e**2, d), "sum |δ|, not its square."),
@@ -184,7 +191,8 @@ function_exercise("08.3", reliabilities, "errors ends", [
     (dict(share=lambda s: np.arange(1, len(s) + 1) / len(s)),
      "that counts steps; R counts their errors."),
     (lambda e, d: np.ones(len(e)),
-     "R is 1 only where the episode still runs, and at its last step. Where it has ended, it is known "
+     "R is 1 only where the episode still runs, and at its last step. Where it has ended, it is "
+     "known "
      "what came after: R is 1 minus the share that was still to come."),
     (running_alike,
      "an episode that still runs has R = 1: nobody knows yet what is to come. "
@@ -197,7 +205,7 @@ function_exercise("08.3", reliabilities, "errors ends", [
      "the step where `ends` is True is the last one of its episode, not the first of the next."),
 ], larger=[(np.sin(np.arange(1.0, 301.0)), np.arange(300) % 37 == 30)])  # fmt: skip
 
-# 08.4: LaBER with the Huber loss -------------------------------------------------------------------
+# 08.4: LaBER with the Huber loss ------------------------------------------------------------------
 
 
 def laber_huber(errors: Array, chosen: NDArray[np.int64], kappa: float) -> float:
@@ -242,7 +250,8 @@ function_exercise("08.4", laber_huber, "errors chosen kappa", [
     (with_weights(lambda e, c, k: size(e, k).mean() / size(e[c], k), lambda d: d),
      "the slope of the Huber loss is δ cut off at ±κ."),
     (with_weights(lambda e, c, k: np.abs(e).mean() / np.abs(e[c]), lambda d: d),
-     "that is LaBER with the squared loss: both |δ| in the weights and the slope are cut off at κ."),
+     "that is LaBER with the squared loss: both |δ| in the weights and the slope are cut off at "
+     "κ."),
     (with_weights(lambda e, c, k: size(e[c], k).mean() / size(e[c], k)),
      "the mean goes over *all* candidates, not over the chosen ones."),
     (with_weights(lambda e, c, k: 1 / size(e[c], k)),
@@ -262,7 +271,8 @@ function_exercise("08.4", laber_huber, "errors chosen kappa", [
      "estimate uses the chosen ones."),
     (lambda e, c, k: abs(laber_huber(e, c, k)),
      "the sign of the whole estimate got lost: it may be negative."),
-    (lambda e, c, k: -laber_huber(e, c, k), "the sign is the other one: the slope is δ, cut off at ±κ."),
+    (lambda e, c, k: -laber_huber(e, c, k),
+     "the sign is the other one: the slope is δ, cut off at ±κ."),
     (lambda e, c, k: np.mean(size(e, k).mean() / size(e[c], k) * np.minimum(e[c], k)),
      "the slope of the Huber loss is δ cut off at ±κ, on both sides."),
     (with_weights(lambda e, c, k: size(e, k).mean() / size(e[c], k), np.abs),

@@ -10,7 +10,7 @@ from per_tutorial.notebook.checking.declaring import function_exercise
 
 Function = Callable[..., Any]
 
-# 09.1: the ladder of ε -----------------------------------------------------------------------------
+# 09.1: the ladder of ε ----------------------------------------------------------------------------
 
 
 def rung(i: int, actors: int, base: float, steepness: float) -> float:
@@ -56,7 +56,7 @@ function_exercise("09.1", rung, "i actors base steepness", [
     "may be divided by 0.",
 )])  # fmt: skip
 
-# 09.2: an actor's first priority -------------------------------------------------------------------
+# 09.2: an actor's first priority ------------------------------------------------------------------
 
 
 def discounted(rewards: Sequence[float], discount: float) -> float:
@@ -129,7 +129,7 @@ function_exercise("09.2", first_priority, "rewards after terminated promised dis
      "the error is squared: that is the loss. The priority is |δ| + ε."),
 ], larger=[([0.5, -0.25] * 20, 300.0, False, -10.0, 0.99, 1e-3)])  # fmt: skip
 
-# 09.3: the turnover --------------------------------------------------------------------------------
+# 09.3: the turnover -------------------------------------------------------------------------------
 
 
 def turnover(
@@ -159,12 +159,14 @@ function_exercise("09.3", turnover, "actors steps_per_second batches batch_size 
     (lambda n, f, u, b, c: (u * b / (n * f), c / (n * f - u * b)),
      "drawing takes nothing out of a memory: only what comes in overwrites."),
     (lambda n, f, u, b, c: (u * b / c, c / (n * f)),
-     "that is the share of the memory that is drawn in a second; divide by what comes in, not by the "
+     "that is the share of the memory that is drawn in a second; divide by what comes in, not by "
+     "the "
      "capacity."),
     (lambda n, f, u, b, c: (u * b * c / (n * f), c / (n * f)),
      "the capacity cancels from the first: in c / λ seconds u·B·c / λ draws meet c transitions."),
     (lambda n, f, u, b, c: (1 - np.exp(-u * b / (n * f)), c / (n * f)),
-     "that is the chance to be drawn at all, if all draws are alike; the mean number is asked for."),
+     "that is the chance to be drawn at all, if all draws are alike; the mean number is asked "
+     "for."),
     (lambda n, f, u, b, c: (min(u * b / (n * f), 1.0), c / (n * f)),
      "a transition may be drawn more than once: the mean may be above 1."),
     (lambda n, f, u, b, c: (round(u * b / (n * f)), c / (n * f)),
@@ -179,7 +181,7 @@ function_exercise("09.3", turnover, "actors steps_per_second batches batch_size 
      "that is the draws of a second; divide by the transitions that come in meanwhile."),
 ], names=["the draws of a transition", "the seconds"])  # fmt: skip
 
-# 09.4: the shards ----------------------------------------------------------------------------------
+# 09.4: the shards ---------------------------------------------------------------------------------
 
 
 def load(incoming: float, message: int, per_call: float, per_transition: float) -> float:
@@ -205,7 +207,8 @@ function_exercise("09.4", shards_needed, "incoming message per_call per_transiti
     (dict(up=math.floor), "rounded down, the load of each shard is above 1: round up."),
     (dict(up=round), "rounded to the nearest, the load may be above 1: round up."),
     (dict(up=lambda work: math.floor(work) + 1),
-     "where the load is a whole number already, no shard more is needed: round up instead of adding 1."),
+     "where the load is a whole number already, no shard more is needed: round up instead of "
+     "adding 1."),
     (dict(up=lambda work: 1 / work), "that is upside down: the more work, the more shards."),
     (dict(work=lambda i, m, a, b: i * a + i * b),
      "the call is paid once for a message, not for each transition."),
@@ -231,7 +234,8 @@ function_exercise("09.4", shards_needed, "incoming message per_call per_transiti
      "rates need not be whole numbers: round up only once, at the end."),
     (lambda i, m, a, b: math.ceil(i // m * (a + m * b)),
      lambda i, m, a, b: math.ceil(i // m * a + i * b),
-     "rates need not be whole numbers: `//` rounds the messages of a second down; divide with `/`."),
+     "rates need not be whole numbers: `//` rounds the messages of a second down; divide with "
+     "`/`."),
     (lambda i, m, a, b: math.ceil(math.ceil(i / m) * a + i * b),
      "rates need not be whole numbers: round up only once, at the end."),
     (lambda i, m, a, b: math.ceil(i / math.floor(m / (a + m * b))),
