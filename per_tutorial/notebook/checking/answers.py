@@ -131,6 +131,8 @@ def numbers(value: Any) -> NDArray[np.float64]:
         raise Hint("the rows have different lengths, so they are no array.") from None
     if kind in "US":
         raise Hint(f"{shown(value)} is text: write the number without quotation marks.")
+    if kind == "c":
+        raise Hint(f"{shown(value)} cannot be read as numbers.")
     if kind == "b":
         raise Hint(f"{shown(value)} is no number: return the value, not whether it is so.")
     try:

@@ -68,48 +68,59 @@ def compare(
     """
     cases = [*cases, *larger]
     expected = [right(*case.values()) for case in cases]
+    exact = exact or all(np.asarray(value).dtype.kind in "iu" for value in expected)
+    got, stopped = results_of(answer, cases, expected, give, read)
+    expected = [numbers(value) for value in expected]
+    wrong = [k for k, value in enumerate(got) if not same(value, expected[k], exact=exact)]
+    if not wrong and stopped:
+        raise stopped
+    if not wrong:
+        return None
+    first, everywhere = wrong[0], range(len(got))
+
+    def known(places: Sequence[int]) -> str:
+        """The hint about the first mistake that gives the same results in these places, or ''."""
+
+        def explains(mistake: Function) -> bool:
+            return all(same(got[k], outcome(mistake, cases[k]), exact=exact) for k in places)
+
+        return next((sentence for mistake, sentence in mistakes if explains(mistake)), "")
+
+    return (
+        told(cases[first], got[first])
+        or known(everywhere)
+        or always_the_same(got)
+        or rounded(got, expected)
+        or unused_argument(cases, got, expected)
+        # One case alone may be chance, and what would have shown earlier is another mistake.
+        or (known([*range(first), *wrong]) if len(wrong) > 1 else "")
+        or otherwise(cases[first], got[first], got)
+        or (
+            "right as long as the numbers are small; but "
+            if first >= len(cases) - len(larger)
+            else ""
+        )
+        + "for {} it should be {}, yours is {}.".format(
+            described(cases[first]), *told_apart(expected[first], got[first])
+        )
+    )
+
+
+def results_of(
+    answer: Any,
+    cases: Sequence[Case],
+    expected: Sequence[Any],
+    give: Give,
+    read: Callable[[Any, Any], Any],
+) -> tuple[list[Any], Hint | None]:
+    """What a function returns in these cases, and what stopped it before the last one, if so."""
     got: list[Any] = []
-    stopped: Hint | None = None
     for case, value in zip(cases, expected, strict=True):
         try:
             got.append(read(ask(answer, case, give), value))
         except Hint as hint:
-            stopped = hint
-            break
-    exact = exact or all(np.asarray(value).dtype.kind in "iu" for value in expected)
-    expected = [numbers(value) for value in expected]
-    wrong = [k for k, value in enumerate(got) if not same(value, expected[k], exact=exact)]
-    if not wrong:
-        if stopped:
-            raise stopped
-        return None
-    first = wrong[0]
-    if sentence := told(cases[first], got[first]):
-        return sentence
-
-    def explains(mistake: Function, places: Sequence[int]) -> bool:
-        return all(same(got[k], outcome(mistake, cases[k]), exact=exact) for k in places)
-
-    for mistake, sentence in mistakes:
-        if explains(mistake, range(len(got))):
-            return sentence
-    if len(got) > 1 and all(same(value, got[0]) for value in got):
-        return f"your answer is always {shown(got[0])}; it should depend on the arguments."
-    if sentence := rounded(got, expected):
-        return sentence
-    if name := unused_argument(cases, got, expected):
-        return f"your answer does not change with `{name}`: is the argument used everywhere?"
-    for mistake, sentence in mistakes:
-        # One case alone may be chance, and what would have shown earlier is another mistake.
-        if len(wrong) > 1 and explains(mistake, [*range(first), *wrong]):
-            return sentence
-    if sentence := otherwise(cases[first], got[first], got):
-        return sentence
-    small = (
-        "right as long as the numbers are small; but " if first >= len(cases) - len(larger) else ""
-    )
-    should, does = told_apart(expected[first], got[first])
-    return f"{small}for {described(cases[first])} it should be {should}, yours is {does}."
+            return got, hint
+    return got, None
 
 
 def outcome(mistake: Function, case: Case) -> Any:
@@ -118,6 +129,13 @@ def outcome(mistake: Function, case: Case) -> Any:
         return numbers(mistake(*case.values()))
     except Exception:  # noqa: BLE001  (an index that is out of range, for instance)
         return None
+
+
+def always_the_same(got: Sequence[Any]) -> str:
+    """A sentence about results that are all the same, or else ''."""
+    if len(got) > 1 and all(same(value, got[0]) for value in got):
+        return f"your answer is always {shown(got[0])}; it should depend on the arguments."
+    return ""
 
 
 def rounded(got: Sequence[Any], expected: Sequence[Any]) -> str:
@@ -135,7 +153,7 @@ def rounded(got: Sequence[Any], expected: Sequence[Any]) -> str:
 
 
 def unused_argument(cases: Sequence[Case], got: Sequence[Any], expected: Sequence[Any]) -> str:
-    """The name of a number that should change the result and never does, or else ''."""
+    """A sentence about a number that should change the result and never does, or else ''."""
     changes: dict[str, bool] = {}
     for k in range(len(got)):
         for j in range(k):
@@ -144,7 +162,8 @@ def unused_argument(cases: Sequence[Case], got: Sequence[Any], expected: Sequenc
             single = len(names) == 1 and np.ndim(cases[k][names[0]]) == 0
             if single and not same(expected[j], expected[k]):
                 changes[names[0]] = changes.get(names[0], False) or not same(got[j], got[k])
-    return next((name for name, change in changes.items() if not change), "")
+    sentence = "your answer does not change with `{}`: is the argument used everywhere?"
+    return next((sentence.format(name) for name, change in changes.items() if not change), "")
 
 
 def remembers(answer: Any, cases: Sequence[Case], give: Give = a_copy) -> bool:

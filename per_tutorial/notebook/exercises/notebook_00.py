@@ -86,7 +86,7 @@ def updates_until_equal(error: float, step_size: float, tolerance: float) -> int
 
 
 def straight_lines() -> list[Callable[..., float]]:
-    """Errors that shrink by the same amount at every update: of which size, and how it is rounded."""
+    """Errors that shrink by the same amount at every update, and how that is rounded."""
 
     def line(size, amount, whole, least):
         return lambda e, s, t: max(least, whole((size(e) - t) / amount(e, s, t)))
@@ -181,8 +181,13 @@ def until_one_grows(noted: Array, actual: Array) -> int:
     return 0
 
 
-# (noted, actual): it stays with one at once, after some, after all. An error that greedy replay does
-# not reach is the largest of all, and one that grows is not always the largest.
+def shuffled(size: int) -> Array:
+    """Different numbers, (2, size)."""
+    return np.random.default_rng(size).permutation(2 * size).reshape(2, size) / size
+
+
+# It stays with one at once, after some, after all. An error that greedy replay does not reach is
+# the largest of all, and one that grows is not always the largest.
 NOTED = [
     ([0.9, 0.5, 0.3, 0.7, 0.1, 0.45], [0.2, 0.6, 0.05, 0.4, 0.8, 0.02]),
     ([0.2, 1.1, 0.6, 0.9], [3.0, 1.5, 0.1, 0.05]),
@@ -219,4 +224,4 @@ function_exercise("00.4", never_chosen, "noted actual", [map(np.array, row) for 
     (lambda noted, actual: 0,
      "not all come up: as soon as something that it has found is larger than all that is noted, "
      "greedy replay stays there."),
-], larger=[np.random.default_rng(seed).permutation(2 * n).reshape(2, n) / n for seed, n in ((1, 30), (2, 300), (4, 1_000))])  # fmt: skip
+], larger=[shuffled(n) for n in (30, 300, 1_000)])  # fmt: skip

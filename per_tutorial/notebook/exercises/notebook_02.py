@@ -37,7 +37,9 @@ TRANSITIONS = [
 
 function_exercise(
     "02.1", td_target, "reward terminated truncated next_q discount",
-    [(reward, terminated, truncated, next_q, discount) for reward, next_q, discount in TRANSITIONS for terminated in (False, True) for truncated in (False, True)], [
+    [(reward, terminated, truncated, next_q, discount)
+     for reward, next_q, discount in TRANSITIONS
+     for terminated in (False, True) for truncated in (False, True)], [
     (dict(share=lambda terminated, truncated: ~terminated),
      "`~` is meant for arrays. Of Python's own bools it makes numbers: ~False is −1, and ~True is "
      "−2. Write `not terminated`."),
@@ -81,7 +83,10 @@ function_exercise(
      dict(share=lambda te, tr: te == tr),
      "if the pole falls at the very last step, it has fallen: `terminated` alone decides, whatever "
      "`truncated` says."),
-], larger=[(-1.0, False, False, -300.0 - np.arange(50.0), 0.999)])  # fmt: skip
+], larger=[
+    (-1.0, False, False, -300.0 - np.arange(50.0), 0.999),
+    (0.12345, False, False, np.array([0.98765, 1.23456]), 0.987),
+])  # fmt: skip
 
 # 02.2: exploration as a function of the step ------------------------------------------------------
 
@@ -153,7 +158,11 @@ function_exercise("02.2", epsilon, "step", [(step,) for step in (*STEPS, 3000, 1
      "it begins to fall one step too early: at step 200 it is still 1."),
     (lambda step: epsilon(step - 1),
      "it begins to fall one step too late: at step 201 it is below 1."),
-], asked_twice=([(step,) for step in range(1201)], "asked for the same step again it gives another answer: it remembers the calls before. " "ε is a function of the step alone."),
+], asked_twice=(
+    [(step,) for step in range(1201)],
+    "asked for the same step again it gives another answer: it remembers the calls before. "
+    "ε is a function of the step alone.",
+),
    otherwise=what_it_is_at)  # fmt: skip
 
 
@@ -202,6 +211,9 @@ BATCHES = [
 ]
 
 
+SEEDED = torch.Generator().manual_seed(0)
+
+
 def picks_whole(result: Any, right: Tensor) -> str | None:
     """Whether it picks whole columns or rows: only where the batch is a square is that a table."""
     q, actions, targets = BATCHES[0]
@@ -247,7 +259,8 @@ function_exercise("02.3", td_errors_of, "q_values actions targets", BATCHES, [
      TABLE.format("the means")),
     (from_table(lambda table: table.sum(0)), from_table(lambda table: table.sum(1)),
      TABLE.format("the sums")),
-], trained=["q_values"], forms=picks_whole)  # fmt: skip
+], larger=[(torch.randn(64, 6, generator=SEEDED), torch.arange(64) % 6, torch.arange(64.0))],
+   trained=["q_values"], forms=picks_whole)  # fmt: skip
 
 
 # 02.4: what is lost where the limit counts as an end ----------------------------------------------
@@ -270,7 +283,8 @@ function_exercise("02.4", too_low, "step limit discount", [
     (0, 50, 0.98), (10, 50, 0.98), (49, 50, 0.98), (10, 30, 0.98), (10, 50, 0.9), (0, 1, 0.9),
     (3, 5, 0.5),
 ], [
-    (dict(left=lambda step, limit: limit - step - 1), dict(left=lambda step, limit: limit - step + 1),
+    (dict(left=lambda step, limit: limit - step - 1),
+     dict(left=lambda step, limit: limit - step + 1),
      "off by one: at step 0 all `limit` rewards are still to come, at the last step one."),
     (dict(left=lambda step, limit: limit),
      "that is right for step 0 alone; from a later step, the limit is nearer."),

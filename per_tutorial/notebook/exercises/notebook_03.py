@@ -47,6 +47,7 @@ def one_for_each_draw(result: Any, right: Array) -> str | None:
 
 SMOOTH, ROUGH = np.arange(1.0, 41.0) ** 0.6, np.array([0.5, 3.0, 0.02, 7.5, 1.2, 2.2, 0.9])
 RARE = np.array([0.5, 3e-7, 2.0, 4e-4, 1e-5, 0.03, 2e-3])
+SMALL = np.geomspace(1.0, 1e4, 2_000)
 MEMORIES = [
     *((SMOOTH, [7, 31, 12, 7, 25], beta) for beta in (0.5, 0.4, 0.8)),
     *((ROUGH, [4, 0, 3, 6], beta) for beta in (0.3, 1.0)),
@@ -99,7 +100,8 @@ function_exercise(
      "those are the weights of the first transitions; `indices` says which to take."),
     (lambda P, i, beta: importance_weights(P, np.sort(i), beta),
      "sorted: leave them in the order of `indices`."),
-], forms=one_for_each_draw)  # fmt: skip
+], larger=[(SMALL / SMALL.sum(), np.arange(5, 1_500, 31), 0.7)],
+   forms=one_for_each_draw)  # fmt: skip
 
 
 # 03.2: what the tree gets -------------------------------------------------------------------------
@@ -213,7 +215,10 @@ function_exercise(
         (FOUR, 1.5, 0.6, 0.2), (FIVE, 2.0, 0.5, 0.1), (FIVE, 0.5, 0.5, 0.1),
         (FOUR, 2.05, 0.7, 0.1), (THREE, 0.4, 0.7, 0.05),
     ],
-    larger=[(300.0 * FIVE, 2.0, 0.5, 1e-6), (1e-3 * FIVE, 1e-3, 0.6, 1e-4)],
+    larger=[
+        (np.linspace(-3.0, 2.9, 101), 2.0, 0.5, 0.01), (300.0 * FIVE, 2.0, 0.5, 1e-6),
+        (1e-3 * FIVE, 1e-3, 0.6, 1e-4),
+    ],
     parts=[
         Part(name="the leaves of the replayed transitions", mistakes=LEAF_MISTAKES),
         Part(
@@ -272,7 +277,11 @@ function_exercise("03.3", beta_at, "step steps beta_start", [
      "after the last step it starts again: from `steps` on it stays at 1."),
     (lambda s, n, b: round(beta_at(s, n, b), 2), "rounded, the line becomes a staircase."),
 ], larger=[(123_456, 1_000_000, 0.4), (3_000_000, 1_000_000, 0.4)],
-   asked_twice=([(step, 100, 0.4) for step in range(101)], "asked for the same step again it gives another answer: it accumulates. β is a " "function of the step and remembers nothing."))  # fmt: skip
+asked_twice=(
+    [(step, 100, 0.4) for step in range(101)],
+    "asked for the same step again it gives another answer: it accumulates. β is a "
+    "function of the step and remembers nothing.",
+))  # fmt: skip
 
 # 03.4: the loss of a minibatch --------------------------------------------------------------------
 
@@ -324,4 +333,5 @@ function_exercise(
     (dict(terms=lambda d, w: w * torch.where(d.abs() <= 1, 0.5 * d**2, d.abs() - 0.5)),
      "that is the Huber loss; here it is ½δ² for large errors, too."),
     (dict(terms=lambda d, w: 0.5 * d**2 / w), "you divide by the weights; multiply."),
-], trained=["td_errors"])  # fmt: skip
+], larger=[(torch.linspace(-2.0, 3.0, 128), torch.linspace(1.0, 0.1, 128)[:, None])],
+   trained=["td_errors"])  # fmt: skip

@@ -42,6 +42,7 @@ def either(values: Function) -> tuple[dict[str, Function], ...]:
     return dict(values=values), dict(values=values, future=torch.ones_like)
 
 
+SEEDED = torch.Generator().manual_seed(0)
 # First as many transitions as actions, where `gather` along the wrong axis goes unnoticed.
 WINDOWS = [
     ([1.5, 0.25, -2.0], [3, 2, 1], [False, True, False],
@@ -95,7 +96,9 @@ function_exercise(
      "`gather` has run along the wrong axis: actions are axis 1."),
     (*either(lambda o, t: t.gather(1, o.argmax(dim=0)[:, None])[:, 0]),
      "`argmax` has run over the minibatch: take it over the actions, `dim=1`."),
-])  # fmt: skip
+], larger=[(torch.linspace(-1.0, 2.0, 64), torch.arange(64) % 5 + 1, torch.arange(64) % 7 == 3,
+            torch.randn(64, 6, generator=SEEDED), torch.randn(64, 6, generator=SEEDED), 0.99)],
+)  # fmt: skip
 
 # 04.2: dueling, where some actions are illegal ----------------------------------------------------
 
@@ -171,7 +174,9 @@ function_exercise(
      "the advantage is added, and its mean is subtracted: yours is the other way round."),
     (lambda V, A, ok: V.mean() + A - legal_mean(A, ok),
      "each state has a V of its own; only the advantages are averaged."),
-], trained=["value", "advantages"])  # fmt: skip
+], larger=[(torch.linspace(-2.0, 5.0, 64)[:, None], torch.randn(64, 7, generator=SEEDED),
+            torch.arange(64 * 7).reshape(64, 7) % 3 > 0)],
+   trained=["value", "advantages"])  # fmt: skip
 
 # 04.3: the half-life of a soft target -------------------------------------------------------------
 
@@ -191,7 +196,9 @@ def what_is_left(case: Case, got: Any, results: Any) -> str:
     return f"with τ = {tau:g}, {left:.4g} % is left after {shown(updates)} updates."
 
 
-function_exercise("04.3", half_life, "tau", [(t,) for t in (0.02, 0.2, 0.01, 0.45, 0.6, 0.75, 0.95)], [
+function_exercise("04.3", half_life, "tau", [
+    (tau,) for tau in (0.02, 0.2, 0.01, 0.45, 0.6, 0.75, 0.95)
+], [
     (*(lambda tau, rounded=rounded: rounded(half_life(tau))
        for rounded in (np.ceil, np.floor, lambda n: np.floor(n) + 1,
                        *(lambda n, digits=digits: round(n, digits) for digits in range(5)))),
@@ -241,9 +248,9 @@ WINDOW = [1.0, 3.0, 2.0]
 
 function_exercise("04.4", n_step_target, "rewards terminated next_value discount", [
     (WINDOW, False, 10.0, 0.9), (WINDOW, True, 10.0, 0.9), (WINDOW, False, 10.0, 0.5),
-    (WINDOW, False, -4.0, 0.9), ([*WINDOW, 0.0, 5.0], False, 10.0, 0.9), ([1.0, 3.0], True, 10.0, 0.8),
-    ([4.0], False, 10.0, 0.9), ([0.5, -2.0], False, 6.0, 0.95), ([0.5, -2.0, 1.5, 0.25], True, -3.0, 0.7),
-    ([0.5, -2.0, 1.5], False, -3.0, 0.7),
+    (WINDOW, False, -4.0, 0.9), ([*WINDOW, 0.0, 5.0], False, 10.0, 0.9),
+    ([1.0, 3.0], True, 10.0, 0.8), ([4.0], False, 10.0, 0.9), ([0.5, -2.0], False, 6.0, 0.95),
+    ([0.5, -2.0, 1.5, 0.25], True, -3.0, 0.7), ([0.5, -2.0, 1.5], False, -3.0, 0.7),
 ], [
     (dict(future=lambda end: ~end),
      "`~` is meant for arrays. Of Python's own bools it makes numbers: ~False is −1, and ~True "
@@ -271,7 +278,8 @@ function_exercise("04.4", n_step_target, "rewards terminated next_value discount
     (dict(summed=lambda r, g: sum(r)),
      "the rewards are not discounted: each comes a step later than the one before."),
     (lambda r, end, v, g: n_step_target(r, end, v, 1.0), "nothing is discounted."),
-    (dict(summed=lambda r, g: g * ahead(r, g)), lambda r, end, v, g: g * n_step_target(r, end, v, g),
+    (dict(summed=lambda r, g: g * ahead(r, g)),
+     lambda r, end, v, g: g * n_step_target(r, end, v, g),
      "the first reward is not discounted: it comes with the step itself."),
     (dict(summed=lambda r, g: ahead(r[::-1], g)), "back to front: the *first* counts in full."),
     (dict(summed=lambda r, g: r[0]),
@@ -354,4 +362,4 @@ function_exercise("04.5", standard_error, "a b", [map(np.array, pair) for pair i
     *((dict(root=lambda n, size=size: size**0.5),
        f"you divide by √{size} always: n is the number of pairs, len(a).")
       for size in (5, 8, 10, 12, 30)),
-], otherwise=close_by)  # fmt: skip
+], larger=[(np.linspace(0.0, 9.0, 300), np.cos(np.arange(300.0)))], otherwise=close_by)  # fmt: skip

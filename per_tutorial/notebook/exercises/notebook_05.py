@@ -261,7 +261,7 @@ def seen_differently(case: Case, got: Any) -> str:
 THINGS = ["the clipped reward", "whether the step terminates"]
 
 function_exercise("05.4", learning_view, "reward lives_before lives over", [
-    (reward, *end) for end in ENDS for reward in (4.0, -7.0, 0.5, -0.25, 0.75, 0.0)
+    (reward, *end) for end in ENDS for reward in (4.0, -7.0, 0.5, -0.25, 0.75, 0.0, 0.31416)
 ], parts=[
     Part(name=THINGS[0], forms=swapped, mistakes=[
     (dict(clip=lambda r: r), "nothing is clipped: the limits are −1 and 1, and both count."),

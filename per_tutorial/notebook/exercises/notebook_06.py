@@ -48,7 +48,8 @@ function_exercise("06.1", place, "number environments rows", [
      "the ring holds rows · environments transitions, not `rows`."),
     (lambda n, e, rows: (n // e % (rows // e), n % e),
      "`rows` counts steps already: it is not divided by the number of environments."),
-    (lambda n, e, rows: (n // e % (rows + 1), n % e), lambda n, e, rows: (n // e % (rows - 1), n % e),
+    (lambda n, e, rows: (n // e % (rows + 1), n % e),
+     lambda n, e, rows: (n // e % (rows - 1), n % e),
      "the rows are counted from 0: after row rows − 1 comes row 0."),
     (lambda n, e, rows: ((n - 1) // e % rows, (n - 1) % e),
      "the numbers are counted from 0 as well: the first transition has the number 0."),
@@ -116,7 +117,9 @@ function_exercise("06.2", per_loss, "values targets weights", [
     (dict(terms=lambda d, w: huber(d) / w), "you divide by the weights; multiply."),
     (dict(terms=lambda d, w: (w * huber(d)).max(), reduce=lambda each: each),
      "that is the largest; take the mean."),
-], trained=["values"])  # fmt: skip
+], larger=[(torch.linspace(-2.0, 3.0, 128)[:, None], torch.linspace(1.0, -1.0, 128)[:, None],
+            torch.linspace(1.0, 0.1, 128))],
+   trained=["values"])  # fmt: skip
 
 # 06.3: the priority of several critics ------------------------------------------------------------
 
@@ -175,7 +178,8 @@ function_exercise("06.3", priorities, "values targets epsilon", [
      "that is one number for the whole minibatch: the mean goes over the critics, `axis=1`."),
     (lambda v, t, e: priorities(v, t, e) ** 0.6,
      "α is the buffer's business: hand over the priority, not p^α."),
-], forms=one_for_each_critic)  # fmt: skip
+], larger=[(np.sin(np.arange(1_000.0)).reshape(200, 5), np.linspace(-1.0, 2.0, 200), 1e-3)],
+   forms=one_for_each_critic)  # fmt: skip
 
 # 06.4: memory -------------------------------------------------------------------------------------
 

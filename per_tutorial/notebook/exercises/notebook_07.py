@@ -1,4 +1,4 @@
-"""Notebook 07, broken replay: an adapter, and three patients; the examination itself is the check."""
+"""Notebook 07, broken replay: an adapter and three patients. The examination is the check."""
 
 import inspect
 import re
@@ -26,7 +26,7 @@ ASKED = (
 
 
 def complaint(adapter: Adapter, clues: Sequence[Clue]) -> str | None:
-    """What an examination finds wrong, in the words of the first clue that fits; None if nothing."""
+    """What an examination finds wrong, in the words of the first clue that fits, or None."""
     answers = {answer.question.name: answer for answer in examine(adapter, questions=ASKED).answers}
     for name, pattern, sentence in clues:
         if re.search(pattern, _said(answers[name])):
@@ -82,27 +82,33 @@ ADAPTER_CLUES: list[Clue] = [
 ]  # fmt: skip
 
 
-def check_adapter(answer: object) -> str | None:
-    adapter: Any = answer() if isinstance(answer, type) else answer
+def made_by(adapter: Any) -> PlainReplay:
+    """The buffer of an adapter that can be examined; raises a `Hint` about any other."""
     for name in ("make", "add", "sample", "update"):
         if not callable(getattr(adapter, name, None)):
-            return f"the adapter has no method `{name}`."
+            raise Hint(f"the adapter has no method `{name}`.")
     try:
         buffer = adapter.make(Settings(4))
     except Exception as error:  # noqa: BLE001  (an answer may raise anything)
         raise Hint(
             f"`make` stopped with {type(error).__name__}: {error}. Do the arguments stand in the "
-            f"order "
-            "`PlainReplay(capacity, alpha, seed)`?"
+            "order `PlainReplay(capacity, alpha, seed)`?"
         ) from None
     if is_stub(buffer):
         raise Unsolved
     if not hasattr(adapter, "time_limit"):
-        return "the class should begin with `class PlainAdapter(Adapter)`."
+        raise Hint("the class should begin with `class PlainAdapter(Adapter)`.")
     if inspect.isclass(buffer):
-        return "`make` returns the class; return a buffer, made with capacity, alpha and seed."
+        raise Hint("`make` returns the class; return a buffer, made with capacity, alpha and seed.")
     if not isinstance(buffer, PlainReplay):
-        return f"`make` should return a `PlainReplay`; yours returns a {type(buffer).__name__}."
+        returned = type(buffer).__name__
+        raise Hint(f"`make` should return a `PlainReplay`; yours returns a {returned}.")
+    return buffer
+
+
+def check_adapter(answer: object) -> str | None:
+    adapter: Any = answer() if isinstance(answer, type) else answer
+    buffer = made_by(adapter)
     one = np.ones(2, np.float32)
     adapter.add(buffer, Transition(one, 0, 0.0, one, False, False))
     if not len(buffer):

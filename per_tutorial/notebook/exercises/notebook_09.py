@@ -127,7 +127,10 @@ function_exercise("09.2", first_priority, "rewards after terminated promised dis
      "α is the memory's business: send p, not p^α."),
     (lambda r, v, end, q, g, e: first_priority(r, v, end, q, g, 0) ** 2 + e,
      "the error is squared: that is the loss. The priority is |δ| + ε."),
-], larger=[([0.5, -0.25] * 20, 300.0, False, -10.0, 0.99, 1e-3)])  # fmt: skip
+], larger=[
+    ([0.12345, 0.5], 0.3, False, 0.1, 0.77, 0.0123),
+    ([0.5, -0.25] * 20, 300.0, False, -10.0, 0.987, 1e-3),
+])  # fmt: skip
 
 # 09.3: the turnover -------------------------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""Each exercise: its right answer passes, in other legal forms too, and each mistake hears its hint.
+"""Each exercise: its right answer passes, in other forms as well, and mistakes hear their hints.
 
 The mistakes are those of the exercises' own tables. Here stand answers in other forms, and wrong
 ones whose hints come from how an answer is called, read or watched.
