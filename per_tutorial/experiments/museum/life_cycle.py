@@ -254,7 +254,7 @@ EXHIBITS = (
         right="replay.add(*with_axes(storage.leading_axes, transition), valid=step.valid)",
         seen=(),
         lived="not known",
-        found_by="contents",
+        found_by="only-stored",
         replay=AutoresetStored,
     ),
     Exhibit(

@@ -107,7 +107,7 @@ EXHIBITS = (
         right=OF_ERRORS,
         seen=(),
         lived="not known",
-        found_by="exponent-large-errors",
+        found_by="exponent-small-errors",
         sampler=SquaredPriority,
     ),
     Exhibit(
@@ -157,7 +157,7 @@ EXHIBITS = (
         right=POWER,
         seen=(),
         lived="not known",
-        found_by="exponent-large-errors",
+        found_by="exponent-small-errors",
         sampler=AlphaTwice,
     ),
     Exhibit(

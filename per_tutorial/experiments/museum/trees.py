@@ -220,7 +220,7 @@ EXHIBITS = (
         right="self.nodes = np.full(2 * self.first_root * self.leaves, self._empty, dtype=np.float64)",
         seen=(),
         lived="not known",
-        found_by="proportions-part-full",
+        found_by="only-stored",
         sampler=UnfilledSlots,
     ),
 )

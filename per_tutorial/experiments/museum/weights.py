@@ -87,9 +87,8 @@ EXHIBITS = (
         right=NORMALISED,
         seen=(),
         lived="not known",
-        found_by="weights-normalisation",
+        found_by="weights-scale",
         sampler=WeightsThatSumToOne,
-        choice=True,
     ),
     Exhibit(
         name="zero-minimum",
