@@ -37,6 +37,7 @@ def examine(
     Raises:
         TypeError: the adapter lacks a method, or an object another attribute of `Adapter`.
         ValueError: there is no such question.
+        ImportError: the buffer's library, or something that it needs, is not installed.
         ExaminationError: the examination itself failed.
 
     Example:

@@ -271,7 +271,10 @@ def plain(name: str, values: ArrayLike | Any, shape: tuple[int, ...]) -> Floats:
     try:
         if hasattr(values, "detach"):  # a torch tensor, on any device
             values = values.detach().cpu()
-        array = np.asarray(values, dtype=np.float64)
+        array = np.asarray(values)
+        if array.dtype == object and any(value is None for value in array.flat):
+            raise TypeError("None among them")
+        array = array.astype(np.float64)
     except Exception as error:
         raise Fault(f"{name} are no array of numbers ({described(error)})") from error
     if array.shape != shape:

@@ -52,12 +52,15 @@ def ask(name: str, adapter: Adapter, seed: int) -> Finding:
 
     Raises:
         ExaminationError: an exception that did not come from the buffer.
+        ImportError: the buffer's library, or something that it needs, is not installed.
     """
     try:
         return QUESTIONS[name].ask(TestContext(adapter, name, seed))
     except Fault as fault:
         return Finding(Verdict.FAILS, str(fault))
     except BufferRaised as raised:
+        if isinstance(raised.__cause__, ImportError):
+            raise ImportError(str(raised.__cause__)) from raised
         endless = isinstance(raised.__cause__, RecursionError)
         return Finding(Verdict.FAILS, str(raised) if endless else f"it raises {raised}")
     except Inconclusive as reason:
@@ -125,7 +128,7 @@ def _in_processes(
         try:
             while todo and _is_there(reader, child.pid, patience):
                 said = reader.recv()
-                if isinstance(said, ExaminationError):
+                if isinstance(said, Exception):
                     raise said
                 patience.answered = True
                 yield todo.pop(0), said
@@ -181,10 +184,10 @@ def _answer_all(
             writer.send(_finding_or_error(name, adapter, seed))
 
 
-def _finding_or_error(name: str, adapter: Adapter, seed: int) -> Finding | ExaminationError:
+def _finding_or_error(name: str, adapter: Adapter, seed: int) -> Finding | Exception:
     try:
         return ask(name, adapter, seed)
-    except ExaminationError as error:
+    except (ExaminationError, ImportError) as error:
         return error
 
 
@@ -195,7 +198,7 @@ def _cause(exit_code: int) -> str:
 def _in_threads(names: Sequence[str], adapter: Adapter, seed: int) -> Iterator[tuple[str, Finding]]:
     patience = _Patience(adapter.time_limit)
     for name in names:
-        results: queue.Queue[Finding | ExaminationError] = queue.Queue()
+        results: queue.Queue[Finding | Exception] = queue.Queue()
         work = threading.Thread(
             target=lambda name=name, results=results: results.put(
                 _finding_or_error(name, adapter, seed)
@@ -208,7 +211,7 @@ def _in_threads(names: Sequence[str], adapter: Adapter, seed: int) -> Iterator[t
         except queue.Empty:
             yield name, patience.ran_out()
             continue
-        if isinstance(said, ExaminationError):
+        if isinstance(said, Exception):
             raise said
         patience.answered = True
         yield name, said
