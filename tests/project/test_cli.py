@@ -466,7 +466,7 @@ def test_an_adapter_in_a_file_is_examined_and_a_failure_is_the_exit_status(tmp_p
         ("{}/mine.py:Theirs", "NAME: '{}/mine.py' has no class 'Theirs'"),
         ("{}/mine.py:BROKEN", "NAME: '{}/mine.py' has no class 'BROKEN'"),
         ("{}/fails.py:Mine", "NAME: '{}/fails.py' cannot be run: ZeroDivisionError"),
-        ("{}/mine.py:Named", "NAME: Named cannot be made without arguments"),
+        ("{}/mine.py:Named", "adapter: Named cannot be made without arguments"),
         ("{}/mine.py:int", "NAME: '{}/mine.py' has no class 'int'"),
         ("{}/mine.py:Empty", "adapter: Empty lacks make, add, sample, update"),
         ("{}/needs.py:Mine", "No module named 'nowhere'"),
@@ -474,7 +474,10 @@ def test_an_adapter_in_a_file_is_examined_and_a_failure_is_the_exit_status(tmp_p
     ],
 )
 def test_what_cannot_be_examined_ends_in_one_clear_line(arguments, message, tmp_path):
-    named = "class Named:\n    def __init__(self, name): pass\n\nclass Empty: pass\n"
+    methods = "make = add = sample = update = print"
+    named = (
+        f"class Named:\n    {methods}\n    def __init__(self, name): pass\n\nclass Empty: pass\n"
+    )
     (tmp_path / "mine.py").write_text(f"BROKEN = 1\n{named}", encoding="utf-8")
     (tmp_path / "fails.py").write_text("1 / 0\n", encoding="utf-8")
     (tmp_path / "needs.py").write_text("import nowhere\n", encoding="utf-8")

@@ -272,7 +272,7 @@ KNOWN_BUGS = (
         right="replay.add(*with_axes(storage.leading_axes, transition), valid=step.valid)",
         seen=(),
         lived="not known",
-        found_by="contents",
+        found_by="only-stored",
         replay=AutoresetStored,
     ),
     Bug(

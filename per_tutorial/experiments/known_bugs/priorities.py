@@ -107,7 +107,7 @@ KNOWN_BUGS = (
         right=OF_ERRORS,
         seen=(),
         lived="not known",
-        found_by="exponent-large-errors",
+        found_by="exponent-small-errors",
         sampler=SquaredPriority,
     ),
     Bug(
@@ -159,7 +159,7 @@ KNOWN_BUGS = (
         right=POWER,
         seen=(),
         lived="not known",
-        found_by="exponent-large-errors",
+        found_by="exponent-small-errors",
         sampler=AlphaTwice,
     ),
     Bug(

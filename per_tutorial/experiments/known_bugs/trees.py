@@ -225,7 +225,7 @@ KNOWN_BUGS = (
         "dtype=np.float64)",
         seen=(),
         lived="not known",
-        found_by="proportions-part-full",
+        found_by="only-stored",
         sampler=UnfilledSlots,
     ),
 )

@@ -89,9 +89,8 @@ KNOWN_BUGS = (
         right=NORMALISED,
         seen=(),
         lived="not known",
-        found_by="weights-normalisation",
+        found_by="weights-scale",
         sampler=WeightsThatSumToOne,
-        choice=True,
     ),
     Bug(
         name="zero-minimum",

@@ -30,9 +30,11 @@ def complaint(adapter: Adapter, clues: Sequence[Clue]) -> str | None:
     answers = {answer.question.name: answer for answer in examine(adapter, questions=ASKED).answers}
     for name, pattern, sentence in clues:
         if re.search(pattern, _said(answers[name])):
-            return f"{sentence} ({name}: {answers[name].measured}.)"
+            return f"{sentence} ({name}: {_measured(answers[name])}.)"
     wrong = [
-        answer for answer in answers.values() if answer.verdict in (Verdict.FAILS, Verdict.UNTOLD)
+        answer
+        for answer in answers.values()
+        if answer.verdict in (Verdict.FAILS, Verdict.INCONCLUSIVE)
     ]
     if wrong:
         first = wrong[0]
@@ -42,7 +44,14 @@ def complaint(adapter: Adapter, clues: Sequence[Clue]) -> str | None:
 
 def _said(answer: Answer) -> str:
     """Verdict and measurement, such as "fails: exponent 1.200 where 0.6 was set"."""
-    return f"{answer.verdict.value}: {answer.measured}"
+    wrong = answer.verdict is Verdict.NOT_JUDGED  # since another question fails as well
+    verdict = Verdict.FAILS if wrong else answer.verdict
+    return f"{verdict.value}: {_measured(answer)}"
+
+
+def _measured(answer: Answer) -> str:
+    """What was measured, without the cause for which a question was not judged."""
+    return re.sub(r"^because \S+ fails \((.*)\)$", r"\1", answer.measured)
 
 
 # 07.1: an adapter ---------------------------------------------------------------------------------
@@ -76,7 +85,7 @@ ADAPTER_CLUES: list[Clue] = [
      "`terminated` alone."),
     ("truncation", "^not offered",
      "`Drawn` should tell `next_observations` and `terminated` as well."),
-    ("seeds", "^fails|^can't|^not", "`settings.seed` does not reach the buffer."),
+    ("seeds", "^fails|^inconclusive|^not", "`settings.seed` does not reach the buffer."),
     ("proportions-wrapped", "^fails",
      "`keys` should be what `draw` calls `number`: after a round, it is no longer the slot."),
 ]  # fmt: skip
@@ -197,7 +206,7 @@ patient_exercise("07.2", ["priority", "newcomer"], [
      "α is applied twice: `learned` raises the priority to α by itself."),
     ("exponent-large-errors", "^fails: exponent -?0[.]0",
      "the priority should grow with |δ|."),
-    ("sign", "^fails|^can't", "the absolute value is missing: a bad surprise is a surprise, too."),
+    ("sign", "^fails|^inconclusive", "the absolute value is missing: a bad surprise is a surprise, too."),
     ("newcomers-largest", "^fails: 0",
      "newcomers come less often than the largest priority so far."),
     ("newcomers-largest", "^fails", "newcomers come more often than the largest priority so far."),

@@ -11,7 +11,7 @@ import torch
 
 import per_tutorial.dqn
 import per_tutorial.replay
-from per_tutorial.conformance import QUESTIONS, Verdict, examine
+from per_tutorial.conformance import QUESTIONS
 from per_tutorial.dqn.config import DQNConfig
 from per_tutorial.dqn.learner import DQNLearner
 from per_tutorial.dqn.losses import Tensors
@@ -382,16 +382,6 @@ def test_what_is_to_be_seen_in_the_books():
 
 
 # The examination ---------------------------------------------------------------------------------
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", IN_BUFFERS)
-def test_the_question_that_a_bug_names_finds_it(name):
-    bug = KNOWN_BUGS[name]
-    report = examine(BugAdapter(bug), questions=[bug.found_by], isolate=False)
-    verdict = report.answers[0].verdict
-    # A choice is reported and not judged.
-    assert verdict == (Verdict.REPORTED if bug.choice else Verdict.FAILS)
 
 
 @pytest.mark.parametrize("name", [name for name in KNOWN_BUGS if name not in IN_BUFFERS])

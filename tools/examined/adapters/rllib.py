@@ -63,7 +63,7 @@ class RLlibEpisodes(Adapter):
 
 
 class RLlibTransitions(Adapter):
-    """`PrioritizedReplayBuffer` of the old API. Its users add 1e-6 to |δ| ("prioritized_replay_eps")."""
+    """`PrioritizedReplayBuffer` of the old API, whose users add 1e-6 to |δ|."""
 
     name = "RLlib, old API"
     packages = ("ray",)

@@ -1,5 +1,6 @@
 """A buffer whose contents are known: fill it, draw from it, set its priorities."""
 
+import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -7,29 +8,35 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from per_tutorial.conformance.adapter import ACTIONS, Adapter, Drawn, Settings
-from per_tutorial.conformance.answers import Fault, NotOffered, Untold
+from per_tutorial.conformance.answers import BufferRaised, Fault, Inconclusive, NotOffered
 from per_tutorial.replay.contracts import Floats, Transition
 
 EPISODE = 10  # steps of an episode, unless a question wants another length
+MAX_SECONDS = 2.0  # of processor time for many updates
 
 
-class Draws(NamedTuple):
-    """What several minibatches held.
+class Minibatch(NamedTuple):
+    """One minibatch: as the buffer returned it, and what the examination reads from it.
 
     Attributes:
-        serials: (batches, batch) numbers of the transitions, counted from 0 as they were added.
-        weights: the same shape, or None if the buffer has no weights.
+        drawn: as it came.
+        serials: (batch,) numbers of the transitions, counted from 0 as they were added.
+        weights: (batch,), or None if the buffer has no weights.
     """
 
+    drawn: Drawn
     serials: NDArray[np.int64]
     weights: Floats | None
 
 
-class Trial:
+class BufferHarness:
     """A buffer of the examined kind, and a record of all that was put into it.
 
-    States of the world are numbered from 1. A step leads from state s to s + 1, and an episode starts two
-    further than the last one ended, so the number in an observation tells which transition it is.
+    States of the environment are numbered from 1. A step leads from state s to s + 1, and an episode starts
+    two further than the last one ended, so the number in an observation tells which transition it is.
+
+    All calls of the buffer go through `call`, so that its exceptions are not confused with those of the
+    examination's own code.
 
     Args:
         adapter: of the examined kind.
@@ -39,11 +46,24 @@ class Trial:
     def __init__(self, adapter: Adapter, settings: Settings) -> None:
         self.adapter = adapter
         self.settings = settings
-        self.buffer = adapter.make(settings)
+        self.buffer = self.call("make", settings)
         self.history: list[Transition] = []  # by serial number
         self._serials = np.full(64, -1, dtype=np.int64)  # state number → serial number, −1: none
         self.errors: dict[int, float] = {}  # serial → |δ| of those that `set_errors` has set
         self._state, self._step = 1, 0
+
+    def call(self, method: str, *arguments: Any) -> Any:
+        """Call a method of the adapter.
+
+        Raises:
+            BufferRaised: the adapter or its buffer raised an exception.
+        """
+        try:
+            return getattr(self.adapter, method)(*arguments)
+        except RecursionError as error:
+            raise BufferRaised("it calls itself without end (RecursionError)") from error
+        except (Exception, SystemExit) as error:
+            raise BufferRaised(described(error)) from error
 
     @property
     def stored(self) -> NDArray[np.int64]:
@@ -51,7 +71,9 @@ class Trial:
         added = len(self.history)
         return np.arange(max(0, added - self.settings.capacity), added)
 
-    def add(self, count: int, *, episode: int = EPISODE, truncated: bool = False) -> "Trial":
+    def add(
+        self, count: int, *, episode: int = EPISODE, truncated: bool = False
+    ) -> "BufferHarness":
         """Add ``count`` transitions; each episode has ``episode`` steps, and ends as a terminal one does.
 
         With ``truncated``, episodes are ended by a time limit instead.
@@ -71,37 +93,39 @@ class Trial:
             if state >= len(self._serials):
                 self._serials = np.append(self._serials, np.full(len(self._serials), -1))
             self._serials[state] = serial
-            self.adapter.add(self.buffer, transition)
+            self.call("add", self.buffer, transition)
             self._state += 2 if over else 1
             self._step = 0 if over else self._step + 1
         return self
 
-    def sample(self) -> tuple[Drawn, NDArray[np.int64], Floats | None]:
-        """One minibatch: as it came, the serial numbers (batch,), and the weights (batch,)."""
+    def sample(self) -> Minibatch:
+        """Draw one minibatch."""
+        drawn, observations, weights = self.unread()
+        return Minibatch(drawn, self.serials(observations), weights)
+
+    def unread(self) -> tuple[Drawn, Floats, Floats | None]:
+        """Draw one minibatch, whatever is in it: as it came, its observations and its weights."""
         size = self.settings.batch_size
-        drawn = self.adapter.sample(self.buffer, size, self.settings.beta)
+        drawn = self.call("sample", self.buffer, size, self.settings.beta)
         if not isinstance(drawn, Drawn):
             raise Fault(f"sample returned a {type(drawn).__name__}, not a Drawn")
         observations = plain("observations", drawn.observations, (size, 2))
-        weights = None
-        if drawn.weights is not None:
-            weights = plain("weights", drawn.weights, (size,)).astype(np.float64)
-        return drawn, self.serials(observations), weights
+        if drawn.weights is None:
+            return drawn, observations, None
+        return drawn, observations, plain("weights", drawn.weights, (size,))
 
-    def draw(self, draws: int) -> Draws:
-        """At least ``draws`` draws, in minibatches."""
+    def update(self, drawn: Drawn, td_errors: Floats) -> None:
+        """Tell the buffer the TD errors (batch,) of a minibatch."""
+        self.call("update", self.buffer, drawn.keys, td_errors)
+
+    def draw(self, draws: int) -> NDArray[np.int64]:
+        """The serials (batches, batch) of at least ``draws`` draws, in minibatches."""
         batches = -(-draws // self.settings.batch_size)
-        serials = np.empty((batches, self.settings.batch_size), dtype=np.int64)
-        weights = []
-        for k in range(batches):
-            _, serials[k], some = self.sample()
-            if some is not None:
-                weights.append(some)
-        return Draws(serials, np.array(weights) if weights else None)
+        return np.array([self.sample().serials for _ in range(batches)])
 
     def counts(self, draws: int) -> NDArray[np.int64]:
         """How often each of the `stored` is drawn in at least ``draws`` draws."""
-        return self.count(self.draw(draws).serials)
+        return self.count(self.draw(draws))
 
     def count(self, serials: NDArray[np.int64]) -> NDArray[np.int64]:
         """How often each of the `stored` is among these; a Fault if another one is."""
@@ -115,20 +139,28 @@ class Trial:
 
     def weighted(self, draws: int) -> tuple[NDArray[np.int64], Floats]:
         """`draw`, for questions that need weights: serials and weights, both (batches, batch)."""
-        serials, weights = self.draw(draws)
-        if weights is None:
+        batches = [self.sample() for _ in range(-(-draws // self.settings.batch_size))]
+        if any(one.weights is None for one in batches):
             raise NotOffered("the buffer has no weights")
+        weights = np.array([one.weights for one in batches])
         wrong = ~(np.isfinite(weights) & (weights > 0))
         if wrong.any():
             raise Fault(f"a weight is {weights[wrong][0]:g}")
-        return serials, weights
+        return np.array([one.serials for one in batches]), weights
 
-    def set_errors(self, error_of: Callable[[int], float]) -> "Trial":
+    def set_errors(
+        self, error_of: Callable[[int], float], kind: Any = float, *, distinct: bool = False
+    ) -> "BufferHarness":
         """Draw and update until the TD error of every stored transition is ``error_of(serial)``.
 
         Updates always name the whole minibatch that was just drawn, since some buffers take no other.
         One in sixteen may never come, so that a dead slot hides no other fault; the question "reach"
-        asks for them. Raises `Untold` if there are more.
+        asks for them. Raises `Inconclusive` if there are more.
+
+        Args:
+            error_of: |δ| by serial number.
+            kind: the type of the errors.
+            distinct: don't use minibatches that hold a transition twice.
         """
         missing = set(self.stored.tolist())
         # At its lowest, the priority of one that is missing still is the initial one. In minibatches of
@@ -136,14 +168,16 @@ class Trial:
         limit = 400 + 4000 // self.settings.batch_size
         for _ in range(limit):
             drawn, serials, _ = self.sample()
-            errors = np.array([error_of(serial) for serial in serials.tolist()])
-            self.adapter.update(self.buffer, drawn.keys, errors)
+            if distinct and len(set(serials.tolist())) < len(serials):
+                continue
+            errors = np.array([error_of(serial) for serial in serials.tolist()], dtype=kind)
+            self.update(drawn, errors)
             self.errors.update(zip(serials.tolist(), errors.tolist(), strict=True))
             missing -= set(serials.tolist())
             if not missing:
                 return self
         if len(missing) > max(1, len(self.stored) // 16) or len(missing) == len(self.stored):
-            raise Untold(
+            raise Inconclusive(
                 f"{len(missing)} of {len(self.stored)} transitions, such as number {min(missing)}, "
                 f"did not come in {limit} minibatches of the preparation"
             )
@@ -151,25 +185,46 @@ class Trial:
             self.errors.pop(serial, None)
         return self
 
-    def masses(self, priorities: Floats) -> Floats:
-        """Probabilities of transitions with these priorities (items,), by the law of the buffer."""
-        return law_of(self.adapter, priorities, self.settings.alpha)
+    def keep_updating(self, errors: Floats, total: int) -> int:
+        """Draw and update, with the rows of ``errors`` (rows, batch) in turns, ``total`` priorities in all.
+
+        Returns how many there was time for.
+        """
+        until = time.process_time() + min(MAX_SECONDS, self.adapter.time_limit / 3)
+        size, done = self.settings.batch_size, 0
+        while done < total and time.process_time() < until:
+            drawn = self.call("sample", self.buffer, size, self.settings.beta)
+            self.update(drawn, errors[done // size % len(errors)])
+            done += size
+        return done
 
     def expected(self) -> Floats:
         """P(i) of all `stored`, from the errors that were set; 0 for those that never came."""
         probabilities = np.zeros(len(self.stored))
-        probabilities[self.is_known] = self.masses(self.priorities())
+        probabilities[self.is_known] = self.probabilities(self.priorities())
         return probabilities
+
+    def probabilities(self, priorities: Floats) -> Floats:
+        """P(i) of transitions with these priorities (items,), by the buffer's distribution."""
+        return probabilities_of(self.adapter, priorities, self.settings.alpha)
 
     @property
     def is_known(self) -> NDArray[np.bool_]:
-        """Of which of the `stored` the errors were set."""
+        """Whether the error of each of the `stored` was set."""
         return np.array([serial in self.errors for serial in self.stored.tolist()])
 
     def priorities(self) -> Floats:
         """The priorities of those `stored` whose errors were set, the oldest first."""
         known = [self.errors[serial] for serial in self.stored.tolist() if serial in self.errors]
-        return self.adapter.priorities(np.array(known))
+        return self.priorities_of(np.array(known))
+
+    def priorities_of(self, td_errors: Floats) -> Floats:
+        """What priorities these TD errors (items,) make, as the adapter says."""
+        made = self.call("priorities", td_errors)
+        priorities = plain("`priorities` of the adapter", made, (len(td_errors),))
+        if not (np.isfinite(priorities) & (priorities >= 0)).all() or not priorities.any():
+            raise Fault(f"`priorities` of the adapter has made {priorities.min():g} of a TD error")
+        return priorities
 
     def serials(self, observations: NDArray) -> NDArray[np.int64]:
         """The transitions that begin with these observations (batch, 2)."""
@@ -195,25 +250,37 @@ def reward_of(serial: int) -> int:
     return 1 + serial * 37 % 101
 
 
-def law_of(adapter: Adapter, priorities: Floats, alpha: float) -> Floats:
+def probabilities_of(adapter: Adapter, priorities: Floats, alpha: float) -> Floats:
     """P(i) of transitions with these priorities (items,)."""
-    priorities = np.asarray(priorities, dtype=np.float64)
-    if adapter.law == "rank":
+    if adapter.distribution == "rank":
         ranks = np.empty(len(priorities))
         ranks[np.argsort(-priorities, kind="stable")] = np.arange(1, len(priorities) + 1)
         masses = ranks**-alpha
-    elif adapter.law == "uniform":
+    elif adapter.distribution == "uniform":
         masses = np.ones(len(priorities))
     else:
         masses = priorities**alpha
     return masses / masses.sum()
 
 
-def plain(name: str, values: ArrayLike | Any, shape: tuple[int, ...]) -> NDArray:
-    """An array of this shape, from whatever a buffer hands out; a Fault if it has another one."""
-    if hasattr(values, "detach"):  # a torch tensor, on any device
-        values = values.detach().cpu()
-    array = np.asarray(values)
+def plain(name: str, values: ArrayLike | Any, shape: tuple[int, ...]) -> Floats:
+    """What a buffer returned as an array of this shape and of float64; a Fault if it is none."""
+    try:
+        if hasattr(values, "detach"):  # a torch tensor, on any device
+            values = values.detach().cpu()
+        array = np.asarray(values)
+        if array.dtype == object and any(value is None for value in array.flat):
+            raise TypeError("None among them")
+        array = array.astype(np.float64)
+    except Exception as error:
+        raise Fault(f"{name} are no array of numbers ({described(error)})") from error
     if array.shape != shape:
         raise Fault(f"{name} have the shape {array.shape} where {shape} is wanted")
     return array
+
+
+def described(error: BaseException) -> str:
+    """The kind of an error and the first line of what it says, no more than a line."""
+    text = str(error).strip().partition("\n")[0]
+    text = text if len(text) <= 100 else f"{text[:97]}…"
+    return f"{type(error).__name__}: {text}".rstrip(": ")

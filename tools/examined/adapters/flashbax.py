@@ -11,11 +11,13 @@ from per_tutorial.replay.contracts import Floats, Transition
 
 
 class Flashbax(Adapter):
-    """`make_prioritised_trajectory_buffer` with sequences of one step, each with its next observation.
+    """`make_prioritised_trajectory_buffer` with sequences of one step, each with its next
+    observation.
 
-    Its flat buffer makes pairs of neighbouring steps, and so pairs the last step of an episode with the
-    first of the next one, for the user to mask: that form could not be asked the same questions. It
-    hands out P(i) and leaves the weights to its users: (P(i) · N)^−β, divided by the largest, is ours.
+    Its flat buffer makes pairs of neighbouring steps, and so pairs the last step of an episode with
+    the first of the next one, for the user to mask: that form could not be asked the same
+    questions. It hands out P(i) and leaves the weights to its users: (P(i) · N)^−β, divided by the
+    largest, is ours.
     """
 
     name = "flashbax"
@@ -66,7 +68,7 @@ def step_of(observation: Any, action: Any, reward: Any, after: Any, over: Any) -
 
 @cache
 def functions(capacity: int, batch_size: int, alpha: float) -> dict[str, Any]:
-    """The compiled functions of one kind of buffer: compiling them takes far longer than a question."""
+    """The compiled functions of one kind of buffer; compiling takes longer than a question."""
     jax, flashbax = import_module("jax"), import_module("flashbax")
     buffer = flashbax.make_prioritised_trajectory_buffer(
         add_batch_size=1,

@@ -10,7 +10,7 @@ from per_tutorial.replay.contracts import Floats, Transition
 
 
 class Cpprb(Adapter):
-    """`PrioritizedReplayBuffer` as it comes. Its `check_for_update`, which is off, skips late updates."""
+    """`PrioritizedReplayBuffer` as it comes, without `check_for_update`, which skips late updates."""
 
     name = "cpprb"
     packages = ("cpprb",)
