@@ -122,6 +122,7 @@ SUBJECTS = {
     "long-cartpole": {"sampler"},
     "thousand-episodes": {"sampler"},
     "pong": {"sampler"},
+    "cartpole-conditions": {"sampler"},
     "broken-cartpole": {"sampler", "exhibit"},
     "broken-mountaincar": {"sampler", "exhibit"},
     **{study.name: {"replay", "learning_rate"} for study in SB3_STUDIES},
