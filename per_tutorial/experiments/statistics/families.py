@@ -19,10 +19,10 @@ from per_tutorial.experiments.statistics.estimates import (
     agreed,
     at_least_two,
     differences_of,
-    estimate,
     holm,
     one_number_a_run,
     paired_t_test,
+    percentiles,
     signed_rank_test,
 )
 
@@ -49,31 +49,40 @@ def agreement(
     they disagree, so that the verdict hangs on the test.
 
     Args:
-        pairs: (a, b) of each comparison, (runs,) results, paired by their seeds.
+        pairs: (a, b) of each comparison, (runs,) results, paired by their seeds; all with the same
+            number of runs.
         resamples, seed: as in `bootstrap_interval`.
     """
-    differences = [one_number_a_run("pairs", differences_of(a, b)) for a, b in pairs]
-    family = [
-        (_bootstrap_p(d, resamples, seed), paired_t_test(*pair), signed_rank_test(*pair))
-        for d, pair in zip(differences, pairs, strict=True)
+    if not pairs:
+        return []
+    each = [one_number_a_run("pairs", differences_of(a, b)) for a, b in pairs]
+    if len({len(d) for d in each}) > 1:
+        raise ValueError(f"pairs: must have equally many runs, got {[len(d) for d in each]}")
+    differences = np.array(each)
+    at_least_two(differences.shape[1])
+    means = resampled_means(differences, whole_number("resamples", resamples), seed)
+    tests = [
+        _bootstrap_p(means),
+        [paired_t_test(a, b) for a, b in pairs],
+        [signed_rank_test(a, b) for a, b in pairs],
     ]
-    corrected = np.array([holm(p_values) for p_values in zip(*family, strict=True)]).T
+    corrected = np.array([holm(p_values) for p_values in tests]).T
+    lows, highs = percentiles(means, 0.95)
     return [
         Judged(
-            estimate(d, resamples=resamples, seed=seed),
+            Estimate(float(mean), float(low), float(high)),
             float(p_values.max()),
             tuple(p_values.tolist()),
             agreed(p_values < 0.05),
         )
-        for d, p_values in zip(differences, corrected, strict=True)
+        for mean, low, high, p_values in zip(
+            differences.mean(axis=1), lows, highs, corrected, strict=True
+        )
     ]
 
 
-def _bootstrap_p(differences: NDArray[np.float64], resamples: int, seed: int) -> float:
-    """Twice the share of resamples whose mean lies beyond zero; never 0, since resamples are finite."""
-    at_least_two(len(differences))
-    if np.isnan(differences).any():
-        return float("nan")
-    means = resampled_means(differences, whole_number("resamples", resamples), seed)
-    beyond = min(np.count_nonzero(means <= 0), np.count_nonzero(means >= 0))
-    return float(min(1.0, 2 * (beyond + 1) / (resamples + 1)))
+def _bootstrap_p(means: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Twice the share of resamples (…, resamples) beyond zero; never 0, since resamples are finite."""
+    beyond = np.minimum((means <= 0).sum(axis=-1), (means >= 0).sum(axis=-1))
+    p_values = np.minimum(1.0, 2 * (beyond + 1) / (means.shape[-1] + 1))
+    return np.where(np.isnan(means).any(axis=-1), np.nan, p_values)

@@ -28,7 +28,7 @@ def test_a_family_is_corrected_and_must_agree(rng):
     assert [each.verdict for each in agreement([(weak, zero)])] == ["clear"]
     family = agreement([(clear, zero), (weak, zero), *[(nothing, zero)] * 38])
     assert [each.verdict for each in family] == ["clear", *["not told apart"] * 39]
-    assert family[0].difference == paired_difference(clear, zero)
+    assert family[0].difference == pytest.approx(paired_difference(clear, zero))
     assert family[0].p == max(family[0].p_values)
     for test, p in zip((paired_t_test, signed_rank_test), family[0].p_values[1:], strict=True):
         alone = [test(clear, zero), test(weak, zero), *[test(nothing, zero)] * 38]
@@ -56,3 +56,5 @@ def test_a_missing_run_tells_nothing_apart():
     assert agreement([]) == []
     with pytest.raises(ValueError, match=r"pairs: must have the shape \(runs,\)"):
         agreement([(np.zeros((2, 3)), np.zeros((2, 3)))])
+    with pytest.raises(ValueError, match=r"pairs: must have equally many runs, got \[3, 4\]"):
+        agreement([(np.ones(3), np.zeros(3)), (np.ones(4), np.zeros(4))])
