@@ -172,7 +172,7 @@ def paired_difference(
         a, b: arrays of the same shape with the runs along ``axis``.
         axis, statistic, options: as in `bootstrap_interval`.
     """
-    return estimate(_differences(a, b), axis, statistic, **options)
+    return estimate(differences_of(a, b), axis, statistic, **options)
 
 
 def verdict(
@@ -184,11 +184,13 @@ def verdict(
 ) -> Verdict:
     """What the mean `paired_difference` of two arms allows to be said of them.
 
-    - "clear": its interval leaves out zero.
-    - "not told apart": its interval holds zero.
-    - "borderline": the interval would say one of the two, but hardly. Either a limit is nearer to
-      zero than its own Monte Carlo error, so that another bootstrap seed might decide otherwise; or
-      the `paired_t_test`, which looks at the same differences in another way, disagrees.
+    - "clear": its interval leaves out zero, and the `paired_t_test` and the `signed_rank_test`, which
+      look at the same differences in other ways, find p below 1 − confidence.
+    - "not told apart": none of the three sees a difference.
+    - "borderline": the three disagree, or a limit of the interval is nearer to zero than its own
+      Monte Carlo error, so that another bootstrap seed might decide otherwise.
+
+    This is a comparison by itself. Where several were declared together, ask `families.agreement`.
 
     The Monte Carlo error of a limit is two standard errors. A limit is a percentile of the
     resamples, and the share of resamples below it is binomial: that gives the percentiles between
@@ -198,7 +200,7 @@ def verdict(
         a, b: (runs,) results, paired by their seeds.
         confidence, resamples, seed: as in `bootstrap_interval`.
     """
-    differences = one_number_a_run("a, b", _differences(a, b))
+    differences = one_number_a_run("a, b", differences_of(a, b))
     at_least_two(len(differences))
     resamples = whole_number("resamples", resamples)
     means = resampled_means(differences, resamples, seed)
@@ -209,10 +211,14 @@ def verdict(
         below, above = np.quantile(means, np.clip((share - margin, share + margin), 0, 1))
         if abs(limit) < (above - below) / 2:
             return "borderline"
-    leaves_out_zero = low > 0 or high < 0
-    if leaves_out_zero != (paired_t_test(a, b) < 1 - confidence):
-        return "borderline"
-    return "clear" if leaves_out_zero else "not told apart"
+    tests = (paired_t_test(a, b), signed_rank_test(a, b))
+    return agreed([low > 0 or high < 0, *(p < 1 - confidence for p in tests)])
+
+
+def agreed(sees_a_difference: ArrayLike) -> Verdict:
+    """One word for whether each of several looks sees a difference."""
+    seen = np.asarray(sees_a_difference)
+    return "clear" if seen.all() else "borderline" if seen.any() else "not told apart"
 
 
 def paired_t_test(a: ArrayLike, b: ArrayLike) -> float:
@@ -223,11 +229,26 @@ def paired_t_test(a: ArrayLike, b: ArrayLike) -> float:
     """
     from scipy.stats import ttest_1samp
 
-    differences = one_number_a_run("a, b", _differences(a, b))
+    differences = one_number_a_run("a, b", differences_of(a, b))
     if not differences.any():  # 0 / 0 to the test; nothing could speak less for a difference
         return 1.0
     with warnings.catch_warnings(action="ignore"):  # where all differences are the same
         return float(ttest_1samp(differences, 0.0).pvalue)
+
+
+def signed_rank_test(a: ArrayLike, b: ArrayLike) -> float:
+    """The p-value of Wilcoxon's two-sided signed-rank test of a − b: it asks only for order and sign.
+
+    Args:
+        a, b: (runs,) results, paired by their seeds.
+    """
+    from scipy.stats import wilcoxon
+
+    differences = one_number_a_run("a, b", differences_of(a, b))
+    if not differences.any():
+        return 1.0
+    with warnings.catch_warnings(action="ignore"):  # where few differences are left, or some tie
+        return float(wilcoxon(differences).pvalue)
 
 
 def holm(p_values: ArrayLike) -> NDArray[np.float64]:
@@ -319,7 +340,8 @@ def never_infinite(name: str, values: ArrayLike) -> NDArray[np.float64]:
     return values
 
 
-def _differences(a: ArrayLike, b: ArrayLike) -> NDArray[np.float64]:
+def differences_of(a: ArrayLike, b: ArrayLike) -> NDArray[np.float64]:
+    """a − b of paired runs, checked."""
     a, b = never_infinite("a", a), never_infinite("b", b)
     if a.shape != b.shape:
         raise ValueError(f"b: paired runs need the shape of a {a.shape}, got {b.shape}")

@@ -18,13 +18,10 @@ from per_tutorial.dqn.config import DQNConfig
 from per_tutorial.experiments.statistics.estimates import (
     Estimate,
     failure_rate,
-    holm,
-    paired_difference,
-    paired_t_test,
     probability_of_improvement,
     summary,
-    verdict,
 )
+from per_tutorial.experiments.statistics.families import agreement
 from per_tutorial.experiments.studies.sb3.settings import LIBRARY, SB3Config
 from per_tutorial.experiments.studies.study import METRICS
 
@@ -188,17 +185,16 @@ def report(results: StudyResults) -> str:
         lines.append(f"{arm:28} {'  '.join(parts)}  failed {_shown(failed, '.0%')}")
     lines += [
         f"paired differences of the mean {metric}, and whether they are clear",
-        "p: paired t-test, corrected for the number of comparisons (Holm); "
-        "P(better): how likely a run of the first arm is the better one",
+        "p: the largest of bootstrap, paired t-test and signed ranks, each corrected for the number of "
+        "comparisons (Holm); P(better): how likely a run of the first arm is the better one",
     ]
     pairs = results.comparisons
-    p_values = holm([paired_t_test(scores[arm], scores[other]) for arm, other in pairs])
-    for (arm, other), p in zip(pairs, p_values, strict=True):
-        a, b = scores[arm], scores[other]
+    family = agreement([(scores[arm], scores[other]) for arm, other in pairs])
+    for (arm, other), judged in zip(pairs, family, strict=True):
+        better = probability_of_improvement(scores[arm], scores[other])
         lines.append(
-            f"{f'{arm} − {other}':48} {_shown(paired_difference(a, b), f'+9.{digits}f')}  "
-            f"{verdict(a, b):14}  p {p:.3f}  "
-            f"P(better) {_shown(probability_of_improvement(a, b), '.2f')}"
+            f"{f'{arm} − {other}':48} {_shown(judged.difference, f'+9.{digits}f')}  "
+            f"{judged.verdict:14}  p {judged.p:.3f}  P(better) {_shown(better, '.2f')}"
         )
     return "\n".join(lines)
 

@@ -110,11 +110,14 @@ def test_a_study_of_pendulum_has_sb3s_own_agent_and_per_at_both_rates(study):
     per, slow = base.replace(replay="proportional"), {"learning_rate": base.learning_rate / 4}
     assert study.arms == {
         "sb3": base,
+        "uniform": base.replace(replay="uniform"),
         "per": per,
         "sb3-quarter": base.replace(**slow),
         "per-quarter": per.replace(**slow),
     }
     assert study.comparisons == (
+        ("uniform", "sb3"),
+        ("per", "uniform"),
         ("per", "sb3"),
         ("per-quarter", "sb3-quarter"),
         ("per-quarter", "sb3"),

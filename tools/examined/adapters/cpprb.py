@@ -10,7 +10,7 @@ from per_tutorial.replay.contracts import Floats, Transition
 
 
 class Cpprb(Adapter):
-    """`PrioritizedReplayBuffer` as it comes, without `check_for_update`, which skips late updates."""
+    """`PrioritizedReplayBuffer` as it comes; `check_for_update` skips late updates and is off."""
 
     name = "cpprb"
     packages = ("cpprb",)
