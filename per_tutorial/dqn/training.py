@@ -138,6 +138,7 @@ def train(
     training = Training(environments, exploration, replay, agent, history)
     # Asked for by samplers that choose from a larger draw (`replay.contracts.CandidateSampler`).
     fresh_errors = {"td_errors": agent.td_errors} if hasattr(replay.sampler, "choose") else {}
+    by_reducible_loss = getattr(replay.sampler, "reducible", False)
     if checkpoints is not None:
         checkpoints.restore(training)
 
@@ -157,8 +158,10 @@ def train(
         for k in range(t, t + config.environments):  # each environment has made one step
             if len(replay) >= config.learning_starts and k % config.update_every == 0:
                 batch = replay.sample(config.batch_size, config.beta(k), **fresh_errors)
+                reducible = agent.reducible_losses(batch) if by_reducible_loss else None
                 update = agent.update(batch, config.step_size(k))
-                replay.update_priorities(batch.indices, update.td_errors)
+                signals = update.td_errors if reducible is None else reducible
+                replay.update_priorities(batch.indices, signals)
                 history.record_update(batch, update)
 
         if history.log_is_due:

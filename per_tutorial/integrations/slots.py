@@ -33,6 +33,7 @@ AWAITED = 32  # minibatches that are remembered; more are hardly ever on their w
 # What a sampler may have beyond the contract, and why it can't be had here.
 REFUSED = {
     "choose": "chooses a minibatch from a larger one by fresh TD errors",
+    "reducible": "takes the losses of two networks in place of TD errors",
     "end_episodes": "wants to know which steps make up an episode",
 }
 

@@ -17,6 +17,7 @@ from per_tutorial.replay.samplers.lap import LapSampler
 from per_tutorial.replay.samplers.proportional import ProportionalSampler
 from per_tutorial.replay.samplers.rank_based import RankBasedSampler
 from per_tutorial.replay.samplers.reaper import ReaperSampler
+from per_tutorial.replay.samplers.relo import ReloSampler
 from per_tutorial.replay.samplers.uniform import UniformSampler
 from per_tutorial.replay.storages.frames import FrameStorage
 from per_tutorial.replay.storages.transitions import TransitionStorage
@@ -91,6 +92,7 @@ register_sampler("rank", RankBasedSampler, "#661A66")
 register_sampler("lap", LapSampler, "#8A5A00")
 register_sampler("reaper", ReaperSampler, "#117733")
 register_sampler("laber", LaberSampler, "#5D4FB3")
+register_sampler("relo", ReloSampler, "#A3306A")
 
 
 def make_sampler(name: str, capacity: int, seed: int | None = None, **settings: Any) -> Sampler:
