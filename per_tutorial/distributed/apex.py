@@ -102,9 +102,10 @@ def train_apex(
     apex = apex or ApexConfig()
     seed = whole_number("seed", seed, minimum=0, maximum=LARGEST_SEED)
     sampler = SAMPLERS[config.sampler].make
-    if hasattr(sampler, "choose") or hasattr(sampler, "end_episodes"):
+    if any(hasattr(sampler, need) for need in ("choose", "end_episodes", "reducible")):
         raise ValueError(
-            f"sampler: must need neither candidates nor episodes, got {config.sampler!r}"
+            "sampler: must need neither candidates nor episodes nor reducible losses, "
+            f"got {config.sampler!r}"
         )
     if config.environments > 1:
         raise ValueError(

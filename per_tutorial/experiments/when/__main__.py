@@ -13,7 +13,8 @@ from typing import Any
 
 from per_tutorial.common.files import atomic_write
 from per_tutorial.common.provenance import versions
-from per_tutorial.experiments.when import maps
+from per_tutorial.experiments.when import maps, mechanism
+from per_tutorial.experiments.when.results import load
 
 
 def run(study: str, cells: Iterator[Any], run_cell: Callable[[Any], Any], folder: Path) -> Path:
@@ -33,16 +34,28 @@ def run(study: str, cells: Iterator[Any], run_cell: Callable[[Any], Any], folder
         part = json.loads(path.read_text())
         found[cell.name] = part["found"]
         seconds += part["seconds"]
-    heading = {"study": study, "seconds": round(seconds), "versions": versions("numpy", "numba"), "cells": found}
+    heading = {
+        "study": study,
+        "seconds": round(seconds),
+        "versions": versions("numpy", "numba"),
+        "cells": found,
+    }
     whole = folder / f"when-{study}.json.gz"
     with atomic_write(whole) as file:
         file.write(gzip.compress(json.dumps(heading).encode(), mtime=0))
     return whole
 
 
+def mechanism_of(cell: maps.Cell) -> Any:
+    """The mechanism in a cell of the map, at the rate that the map chose for uniform replay."""
+    found = load("map")["cells"][cell.name]
+    return mechanism.run_cell(cell, found["uniform"]["rate"])
+
+
 STUDIES: dict[str, tuple[Callable[[], Iterator[Any]], Callable[[Any], Any]]] = {
     "map": (maps.the_map, maps.run_cell),
     "cuts": (maps.the_cuts, maps.run_cell),
+    "mechanism": (maps.the_map, mechanism_of),
 }
 
 if __name__ == "__main__":
