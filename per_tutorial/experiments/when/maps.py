@@ -7,7 +7,7 @@ and action. The gain of a method is log2(area of uniform replay / area of the me
 of runs that meet the same experience: +1 means half the error, −1 twice the error.
 
 **Rates.** Each method has its best of eight learning rates in each cell: the smallest mean log2 area of ten
-other seeds. 1 replaces a value by its target, so the grid ends just beyond.
+other seeds.
 
 **Decision.** PER helps or hurts in a cell where the gain's paired t-test is below 0.05 after Holm's
 correction over all cells and all three methods of the map; else it is not told apart. For each cut, over
@@ -18,6 +18,11 @@ rank-based replay and ReLo lose less to noise.
 
 Before this was written, a pilot with the tuning seeds on n = 3, 4, 6, 7 chose the warm-up, the replays per
 step and the grid of rates.
+
+**What changed after the map had run once.** Without noise some methods were best at 1.5, the largest rate, and
+with noise 1 at 1/64, the smallest. So these two rows got grids of their own and ran again. n = 9 was
+declared, too; it took too long, and was stopped after its first cell. The cuts had not run; they were moved from
+n = 6 to n = 5 and got fewer points, to save time.
 """
 
 from collections.abc import Iterator
@@ -29,9 +34,14 @@ import numpy as np
 from per_tutorial.experiments.when.learning import METHODS, Replaying, learn, steps_of
 from per_tutorial.experiments.when.worlds import Knobs, experience
 
-LENGTHS = (3, 4, 5, 6, 7, 8, 9)
+LENGTHS = (3, 4, 5, 6, 7, 8)
 NOISES = (0.0, 0.1, 0.25, 0.5, 1.0)
-RATES = (1 / 64, 1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2, 1.0, 1.5)
+#: The rates that are tried, by the noise of the world; 1 replaces a value by its target.
+RATES = {
+    0.0: (0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 1.75, 1.95),
+    1.0: (1 / 256, 1 / 128, 1 / 64, 1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2),
+}
+OTHER_RATES = (1 / 64, 1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2, 1.0, 1.5)
 SEEDS = range(30)
 TUNING_SEEDS = range(1000, 1010)
 
@@ -57,19 +67,19 @@ def the_map() -> Iterator[Cell]:
             yield Cell("map", "", Knobs(n, noise), Replaying())
 
 
-#: One-dimensional cuts through two cells of the map: n = 6, without noise and with noise 0.5.
+#: One-dimensional cuts through two cells of the map: n = 5, without noise and with noise 0.5.
 CUTS: dict[str, tuple[Any, ...]] = {
-    "memory": (1 / 64, 1 / 16, 1 / 4, 1.0),  # share of the experience
-    "replays": (1, 2, 4, 8, 16, 32),  # per step of the world, in draws of as many
-    "batch": (8, 16, 32, 64, 128),  # drawn before priorities are written; 8 replays a step
-    "alpha": (0.2, 0.4, 0.6, 0.8, 1.0),
-    "beta": (0.0, 0.25, 0.5, 0.75, 1.0),
-    "outliers": (0.001, 0.003, 0.01, 0.03),
-    "slip": (0.05, 0.1, 0.2, 0.4),
-    "irrelevant": (0.5, 0.75, 0.9),
-    "discount": (0.5, 0.7, 0.9, 0.97, 1.0),
+    "memory": (1 / 32, 1 / 8, 1 / 2),  # share of the experience
+    "replays": (1, 2, 4, 16),  # per step of the world, in draws of as many
+    "batch": (16, 64),  # drawn before priorities are written; 8 replays a step
+    "alpha": (0.3, 0.6, 1.0),
+    "beta": (0.0, 0.5, 1.0),
+    "outliers": (0.001, 0.01),
+    "slip": (0.1, 0.3),
+    "irrelevant": (0.5, 0.9),
+    "discount": (0.5, 0.95),
 }
-CUT_LENGTH, CUT_NOISES = 6, (0.0, 0.5)
+CUT_LENGTH, CUT_NOISES = 5, (0.0, 0.5)
 
 
 def the_cuts() -> Iterator[Cell]:
@@ -88,16 +98,21 @@ def the_cuts() -> Iterator[Cell]:
                 yield Cell(study, f"{study}={value:g}", knobs, replaying, methods)
 
 
-def run_cell(
-    cell: Cell, rates: Any = RATES, seeds: Any = SEEDS, tuning: Any = TUNING_SEEDS
-) -> dict:
+def rates_of(knobs: Knobs) -> tuple[float, ...]:
+    """The learning rates that are tried in a world."""
+    if knobs.outliers or knobs.slip:
+        return OTHER_RATES
+    return RATES.get(knobs.noise, OTHER_RATES)
+
+
+def run_cell(cell: Cell, seeds: Any = SEEDS, tuning: Any = TUNING_SEEDS) -> dict[str, Any]:
     """What each method does in a cell at the rate that it is best at: what JSON can hold.
 
     Returns:
         A dict of method → {"rate", "tuning": mean log2 area of each rate, "area", "final": of each
         seed, "curve": the mean over seeds}.
     """
-    steps = steps_of(cell.knobs)
+    steps, rates = steps_of(cell.knobs), rates_of(cell.knobs)
     other, met = (experience(cell.knobs, each, steps) for each in (tuning, seeds))
     found = {}
     for method in cell.methods:

@@ -22,10 +22,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from per_tutorial.experiments.when.forecast import SAMPLE, features_of
 from per_tutorial.experiments.when.learning import WARM, Replaying, learn, steps_of
 from per_tutorial.experiments.when.worlds import Experience, Knobs, experience
 
 MOMENTS = (0.02, 0.05, 0.1, 0.2, 0.4, 0.8)  # shares of the training
+TWICE = (0.05, 0.1)  # when the forecast looks at the same transitions
 MINIBATCHES = 200  # drawn at each moment, for each run
 ALPHA, BETA = 0.6, (0.4, 1.0)
 
@@ -115,10 +117,26 @@ def run_cell(cell: Any, rate: float, seeds: Any = range(30)) -> dict[str, Any]:
 
     def watch(t: int, q: NDArray, size: int) -> None:
         if t in moments:
+            replay = outlook(knobs, q, met, size)
             beta = BETA[0] + moments[t] * (BETA[1] - BETA[0])
             rng = np.random.default_rng((t, knobs.n))
-            found[str(moments[t])] = look(outlook(knobs, q, met, size), rate, beta, rng)
+            found[str(moments[t])] = look(replay, rate, beta, rng)
+            if moments[t] == TWICE[0]:
+                seen.append(np.sort(rng.choice(size, min(SAMPLE, size), replace=False)))
+                seen.append(replay.deltas[:, seen[0]])
+            elif moments[t] == TWICE[1]:
+                chosen, then = seen
+                found["features"] = [
+                    features_of(
+                        then[run],
+                        replay.deltas[run, chosen],
+                        met.rewards[run, chosen],
+                        met.states[run, chosen],
+                    )
+                    for run in range(len(q))
+                ]
 
+    seen: list[NDArray] = []
     learn(knobs, Replaying(), seeds, [rate], met, watch)
     return found
 
