@@ -13,7 +13,7 @@ from typing import Any
 
 from per_tutorial.common.files import atomic_write
 from per_tutorial.common.provenance import versions
-from per_tutorial.experiments.when import maps, mechanism
+from per_tutorial.experiments.when import maps, mechanism, network
 from per_tutorial.experiments.when.results import load
 
 
@@ -56,6 +56,7 @@ STUDIES: dict[str, tuple[Callable[[], Iterator[Any]], Callable[[Any], Any]]] = {
     "map": (maps.the_map, maps.run_cell),
     "cuts": (maps.the_cuts, maps.run_cell),
     "mechanism": (maps.the_map, mechanism_of),
+    "network": (network.the_cells, network.run_cell),
 }
 
 if __name__ == "__main__":
