@@ -9,11 +9,11 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from per_tutorial.common.files import atomic_write
 from per_tutorial.common.provenance import versions
-from per_tutorial.experiments.when import maps, mechanism, network
+from per_tutorial.experiments.when import forecast, maps, mechanism, network
 from per_tutorial.experiments.when.results import load
 
 
@@ -52,10 +52,20 @@ def mechanism_of(cell: maps.Cell) -> Any:
     return mechanism.run_cell(cell, found["uniform"]["rate"])
 
 
+class World(NamedTuple):
+    """A world that the forecast is tested on."""
+
+    name: str
+
+
 STUDIES: dict[str, tuple[Callable[[], Iterator[Any]], Callable[[Any], Any]]] = {
     "map": (maps.the_map, maps.run_cell),
     "cuts": (maps.the_cuts, maps.run_cell),
     "mechanism": (maps.the_map, mechanism_of),
+    "forecast": (
+        lambda: map(World, forecast.TEST_STUDIES),
+        lambda world: forecast.run_world(world.name),
+    ),
     "network": (network.the_cells, network.run_cell),
 }
 

@@ -15,8 +15,8 @@ the network's study. With s, the standard deviation of what is left out one cell
 forecast is "yes", below −s/2 "no", between them "undecided". (Rarity and coverage are kept for the trivial
 guess and to be looked at; they are not in the rule.)
 
-**Test.** Once, on worlds for which thirty or more pairs are shipped: Blind Cliffwalk, CartPole, Acrobot and
-MountainCar of ``after-*`` and MinAtar's Breakout, Asterix and Space Invaders of ``minatar-*``. Each of PER and
+**Test.** Once, on worlds for which paired runs are shipped: Blind Cliffwalk, CartPole, Acrobot and
+MountainCar of ``after-*`` and MinAtar's Breakout, Asterix and Space Invaders of ``minatar-*`` (ten pairs, one rate). Each of PER and
 uniform replay has the better of its shipped rates, by mean score over training. PER helps or hurts there if
 the paired t-test is below 0.05 after Holm's correction over these worlds; else the truth is undecided, and a
 "yes" or "no" counts as undecided. Five runs with uniform replay give the mean features of a world, three in MinAtar. A MinAtar game whose
@@ -34,11 +34,27 @@ from per_tutorial.dqn.config import DQNConfig
 from per_tutorial.dqn.environments import env_spec
 from per_tutorial.dqn.history import History
 from per_tutorial.dqn.training import train
+from per_tutorial.experiments.statistics.estimates import (
+    Estimate,
+    holm,
+    paired_difference,
+    paired_t_test,
+)
+from per_tutorial.experiments.studies.results import load_study
 from per_tutorial.replay.contracts import Batch
 from per_tutorial.replay.registry import make_replay
 
 FEATURES = ("concentration", "repeat", "rarity", "coverage")
 SAMPLE = 1000  # transitions that are looked at
+TEST_STUDIES = (
+    "after-cliffwalk",
+    "after-cartpole",
+    "after-acrobot",
+    "after-mountaincar",
+    "minatar-breakout",
+    "minatar-asterix",
+    "minatar-space-invaders",
+)
 RARE = 5.0  # of the trivial guess: a reward in 32 transitions
 
 
@@ -133,3 +149,35 @@ def answer(features: dict[str, float], numbers: Sequence[float], s: float) -> tu
     a, b, c = numbers
     gain = a + b * features["concentration"] + c * features["repeat"]
     return ("yes" if gain > s / 2 else "no" if gain < -s / 2 else "undecided"), float(gain)
+
+
+def truths() -> dict[str, tuple[DQNConfig, Estimate, str]]:
+    """Of each test world: the settings of uniform replay, PER's gain in score, and whether it helps.
+
+    The answer is "yes", "no" or "undecided", as declared above.
+    """
+    found = {}
+    for name in TEST_STUDIES:
+        study = load_study(name)
+        best = {}
+        for method in ("uniform", "per"):
+            arms = [arm for arm in study.arms if arm in (method, f"{method}-quarter")]
+            best[method] = max(arms, key=lambda arm: float(study.scores(arm).mean()))
+        found[name] = (
+            study.arms[best["uniform"]],
+            *(study.scores(best[m]) for m in ("per", "uniform")),
+        )
+    corrected = holm([paired_t_test(per, uniform) for _, per, uniform in found.values()])
+    answers = {}
+    for (name, (config, per, uniform)), p in zip(found.items(), corrected, strict=True):
+        gain = paired_difference(per, uniform)
+        told = "undecided" if p >= 0.05 else "yes" if gain.value > 0 else "no"
+        answers[name] = config, gain, told
+    return answers
+
+
+def run_world(name: str) -> dict[str, Any]:
+    """The features of a test world's short runs with uniform replay, and the truth: what JSON can hold."""
+    config, gain, told = truths()[name]
+    seeds = range(3) if config.env.startswith("MinAtar/") else range(5)
+    return {"features": features_of_agent(config, seeds), "truth": told, "gain": list(gain)}
