@@ -144,12 +144,14 @@ def run_cell(cell: Any, rate: float, seeds: Any = range(30)) -> dict[str, Any]:
 def lift(found: dict[str, Any], part: str = "") -> NDArray[np.float64]:
     """The lift of a cell, (moments, runs): the whole, or the "useful" part, or the "noise" part.
 
-    Means over runs stand in the denominator, since that of a single run may be near zero.
+    Means over runs stand in the denominator, since that of a single run may be near zero. NaN at moments at
+    which all tables are right, so that nothing is left to bring.
     """
     lifts = []
     for moment in (str(share) for share in MOMENTS):
         one = {name: np.asarray(values) for name, values in found[moment].items()}
         whole, useful = one["per"] - one["uniform"], one["per_useful"] - one["uniform_useful"]
         chosen = {"": whole, "useful": useful, "noise": whole - useful}[part]
-        lifts.append(chosen / np.abs(one["uniform_useful"]).mean())
+        unit = np.abs(one["uniform_useful"]).mean()
+        lifts.append(chosen / unit if unit > 0 else np.full(len(chosen), np.nan))
     return np.array(lifts)
