@@ -59,7 +59,7 @@ def shown(estimate: Estimate, form: str) -> str:
 
 
 def differences(results: StudyResults, rate: str) -> list[str]:
-    """A cell for each of `PAIRS`: the paired difference, its corrected p, and whether it is clear."""
+    """A cell for each of `PAIRS`: the paired difference, corrected p, whether it is clear."""
     pairs = results.comparisons
     scores = {arm: results.scores(arm) for arm in results.arms}
     family = dict(

@@ -105,9 +105,10 @@ def train_apex(
     apex = apex or ApexConfig()
     seed = whole_number("seed", seed, minimum=0, maximum=LARGEST_SEED)
     needs = needs_of(SAMPLERS[config.sampler])
-    if needs.candidates or needs.episodes:
+    if needs.candidates or needs.episodes or needs.reducible_losses:
         raise ValueError(
-            f"sampler: must need neither candidates nor episodes, got {config.sampler!r}"
+            "sampler: must need neither candidates nor episodes nor reducible losses, "
+            f"got {config.sampler!r}"
         )
     if config.environments > 1:
         raise ValueError(

@@ -261,6 +261,20 @@ class DQNLearner:
         q_values = of_actions(self.online(tensors.observations), tensors.actions)
         return self._clipped(self._targets(tensors) - q_values).cpu().numpy()
 
+    @torch.no_grad()
+    def reducible_losses(self, batch: Batch) -> NDArray:
+        """δ² of the online network minus δ² of the target network, towards the same targets.
+
+        What `ReloSampler` makes priorities of; nothing changes.
+        """
+        tensors = self._on_device(batch)
+        targets = self._targets(tensors)
+        online, target = (
+            self._clipped(targets - of_actions(network(tensors.observations), tensors.actions)) ** 2
+            for network in (self.online, self.target)
+        )
+        return (online - target).cpu().numpy()
+
     def _gradient_step(self, tensors: Tensors) -> tuple[Tensor, Tensor, Tensor]:
         """Move the online networks down the gradient; returns δ, Q(s, a) and the losses."""
         q_values = of_actions(self.online(tensors.observations), tensors.actions)

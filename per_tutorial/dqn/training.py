@@ -139,7 +139,8 @@ def train(
     history.agent = agent
     training = Training(environments, exploration, replay, agent, history)
     # Asked for by samplers that choose from a larger draw (`replay.contracts.CandidateSampler`).
-    fresh_errors = {"td_errors": agent.td_errors} if needs_of(replay.sampler).candidates else {}
+    needs = needs_of(replay.sampler)
+    fresh_errors = {"td_errors": agent.td_errors} if needs.candidates else {}
     if checkpoints is not None:
         checkpoints.restore(training)
 
@@ -159,8 +160,10 @@ def train(
         for k in range(t, t + config.environments):  # each environment has made one step
             if len(replay) >= config.learning_starts and k % config.update_every == 0:
                 batch = replay.sample(config.batch_size, config.beta(k), **fresh_errors)
+                reducible = agent.reducible_losses(batch) if needs.reducible_losses else None
                 update = agent.update(batch, config.step_size(k))
-                replay.update_priorities(batch.indices, update.td_errors)
+                signals = update.td_errors if reducible is None else reducible
+                replay.update_priorities(batch.indices, signals)
                 history.record_update(batch, update)
 
         if history.log_is_due:

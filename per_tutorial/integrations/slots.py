@@ -35,6 +35,7 @@ AWAITED = 32  # minibatches that are remembered; more are hardly ever on their w
 REFUSED = {
     "candidates": "chooses a minibatch from a larger one by fresh TD errors",
     "episodes": "wants to know which steps make up an episode",
+    "reducible_losses": "takes the losses of two networks in place of TD errors",
 }
 
 

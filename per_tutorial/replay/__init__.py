@@ -19,6 +19,7 @@ from per_tutorial.replay.samplers.lap import LapSampler
 from per_tutorial.replay.samplers.proportional import ProportionalSampler
 from per_tutorial.replay.samplers.rank_based import RankBasedSampler
 from per_tutorial.replay.samplers.reaper import ReaperSampler
+from per_tutorial.replay.samplers.relo import ReloSampler
 from per_tutorial.replay.samplers.uniform import UniformSampler
 from per_tutorial.replay.segment_tree import MinTree, SumTree
 from per_tutorial.replay.storages.frames import FrameStorage
@@ -37,6 +38,7 @@ __all__ = [
     "RankBasedReplayBuffer",
     "RankBasedSampler",
     "ReaperSampler",
+    "ReloSampler",
     "Replay",
     "ReplayBuffer",
     "Sampler",

@@ -283,6 +283,7 @@ class Needs(NamedTuple):
 
     episodes: bool  # it has `end_episodes`: an `EpisodeSampler`
     candidates: bool  # it has `choose`: a `CandidateSampler`
+    reducible_losses: bool  # it says ``reducible = True``: they take the place of TD errors
     updates: bool  # it says ``needs_updates = True``: without TD errors its draws mean nothing
 
 
@@ -297,7 +298,8 @@ def needs_of(sampler: Any) -> Needs:
         require("sampler", sampler, EpisodeSampler)
     if candidates:
         require("sampler", sampler, CandidateSampler)
-    return Needs(episodes, candidates, getattr(sampler, "needs_updates", False))
+    reducible = getattr(sampler, "reducible", False)
+    return Needs(episodes, candidates, reducible, getattr(sampler, "needs_updates", False))
 
 
 def members_of(protocol: type) -> set[str]:

@@ -17,6 +17,7 @@ from per_tutorial.replay.samplers.lap import LapSampler
 from per_tutorial.replay.samplers.proportional import ProportionalSampler
 from per_tutorial.replay.samplers.rank_based import RankBasedSampler
 from per_tutorial.replay.samplers.reaper import ReaperSampler
+from per_tutorial.replay.samplers.relo import ReloSampler
 from per_tutorial.replay.samplers.uniform import UniformSampler
 from per_tutorial.replay.storages.frames import FrameStorage
 from per_tutorial.replay.storages.transitions import TransitionStorage
@@ -81,6 +82,7 @@ register_sampler("rank", RankBasedSampler)
 register_sampler("lap", LapSampler)
 register_sampler("reaper", ReaperSampler)
 register_sampler("laber", LaberSampler)
+register_sampler("relo", ReloSampler)
 
 
 def make_sampler(name: str, capacity: int, seed: int | None = None, **settings: Any) -> Sampler:

@@ -61,6 +61,7 @@ CASES = {
     "lap": {"sampler": "lap", "loss": "huber", "kappa": 0.1},
     "reaper": {"sampler": "reaper"},
     "laber": {"sampler": "laber"},
+    "relo": {"sampler": "relo"},
     "pal": {"sampler": "uniform", "loss": "pal"},
     "normalised over the buffer": {"normalize": "buffer"},
     "3-step": {"n_step": 3},

@@ -58,7 +58,7 @@ def test_what_an_update_at_every_frame_changes():
 
 
 def test_a_cell_by_hand():
-    """PER − uniform on the Blind Cliffwalk: the mean difference, and the larger of two tests' Holm's p."""
+    """PER − uniform on the Blind Cliffwalk: the mean difference, and the largest p after Holm."""
     study = load_study("after-cliffwalk")
     difference = study.scores("per").mean() - study.scores("uniform").mean()
     pairs = [(study.scores(a), study.scores(b)) for a, b in study.comparisons]

@@ -26,6 +26,7 @@ from per_tutorial.replay import (
     ProportionalSampler,
     RankBasedSampler,
     ReaperSampler,
+    ReloSampler,
     Replay,
     TransitionStorage,
     UniformSampler,
@@ -47,6 +48,7 @@ SAMPLERS = {
     "lap": LapSampler,
     "reaper": ReaperSampler,
     "laber": LaberSampler,
+    "relo": ReloSampler,
 }
 INTERRUPTED = (str(Path(per_tutorial.__file__).parent), toy_samplers.__file__)
 
@@ -221,6 +223,7 @@ QUICK = [
     ("transitions", "lap", 2, 9),
     ("frames", "reaper", None, 7),
     ("transitions", "laber", None, 8),
+    ("transitions", "relo", 2, 9),
     ("bytes", "proportional", 2, 9),
     ("bytes", "rank", None, 8),
 ]

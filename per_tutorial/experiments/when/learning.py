@@ -1,0 +1,169 @@
+"""A table of Q that learns from replay in a world with knobs: a stack of runs at once.
+
+The samplers are those of the package. At each step one transition of a random policy comes into the
+memory, and some are replayed, one after another. So what a run meets does not depend on what it learns,
+and two methods with the same seed see the same experience.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from per_tutorial.experiments.when.worlds import Experience, Knobs, experience
+from per_tutorial.replay.compiling import njit_cached
+from per_tutorial.replay.registry import SAMPLERS
+
+REWARDED = 32  # rewarded steps that a run's experience holds, on average
+WARM = 1 / 64  # share of the experience that is met before anything is replayed
+CURVE = 64  # points of a curve of errors
+INITIAL_SCALE = 0.1  # standard deviation of the initial Q
+#: Sampler, its keywords, and β at the start and at the end, as the papers have them.
+METHODS: dict[str, tuple[str, dict[str, float], float, float]] = {
+    "uniform": ("uniform", {}, 0.0, 0.0),
+    "per": ("proportional", {"alpha": 0.6}, 0.4, 1.0),
+    "rank": ("rank", {"alpha": 0.7}, 0.5, 1.0),
+    "relo": ("relo", {"alpha": 0.6}, 0.4, 1.0),
+}
+
+
+@dataclass(frozen=True)
+class Replaying:
+    """How a run replays; the map has the defaults.
+
+    Args:
+        method: a name in `METHODS`.
+        replays: transitions replayed per step of the world.
+        batch: transitions drawn at once, before their priorities are written; a multiple of ``replays``.
+        memory: transitions that the memory holds, as a share of the whole experience.
+        alpha, beta: in place of the method's own; ``beta`` is then the same throughout.
+        target_every: steps between copies of Q, from which ReLo takes its second loss.
+    """
+
+    method: str = "uniform"
+    replays: int = 8
+    batch: int = 8
+    memory: float = 1.0
+    alpha: float | None = None
+    beta: float | None = None
+    target_every: int = 64
+
+
+class Learned(NamedTuple):
+    """What came out, a row for each run."""
+
+    area: NDArray[np.float64]  # the mean over training of the RMS error of Q
+    final: NDArray[np.float64]  # its mean over the last tenth
+    curve: NDArray[np.float64]  # (runs, CURVE) its means over equal parts of the training
+    q: NDArray[np.float64]  # (runs, 2n, 2) in the end
+
+
+def steps_of(knobs: Knobs) -> int:
+    """Steps of a training: as many as hold 32 rewarded ones on average."""
+    return int(REWARDED * knobs.rarity / (1 - knobs.irrelevant))
+
+
+@njit_cached
+def replay_in_order(
+    q, copy, states, actions, rewards, next_states, ended, rows, slots, newest, weights, rates,
+    discount, reducible, signals,
+):  # fmt: skip
+    """Learn the drawn slots (runs, batch) one after another; write what the sampler is told.
+
+    A slot holds the newest transition of those that fall on it: ``slots`` are counted in the ring, and
+    ``newest`` is the newest one's number. ``reducible``: δ² minus that of the copy, in place of δ.
+    """
+    capacity = newest[1]
+    for run in range(slots.shape[0]):
+        row = rows[run]
+        for k in range(slots.shape[1]):
+            i = newest[0] - (newest[0] - slots[run, k]) % capacity
+            s, a, following = states[row, i], actions[row, i], next_states[row, i]
+            target = old_target = rewards[row, i]
+            if not ended[row, i]:
+                target += discount * max(q[run, following, 0], q[run, following, 1])
+                old_target += discount * max(copy[run, following, 0], copy[run, following, 1])
+            delta = target - q[run, s, a]
+            signals[run, k] = delta
+            if reducible:
+                old = old_target - copy[run, s, a]
+                signals[run, k] = delta * delta - old * old
+            q[run, s, a] += rates[run] * weights[run, k] * delta
+
+
+@njit_cached
+def errors_of(q, truth, out):
+    """Write the RMS error of Q over the walk's pairs of state and action into ``out`` (runs,)."""
+    for run in range(q.shape[0]):
+        total = 0.0
+        for s in range(truth.shape[0]):
+            for a in range(2):
+                total += (q[run, s, a] - truth[s, a]) ** 2
+        out[run] = np.sqrt(total / truth.size)
+
+
+def learn(
+    knobs: Knobs,
+    replaying: Replaying,
+    seeds: Sequence[int],
+    rates: Sequence[float],
+    met: Experience | None = None,
+    watch: Any = None,
+) -> Learned:
+    """Train a table for each seed at each rate, those of the first rate first.
+
+    Args:
+        seeds: one int each; two calls with the same seeds see the same experience.
+        rates: learning rates η.
+        met: the experience of these seeds, if it is at hand.
+        watch: called as ``watch(t, q, size)`` after each step.
+    """
+    steps = steps_of(knobs)
+    met = experience(knobs, seeds, steps) if met is None else met
+    rows = np.tile(np.arange(len(seeds)), len(rates))
+    runs, rate_of = len(rows), np.repeat(np.asarray(rates, float), len(seeds))
+    name, keywords, beta_start, beta_end = METHODS[replaying.method]
+    if replaying.alpha is not None:
+        keywords = keywords | {"alpha": replaying.alpha}
+    capacity = max(int(replaying.memory * steps), replaying.batch)
+    sampler = SAMPLERS[name].make(capacity, [seeds[row] for row in rows], **keywords)
+    first = np.stack(
+        [np.random.default_rng((s, 11)).normal(0, INITIAL_SCALE, (2 * knobs.n, 2)) for s in seeds]
+    )
+    q = first[rows].copy()
+    copy, truth = q.copy(), knobs.true_values
+    errors, area, final = np.empty(runs), np.zeros(runs), np.zeros(runs)
+    curve = np.zeros((runs, CURVE))
+    warm_up, every = int(steps * WARM), max(replaying.batch // replaying.replays, 1)
+    trained, late = steps - warm_up, (steps - warm_up) // 10
+    signals = np.empty((runs, replaying.batch))
+    counts = np.bincount(np.arange(trained) * CURVE // trained, minlength=CURVE)
+    for t in range(steps):
+        slot = np.full((runs, 1), t % capacity)
+        sampler.add(slot, np.full(runs, t + 1))
+        if t < warm_up:
+            continue
+        done = t - warm_up
+        if t % every == 0:
+            share = done / trained
+            beta = beta_start + share * (beta_end - beta_start)
+            beta = beta if replaying.beta is None else replaying.beta
+            size = min(t + 1, capacity)
+            slots, weights = sampler.sample(replaying.batch, np.full(runs, size), beta)
+            replay_in_order(
+                q, copy, *met, rows, slots, np.array([t, capacity]), weights, rate_of,
+                knobs.gamma, name == "relo", signals,
+            )  # fmt: skip
+            sampler.update(slots, signals)
+        if done % replaying.target_every == 0:
+            copy[:] = q
+        errors_of(q, truth, errors)
+        area += errors / trained
+        curve[:, done * CURVE // trained] += errors
+        if done >= trained - late:
+            final += errors / late
+        if watch is not None:
+            watch(t, q, min(t + 1, capacity))
+    return Learned(area, final, curve / counts, q)

@@ -1,0 +1,157 @@
+"""What a replay really brings, beside what |δ| promises: exactly, in tables. Declared before it ran.
+
+In each cell of the map a table learns by uniform replay, thirty runs, at the rate that the map chose for it.
+At six moments its memory is looked into. Let e = Q − Q* be the error of the pair of a transition, δ its TD
+error, and m the mean of δ over all that the world could have answered. Replaying it with a step η
+
+    brings      e² − (e + η δ)²,    less squared error of Q (negative: more of it);
+    useful is   e² − (e + η m)²,    what it would bring if the world had no noise;
+    noise takes the difference.
+
+Minibatches of eight are drawn from the memory by PER with priorities that are all fresh, weights as in the
+map, and uniformly. **Lift**: what PER's minibatches bring minus what uniform ones bring, over what uniform
+ones would bring without noise. It is split into PER's lift of the useful part and of the noise's part.
+
+**Decision.** The proxy's failure accounts for the map as far as the lift, averaged over the moments, ranks the
+cells as the map's gain of PER does: Spearman's correlation over cells, with a bootstrap interval over cells.
+Beside it the same for noise alone and rarity alone.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from per_tutorial.experiments.when.forecast import SAMPLE, features_of
+from per_tutorial.experiments.when.learning import WARM, Replaying, learn, steps_of
+from per_tutorial.experiments.when.worlds import Experience, Knobs, experience
+
+MOMENTS = (0.02, 0.05, 0.1, 0.2, 0.4, 0.8)  # shares of the training
+TWICE = (0.05, 0.1)  # when the forecast looks at the same transitions
+MINIBATCHES = 200  # drawn at each moment, for each run
+ALPHA, BETA = 0.6, (0.4, 1.0)
+
+
+class Replay(NamedTuple):
+    """What replaying each transition of a memory would do: (runs, n) each."""
+
+    deltas: NDArray[np.float64]  # δ
+    errors: NDArray[np.float64]  # e = Q − Q*
+    means: NDArray[np.float64]  # m, the mean of δ
+
+
+def outlook(knobs: Knobs, q: NDArray, met: Experience, size: int) -> Replay:
+    """δ, e and m of the first ``size`` transitions of each run, for tables q (runs, 2n, 2)."""
+    runs = np.arange(len(q))[:, None]
+    states, actions, rewards, following, ended = (column[:, :size] for column in met)
+    best = q.max(axis=2)
+    targets = rewards + knobs.gamma * np.where(ended, 0.0, best[runs, following])
+    truth = np.zeros((2 * knobs.n, 2))
+    truth[: knobs.n] = knobs.true_values
+    chances, mean_rewards = knobs.model()
+    mean_targets = mean_rewards + knobs.gamma * np.einsum("sat,rt->rsa", chances, best)
+    own = q[runs, states, actions]
+    return Replay(
+        targets - own,
+        own - truth[states, actions],
+        mean_targets[runs, states, actions] - own,
+    )
+
+
+def brought(errors: NDArray, steps: NDArray) -> NDArray:
+    """How much less squared error, if Q moves by these steps."""
+    return errors**2 - (errors + steps) ** 2
+
+
+def minibatches_of_per(
+    deltas: NDArray, beta: float, rng: np.random.Generator
+) -> tuple[NDArray, NDArray]:
+    """Draws (MINIBATCHES, 8) from one memory by fresh priorities, and their weights."""
+    priorities = (np.abs(deltas) + 1e-6) ** ALPHA
+    sums = priorities.cumsum()
+    drawn = sums.searchsorted(rng.random((MINIBATCHES, 8)) * sums[-1], side="right")
+    drawn = np.minimum(drawn, len(deltas) - 1)
+    weights = (len(deltas) * priorities[drawn] / sums[-1]) ** -beta
+    return drawn, weights / weights.max(axis=1, keepdims=True)
+
+
+def ranks(values: NDArray) -> NDArray:
+    """Ranks of each row, ties in the mean of theirs."""
+    from scipy.stats import rankdata
+
+    return rankdata(values, axis=-1)
+
+
+def rank_correlation(one: NDArray, other: NDArray) -> float:
+    """Spearman's; NaN if one of them is all the same."""
+    a, b = (ranks(each) - ranks(each).mean() for each in (one, other))
+    scale = np.sqrt((a**2).sum() * (b**2).sum())
+    return float((a * b).sum() / scale) if scale > 0 else float("nan")
+
+
+def look(replay: Replay, rate: float, beta: float, rng: np.random.Generator) -> dict[str, list]:
+    """What PER's and uniform minibatches would bring on average, for each run."""
+    names = ("proxy", "noise_share", "uniform", "uniform_useful", "per", "per_useful")
+    found: dict[str, list] = {name: [] for name in names}
+    for deltas, errors, means in zip(*replay, strict=True):
+        whole, useful = brought(errors, rate * deltas), brought(errors, rate * means)
+        drawn, weights = minibatches_of_per(deltas, beta, rng)
+        steps = rate * weights
+        found["proxy"].append(rank_correlation(np.abs(deltas), whole))
+        found["noise_share"].append(((deltas - means) ** 2).sum() / max((deltas**2).sum(), 1e-300))
+        found["uniform"].append(whole.mean())
+        found["uniform_useful"].append(useful.mean())
+        found["per"].append(brought(errors[drawn], steps * deltas[drawn]).mean())
+        found["per_useful"].append(brought(errors[drawn], steps * means[drawn]).mean())
+    return {name: [float(f"{value:.4g}") for value in values] for name, values in found.items()}
+
+
+def run_cell(cell: Any, rate: float, seeds: Any = range(30)) -> dict[str, Any]:
+    """The cell's runs at each moment: {moment: {name: a number for each run}}."""
+    knobs = cell.knobs
+    steps = steps_of(knobs)
+    met = experience(knobs, seeds, steps)
+    first = int(steps * WARM)
+    moments = {first + int(share * (steps - first)): share for share in MOMENTS}
+    found: dict[str, Any] = {"rate": rate}
+
+    def watch(t: int, q: NDArray, size: int) -> None:
+        if t in moments:
+            replay = outlook(knobs, q, met, size)
+            beta = BETA[0] + moments[t] * (BETA[1] - BETA[0])
+            rng = np.random.default_rng((t, knobs.n))
+            found[str(moments[t])] = look(replay, rate, beta, rng)
+            if moments[t] == TWICE[0]:
+                seen.append(np.sort(rng.choice(size, min(SAMPLE, size), replace=False)))
+                seen.append(replay.deltas[:, seen[0]])
+            elif moments[t] == TWICE[1]:
+                chosen, then = seen
+                found["features"] = [
+                    features_of(
+                        then[run],
+                        replay.deltas[run, chosen],
+                        met.rewards[run, chosen],
+                        met.states[run, chosen],
+                    )
+                    for run in range(len(q))
+                ]
+
+    seen: list[NDArray] = []
+    learn(knobs, Replaying(), seeds, [rate], met, watch)
+    return found
+
+
+def lift(found: dict[str, Any], part: str = "") -> NDArray[np.float64]:
+    """The lift of a cell, (moments, runs): the whole, or the "useful" part, or the "noise" part.
+
+    Means over runs stand in the denominator, since that of a single run may be near zero. NaN at moments at
+    which all tables are right, so that nothing is left to bring.
+    """
+    lifts = []
+    for moment in (str(share) for share in MOMENTS):
+        one = {name: np.asarray(values) for name, values in found[moment].items()}
+        whole, useful = one["per"] - one["uniform"], one["per_useful"] - one["uniform_useful"]
+        chosen = {"": whole, "useful": useful, "noise": whole - useful}[part]
+        unit = np.abs(one["uniform_useful"]).mean()
+        lifts.append(chosen / unit if unit > 0 else np.full(len(chosen), np.nan))
+    return np.array(lifts)

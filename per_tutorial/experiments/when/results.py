@@ -1,0 +1,65 @@
+"""The results of this folder's studies, as they are shipped, and gains from them."""
+
+import gzip
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+import per_tutorial
+from per_tutorial.experiments.statistics.estimates import (
+    Estimate,
+    estimate,
+    holm,
+    paired_t_test,
+)
+
+SHIPPED = Path(per_tutorial.__file__).parent / "results"
+
+
+def load(study: str) -> dict[str, Any]:
+    """What a study found: {"study", "seconds", "versions", "cells": {name: ...}}.
+
+    Looks into ``results/`` of the working directory first, then into the package.
+
+    Raises:
+        FileNotFoundError: neither holds it.
+    """
+    for folder in (Path("results"), SHIPPED):
+        path = folder / f"when-{study}.json.gz"
+        if path.exists():
+            return json.loads(gzip.decompress(path.read_bytes()))
+    raise FileNotFoundError(f"study: no results of {study!r}; run it first")
+
+
+def gains(cell: dict[str, Any], method: str) -> NDArray[np.float64]:
+    """log2(area of uniform replay / area of the method) of each pair of runs."""
+    return np.log2(np.array(cell["uniform"]["area"]) / np.array(cell[method]["area"]))
+
+
+class Judged(NamedTuple):
+    """The gain of a method in a cell."""
+
+    gain: Estimate
+    verdict: str  # "helps", "hurts" or "not told apart"
+
+
+def judged(
+    cells: Mapping[str, dict[str, Any]], methods: Sequence[str]
+) -> dict[tuple[str, str], Judged]:
+    """The gain of each method over uniform replay in each cell: {(cell, method): `Judged`}.
+
+    Intervals are bootstrapped over pairs, 95 %, for one cell. The verdicts rest on paired t-tests with
+    Holm's correction over all cells and methods that are given.
+    """
+    keys = [(cell, method) for cell in cells for method in methods if method in cells[cell]]
+    every = [gains(cells[cell], method) for cell, method in keys]
+    corrected = holm([paired_t_test(values, np.zeros(len(values))) for values in every])
+    found = {}
+    for key, values, p in zip(keys, every, corrected, strict=True):
+        direction = "helps" if values.mean() > 0 else "hurts"
+        found[key] = Judged(estimate(values), direction if p < 0.05 else "not told apart")
+    return found

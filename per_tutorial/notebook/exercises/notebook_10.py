@@ -1,0 +1,120 @@
+"""Notebook 10, when PER helps: the gain, the effective share, priorities of reducible loss."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from per_tutorial.notebook.checking import checks
+from per_tutorial.notebook.checking.answers import cases_of, number
+from per_tutorial.notebook.checking.comparing import compare
+
+Array = NDArray[np.float64]
+
+# 10.1: the gain ------------------------------------------------------------------------------------
+
+
+def mean_gain(uniform: Array, per: Array) -> float:
+    return float(np.mean(np.log2(uniform / per)))
+
+
+GAIN_MISTAKES = [
+    (lambda u, p: np.mean(np.log2(p / u)), "the sign: where PER has the smaller area, it gains."),
+    (lambda u, p: np.log2(u.mean() / p.mean()),
+     "runs are pairs: take the ratio of each pair first, and the mean last."),
+    (lambda u, p: np.log2(np.mean(u / p)), "take the logarithm of each ratio, and then the mean."),
+    (lambda u, p: np.mean(np.log(u / p)), "that is the natural logarithm: log2 is asked for."),
+    (lambda u, p: np.mean(np.log10(u / p)), "that is log10: log2 is asked for."),
+    (lambda u, p: np.mean(u / p), "that is the mean ratio: its logarithm is still missing."),
+    (lambda u, p: np.median(np.log2(u / p)), "that is the median: the mean is asked for."),
+    (lambda u, p: np.sum(np.log2(u / p)), "that is the sum: the mean is asked for."),
+    (lambda u, p: np.mean(u - p), "that is a difference: the gain is a ratio, on a log scale."),
+]  # fmt: skip
+
+
+@checks("10.1")
+def check_gain(answer: object) -> str | None:
+    rows = [
+        (np.array([0.2, 0.4, 0.9]), np.array([0.1, 0.4, 0.3])),
+        (np.array([0.2, 0.1]), np.array([0.3, 0.7])),
+        (np.array([0.2, 0.4, 0.9]), np.array([0.2, 0.5, 0.3])),
+    ]
+    cases = cases_of("uniform per", rows)
+    return compare(answer, mean_gain, cases, GAIN_MISTAKES, read=lambda got, _: number(got))
+
+
+# 10.2: the effective share -------------------------------------------------------------------------
+
+
+def effective_share(errors: Array) -> float:
+    size = np.abs(errors)
+    return float(size.sum() ** 2 / (len(size) * (size**2).sum()))
+
+
+SHARE_MISTAKES = [
+    (lambda e: e.sum() ** 2 / (len(e) * (e**2).sum()),
+     "errors of both signs cancel in that sum: take |δ|."),
+    (lambda e: np.abs(e).sum() ** 2 / (e**2).sum(),
+     "that is how many transitions count: divide by how many there are."),
+    (lambda e: (e**2).sum() * len(e) / np.abs(e).sum() ** 2, "upside down: the share is at most 1."),
+    (lambda e: np.abs(e).sum() / (len(e) * (e**2).sum()), "the sum of |δ| is squared."),
+    (lambda e: (np.abs(e) > 0).mean(), "that counts all errors above zero alike."),
+    (lambda e: np.abs(e).max() / np.abs(e).sum(), "all errors count, not only the largest."),
+]  # fmt: skip
+
+
+@checks("10.2")
+def check_share(answer: object) -> str | None:
+    rows = [
+        (np.array([1.0, -1.0, 1.0, 1.0]),),
+        (np.array([4.0, 0.0, 0.0, 0.0]),),
+        (np.array([3.0, -1.0, 0.5, 0.0, 2.0]),),
+    ]
+    cases = cases_of("errors", rows)
+    return compare(answer, effective_share, cases, SHARE_MISTAKES, read=lambda got, _: number(got))
+
+
+# 10.3: priorities of reducible loss ----------------------------------------------------------------
+
+
+def relo_probabilities(online: Array, target: Array, alpha: float) -> Array:
+    priorities = (np.maximum(online**2 - target**2, 0.0) + 1e-6) ** alpha
+    return priorities / priorities.sum()
+
+
+def _normalised(priorities: Array) -> Array:
+    return priorities / priorities.sum()
+
+
+RELO_MISTAKES = [
+    (lambda o, t, a: _normalised((np.abs(o) + 1e-6) ** a),
+     "that is PER: the loss of the target network is not taken off."),
+    (lambda o, t, a: _normalised((np.abs(o**2 - t**2) + 1e-6) ** a),
+     "where the loss has grown less than nothing, there is nothing to reduce: cut at 0, no size."),
+    (lambda o, t, a: _normalised((np.maximum(t**2 - o**2, 0) + 1e-6) ** a),
+     "the other way round: the online network's loss minus the target network's."),
+    (lambda o, t, a: _normalised((np.maximum(np.abs(o) - np.abs(t), 0) + 1e-6) ** a),
+     "losses are squared errors: δ², not |δ|."),
+    (lambda o, t, a: _normalised((np.maximum(o - t, 0) + 1e-6) ** a),
+     "losses are squared errors: δ², not δ."),
+    (lambda o, t, a: _normalised(((o - t) ** 2 + 1e-6) ** a),
+     "square each error first, and then take the difference."),
+    (lambda o, t, a: _normalised(np.maximum(o**2 - t**2, 0) ** a + 1e-6),
+     "ε = 1e-6 is added before the power is taken: where nothing can be reduced, it is all there is."),
+    (lambda o, t, a: _normalised(np.maximum(o**2 - t**2, 0) + 1e-6),
+     "α is missing: it is the power of the priority."),
+    (lambda o, t, a: (np.maximum(o**2 - t**2, 0) + 1e-6) ** a,
+     "those are priorities: divide them by their sum."),
+]  # fmt: skip
+
+
+@checks("10.3")
+def check_relo(answer: object) -> str | None:
+    online, target = np.array([2.0, -0.5, 0.3, -1.5]), np.array([1.0, 1.0, -0.1, -1.2])
+    other = np.array([0.2, -0.5, 1.3, -1.5])
+    rows = [
+        (online, target, 0.6),
+        (online, target, 1.0),
+        (other, target, 0.6),
+        (online, other, 0.3),
+    ]
+    cases = cases_of("online target alpha", rows)
+    return compare(answer, relo_probabilities, cases, RELO_MISTAKES)
