@@ -75,7 +75,8 @@ def one_of(name: str, value: Any, allowed: Choices) -> str:
 
 
 def index_array(name: str, values: Any) -> NDArray[np.int64]:
-    """``values`` as an int64 array; TypeError unless they are integers, ValueError if one is too large.
+    """``values`` as an int64 array; TypeError unless they are integers, ValueError if one is too
+    large.
 
     ``values`` may be whatever `numpy.asarray` takes, but no masked array with masked entries.
     """

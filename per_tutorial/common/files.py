@@ -32,12 +32,13 @@ T = TypeVar("T")
 def atomic_write(path: PathLike) -> Iterator[IO[bytes]]:
     """Open a temporary file beside ``path``; on success it replaces ``path`` in one step.
 
-    A new file gets the permissions that the umask leaves, an existing one keeps its own. Of a symbolic
-    link, the file that it leads to is replaced. A device or a FIFO, such as `/dev/stdout`, is written
-    to as it is.
+    A new file gets the permissions that the umask leaves, an existing one keeps its own. Of a
+    symbolic link, the file that it leads to is replaced. A device or a FIFO, such as `/dev/stdout`,
+    is written to as it is.
 
     Raises:
-        OSError: ``path`` cannot be written; a file that was there is as it was. The error names ``path``.
+        OSError: ``path`` cannot be written; a file that was there is as it was. The error names
+            ``path``.
     """
     path = Path(path)
     try:
@@ -139,9 +140,9 @@ def _takes_a_file(folder: Path) -> bool:
 def locked(folder: PathLike) -> Iterator[bool]:
     """Hold the lock of a folder, and wait for it while another process does.
 
-    The lock leaves no file behind, and it ends with the process, however that ends. It only keeps out
-    processes on this machine that ask for it too. Yields whether there is a lock to hold: Windows and
-    some network drives have none.
+    The lock leaves no file behind, and it ends with the process, however that ends. It only keeps
+    out processes on this machine that ask for it too. Yields whether there is a lock to hold:
+    Windows and some network drives have none.
     """
     if fcntl is None:
         yield False
@@ -181,9 +182,9 @@ def write_arrays(
 class ArrayFile:
     """An `.npz` file that `write_arrays` made, read piece by piece; it need not be trusted.
 
-    Opening it reads what the arrays are and none of their data: hold `specs` against what you expect,
-    and only then `read`. Nothing is unpickled. Nothing takes more memory than the file takes on the
-    disk, since compressed members are refused. Use it in a ``with`` statement.
+    Opening it reads what the arrays are and none of their data: hold `specs` against what you
+    expect, and only then `read`. Nothing is unpickled. Nothing takes more memory than the file
+    takes on the disk, since compressed members are refused. Use it in a ``with`` statement.
 
     Args:
         path: the file.

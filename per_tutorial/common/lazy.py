@@ -1,4 +1,5 @@
-"""Names that are imported when they are first used, so that a package loads nothing heavy by itself.
+"""Names that are imported when they are first used, so that a package loads nothing heavy by
+itself.
 
 What is missing then is named by the extra that brings it: `pip install per_tutorial` installs NumPy
 and numba only.

@@ -1,8 +1,9 @@
 """What a state must look like before anything takes it over: names, types, shapes, ranges.
 
-A *state* is a dict of arrays that a checkpoint holds. It may come from a file, so nothing in it can be
-trusted, and compiled code would follow a wrong index out of its arrays. Every part therefore declares
-a *schema*, and `checked_state` holds a state against it before the first number is written.
+A *state* is a dict of arrays that a checkpoint holds. It may come from a file, so nothing in it can
+be trusted, and compiled code would follow a wrong index out of its arrays. Every part therefore
+declares a *schema*, and `checked_state` holds a state against it before the first number is
+written.
 """
 
 from collections.abc import Mapping

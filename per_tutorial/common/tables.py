@@ -1,7 +1,7 @@
 """Tables: "# JSON" in the first line, then CSV with a line of column names.
 
-`pandas.read_csv(path, comment="#")` reads them too. The heading says how many rows there are, so that a
-file that was cut short is noticed.
+`pandas.read_csv(path, comment="#")` reads them too. The heading says how many rows there are, so
+that a file that was cut short is noticed.
 """
 
 import csv
@@ -16,8 +16,8 @@ from typing import Any
 
 from per_tutorial.common.files import atomic_write
 
-# A `.gz` file may unpack to so many times its size, or to a mebibyte. Tables come to about seven times;
-# a few kilobytes of something else could unpack to any number of gigabytes.
+# A `.gz` file may unpack to so many times its size, or to a mebibyte. Tables come to about seven
+# times; a few kilobytes of something else could unpack to any number of gigabytes.
 MOST_UNPACKED = 16
 
 _CHUNK = 2**20

@@ -43,8 +43,8 @@ ACTIONS = 2  # 0 or 1
 class Settings(NamedTuple):
     """What a buffer is to be made with.
 
-    The examination makes a new buffer for each combination of settings. It never samples with another
-    batch size or another β than those given here.
+    The examination makes a new buffer for each combination of settings. It never samples with
+    another batch size or another β than those given here.
 
     Example:
         >>> from per_tutorial.conformance import Settings
@@ -68,8 +68,8 @@ class Drawn(NamedTuple):
     Attributes:
         observations: (batch, 2), as they were added.
         weights: (batch,) importance-sampling weights.
-        keys: whatever `Adapter.update` needs to find these transitions again. The examination doesn't
-            look into it, and always gives it back whole.
+        keys: whatever `Adapter.update` needs to find these transitions again. The examination
+            doesn't look into it, and always gives it back whole.
         actions, rewards, terminated: (batch,).
         next_observations: (batch, 2).
         steps: (batch,) or a number: how many steps an n-step return covers.
@@ -94,24 +94,26 @@ class Drawn(NamedTuple):
 class Adapter:
     """How to handle one kind of buffer. Subclasses write `make`, `add`, `sample` and `update`.
 
-    A class may also define methods that not every buffer can offer. Questions that need a missing one
-    are answered with "not offered":
+    A class may also define methods that not every buffer can offer. Questions that need a missing
+    one are answered with "not offered":
 
     - ``save(buffer, path)`` and ``load(buffer, path)``: write all to a file, and read it into a new
       buffer that was made with the same settings.
-    - ``find(buffer, fraction)``: the observation (2,) of the transition where the running sum of all
-      priorities passes ``fraction`` of their total, for a number in [0, 1).
+    - ``find(buffer, fraction)``: the observation (2,) of the transition where the running sum of
+      all priorities passes ``fraction`` of their total, for a number in [0, 1).
 
     Attributes:
         name: what reports call it; by default the name of the class.
         distribution: how priorities become probabilities. "proportional": P(i) ∝ p^α. "rank":
             P(i) ∝ 1/rank^α. "uniform": all are equal.
         epsilon: ε, which the buffer adds to |δ| by itself. 0, the default, says that it adds none.
-        replacement: whether a minibatch may hold a transition twice, as in the paper. Without, P(i) is
-            that of the first draw, and the examination asks for minibatches of one where it counts.
+        replacement: whether a minibatch may hold a transition twice, as in the paper. Without, P(i)
+            is that of the first draw, and the examination asks for minibatches of one where it
+            counts.
         seeded: whether `Settings.seed` decides what is drawn.
         n_step: whether the buffer makes n-step returns (`Settings.n_step`) by itself.
-        time_limit: seconds of processor time for one question. One that takes longer counts as failed.
+        time_limit: seconds of processor time for one question. One that takes longer counts as
+            failed.
         packages: the distributions whose versions a report names.
 
     Example:

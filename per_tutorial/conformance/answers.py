@@ -78,7 +78,8 @@ class Question(NamedTuple):
         section: of the paper (Schaul et al. 2016), or what else it comes from.
         effect: what it does to an agent if the answer is no.
         needs: names of earlier questions. Where one of them fails, this one can't be judged.
-        false_alarm: an upper bound of the probability that a correct buffer fails; 0: no chance in it.
+        false_alarm: an upper bound of the probability that a correct buffer fails; 0: no chance in
+            it.
         ask: the function that answers it.
 
     Example:

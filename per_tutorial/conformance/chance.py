@@ -2,8 +2,8 @@
 
 Some buffers draw a minibatch independently, others draw once in each of `batch` ranges of equal
 probability (stratified, appendix B.2.1). Either way a count is a sum of independent yes-or-no draws
-whose probabilities are n · P(i) in total. By Hoeffding (1956) such a sum lies far from its mean at most
-as often as a binomial count does. So the exact binomial tails hold for both kinds.
+whose probabilities are n · P(i) in total. By Hoeffding (1956) such a sum lies far from its mean at
+most as often as a binomial count does. So the exact binomial tails hold for both kinds.
 """
 
 import math
@@ -33,7 +33,8 @@ def _one_tail(count: int, draws: int, p: float) -> float:
         count, p, q = draws - count, q, p  # what is left of the draws, seen from the other side
     if p == 0.0 or q == 0.0:
         return float(count >= draws * p)
-    # P(X = count), then down to P(X = 0) by the ratio of neighbours, until nothing is added any more.
+    # P(X = count), then down to P(X = 0) by the ratio of neighbours, until nothing is added any
+    # more.
     choices = math.lgamma(draws + 1) - math.lgamma(count + 1) - math.lgamma(draws - count + 1)
     term = math.exp(choices + count * math.log(p) + (draws - count) * math.log(q))
     total = 0.0
@@ -62,7 +63,8 @@ def worst_misfit(
 def worst_group(
     counts: NDArray, probabilities: Floats, false_alarm: float = FALSE_ALARM
 ) -> tuple[str, NDArray] | None:
-    """Of the halves and quarters by place and by probability, the one that fits least; None: all fit.
+    """Of the halves and quarters by place and by probability, the one that fits least; None: all
+    fit.
 
     Returns what the group is, and its items. Groups show faults that are small in each item.
     """
@@ -114,7 +116,8 @@ def draws_for_exponent(logs: Floats, exponent: float, within: float) -> int:
     variance. It holds for stratified draws as well.
     """
     mean, variance = _moments(logs, exponent)
-    # The variance changes on the way from the exponent to the edge of the interval: take the smallest.
+    # The variance changes on the way from the exponent to the edge of the interval: take the
+    # smallest.
     edges = [abs(_moments(logs, exponent + side * within)[0] - mean) for side in (-1, 1)]
     distance, largest = min(edges), float(np.abs(logs - mean).max())
     needed = 2 * (variance + largest * distance / 3) / distance**2

@@ -11,12 +11,14 @@ from per_tutorial.conformance.adapter import Adapter, Settings
 from per_tutorial.conformance.answers import BufferRaised, NotOffered
 from per_tutorial.conformance.harness import BufferHarness
 
-# One capacity for most questions, and few batch sizes: some libraries compile for each of them anew.
+# One capacity for most questions, and few batch sizes: some libraries compile for each of them
+# anew.
 CAPACITY, BATCH = 64, 32
 
 
 class TestContext:
-    """One question's view of the examination. It depends on nothing but the seed and the question's name.
+    """One question's view of the examination. It depends on nothing but the seed and the question's
+    name.
 
     Attributes:
         adapter: of the examined buffer.
@@ -34,8 +36,8 @@ class TestContext:
 
         Args:
             added: how many.
-            exact: whether frequencies will be compared with P(i). A buffer that draws without replacement
-                must then be asked for minibatches of one.
+            exact: whether frequencies will be compared with P(i). A buffer that draws without
+                replacement must then be asked for minibatches of one.
             settings: other `Settings` than the usual ones.
         """
         seed = int(self.rng.integers(2**31))

@@ -26,8 +26,8 @@ def examine(
     A correct buffer fails in at most one of 10,000 examinations (`false_alarm_rate`).
 
     Args:
-        adapter: tells how to handle the buffer: an `Adapter`, or any class with `make`, `add`, `sample`
-            and `update`. A class is called without arguments.
+        adapter: tells how to handle the buffer: an `Adapter`, or any class with `make`, `add`,
+            `sample` and `update`. A class is called without arguments.
         seed: the same one asks in the same way.
         questions: names of `QUESTIONS`; None: all.
         isolate: ask in a process of its own, with `Adapter.time_limit` for each question, so that a

@@ -32,11 +32,12 @@ class Minibatch(NamedTuple):
 class BufferHarness:
     """A buffer of the examined kind, and a record of all that was put into it.
 
-    States of the environment are numbered from 1. A step leads from state s to s + 1, and an episode starts
-    two further than the last one ended, so the number in an observation tells which transition it is.
+    States of the environment are numbered from 1. A step leads from state s to s + 1, and an
+    episode starts two further than the last one ended, so the number in an observation tells which
+    transition it is.
 
-    All calls of the buffer go through `call`, so that its exceptions are not confused with those of the
-    examination's own code.
+    All calls of the buffer go through `call`, so that its exceptions are not confused with those of
+    the examination's own code.
 
     Args:
         adapter: of the examined kind.
@@ -74,7 +75,8 @@ class BufferHarness:
     def add(
         self, count: int, *, episode: int = EPISODE, truncated: bool = False
     ) -> "BufferHarness":
-        """Add ``count`` transitions; each episode has ``episode`` steps, and ends as a terminal one does.
+        """Add ``count`` transitions; each episode has ``episode`` steps, and ends as a terminal one
+        does.
 
         With ``truncated``, episodes are ended by a time limit instead.
         """
@@ -153,9 +155,9 @@ class BufferHarness:
     ) -> "BufferHarness":
         """Draw and update until the TD error of every stored transition is ``error_of(serial)``.
 
-        Updates always name the whole minibatch that was just drawn, since some buffers take no other.
-        One in sixteen may never come, so that a dead slot hides no other fault; the question "reach"
-        asks for them. Raises `Inconclusive` if there are more.
+        Updates always name the whole minibatch that was just drawn, since some buffers take no
+        other. One in sixteen may never come, so that a dead slot hides no other fault; the question
+        "reach" asks for them. Raises `Inconclusive` if there are more.
 
         Args:
             error_of: |δ| by serial number.
@@ -163,8 +165,9 @@ class BufferHarness:
             distinct: don't use minibatches that hold a transition twice.
         """
         missing = set(self.stored.tolist())
-        # At its lowest, the priority of one that is missing still is the initial one. In minibatches of
-        # a quarter of what is stored or more, a few hundred reach all; more for small ones.
+        # At its lowest, the priority of one that is missing still is the initial one. In
+        # minibatches of a quarter of what is stored or more, a few hundred reach all; more for
+        # small ones.
         limit = 400 + 4000 // self.settings.batch_size
         for _ in range(limit):
             drawn, serials, _ = self.sample()
@@ -186,7 +189,8 @@ class BufferHarness:
         return self
 
     def keep_updating(self, errors: Floats, total: int) -> int:
-        """Draw and update, with the rows of ``errors`` (rows, batch) in turns, ``total`` priorities in all.
+        """Draw and update, with the rows of ``errors`` (rows, batch) in turns, ``total`` priorities
+        in all.
 
         Returns how many there was time for.
         """

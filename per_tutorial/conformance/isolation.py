@@ -1,13 +1,15 @@
 """Ask questions so that a buffer that crashes or never ends takes nothing else along.
 
-The questions run in a child process that was forked from this one, one after another, and each answer
-comes through a pipe. If one takes too long, or the process dies, the child is ended and a new one goes on
-with the next question. Other ways were worse: a thread cannot be ended, and holds the interpreter's lock
-if it hangs in compiled code; a handler for `SIGALRM` is not called there, either, and only in the main
-thread; a child that is started anew (spawn) cannot import a class from a notebook's cell.
+The questions run in a child process that was forked from this one, one after another, and each
+answer comes through a pipe. If one takes too long, or the process dies, the child is ended and a
+new one goes on with the next question. Other ways were worse: a thread cannot be ended, and holds
+the interpreter's lock if it hangs in compiled code; a handler for `SIGALRM` is not called there,
+either, and only in the main thread; a child that is started anew (spawn) cannot import a class from
+a notebook's cell.
 
-What is limited is the child's processor time, so that a busy machine fails nobody. The system does that:
-`SIGPROF` without a handler ends the process, whatever it is doing. A child that uses no time, since it
+What is limited is the child's processor time, so that a busy machine fails nobody. The system does
+that: `SIGPROF` without a handler ends the process, whatever it is doing. A child that uses no time,
+    since it
 waits for something that never comes, is ended by the clock.
 
 Where there is no fork (Windows), questions run in threads, and one that never ends is left running.
@@ -42,8 +44,8 @@ from per_tutorial.conformance.answers import (
 from per_tutorial.conformance.context import TestContext
 from per_tutorial.conformance.harness import described
 
-# Each question that runs out of time halves the limit of the next ones, down to these seconds: so an
-# examination of a buffer that never answers ends as well.
+# Each question that runs out of time halves the limit of the next ones, down to these seconds: so
+# an examination of a buffer that never answers ends as well.
 SHORTEST, SHORTEST_AFTER_SILENCE = 0.5, 0.1
 
 
@@ -78,8 +80,8 @@ def ask(name: str, adapter: Adapter, seed: int) -> Finding:
 def answers(names: Sequence[str], adapter: Adapter, seed: int, isolate: bool) -> Iterator[Answer]:
     """The answers to these questions, in order.
 
-    A question that doesn't hold is "not judged" if one that it depends on has failed before: one cause,
-    one failure.
+    A question that doesn't hold is "not judged" if one that it depends on has failed before: one
+    cause, one failure.
     """
     said: Iterator[tuple[str, Finding]]
     if not isolate:

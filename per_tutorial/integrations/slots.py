@@ -1,12 +1,12 @@
 """One of our samplers for a library that knows its transitions by slot.
 
 tianshou gives each environment a ring of its own, and torchrl leaves the order to its writers. Our
-samplers count slots from 0 as they are filled. So every slot gets a *place* when it is first written,
-the next one that is free, and the sampler knows places only.
+samplers count slots from 0 as they are filled. So every slot gets a *place* when it is first
+written, the next one that is free, and the sampler knows places only.
 
-Both libraries hand TD errors back with the slots of a minibatch, which may hold other transitions by
-then. So the last minibatches whose TD errors are still to come are remembered, with the numbers of
-their transitions: an update of the same slots in the same order is theirs.
+Both libraries hand TD errors back with the slots of a minibatch, which may hold other transitions
+by then. So the last minibatches whose TD errors are still to come are remembered, with the numbers
+of their transitions: an update of the same slots in the same order is theirs.
 """
 
 from collections import deque
@@ -58,8 +58,8 @@ class SlotDraws:
             to the sampler.
 
     Raises:
-        ValueError, TypeError: an argument is not what it must be, or the sampler lacks a setting, or
-            can't be served.
+        ValueError, TypeError: an argument is not what it must be, or the sampler lacks a setting,
+            or can't be served.
     """
 
     def __init__(
@@ -147,8 +147,8 @@ class SlotDraws:
 
         Args:
             slots: (batch,) as they were drawn: then a transition that was overwritten since is
-                skipped. In another order or number they mean what lies in them now. Of duplicates the
-                last one counts.
+                skipped. In another order or number they mean what lies in them now. Of duplicates
+                the last one counts.
             td_errors: (batch,) or (batch, 1), with or without sign, NumPy or torch.
 
         Raises:

@@ -1,20 +1,20 @@
 """What storages and samplers must do: the contract between the two kinds of parts.
 
-A replay buffer (`replay.Replay`) is one `Storage` and one `Sampler`. They never meet: the buffer asks
-the storage where a transition went, and tells the sampler; it asks the sampler what to replay, and
-fetches that from the storage. Both know a transition by its *slot* in a ring of `capacity` slots
-(`ring.Ring`), and carry a leading axis for runs in every array.
+A replay buffer (`replay.Replay`) is one `Storage` and one `Sampler`. They never meet: the buffer
+asks the storage where a transition went, and tells the sampler; it asks the sampler what to replay,
+and fetches that from the storage. Both know a transition by its *slot* in a ring of `capacity`
+slots (`ring.Ring`), and carry a leading axis for runs in every array.
 
-**Interrupts.** In a notebook the stop button is how one works, and Python may be interrupted between
-any two lines. A buffer first makes sure that a call can succeed (`Storage.prepare`, checks), then
-notes what it is about to do, then does it. The next call does again, from the start, what an interrupt
-cut short. So `commit` and `add` may be called a second time with the same arguments, and must then
-leave what the first call left. The others that change something (`sample`, `update`) should do so in
-one compiled call, which nothing interrupts.
+**Interrupts.** In a notebook the stop button is how one works, and Python may be interrupted
+between any two lines. A buffer first makes sure that a call can succeed (`Storage.prepare`,
+checks), then notes what it is about to do, then does it. The next call does again, from the start,
+what an interrupt cut short. So `commit` and `add` may be called a second time with the same
+arguments, and must then leave what the first call left. The others that change something (`sample`,
+`update`) should do so in one compiled call, which nothing interrupts.
 
-**States.** Everything that changes is in `state`, a dict of arrays. `schema` declares what `restore`
-takes, `check` says what else must hold, and both come before the first write: a state may come from a
-file, and compiled code believes what it finds in its arrays.
+**States.** Everything that changes is in `state`, a dict of arrays. `schema` declares what
+`restore` takes, `check` says what else must hold, and both come before the first write: a state may
+come from a file, and compiled code believes what it finds in its arrays.
 """
 
 from collections.abc import Mapping
@@ -114,8 +114,8 @@ class Storage(Component, Protocol):
     Attributes:
         settings: `n_step` and `discount`, those of the n-step transitions, are among them.
         ring: how many transitions were added, and so which one lies in which slot.
-        environments: how many take turns in adding to each run. Of the same environment, a transition
-            and its successor are that many slots apart.
+        environments: how many take turns in adding to each run. Of the same environment, a
+            transition and its successor are that many slots apart.
 
     Example:
         >>> import numpy as np
@@ -162,7 +162,8 @@ class Storage(Component, Protocol):
     def n_step_transitions(
         self, slots: Slots
     ) -> tuple[Mapping[str, NDArray] | NDArray, NDArray[np.int64]]:
-        """The n-step transitions that begin in ``slots`` (runs, batch), by field, and their lengths.
+        """The n-step transitions that begin in ``slots`` (runs, batch), by field, and their
+        lengths.
 
         Raises IndexError for a slot outside [0, capacity).
         """
@@ -193,8 +194,9 @@ class BulkStorage(Storage, Protocol):
 class Sampler(Component, Protocol):
     """Which experiences are replayed. A sampler knows slots and priorities, never the transitions.
 
-    Args of the constructor: ``capacity``; ``seeds``, one int per run, from which `RandomStreams` are
-    made; and keywords: its settings. What a sampler needs beyond slots it says by its methods: `Needs`.
+    Args of the constructor: ``capacity``; ``seeds``, one int per run, from which `RandomStreams`
+    are made; and keywords: its settings. What a sampler needs beyond slots it says by its methods:
+    `Needs`.
 
     Attributes:
         capacity: slots per run.
@@ -218,7 +220,8 @@ class Sampler(Component, Protocol):
         """Learn that transitions were written to ``slots`` (runs, n), in this order.
 
         Args:
-            slots: `NO_SLOT` means "nothing here"; a slot that is written again holds a new transition.
+            slots: `NO_SLOT` means "nothing here"; a slot that is written again holds a new
+                transition.
             added: (runs,) transitions that each run has been given in all, these included. If they
                 are no more than last time, the call repeats one that was interrupted.
         """

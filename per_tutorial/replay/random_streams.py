@@ -1,9 +1,9 @@
 """One stream of random numbers per run.
 
 Runs that train side by side must not share a generator: what one run draws would move the numbers
-of all others. Each run owns 64 bits of state instead, advanced by SplitMix64 (Steele, Lea and Flood,
-"Fast splittable pseudorandom number generators", OOPSLA 2014). The states of a stack of runs are one
-array, so compiled code can draw from them and a checkpoint can hold them.
+of all others. Each run owns 64 bits of state instead, advanced by SplitMix64 (Steele, Lea and
+Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014). The states of a stack of runs
+are one array, so compiled code can draw from them and a checkpoint can hold them.
 """
 
 import secrets

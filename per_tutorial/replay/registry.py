@@ -1,7 +1,7 @@
 """What a replay buffer can be made of, by name, and how it is made.
 
-Trainings, the command line and the studies follow this list: a new sampler is one file in `samplers/`,
-one line here, and its own test.
+Trainings, the command line and the studies follow this list: a new sampler is one file in
+`samplers/`, one line here, and its own test.
 """
 
 import inspect

@@ -1,9 +1,9 @@
 """How far the target of a step can be trusted, from the TD errors that follow in its episode.
 
-The kernels of `ReaperSampler`. Of each slot they know how many steps of its episode lie `before` and
-`after` it, (runs, capacity). `num_added` (runs,) are the transitions ever added, and a successor lies `stride`
-slots further on. `sums` and `errors` are the nodes of two sum trees, of p^α and of p; `minima` are those
-of a min tree (see `refresh_minima`).
+The kernels of `ReaperSampler`. Of each slot they know how many steps of its episode lie `before`
+and `after` it, (runs, capacity). `num_added` (runs,) are the transitions ever added, and a
+successor lies `stride` slots further on. `sums` and `errors` are the nodes of two sum trees, of p^α
+and of p; `minima` are those of a min tree (see `refresh_minima`).
 """
 
 import numpy as np
@@ -73,7 +73,8 @@ def sum_of_steps(nodes, first_leaf, capacity, first, count, stride):
 
 @njit_cached
 def reliability(nodes, first_leaf, before, after, num_added, stride, slot):
-    """R = 1 − Σ_{i>t} p_i / Σ_i p_i over the stored steps of the episode of `slot`; 1 while it runs.
+    """R = 1 − Σ_{i>t} p_i / Σ_i p_i over the stored steps of the episode of `slot`; 1 while it
+    runs.
 
     Computed as Σ_{i≤t} / Σ_i: a difference of two large sums would lose a small R.
     """
@@ -114,8 +115,8 @@ def compute_all(sums, errors, first_root, before, after, num_added, strides, ome
 def least_of_episode(sums, errors, first_leaf, before, after, num_added, stride, omega, end):
     """The smallest p^α · R^ω of the episode that ends in slot `end`.
 
-    Along an episode R only grows. So only a step whose p^α is below those of all earlier steps can have
-    the smallest product, and those few are all that a power is computed for.
+    Along an episode R only grows. So only a step whose p^α is below those of all earlier steps can
+    have the smallest product, and those few are all that a power is computed for.
     """
     capacity = len(after)
     stored = min(before[end], (end - num_added) % capacity // stride)
@@ -142,8 +143,8 @@ def refresh_minima(
 ):
     """Set the leaves of `slots` (runs, n) in `minima`; negative slots: none.
 
-    The leaf of a step of a running episode holds its p^α. When the episode has ended, the leaf of its
-    last step holds the smallest p^α · R^ω of all its steps, and theirs are infinite.
+    The leaf of a step of a running episode holds its p^α. When the episode has ended, the leaf of
+    its last step holds the smallest p^α · R^ω of all its steps, and theirs are infinite.
     """
     leaves = len(sums) // (2 * first_root)
     values = np.empty(slots.shape)

@@ -32,15 +32,17 @@ DRAWS_WITHOUT_UPDATE = 1000  # this many draws without an update mean training, 
 class Replay:
     """One storage and one sampler, for one run or for a stack of runs.
 
-    Transitions are known by their ids: the first one ever added to a run has the id 0. An id is never
-    used again, so the priority of a transition that was overwritten between being sampled and being
-    updated is not written to the slot's new owner; such indices are skipped.
+    Transitions are known by their ids: the first one ever added to a run has the id 0. An id is
+    never used again, so the priority of a transition that was overwritten between being sampled and
+    being updated is not written to the slot's new owner; such indices are skipped.
 
-    A call that is interrupted (Ctrl-C, a notebook's stop button) has either happened or not happened:
-    the next call finishes what it began. If a part fails there, that call raises its error, and so does
-    each one that follows, until `restore` or `load` gives the buffer another state. Copies (`copy.deepcopy`, `pickle`) share nothing, and have the
-    same random streams: a copy draws what the original would have drawn. So a forked process must not
-    go on with its parent's buffer. Several threads must take turns, with a lock around each call.
+    A call that is interrupted (Ctrl-C, a notebook's stop button) has either happened or not
+    happened: the next call finishes what it began. If a part fails there, that call raises its
+        error, and so does
+    each one that follows, until `restore` or `load` gives the buffer another state. Copies
+    (`copy.deepcopy`, `pickle`) share nothing, and have the same random streams: a copy draws what
+    the original would have drawn. So a forked process must not go on with its parent's buffer.
+    Several threads must take turns, with a lock around each call.
 
     Args:
         storage: where transitions are kept, such as `TransitionStorage`.
@@ -103,9 +105,9 @@ class Replay:
         """Store one transition (of every run), at the largest priority seen so far.
 
         ``terminated`` says that no value follows. A time limit is no such end: there, ``truncated``
-        is True, so that n-step returns do not run on into the next episode. Several environments that
-        feed one run take turns, and its storage must know how many. In a stack, runs where ``valid``
-        (runs,) is False have nothing to store.
+        is True, so that n-step returns do not run on into the next episode. Several environments
+        that feed one run take turns, and its storage must know how many. In a stack, runs where
+        ``valid`` (runs,) is False have nothing to store.
 
         Raises:
             ValueError: a field has the wrong shape, the reward is not finite, an observation has a
@@ -129,8 +131,8 @@ class Replay:
         """Store n transitions, the oldest first: the same as `add` for each, but faster.
 
         Fields are shaped (n, ...), in a stack (runs, n, ...); ``truncated`` None: nowhere. Of more
-        transitions than `capacity` the last ones stay. Raises what `add` raises, and TypeError if the
-        storage takes only single steps; nothing has been stored then.
+        transitions than `capacity` the last ones stay. Raises what `add` raises, and TypeError if
+        the storage takes only single steps; nothing has been stored then.
         """
         self._finish()
         if not hasattr(self.storage, "prepare_many"):
@@ -204,7 +206,8 @@ class Replay:
         return probabilities[0] if self.runs is None else probabilities
 
     def update_priorities(self, indices: ArrayLike, td_errors: ArrayLike) -> None:
-        """Tell the sampler the raw TD errors of replayed transitions; |δ|, ε and α are applied here.
+        """Tell the sampler the raw TD errors of replayed transitions; |δ|, ε and α are applied
+        here.
 
         Args:
             indices: as in `Batch.indices`; of duplicates the last one counts.
@@ -272,7 +275,8 @@ class Replay:
     def load(self, path: PathLike) -> None:
         """Restore what `save` wrote; the buffer continues as if it had never stopped.
 
-        If the environments did stop, and start new episodes now, call `truncate_episodes` before you add.
+        If the environments did stop, and start new episodes now, call `truncate_episodes` before
+        you add.
 
         The file need not be trusted: nothing in it is executed, and it is checked as a whole, sizes
         before anything is allocated, before the first number is taken over.

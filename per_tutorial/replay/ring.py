@@ -1,9 +1,9 @@
 """Where numbered transitions lie: in a ring of slots for each run.
 
 The k-th transition of a run (from 0) has the id k. It lies in slot k % capacity until transition
-k + capacity takes its place. So ids, slots and sizes follow from two things, how many transitions were
-added and the capacity: a `Ring`. Where E environments take turns in adding, transition k is one of
-environment k % E, and the next step of that environment is E slots further on: the *stride*.
+k + capacity takes its place. So ids, slots and sizes follow from two things, how many transitions
+were added and the capacity: a `Ring`. Where E environments take turns in adding, transition k is
+one of environment k % E, and the next step of that environment is E slots further on: the *stride*.
 """
 
 import numpy as np
@@ -39,8 +39,8 @@ def fill_slots(slots, ids, added, capacity):
 def claim_slots(slots, counts, added, valid, capacity):
     """Write into `slots` (runs, n) where the next n transitions of each run go.
 
-    What will have been `added` (runs,) then is written into `counts` (runs,). Runs that are not `valid`
-    have nothing to add: NO_SLOT.
+    What will have been `added` (runs,) then is written into `counts` (runs,). Runs that are not
+    `valid` have nothing to add: NO_SLOT.
     """
     runs, n = slots.shape
     for run in range(runs):
@@ -79,10 +79,11 @@ def sum_n_steps(
 
 @njit_cached
 def count_steps(terminated, truncated, added, stride, slots, lengths):
-    """Write into `lengths` (runs, n) how many steps are stored of the episode that ends in each slot.
+    """Write into `lengths` (runs, n) how many steps are stored of the episode that ends in each
+    slot.
 
-    0 where no episode ends, and for NO_SLOT. The walk stops at the oldest transition: before it lies
-    the newest one.
+    0 where no episode ends, and for NO_SLOT. The walk stops at the oldest transition: before it
+    lies the newest one.
     """
     capacity = terminated.shape[1]
     for run in range(slots.shape[0]):

@@ -1,7 +1,7 @@
 """Every known bug that lives in a buffer is found by the question that is named for it.
 
-The known bugs' own tests show that each has its bug. Here it is the examination that is tried: it must
-find them among all its questions, and blame nothing else.
+The known bugs' own tests show that each has its bug. Here it is the examination that is tried: it
+must find them among all its questions, and blame nothing else.
 """
 
 import pytest

@@ -1,4 +1,5 @@
-"""Plain classes, as a stranger would write them: right ones in unusual ways, and some with a mistake.
+"""Plain classes, as a stranger would write them: right ones in unusual ways, and some with a
+mistake.
 
 No class here is a subclass of the package's, and none is asked anything else than all questions.
 """

@@ -1,7 +1,7 @@
 """Every registered sampler and storage does what the contract asks, and so do new ones.
 
-The checks are in `tests/support`: `sampler_contract` and `storage_contract`. A part that is registered
-is tested here without a further word; of those that have options, some options as well.
+The checks are in `tests/support`: `sampler_contract` and `storage_contract`. A part that is
+registered is tested here without a further word; of those that have options, some options as well.
 """
 
 import copy

@@ -1,8 +1,8 @@
 """Ctrl-C at every line: a call has happened or has not, and the buffer goes on as if undisturbed.
 
 A trace function raises KeyboardInterrupt before the k-th line that runs inside the package, for
-k = 1, 2, … until the call comes to its end. The slow form does so before every bytecode instruction,
-and interrupts what finishes the call as well.
+k = 1, 2, … until the call comes to its end. The slow form does so before every bytecode
+instruction, and interrupts what finishes the call as well.
 """
 
 import itertools
@@ -54,7 +54,8 @@ INTERRUPTED = (str(Path(per_tutorial.__file__).parent), toy_samplers.__file__)
 
 
 def interrupted(call, after, unit="line"):
-    """Call, and raise KeyboardInterrupt before the ``after``-th line of the package; whether it was.
+    """Call, and raise KeyboardInterrupt before the ``after``-th line of the package; whether it
+    was.
 
     ``unit`` "opcode": before so many bytecode instructions.
     """
@@ -100,7 +101,8 @@ class Scene:
             self.buffer.add(*fields)
         batch = sample(self.buffer)
         self.buffer.update_priorities(batch.indices, np.sin(batch.indices + 1.0))
-        # What goes on in the environments after a call; after most calls, it is what went on before.
+        # What goes on in the environments after a call; after most calls, it is what went on
+        # before.
         step_later, reset, elsewhere = (deepcopy(self.world) for _ in range(3))
         reset.stacks = reset.new_stacks()
         self.worlds = {

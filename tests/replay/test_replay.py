@@ -1,7 +1,7 @@
 """Replay buffers over their whole life: what they keep, hand out and take back.
 
-What is drawn how often is in `samplers/`. As there, a function named `holds_…` states a property of the
-buffers that `make(...)` makes: real ones have it, those with the bug put in must fail it.
+What is drawn how often is in `samplers/`. As there, a function named `holds_…` states a property of
+the buffers that `make(...)` makes: real ones have it, those with the bug put in must fail it.
 """
 
 from functools import partial

@@ -1,7 +1,7 @@
 """The trees against a list that computes everything from scratch, and against known bugs.
 
-A function named `holds_…` states a property of a tree class. The real class has it; a class with the
-bug put in must fail it, or the property would be no test.
+A function named `holds_…` states a property of a tree class. The real class has it; a class with
+the bug put in must fail it, or the property would be no test.
 """
 
 import math

@@ -1,6 +1,7 @@
 """What every sampler must hold, whatever it prefers: the contract of `Sampler`, as checks.
 
-A check is a function `holds_…(make)`; ``make(capacity, seeds)`` makes a sampler. `CHECKS` lists them.
+A check is a function `holds_…(make)`; ``make(capacity, seeds)`` makes a sampler. `CHECKS` lists
+them.
 """
 
 import copy

@@ -24,8 +24,8 @@ FIELDS = ("observation", "action", "reward", "next_observation", "terminated")
 class World:
     """A storage, the environments that feed it, and the log of all that happened in them.
 
-    Observations are stacks of frames, as `FrameStorage` wants them; to others they are numbers like any
-    others. No two frames are alike, and none is black.
+    Observations are stacks of frames, as `FrameStorage` wants them; to others they are numbers like
+    any others. No two frames are alike, and none is black.
     """
 
     def __init__(self, make, capacity=9, runs=RUNS, n_step=1, seed=0, pixels=3):

@@ -1,8 +1,8 @@
 """Interrupts at random moments of a tight loop: a call has either happened or not happened.
 
-A timer's signal raises KeyboardInterrupt wherever Python is then, as Ctrl-C and a notebook's stop button
-do. Afterwards the buffer's state must be that of a twin, which nobody interrupts, before or after the
-call.
+A timer's signal raises KeyboardInterrupt wherever Python is then, as Ctrl-C and a notebook's stop
+button do. Afterwards the buffer's state must be that of a twin, which nobody interrupts, before or
+after the call.
 """
 
 import copy

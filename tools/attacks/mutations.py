@@ -1,8 +1,8 @@
 """Ways to spoil a file. Every mutation takes a `random.Random` and says in words what it did.
 
-Bytes are spoiled in any file. In array files (`.npz`), tables and agents (safetensors) the content is
-spoiled too, and written back so that checksums, lengths and counts are right: such a file was made by
-somebody who means harm.
+Bytes are spoiled in any file. In array files (`.npz`), tables and agents (safetensors) the content
+is spoiled too, and written back so that checksums, lengths and counts are right: such a file was
+made by somebody who means harm.
 """
 
 import gzip

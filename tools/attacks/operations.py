@@ -1,7 +1,8 @@
 """Random lives of replay buffers, each beside its naive twin: after every call the two must agree.
 
-A life is a random kind of buffer and a hundred random calls: add, extend, sample, update, cut, copies of
-all sorts on which it goes on, saving and loading, and calls that are refused and must change nothing.
+A life is a random kind of buffer and a hundred random calls: add, extend, sample, update, cut,
+copies of all sorts on which it goes on, saving and loading, and calls that are refused and must
+change nothing.
 """
 
 import copy

@@ -78,8 +78,8 @@ class Proportional(ReplayAdapter):
 class RankBased(ReplayAdapter):
     """`RankBasedReplayBuffer`, sorted after every write.
 
-    Between two sorts, the position in the heap stands for the rank, as in the paper. How far the two are
-    apart is no question of right or wrong, so the examination looks at true ranks.
+    Between two sorts, the position in the heap stands for the rank, as in the paper. How far the
+    two are apart is no question of right or wrong, so the examination looks at true ranks.
     """
 
     name = "per_tutorial, rank-based"

@@ -132,8 +132,8 @@ def update_positions(context: TestContext) -> Finding:
         counts = harness.counts(800)
         mine = counts[harness.stored == serials[position]][0]
         others = (counts.sum() - mine) / (len(counts) - 1)
-        # It is a hundred times as likely as one of the others, four times if errors are clipped to 1;
-        # the first rank is about sixteen times as likely.
+        # It is a hundred times as likely as one of the others, four times if errors are clipped to
+        # 1; the first rank is about sixteen times as likely.
         if mine < 2 * others:
             word = {0: ", the first,", size - 1: ", the last,"}.get(position, "")
             return fails(

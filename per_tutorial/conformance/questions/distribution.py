@@ -218,8 +218,8 @@ def compare(harness: BufferHarness, draws: int) -> Finding:
 def exponent(context: TestContext, largest: float, alpha: float, within: float) -> Finding:
     """Measure the exponent that draws follow, on errors up to ``largest``."""
     harness = context.harness(CAPACITY, exact=True, alpha=alpha)
-    # Four levels, and more of the lower ones, so that each level gets a quarter of the draws: of all
-    # choices that come to mind, this one measures an exponent with the fewest draws.
+    # Four levels, and more of the lower ones, so that each level gets a quarter of the draws: of
+    # all choices that come to mind, this one measures an exponent with the fewest draws.
     level = np.repeat([0, 1, 2, 3], [43, 15, 5, 1])[context.rng.permutation(CAPACITY)]
     errors = largest * np.exp(1.08 / alpha * (level - 3)) * (1 - np.arange(CAPACITY) / 1e4)
     harness.set_errors(lambda serial: errors[serial])

@@ -126,8 +126,8 @@ def weights_part_full(context: TestContext) -> Finding:
     needs=("weights-part-full",),
 )
 def weights_scale(context: TestContext) -> Finding:
-    # Equal priorities: N · P = 1. So it doesn't matter whether weights are left as (N · P)^−β or divided
-    # by the largest of the minibatch or of the memory; these three are allowed.
+    # Equal priorities: N · P = 1. So it doesn't matter whether weights are left as (N · P)^−β or
+    # divided by the largest of the minibatch or of the memory; these three are allowed.
     # New transitions are equals, but for the ranks that they get nevertheless.
     alpha = 0.0 if context.adapter.distribution == "rank" else 0.6
     medians = {}

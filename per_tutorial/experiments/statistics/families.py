@@ -1,7 +1,7 @@
 """Verdicts on comparisons that were declared together: corrected for their number, by three tests.
 
-One test may see a difference where another does not, and then the verdict hangs on the choice of the
-test. So three are asked, and only what all of them see is called clear.
+One test may see a difference where another does not, and then the verdict hangs on the choice of
+the test. So three are asked, and only what all of them see is called clear.
 """
 
 from collections.abc import Sequence
@@ -43,10 +43,10 @@ def agreement(
 ) -> list[Judged]:
     """Verdicts on comparisons that were declared together, a family: a `Judged` for each.
 
-    Three p-values look at each paired difference: the bootstrap's (below 0.05 where the 95 % interval
-    leaves out zero), Student's t-test and Wilcoxon's signed ranks. Each is corrected for the size of
-    the family by `holm`. "clear": all three are below 0.05; "not told apart": none is; "borderline":
-    they disagree, so that the verdict hangs on the test.
+    Three p-values look at each paired difference: the bootstrap's (below 0.05 where the 95 %
+    interval leaves out zero), Student's t-test and Wilcoxon's signed ranks. Each is corrected for
+    the size of the family by `holm`. "clear": all three are below 0.05; "not told apart": none is;
+    "borderline": they disagree, so that the verdict hangs on the test.
 
     Args:
         pairs: (a, b) of each comparison, (runs,) results, paired by their seeds; all with the same

@@ -29,7 +29,8 @@ DRAWS_WITHOUT_UPDATE = 1000  # so many are no look around: somebody trains, and 
 
 
 class PrioritizedReplayBuffer(ReplayBuffer):
-    """Prioritised replay (Schaul et al. 2016, sections 3.3 and 3.4) for agents of Stable-Baselines3.
+    """Prioritised replay (Schaul et al. 2016, sections 3.3 and 3.4) for agents of
+    Stable-Baselines3.
 
     `PrioritizedDQN` and its like multiply the loss by `weights`, and hand the TD errors to
     `update_priorities`. SB3's own agents do neither, so every priority stays what it was at first.

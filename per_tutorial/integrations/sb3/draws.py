@@ -1,7 +1,8 @@
 """One of our samplers over the transitions of a buffer of Stable-Baselines3.
 
-All environments share it, "once for all": with E environments, the transition that environment e made
-in step t has the id t · E + e. These are the rules of `replay.ring`, so a `Ring` serves here as well.
+All environments share it, "once for all": with E environments, the transition that environment e
+made in step t has the id t · E + e. These are the rules of `replay.ring`, so a `Ring` serves here
+as well.
 """
 
 from typing import Any
@@ -19,8 +20,8 @@ from per_tutorial.replay.td_errors import are_valid, errors_like, refuse
 class Draws:
     """Draws transitions from a ring, and keeps their priorities.
 
-    It is told how many were added, and not of each of them: what SB3 or a user wrote into a buffer by
-    hand gets its priority as well, and an interrupted call is made up for.
+    It is told how many were added, and not of each of them: what SB3 or a user wrote into a buffer
+    by hand gets its priority as well, and an interrupted call is made up for.
 
     Args:
         capacity: slots.

@@ -1,15 +1,16 @@
 """Observations that are kept once, although two transitions and several stacks contain them.
 
-The next observation of a step is the observation of the step after it, and a stack of 4 frames has 3
-in common with the one before. So a step adds one frame to a ring, and observations are rebuilt when
-they are sampled. With a stack of 4, of one environment:
+The next observation of a step is the observation of the step after it, and a stack of 4 frames has
+3 in common with the one before. So a step adds one frame to a ring, and observations are rebuilt
+when they are sampled. With a stack of 4, of one environment:
 
     observation of step 10 = frames 7 8 9 10, its next observation = frames 8 9 10 11
 
 Nothing is taken on trust: every observation is compared with what was expected of it, and what a
-neighbour doesn't tell is kept as it came, in two dicts. These are the frames that the first stack of
-an episode is filled up with (copies of the first frame, say; black ones need no memory), and the last
-observation of an episode. So every observation comes back as it was added, whatever the wrapper does.
+neighbour doesn't tell is kept as it came, in two dicts. These are the frames that the first stack
+of an episode is filled up with (copies of the first frame, say; black ones need no memory), and the
+last observation of an episode. So every observation comes back as it was added, whatever the
+wrapper does.
 """
 
 from typing import Any

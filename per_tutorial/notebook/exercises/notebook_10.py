@@ -9,7 +9,8 @@ from per_tutorial.notebook.checking.comparing import compare
 
 Array = NDArray[np.float64]
 
-# 10.1: the gain ------------------------------------------------------------------------------------
+# 10.1: the gain
+# ------------------------------------------------------------------------------------
 
 
 def mean_gain(uniform: Array, per: Array) -> float:
@@ -41,7 +42,8 @@ def check_gain(answer: object) -> str | None:
     return compare(answer, mean_gain, cases, GAIN_MISTAKES, read=lambda got, _: number(got))
 
 
-# 10.2: the effective share -------------------------------------------------------------------------
+# 10.2: the effective share
+# -------------------------------------------------------------------------
 
 
 def effective_share(errors: Array) -> float:
@@ -72,7 +74,8 @@ def check_share(answer: object) -> str | None:
     return compare(answer, effective_share, cases, SHARE_MISTAKES, read=lambda got, _: number(got))
 
 
-# 10.3: priorities of reducible loss ----------------------------------------------------------------
+# 10.3: priorities of reducible loss
+# ----------------------------------------------------------------
 
 
 def relo_probabilities(online: Array, target: Array, alpha: float) -> Array:

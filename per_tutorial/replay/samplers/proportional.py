@@ -89,7 +89,8 @@ def write_sums_and_minima(sums, minima, first_root, slots, values, priorities, l
 
 
 class ProportionalSampler:
-    """P(i) = p_i^α / Σ_k p_k^α with p_i = |δ_i| + ε (sections 3.2 to 3.4, Algorithm 1; notebook 03).
+    """P(i) = p_i^α / Σ_k p_k^α with p_i = |δ_i| + ε (sections 3.2 to 3.4, Algorithm 1; notebook
+    03).
 
     A new transition gets the largest priority seen so far in its run, 1 at the start. The weights
     w_i = (N · P(i))^−β are divided by the largest one, so that they only ever scale updates down.

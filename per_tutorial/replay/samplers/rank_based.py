@@ -2,14 +2,14 @@
 
 P(i) = rank(i)^−α / Σ_k k^−α, where the transition of the largest |δ| has rank 1 (Schaul et al.,
 section 3.3). Keeping N errors sorted would cost too much, so the paper takes the array of a binary
-heap for an approximately sorted one (appendix B.2.1): what lies at position i of the heap has, about,
-rank i. From time to time the array is sorted in full, which leaves it a heap.
+heap for an approximately sorted one (appendix B.2.1): what lies at position i of the heap has,
+about, rank i. From time to time the array is sorted in full, which leaves it a heap.
 
 The paper cuts the ranks into k segments of equal probability, draws one transition in each, and
 keeps the cuts until N has changed by much. Here the segments are exact for every N, at no cost: the
-sums H(n) = 1 + 2^−α + … + n^−α do not depend on N, so one table serves all, and segment j of k is the
-stretch [j/k, (j + 1)/k) · H(N) of it. A rank that a cut goes through belongs to both segments by its
-shares, so that, over a batch, P(i) is exactly the formula's.
+sums H(n) = 1 + 2^−α + … + n^−α do not depend on N, so one table serves all, and segment j of k is
+the stretch [j/k, (j + 1)/k) · H(N) of it. A rank that a cut goes through belongs to both segments
+by its shares, so that, over a batch, P(i) is exactly the formula's.
 
 Heaps are rows of arrays, one run a row. Entry 0 is unused: position 1 is the top, the children of
 position i are 2i and 2i + 1, as in `segment_tree`, and a rank of 0 means "nothing stored".
@@ -30,7 +30,8 @@ from per_tutorial.replay.random_streams import RandomStreams, next_uniform
 
 @njit_cached
 def settle(keys, slots, ranks, size, rank, key, slot):
-    """Put (key, slot) into the hole at position `rank` of one heap, and move it to where it belongs.
+    """Put (key, slot) into the hole at position `rank` of one heap, and move it to where it
+    belongs.
 
     Invariant: but for the hole, no key is larger than its parent's. A newcomer moves up past its
     equals, so of transitions that were never replayed the newest come first.
@@ -142,8 +143,8 @@ class RankBasedSampler:
     """P(i) = rank(i)^−α / Σ_k k^−α, ranks by |δ| (section 3.3 and appendix B.2.1; notebook 00).
 
     A new transition gets the largest |δ| seen so far in its run, 1 at the start. The weights
-    w_i = (N · P(i))^−β take P from the position in the heap that i was drawn at, so they correct for
-    what was done even where position and rank differ.
+    w_i = (N · P(i))^−β take P from the position in the heap that i was drawn at, so they correct
+    for what was done even where position and rank differ.
 
     Args:
         capacity: slots per run.

@@ -61,10 +61,10 @@ def sample_reliable(
 ):
     """Draw slots (runs, batch) in proportion to p^α · R^ω, and write these into `priorities`.
 
-    A slot is proposed in proportion to p^α and taken with the probability R^ω, which leaves just these
-    odds (rejection sampling); so no change of an episode has to be written to its steps. In episodes
-    of equal errors at least half of the proposals are taken. Should `tries` of them fail, the same odds
-    come from one pass over all slots.
+    A slot is proposed in proportion to p^α and taken with the probability R^ω, which leaves just
+    these odds (rejection sampling); so no change of an episode has to be written to its steps. In
+    episodes of equal errors at least half of the proposals are taken. Should `tries` of them fail,
+    the same odds come from one pass over all slots.
     """
     runs, batch = slots.shape
     leaves = len(sums) // (2 * first_root)
@@ -109,26 +109,28 @@ def write_and_refresh(
 class ReaperSampler(ProportionalSampler):
     """P(i) ∝ R_i^ω · p_i^α with p_i = |δ_i| + ε and the reliability R_i of its target.
 
-    R_t = 1 − Σ_{i>t} p_i / Σ_i p_i over the episode of step t: the less error lies between a step and
-    the end of its episode, the more its target can be trusted (section 4 of Pleiss et al.). Each TD
-    error changes the R of its whole episode. Sums over part of an episode come from a tree, in
-    O(log N) where one environment feeds a run; with several, whose steps alternate, in O(length).
-    The smallest priority of each episode is kept in another tree, if the weights need it.
+    R_t = 1 − Σ_{i>t} p_i / Σ_i p_i over the episode of step t: the less error lies between a step
+    and the end of its episode, the more its target can be trusted (section 4 of Pleiss et al.).
+    Each TD error changes the R of its whole episode. Sums over part of an episode come from a tree,
+    in O(log N) where one environment feeds a run; with several, whose steps alternate, in
+    O(length). The smallest priority of each episode is kept in another tree, if the weights need
+    it.
 
-    Choices that differ from the authors' code: ε; sums go over the steps that are still stored; R is 1
-    as long as the episode runs. A new transition gets the largest p so far, 1 at the start. The weights
-    are (N · P(i))^−β.
+    Choices that differ from the authors' code: ε; sums go over the steps that are still stored; R
+    is 1 as long as the episode runs. A new transition gets the largest p so far, 1 at the start.
+    The weights are (N · P(i))^−β.
 
     Args:
         capacity: slots per run.
         seeds: one int per run.
         alpha: how strongly errors count, in [0, 1].
-        omega: how strongly reliability counts, in [0, 1]; 0 is proportional replay, drawn without its
-            equal ranges.
+        omega: how strongly reliability counts, in [0, 1]; 0 is proportional replay, drawn without
+            its equal ranges.
         priority_epsilon: ε, in [1e-20, 1e20].
-        normalize: weights are divided by the largest one of the "batch", or of the whole "buffer", as
-            in the authors' code, for which each update takes a pass over the episodes that it changes;
-            "none" leaves them as they are, for which each minibatch takes a pass over all slots.
+        normalize: weights are divided by the largest one of the "batch", or of the whole "buffer",
+            as in the authors' code, for which each update takes a pass over the episodes that it
+            changes; "none" leaves them as they are, for which each minibatch takes a pass over all
+            slots.
 
     Example:
         >>> from per_tutorial import Replay

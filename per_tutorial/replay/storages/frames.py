@@ -1,7 +1,8 @@
 """Which experiences are kept when they are pictures: every frame once (notebook 05).
 
 An agent that plays Atari sees the last 4 frames. As transitions, each frame would be stored eight
-times: in four observations and in four next observations. Here it is stored once, and the stacks are
+times: in four observations and in four next observations. Here it is stored once, and the stacks
+    are
 rebuilt when they are sampled.
 
 E environments take turns in adding to a run, so transition k is one of environment k % E, and its
@@ -13,11 +14,11 @@ With E = 3, in the order they are added:
 
     observation of transition 10 = frames 1 4 7 10, its next observation = frames 4 7 10 13
 
-Where an episode has begun less than 4 frames ago, the missing frames are black (zeros). In Gymnasium that
-is `FrameStackObservation(env, 4, padding_type="zero")`; by default it repeats the first frame. Other
-stacks could not be rebuilt, and are refused. `FrameReplayBuffer`, for Stable-Baselines3, takes first
-stacks of either kind, since that library's wrappers make both: it compares every stack, and keeps what
-it could not rebuild as it came.
+Where an episode has begun less than 4 frames ago, the missing frames are black (zeros). In
+Gymnasium that is `FrameStackObservation(env, 4, padding_type="zero")`; by default it repeats the
+first frame. Other stacks could not be rebuilt, and are refused. `FrameReplayBuffer`, for
+Stable-Baselines3, takes first stacks of either kind, since that library's wrappers make both: it
+compares every stack, and keeps what it could not rebuild as it came.
 """
 
 from typing import Any, NamedTuple
@@ -37,9 +38,9 @@ from per_tutorial.replay.storages.ring import RingStorage, as_field, as_shape
 def find_stacks(newest, depths, stride, ring, indices):
     """Where the frames of stacks lie, oldest first: `indices` (runs, batch, stack) is written.
 
-    `newest` (runs, batch) are the ids of their newest frames, and `depths` how many frames each has,
-    which lie `stride` apart in the ring of `ring` frames of their run. The others, before the episode
-    began, are at NO_SLOT.
+    `newest` (runs, batch) are the ids of their newest frames, and `depths` how many frames each
+    has, which lie `stride` apart in the ring of `ring` frames of their run. The others, before the
+    episode began, are at NO_SLOT.
     """
     runs, batch, stack = indices.shape
     for run in range(runs):
@@ -53,8 +54,9 @@ def find_stacks(newest, depths, stride, ring, indices):
 def first_unlike(stacks, next_stacks, begins, frames, indices):
     """The first of `stacks` that shows other frames than will be rebuilt, or −1 if there is none.
 
-    `stacks` and `next_stacks` are (n, stack, pixels), `begins` (n,), `frames` (all, pixels) uint8, and
-    `indices` (n, stack) those of the rebuilt frames. Where an episode begins, the newest may be any.
+    `stacks` and `next_stacks` are (n, stack, pixels), `begins` (n,), `frames` (all, pixels) uint8,
+    and `indices` (n, stack) those of the rebuilt frames. Where an episode begins, the newest may be
+    any.
     """
     n, stack, pixels = stacks.shape
     for k in range(n):
@@ -134,8 +136,9 @@ class FrameStorage(RingStorage):
         observation = np.dtype((np.uint8, (self.stack, *frame_shape)))
         self._dtypes = {"observation": observation, "next_observation": observation}
         self._dtypes |= {name: self.rows.dtype[name] for name in self.rows.dtype.names}
-        # The oldest transition needs the stack − 1 frames before its own, the newest step the frames
-        # after it: with E·(stack − 1) and E places more than transitions, none is overwritten early.
+        # The oldest transition needs the stack − 1 frames before its own, the newest step the
+        # frames after it: with E·(stack − 1) and E places more than transitions, none is
+        # overwritten early.
         self.frame_capacity = self.capacity + self.environments * self.stack
         self.frames = np.zeros((self.runs * self.frame_capacity + 1, *frame_shape), dtype=np.uint8)
         self.final_frames: dict[tuple[int, int], NDArray[np.uint8]] = {}
@@ -161,9 +164,10 @@ class FrameStorage(RingStorage):
     ) -> FrameWrite:
         """Make ready to write one transition of every environment.
 
-        Fields are shaped (runs, environments, ...), or (environments, ...) if not ``stacked``. Of the
-        stacks only the newest frames are taken: the others are here already. Raises ValueError or
-        TypeError for a field that does not fit, and ValueError for a stack that could not be rebuilt.
+        Fields are shaped (runs, environments, ...), or (environments, ...) if not ``stacked``. Of
+        the stacks only the newest frames are taken: the others are here already. Raises ValueError
+        or TypeError for a field that does not fit, and ValueError for a stack that could not be
+        rebuilt.
         """
         if valid is not None and not np.all(valid):
             raise ValueError(
@@ -311,8 +315,8 @@ class FrameStorage(RingStorage):
         }
 
     def check(self, state: State) -> NDArray[np.int64]:
-        """As in `RingStorage`. Also, there must be as many frames as transitions were added, with the
-        next ones, and a final frame for each stored transition that ended an episode.
+        """As in `RingStorage`. Also, there must be as many frames as transitions were added, with
+        the next ones, and a final frame for each stored transition that ended an episode.
         """
         sizes = super().check(state)
         added, rows = state["added"], state["rows"]

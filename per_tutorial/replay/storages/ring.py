@@ -25,8 +25,8 @@ MAX_ADDED = 2**62  # transitions of a run; more than any run can make, less than
 def locate_rows(slots, capacity, memory, row_size, rows):
     """Write into `rows` (runs, batch) where among the rows of all runs each slot lies.
 
-    Rows lie anywhere in `memory`, their bytes, so all of them are asked for before the first is read.
-    Returns False, and leaves `rows` unfinished, where a slot is outside [0, capacity).
+    Rows lie anywhere in `memory`, their bytes, so all of them are asked for before the first is
+    read. Returns False, and leaves `rows` unfinished, where a slot is outside [0, capacity).
     """
     for run in range(slots.shape[0]):
         for k in range(slots.shape[1]):

@@ -1,8 +1,8 @@
 """Where a transition waits, checked and converted, until it is written into the ring.
 
-An agent adds a transition at every step, nearly always with fields of the very types and shapes that
-are kept. Such a field goes straight into its place in a staged row; any other one is converted first,
-or refused. The row is then copied into its slot by one compiled call (`write_rows`).
+An agent adds a transition at every step, nearly always with fields of the very types and shapes
+that are kept. Such a field goes straight into its place in a staged row; any other one is converted
+first, or refused. The row is then copied into its slot by one compiled call (`write_rows`).
 """
 
 import math
@@ -26,7 +26,8 @@ OBSERVATIONS = ("observation", "next_observation")
 def write_rows(memory, capacity, added, columns, offsets, row_size, slots, counts):
     """Copy rows to `slots` (runs, n) in the bytes `memory`; negative slots: none.
 
-    What was `added` to each run becomes `counts` (runs,). Of rows for the same slot the last one stays.
+    What was `added` to each run becomes `counts` (runs,). Of rows for the same slot the last one
+    stays.
 
     Args:
         columns: the bytes of whole rows, or of each of their fields; (runs, n) items each.
@@ -89,10 +90,11 @@ class StagedRows:
             self._numbers = self.rows.view(number), np.array(starts), row_length, math.prod(count)
 
     def fill(self, transition: Fields, valid: NDArray[np.bool_], stacked: bool) -> None:
-        """Write a transition of each run; fields are shaped (runs, ...), or (...) if not ``stacked``.
+        """Write a transition of each run; fields are shaped (runs, ...), or (...) if not
+        ``stacked``.
 
-        ``truncated`` may be a single False. Raises ValueError or TypeError for a field that does not
-        fit, and ValueError for a NaN in an observation of a ``valid`` (runs,) run.
+        ``truncated`` may be a single False. Raises ValueError or TypeError for a field that does
+        not fit, and ValueError for a NaN in an observation of a ``valid`` (runs,) run.
         """
         if stacked and transition[5] is False:
             transition = (*transition[:5], self._nowhere)

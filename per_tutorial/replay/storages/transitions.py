@@ -81,10 +81,10 @@ class TransitionStorage(RingStorage):
     ) -> RowWrite:
         """Make ready to write one transition of every run, until the next one is prepared.
 
-        Fields are shaped (runs, ...), or (...) if not ``stacked``; ``truncated`` may be a single False.
-        Runs where ``valid`` (runs,) is False have nothing to write: `NO_SLOT` in the slots (runs, 1).
-        Environments that take turns may miss none. Raises ValueError or TypeError for a field that does
-        not fit.
+        Fields are shaped (runs, ...), or (...) if not ``stacked``; ``truncated`` may be a single
+        False. Runs where ``valid`` (runs,) is False have nothing to write: `NO_SLOT` in the slots
+        (runs, 1). Environments that take turns may miss none. Raises ValueError or TypeError for a
+        field that does not fit.
         """
         writes = self._every_run if valid is None else self._checked(valid)
         self._staged.fill(transition, writes, stacked)
@@ -112,7 +112,8 @@ class TransitionStorage(RingStorage):
     def truncate_episodes(self) -> Slots:
         """End the running episodes as a time limit does: the environments are about to start again.
 
-        Returns the newest slot of each environment (runs, environments), `NO_SLOT` where there is none.
+        Returns the newest slot of each environment (runs, environments), `NO_SLOT` where there is
+        none.
         """
         slots = self.ring.newest(self.environments)
         runs, newest = np.nonzero(slots >= 0)[0], slots[slots >= 0]
@@ -123,8 +124,9 @@ class TransitionStorage(RingStorage):
         """The n-step transitions that begin in ``slots`` (runs, batch): rows, and k for each.
 
         One of k ≤ n_step steps has the reward Σ_{j<k} γ^j r_{t+j} and the next observation,
-        `terminated` and `truncated` of its last step (Sutton & Barto 2018, section 7.1). It ends early
-        where its episode ends, and at the newest transition: a young one grows with every step.
+        `terminated` and `truncated` of its last step (Sutton & Barto 2018, section 7.1). It ends
+        early where its episode ends, and at the newest transition: a young one grows with every
+        step.
         """
         rows = self._take(slots)
         if self.n_step == 1:

@@ -308,7 +308,8 @@ def test_a_limit_nearer_to_zero_than_its_error_is_borderline(rng, side, monkeypa
 
 
 def test_an_interval_that_the_t_test_contradicts_is_borderline(rng):
-    # Of ten runs the bootstrap's interval is too narrow: it leaves out zero where the test does not.
+    # Of ten runs the bootstrap's interval is too narrow: it leaves out zero where the test does
+    # not.
     sample, zero = rng.normal(size=10), np.zeros(10)
     near, far = shifted_to(0.01, sample), shifted_to(0.5, sample)
     assert paired_t_test(near, zero) > 0.05 > paired_t_test(far, zero)
@@ -364,8 +365,8 @@ def test_the_paired_t_test_is_students(rng):
 
 
 def rejected(p_values, level):
-    """Holm's method as it is told: the smallest p against level / m, the next against level / (m − 1),
-    and so on until one is too large."""
+    """Holm's method as it is told: the smallest p against level / m, the next against level / (m −
+    1), and so on until one is too large."""
     left = sorted(range(len(p_values)), key=lambda k: p_values[k])
     found = set()
     while left and p_values[left[0]] <= level / len(left):

@@ -87,9 +87,11 @@ class ForgetsWhatIsOverwritten(ReaperSampler):
 
 
 def holds_probabilities_are_the_twins(make, lanes=1, capacity=12, alpha=0.6, omega=0.7):
-    """Episodes of chance, with updates, overwritten steps, cuts, and a full ring several times over.
+    """Episodes of chance, with updates, overwritten steps, cuts, and a full ring several times
+    over.
 
-    The smallest priority of all is the twin's as well, and to the bit what a pass over all slots finds.
+    The smallest priority of all is the twin's as well, and to the bit what a pass over all slots
+    finds.
     """
     rng = np.random.default_rng(7)
     settings = {"alpha": alpha, "omega": omega, "priority_epsilon": EPSILON}

@@ -1,7 +1,8 @@
 """Frames kept once make the same transitions as stacks kept whole, whatever the episodes do.
 
-`NaiveFrames` is the twin: it keeps whole stacks in lists. As in the other tests of the replay side, a
-function named `holds_…` states a property; the storage has it, those with a bug put in must fail it.
+`NaiveFrames` is the twin: it keeps whole stacks in lists. As in the other tests of the replay side,
+a function named `holds_…` states a property; the storage has it, those with a bug put in must fail
+it.
 """
 
 import numpy as np

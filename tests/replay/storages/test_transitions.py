@@ -94,7 +94,8 @@ def test_a_state_holds_no_stray_bytes():
 
 
 def turns(environments, count, seed=0):
-    """What environments do that take turns: (observation, action, reward, next, terminated, truncated).
+    """What environments do that take turns: (observation, action, reward, next, terminated,
+    truncated).
 
     Observations tell the environment and the number of the step in it.
     """

@@ -1,7 +1,7 @@
 """n-step windows of a `TransitionStorage` against the whole log of what happened, and bugs put in.
 
-As in the other tests of the replay room, a function named `holds_…` states a property; the storage has
-it, those with a bug put in must fail it.
+As in the other tests of the replay room, a function named `holds_…` states a property; the storage
+has it, those with a bug put in must fail it.
 """
 
 import numpy as np
