@@ -109,10 +109,10 @@ def features_of_agent(config: DQNConfig, seeds: Sequence[int] = range(5)) -> lis
 
     def look(history: History) -> None:
         if "then" not in seen and history.step >= tenth // 2 and history.agent is not None:
-            size = int(replay.storage.sizes.min())
+            size = int(replay.storage.ring.sizes.min())
             chosen = np.sort(rng.choice(size, min(SAMPLE, size), replace=False))
             slots = np.tile(chosen, (len(seeds), 1))
-            rows, _ = replay.storage.windows(slots)
+            rows, _ = replay.storage.n_step_transitions(slots)
             seen["batch"] = Batch(
                 *(rows[name].copy() for name in ("observation", "action", "reward")),
                 rows["next_observation"].copy(),

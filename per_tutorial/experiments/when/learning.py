@@ -130,7 +130,7 @@ def learn(
     if replaying.alpha is not None:
         keywords = keywords | {"alpha": replaying.alpha}
     capacity = max(int(replaying.memory * steps), replaying.batch)
-    sampler = SAMPLERS[name].make(capacity, [seeds[row] for row in rows], **keywords)
+    sampler = SAMPLERS[name](capacity, [seeds[row] for row in rows], **keywords)
     first = np.stack(
         [np.random.default_rng((s, 11)).normal(0, INITIAL_SCALE, (2 * knobs.n, 2)) for s in seeds]
     )
