@@ -44,6 +44,12 @@ class TestContext:
             settings["batch_size"] = 1
         return BufferHarness(self.adapter, Settings(**usual | settings)).add(added)
 
+    def offered(self, *methods: str) -> None:
+        """`NotOffered` unless the adapter has all of these methods."""
+        for method in methods:
+            if not hasattr(self.adapter, method):
+                raise NotOffered(f"the adapter has no `{method}`")
+
     def require(self, distribution: str, why: str) -> None:
         """`NotOffered`, for this reason, unless the buffer draws by this distribution."""
         if self.adapter.distribution != distribution:

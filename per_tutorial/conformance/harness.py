@@ -35,7 +35,7 @@ class BufferHarness:
     States of the environment are numbered from 1. A step leads from state s to s + 1, and an episode starts
     two further than the last one ended, so the number in an observation tells which transition it is.
 
-    All calls of the buffer go through `call`, so that its exceptions can be told from those of the
+    All calls of the buffer go through `call`, so that its exceptions are not confused with those of the
     examination's own code.
 
     Args:
@@ -57,10 +57,7 @@ class BufferHarness:
 
         Raises:
             BufferRaised: the adapter or its buffer raised an exception.
-            NotOffered: the adapter has no such method.
         """
-        if not hasattr(self.adapter, method):
-            raise NotOffered(f"the adapter has no `{method}`")
         try:
             return getattr(self.adapter, method)(*arguments)
         except RecursionError as error:

@@ -48,6 +48,7 @@ def infinite_errors(context: TestContext) -> Finding:
     "Does an empty buffer refuse to be sampled?",
     section=SECTION,
     effect="The agent learns from transitions that never were.",
+    needs=("handling",),
 )
 def empty(context: TestContext) -> Finding:
     harness = context.harness(0, batch_size=1)

@@ -91,7 +91,7 @@ def zero_errors(context: TestContext) -> Finding:
     harness = context.harness(CAPACITY, exact=True)
     # So small that ε is seen: a share of 6 % for one half of the transitions, 10 % if ε were doubled.
     small = 100 * epsilon
-    if small >= 1:  # newcomers start at 1, and would drown the rest
+    if small >= 1:  # new transitions start at 1, and would drown the rest
         small = epsilon
     harness.set_errors(lambda serial: 0.0 if serial % 2 else small)
     return compare(harness, 20_000)
@@ -116,6 +116,7 @@ def _without_epsilon(context: TestContext) -> Finding:
     needs=("newcomers-at-first",),
 )
 def edges(context: TestContext) -> Finding:
+    context.offered("find")
     for stored in (5, 33, CAPACITY):
         harness = context.harness(stored, batch_size=4).set_errors(mixed_error)
         for fraction in (0.0, 5e-324, 1e-300, 0.5, 1 - 2.0**-24, 1 - 2.0**-53):

@@ -26,6 +26,7 @@ SECTION = "not in the paper"
     needs=("contents", "reach"),
 )
 def saved_contents(context: TestContext) -> Finding:
+    context.offered("save", "load")
     harness = context.harness(CAPACITY + 21)
     with saved(harness) as path:
         load(harness, path)
@@ -49,6 +50,7 @@ def saved_contents(context: TestContext) -> Finding:
     false_alarm=FALSE_ALARM,
 )
 def saved_priorities(context: TestContext) -> Finding:
+    context.offered("save", "load")
     harness = context.harness(CAPACITY, exact=True).set_errors(mixed_error)
     with saved(harness) as path:
         load(harness, path)
@@ -64,6 +66,7 @@ def saved_priorities(context: TestContext) -> Finding:
     false_alarm=FALSE_ALARM,
 )
 def saved_largest(context: TestContext) -> Finding:
+    context.offered("save", "load")
     harness = context.harness(CAPACITY - 8, exact=True)
     harness.set_errors(lambda serial: 10.0 if serial % 2 else 3.0)
     with saved(harness) as path:
@@ -82,6 +85,7 @@ def saved_largest(context: TestContext) -> Finding:
     needs=("saved-priorities",),
 )
 def saved_generator(context: TestContext) -> Finding:
+    context.offered("save", "load")
     harness = context.harness(CAPACITY).set_errors(mixed_error)
     with saved(harness) as path:
         original = harness.draw(300)
