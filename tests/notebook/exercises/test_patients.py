@@ -69,7 +69,7 @@ def told(change):
 class Unrelated:
     """No subclass of `Adapter`, with all that one needs."""
 
-    name, law, epsilon, replacement, seeded = "mine", "proportional", 1e-6, True, True
+    name, distribution, epsilon, replacement, seeded = "mine", "proportional", 1e-6, True, True
     n_step, time_limit, packages = False, 5.0, ()
     add, sample, update = (adapter().__dict__[name] for name in ("add", "sample", "update"))
     make = make
