@@ -7,7 +7,7 @@ FAST_LIMIT = 60  # seconds, the start of the kernel included
 
 
 def pytest_configure(config):
-    """Say where Stable-Baselines3 makes its folder for each training: one that is removed."""
+    """Stable-Baselines3 makes a folder for each training; here it makes them in one of ours."""
     folder = tempfile.TemporaryDirectory(prefix="per-tutorial-tests-")
     os.environ["SB3_LOGDIR"] = folder.name  # kernels and workers inherit it
     config.add_cleanup(folder.cleanup)

@@ -293,7 +293,12 @@ _HEADERS = {
 }
 
 
+def join_parts(**parts: Mapping[str, T]) -> dict[str, T]:
+    """The arrays of several dicts in one, under the names ``PART.NAME``."""
+    return {f"{part}.{name}": each[name] for part, each in parts.items() for name in each}
+
+
 def part_of(arrays: Mapping[str, T], name: str) -> dict[str, T]:
-    """Of a dict of arrays, those named ``NAME.REST``: a dict with the keys ``REST``."""
+    """What `join_parts` got as the part of this name."""
     prefix = f"{name}."
     return {key.removeprefix(prefix): arrays[key] for key in arrays if key.startswith(prefix)}

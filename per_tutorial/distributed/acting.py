@@ -58,7 +58,7 @@ class Acting:
         self._seen = [self._kind.begin(one) for one in self.environments.observation]
 
     def use(self, parameters: Parameters) -> None:
-        """Act with these from now on; the TD errors are those of one network, too."""
+        """Act with these parameters from now on, and compute TD errors with them."""
         import torch
 
         tensors = {name: torch.from_numpy(np.array(array)) for name, array in parameters.items()}
@@ -83,7 +83,7 @@ class Acting:
         return (self._rated(closed) if closed else None), episodes
 
     def _taken_in(self, actions: NDArray, step: Step) -> Iterator[tuple[_Window, Any, bool]]:
-        """The windows that a step closes: each with the observation after it, and whether it is the last."""
+        """The n-step transitions that a step completes."""
         reward = step.reward
         if self.config.terminal_reward is not None:
             reward = np.where(step.terminated, self.config.terminal_reward, reward)

@@ -46,6 +46,7 @@ from per_tutorial.dqn.environments import env_spec
 from per_tutorial.dqn.history import LOG_POINTS, History
 from per_tutorial.dqn.learner import DQNLearner
 from per_tutorial.dqn.networks import LARGEST_SEED
+from per_tutorial.replay.contracts import needs_of
 from per_tutorial.replay.registry import SAMPLERS
 
 STALLED_SECONDS = 180.0  # without a step or an update: something is missing for good
@@ -103,8 +104,8 @@ def train_apex(
     """
     apex = apex or ApexConfig()
     seed = whole_number("seed", seed, minimum=0, maximum=LARGEST_SEED)
-    sampler = SAMPLERS[config.sampler].make
-    if hasattr(sampler, "choose") or hasattr(sampler, "end_episodes"):
+    needs = needs_of(SAMPLERS[config.sampler])
+    if needs.candidates or needs.episodes:
         raise ValueError(
             f"sampler: must need neither candidates nor episodes, got {config.sampler!r}"
         )

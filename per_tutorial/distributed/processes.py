@@ -148,7 +148,7 @@ class WorkerPool:
 
 
 def _place(error: Exception) -> str:
-    """On which node a task failed. Ray says it in the first line of its report, and nowhere else."""
+    """The node where a task failed; Ray names it only in the first line of its report."""
     found = re.search(r"\bip=([^,)\s]+)", first_line(error))
     if found is None:
         return ""

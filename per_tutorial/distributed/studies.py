@@ -1,4 +1,4 @@
-"""The stacks of a study, trained on a Ray cluster; what comes back is written where the study runs."""
+"""The stacks of a study, trained on a Ray cluster; results are written where the study runs."""
 
 import os
 import shutil
@@ -46,7 +46,7 @@ class RayStacks:
     Args:
         shared_folder: a folder that all nodes see under this path, for the checkpoints of studies
             that have some (`Study.checkpoint_every`): a stack then goes on where it was. None: it
-            begins anew.
+            starts again.
 
     Attributes:
         nodes_at_work: how many nodes train stacks now.

@@ -141,7 +141,7 @@ class Checkpoints:
             return
         if found:
             raise ValueError(
-                f"folder: no checkpoint in {str(self.folder)!r} is whole; remove them to start anew"
+                f"folder: no checkpoint in {str(self.folder)!r} is whole; remove them to start again"
             )
 
     def save_if_due(self, training: "Training") -> None:
@@ -216,7 +216,7 @@ def _checkpoints(folder: Path) -> list[Path]:
 
 
 def _newest_first(folders: list[Path]) -> list[Path]:
-    """All checkpoints in these folders; of two that are as new, that in the first folder comes first."""
+    """All checkpoints in these folders, the newest first; ties go to the first folder."""
     found = [path for folder in folders for path in _checkpoints(folder)]
     return sorted(found, key=lambda path: path.name, reverse=True)
 

@@ -332,7 +332,7 @@ class DQNLearner:
 
     @torch.no_grad()
     def update_target(self, tau: float) -> None:
-        """Move the target networks by the share ``tau`` of the way to the online ones (notebook 04)."""
+        """Move the target networks by ``tau`` of the way to the online ones (notebook 04)."""
         for target, online in zip(self._target_parameters, self._parameters, strict=True):
             target.lerp_(online, tau)
 
@@ -360,7 +360,7 @@ class DQNLearner:
         return tensor if self._on_cpu else tensor.to(self.config.device)
 
     def _observations(self, observations: ArrayLike) -> Tensor:
-        """(runs, n, *shape) → float32 (runs, n, inputs); frames stay bytes, for the network to scale."""
+        """(runs, n, *shape) → float32 (runs, n, inputs); the network scales the bytes of frames."""
         if self._world.frames:
             return self._tensor(observations)
         return self._tensor(observations, torch.float32).flatten(start_dim=2)

@@ -11,7 +11,7 @@ from torch import Tensor
 
 
 class Tensors(NamedTuple):
-    """A minibatch on the learner's device: observations as the networks take them, else (runs, batch)."""
+    """A minibatch on the learner's device; all but the observations are (runs, batch)."""
 
     observations: Tensor
     actions: Tensor
@@ -129,7 +129,7 @@ def _clipped(td_errors: Tensor, clip: float | None) -> Tensor:
 
 
 def clip_by_run(gradients: Sequence[Tensor], largest: float) -> None:
-    """Scale the gradient of each run, over all its parameters, down to the norm ``largest``, in place."""
+    """Scale the gradient of each run down to the norm ``largest``, in place."""
     squares = [gradient.square().flatten(1).sum(dim=1) for gradient in gradients]
     norms = sum(squares[1:], start=squares[0]).sqrt()
     scales = (largest / (norms + 1e-6)).clamp(max=1.0)

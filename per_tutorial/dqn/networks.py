@@ -74,7 +74,7 @@ def _convolutions(size: int) -> tuple[tuple[int, int, int], ...]:
 def uniform_parameter(
     generators: Sequence[torch.Generator], inputs: int, *shape: int
 ) -> nn.Parameter:
-    """(runs, *shape) numbers, distributed as in PyTorch's own layers of so many inputs.
+    """(runs, *shape) numbers, initialised as in PyTorch's own layers for this fan-in.
 
     The slice of each run comes from its own generator.
     """
@@ -183,7 +183,7 @@ class QNetwork(nn.Module):
         return value + advantages - advantages.mean(dim=-1, keepdim=True)
 
     def _convolved(self, frames: Tensor, dtype: torch.dtype) -> Tensor:
-        """Frames (runs, batch, stack, size, size), bytes or bits → features (runs, batch, inputs)."""
+        """Frames (runs, batch, stack, size, size) of bytes or bits → (runs, batch, inputs)."""
         runs, batch = frames.shape[:2]
         images = frames.transpose(0, 1).flatten(1, 2)
         # Channels last in memory: measured to save a tenth of an update of 42×42 frames on a CPU.

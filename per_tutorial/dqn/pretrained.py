@@ -1,4 +1,4 @@
-"""Trained agents that come with the package, each a safetensors file with a model card beside it."""
+"""Trained agents that come with the package: a safetensors file and a model card each."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING

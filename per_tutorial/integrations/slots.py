@@ -24,16 +24,17 @@ from per_tutorial.common.arguments import (
 from per_tutorial.common.files import part_of
 from per_tutorial.common.states import ArraySpec, Schema, State, checked_state
 from per_tutorial.replay import Sampler
+from per_tutorial.replay.contracts import needs_of
 from per_tutorial.replay.registry import make_sampler
 from per_tutorial.replay.td_errors import errors_like, refuse_infinite
 
-PICKLE_FORMAT = 1  # raised when what a pickle holds changes
+PICKLE_FORMAT = 2  # raised when what a pickle holds changes
 AWAITED = 32  # minibatches that are remembered; more are hardly ever on their way
 
-# What a sampler may have beyond the contract, and why it can't be had here.
+# What a sampler may need (`replay.contracts.Needs`) and can't have here.
 REFUSED = {
-    "choose": "chooses a minibatch from a larger one by fresh TD errors",
-    "end_episodes": "wants to know which steps make up an episode",
+    "candidates": "chooses a minibatch from a larger one by fresh TD errors",
+    "episodes": "wants to know which steps make up an episode",
 }
 
 
@@ -74,8 +75,9 @@ class SlotDraws:
         self._made_of = sampler, seed, settings
         given = {key: value for key, value in settings.items() if value is not None}
         self.sampler: Sampler = make_sampler(sampler, self.capacity, seed, **given)
-        for member, reason in REFUSED.items():
-            if hasattr(self.sampler, member):
+        needs = needs_of(self.sampler)
+        for need, reason in REFUSED.items():
+            if getattr(needs, need):
                 raise ValueError(
                     f"sampler: {sampler!r} {reason}, for which a buffer of slots has no place; "
                     "must be another one"

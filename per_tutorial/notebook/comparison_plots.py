@@ -234,12 +234,12 @@ def draw_grid(
 
 
 def rows_size(rows: int, width: float = 7.0) -> tuple[float, float]:
-    """The size of a figure that holds so many rows of `draw_estimates` or `draw_scores`, in inches."""
+    """The size in inches of a figure with ``rows`` rows of `draw_estimates` or `draw_scores`."""
     return width, 1.0 + 0.42 * rows
 
 
 def _written(value: float, number: str) -> str:
-    """A number with the sign that print uses, "−"; what is rounded to zero never has one of its own."""
+    """A number with the minus sign "−"; a value rounded to zero has none."""
     text = f"{value:{number}}"
     if not text.strip("+-0.%"):
         text = f"{0.0:{number}}"

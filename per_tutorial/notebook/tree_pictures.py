@@ -1,4 +1,4 @@
-"""Pictures of sum trees: the tree itself, and each leaf's share of the line that a dart is thrown at."""
+"""Pictures of sum trees: the tree, and each leaf's share of the line that a dart hits."""
 
 import itertools
 from collections.abc import Collection, Iterable, Sequence

@@ -1,4 +1,4 @@
-"""Settings: what is allowed, what a wrong value is told, and how ε, β and η change with the step."""
+"""Settings: what is allowed, the errors, and how ε, β and η change with the step."""
 
 import dataclasses
 import math

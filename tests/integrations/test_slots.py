@@ -158,7 +158,7 @@ def test_bad_settings_are_refused(settings):
 @pytest.mark.parametrize("member", slots_module.REFUSED)
 def test_samplers_that_need_more_than_slots_are_refused(member):
     more = type("More", (UniformSampler,), {member: lambda self: None})
-    register_sampler("more", more, "#000000")
+    register_sampler("more", more)
     try:
         with pytest.raises(ValueError, match="sampler: 'more'"):
             SlotDraws(4, sampler="more")

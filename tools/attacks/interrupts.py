@@ -145,7 +145,7 @@ def _calls(buffer: Replay, rng: random.Random) -> list[Call]:
 
     def a_cut() -> Call:
         def cut(one: Replay) -> None:
-            one.cut()
+            one.truncate_episodes()
 
         return cut
 

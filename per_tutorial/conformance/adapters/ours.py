@@ -71,7 +71,7 @@ class Proportional(OfReplay):
         """Ask the sum tree."""
         sampler: Any = buffer.sampler
         slot = sampler.sums.find(np.array([[fraction * sampler.sums.total[0]]]))
-        rows: Any = buffer.storage.windows(slot)[0]
+        rows: Any = buffer.storage.n_step_transitions(slot)[0]
         return rows["observation"][0, 0]
 
 

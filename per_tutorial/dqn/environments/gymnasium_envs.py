@@ -180,7 +180,7 @@ class Environments:
         try:
             facts = json.loads(state["simulation"].tobytes())
             return self._made_from(facts, state["observation"])
-        # What a text that somebody made up may end in
+        # Errors that malformed text may raise
         except (ArithmeticError, LookupError, RecursionError, TypeError, ValueError) as error:
             raise ValueError(f"state: simulation is not of these environments ({error})") from error
 

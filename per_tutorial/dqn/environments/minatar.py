@@ -39,7 +39,7 @@ IDS = {
     for version in (0, 1)
 }
 
-# Of a game: what never changes, and its generator, which is saved by itself
+# What never changes in a game, and its generator, which is saved separately
 CONSTANT = {"channels", "action_map", "ramping", "random"}
 MT19937_NUMBERS = 624  # in the state of a generator
 
@@ -71,7 +71,7 @@ class MinAtarVectorEnv(gym.vector.VectorEnv):
     def reset(
         self, *, seed: Any = None, options: dict[str, Any] | None = None
     ) -> tuple[NDArray[np.bool_], dict[str, Any]]:
-        """Begin an episode in every game. With an int for each as ``seed``, they repeat themselves."""
+        """Begin an episode in every game; with a ``seed`` for each, episodes repeat themselves."""
         if seed is not None:
             for game, own in zip(self.games, seed, strict=True):
                 game.seed(_seed(own))
@@ -150,7 +150,7 @@ class MinAtarVectorEnv(gym.vector.VectorEnv):
 
 
 class MinAtarEnvironments(Environments):
-    """Games of MinAtar whose steps are transitions; a training goes on in the middle of an episode."""
+    """Games of MinAtar; a training can continue in the middle of an episode."""
 
     can_be_saved = True
 
@@ -193,7 +193,7 @@ def check_id(env: str) -> None:
 
 
 def _game_class() -> Any:
-    """`minatar.Environment`, which draws with matplotlib and seaborn: importing it takes a second."""
+    """`minatar.Environment`; importing it loads matplotlib and seaborn, which takes a second."""
     try:
         from minatar import Environment
     except ImportError as error:
@@ -202,7 +202,7 @@ def _game_class() -> Any:
 
 
 def _seed(seed: int) -> int | list[int]:
-    """What `np.random.RandomState` takes; below 2³² the seed itself, as in Gymnasium's environments."""
+    """A seed for `np.random.RandomState`; below 2³² the seed itself, as in Gymnasium."""
     return int(seed) if seed < 2**32 else [int(seed) % 2**32, int(seed) >> 32]
 
 
@@ -225,7 +225,7 @@ def _rows(values: list, count: int) -> zip:
 
 
 def _like(own: Any, saved: Any) -> Any:
-    """What JSON gave back, as a value of the same kind as our own; ValueError or TypeError if it isn't."""
+    """A value from JSON as the same kind as ours; ValueError or TypeError if it is another."""
     if isinstance(own, np.ndarray):
         array = np.array(saved, dtype=own.dtype)
         if array.shape != own.shape or not np.isfinite(array).all():

@@ -190,8 +190,8 @@ def report(walks: list[Walk]) -> str:
     logs = logarithms(walks)
     lines = [
         f"{QUESTION}\n{METRIC}, {RUNS} runs an arm, paired, 95 % intervals",
-        "factor: how many times as many transitions as PER (≥: some run failed, and counts as if it had "
-        "converged at the limit)",
+        "factor: how many times as many transitions as PER",
+        "(≥: some run failed, and counts as if it had converged at the limit)",
         "p: paired t-test, corrected for the number of comparisons (Holm)",
     ]
     others = [arm for arm in logs if arm != "per"]

@@ -119,7 +119,7 @@ class MinibatchLearner:
         draws: "stratified", one draw in each of as many equal shares of the priorities (appendix
             B.2.1 of the paper); "independent" draws, with replacement; or "without replacement",
             where each draw is in proportion to the priorities of those that are left.
-        recompute: whether all priorities are computed anew before each minibatch; if not, only
+        recompute: whether all priorities are recomputed before each minibatch; if not, only
             those of the transitions that were replayed are, after it.
         batch_size: transitions of a minibatch, at most as many as the memory holds.
         priority_epsilon: ε.

@@ -35,7 +35,7 @@ def registered_bugs() -> Iterator[None]:
     before = dict(SAMPLERS)
     for name, bug in KNOWN_BUGS.items():
         if bug.sampler is not ProportionalSampler:
-            register_sampler(f"broken-{name}", bug.sampler, "#777777")
+            register_sampler(f"broken-{name}", bug.sampler)
     try:
         yield
     finally:

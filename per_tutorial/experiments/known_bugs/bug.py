@@ -21,7 +21,7 @@ class Bug:
 
     Attributes:
         name: of a–z, 0–9 and "-".
-        description: what is wrong, in one sentence.
+        mistake: what is wrong, in one sentence.
         wrong: the line with the mistake, as it runs here.
         right: the line of this package that is right.
         seen: where it was found, as "owner/repository#number"; empty if no public case is cited.
@@ -35,7 +35,7 @@ class Bug:
     """
 
     name: str
-    description: str
+    mistake: str
     wrong: str
     right: str
     seen: tuple[str, ...]

@@ -274,7 +274,7 @@ class _Strata:
     def resampled(
         self, statistic: Callable[[list[Floats]], Floats], resamples: int, seed: int
     ) -> Floats:
-        """(…, resamples) of a statistic that is computed from the counts (resamples, runs) of each world."""
+        """A statistic (…, resamples), from the counts (resamples, runs) of each environment."""
         resamples = whole_number("resamples", resamples)
         parts = [statistic(counts) for _, counts in stratified_counts(self.runs, resamples, seed)]
         return np.concatenate(parts, axis=-1)
@@ -282,7 +282,7 @@ class _Strata:
     def interquartile_means(
         self, arms: tuple[str, ...], resamples: int, seed: int
     ) -> tuple[dict[str, float], dict[str, Floats]]:
-        """Of the runs themselves, arm → number, and of the resamples, arm → (resamples,)."""
+        """The aggregate of the runs, arm → number, and of the resamples, arm → (resamples,)."""
         pooled = [self.pooled(arm) for arm in arms]
 
         def trimmed(counts: Floats) -> Floats:

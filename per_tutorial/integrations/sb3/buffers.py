@@ -23,7 +23,7 @@ from per_tutorial.integrations.sb3.samples import (
 from per_tutorial.replay.contracts import Slots
 from per_tutorial.replay.storages.ring import as_field
 
-PICKLE_FORMAT = 1  # raised when what a pickle holds changes
+PICKLE_FORMAT = 2  # raised when what a pickle holds changes
 ARRAYS = ("observations", "next_observations", "actions", "rewards", "dones", "timeouts")
 DRAWS_WITHOUT_UPDATE = 1000  # so many are no look around: somebody trains, and writes nothing back
 

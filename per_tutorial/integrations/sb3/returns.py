@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from per_tutorial.replay.storages.ring import sum_windows
+from per_tutorial.replay.ring import sum_n_steps
 
 
 class Returns(NamedTuple):
@@ -42,7 +42,7 @@ def n_step_returns(
     environments = rewards.shape[1]
     shape = (1, len(slots))
     sums, last, steps = np.empty(shape), np.empty(shape, np.int64), np.empty(shape, np.int64)
-    sum_windows(
+    sum_n_steps(
         *(rewards.reshape(1, -1), dones.reshape(1, -1), timeouts.reshape(1, -1)),
         *(np.array([added]), environments, slots[None], n_steps, gamma),
         *(sums, last, steps),

@@ -115,6 +115,8 @@ class ProportionalSampler:
         [0.75, 0.25]
     """
 
+    needs_updates = True
+
     def __init__(
         self,
         capacity: int,

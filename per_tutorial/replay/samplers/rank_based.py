@@ -94,15 +94,15 @@ def update_keys(keys, slots, ranks, sizes, written, largest, changed, values, so
 
 
 @njit_cached
-def add_keys(keys, slots, ranks, sizes, written, largest, told, added, changed, sort_every):
+def add_keys(keys, slots, ranks, sizes, written, largest, num_added, added, changed, sort_every):
     """Give each of the slots `changed` (runs, n) its run's largest key, one after the other.
 
-    A run that was `told` of as many transitions as were `added` has these already: it is left alone.
+    A run whose `num_added` is what is `added` has these already: it is left alone.
     Heaps are sorted when they are due, in the middle as well.
     """
     key = np.empty((1, 1))
     for run in range(changed.shape[0]):
-        if told[run] == added[run]:
+        if num_added[run] == added[run]:
             continue
         one = slice(run, run + 1)
         key[0, 0] = largest[run]
@@ -111,7 +111,7 @@ def add_keys(keys, slots, ranks, sizes, written, largest, told, added, changed, 
                 keys[one], slots[one], ranks[one], sizes[one], written[one], largest[one],
                 changed[one, k : k + 1], key, sort_every,
             )  # fmt: skip
-        told[run] = added[run]
+        num_added[run] = added[run]
 
 
 @njit_cached
@@ -166,6 +166,8 @@ class RankBasedSampler:
         [0.67, 0.33]
     """
 
+    needs_updates = True
+
     def __init__(
         self,
         capacity: int,
@@ -189,7 +191,9 @@ class RankBasedSampler:
         self.ranks = np.zeros((self.runs, self.capacity), dtype=np.int32)
         self.sizes = np.zeros(self.runs, dtype=np.int64)
         self.written = np.zeros(self.runs, dtype=np.int64)  # since the last full sort
-        self.told = np.zeros(self.runs, dtype=np.int64)  # transitions added, as far as we know
+        self.num_added = np.zeros(
+            self.runs, dtype=np.int64
+        )  # transitions added, as far as is known here
         self.largest_priority = np.ones(self.runs)
         self.settings: dict[str, Any] = {
             "sampler": "rank",
@@ -200,7 +204,7 @@ class RankBasedSampler:
 
     def add(self, slots: Slots, added: NDArray[np.int64]) -> None:
         """Give newly written slots (runs, n) the largest priority seen so far."""
-        add_keys(*self._heaps, self.told, added, slots, self.sort_every)
+        add_keys(*self._heaps, self.num_added, added, slots, self.sort_every)
 
     def sample(
         self, batch_size: int, sizes: NDArray[np.int64], beta: float
@@ -241,8 +245,9 @@ class RankBasedSampler:
     @property
     def state(self) -> State:
         """The random streams, the heaps, and what is counted of them."""
-        names = ("keys", "slots", "ranks", "sizes", "written", "told", "largest_priority")
-        return {"streams": self.streams.states} | {name: getattr(self, name) for name in names}
+        names = ("keys", "slots", "ranks", "sizes", "written", "largest_priority")
+        counted = {"streams": self.streams.states, "told": self.num_added}
+        return counted | {name: getattr(self, name) for name in names}
 
     @property
     def schema(self) -> Schema:

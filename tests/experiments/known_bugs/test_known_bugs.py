@@ -24,7 +24,7 @@ from per_tutorial.experiments.studies.declared.broken import CONCERN_LEARNING
 from per_tutorial.replay import SAMPLERS, PrioritizedReplayBuffer, ProportionalSampler
 
 IN_BUFFERS = [name for name, bug in KNOWN_BUGS.items() if bug.in_buffer]
-REAL = Bug(name="real", description="", wrong="", right="", seen=(), lived="", found_by="")
+REAL = Bug(name="real", mistake="", wrong="", right="", seen=(), lived="", found_by="")
 
 
 def sources(package):
@@ -45,14 +45,14 @@ def test_the_list_is_large_enough():
     assert len(mistakes) >= 25
     assert len(KNOWN_BUGS) - len(IN_BUFFERS) >= 4
     assert len(CONCERN_LEARNING) >= 12
-    assert len({bug.description for bug in KNOWN_BUGS.values()}) == len(KNOWN_BUGS)
+    assert len({bug.mistake for bug in KNOWN_BUGS.values()}) == len(KNOWN_BUGS)
 
 
 @pytest.mark.parametrize("name", KNOWN_BUGS)
 def test_everything_is_told_of_a_bug(name):
     bug = KNOWN_BUGS[name]
     assert bug.name == name and re.fullmatch(r"[a-z0-9-]+", name)
-    assert bug.description.endswith(".") and bug.lived and bug.found_by
+    assert bug.mistake.endswith(".") and bug.lived and bug.found_by
     for case in bug.seen:
         assert re.match(r"[\w.-]+/[\w.-]+(#\d+$| \()", case), case
     changes = bool(bug.training) or (bug.in_buffer and not parts_of(bug))
@@ -146,7 +146,7 @@ def leaves(replay):
 
 def set_evenly(replay, priorities=None):
     """Give all that is stored priorities as the real sampler does it."""
-    size = int(replay.storage.sizes[0])
+    size = int(replay.storage.ring.sizes[0])
     priorities = np.arange(1.0, size + 1) if priorities is None else np.array(priorities)
     ProportionalSampler._write(replay.sampler, np.arange(size)[None], priorities[None])
 
@@ -194,7 +194,9 @@ def draws(bug):
     replay = filled(bug, CAPACITY)
     set_evenly(replay, [1.0, 3.0] * 8)
     return [
-        replay.storage.ids(replay.sampler.sample(6, replay.storage.sizes, 0.4)[0]).tolist()
+        replay.storage.ring.ids(
+            replay.sampler.sample(6, replay.storage.ring.sizes, 0.4)[0]
+        ).tolist()
         for _ in range(5)
     ]
 
@@ -220,7 +222,7 @@ def weights(bug):
     """How far the weights of a batch are from (N · P)^−β over the largest, by β; part full."""
     replay, found = filled(bug), []
     set_evenly(replay)
-    sizes = replay.storage.sizes
+    sizes = replay.storage.ring.sizes
     for beta in (0.0, 0.5, 1.0):
         slots, weight = replay.sampler.sample(8, sizes, beta)
         right = (sizes[0] * replay.sampler.probabilities(slots, sizes)) ** -beta
@@ -231,14 +233,14 @@ def weights(bug):
 def contents(bug):
     replay = filled(bug, 22)
     slots = np.arange(CAPACITY)[None]
-    rows, steps = replay.storage.windows(slots)
+    rows, steps = replay.storage.n_step_transitions(slots)
     return len(replay), int(replay.storage.added[0]), rows.tolist(), steps.tolist()
 
 
-def windows(bug):
+def n_step_transitions(bug):
     replay = filled(bug, n_step=3)
     slots = np.arange(12)[None]
-    rows, steps = replay.storage.windows(slots)
+    rows, steps = replay.storage.n_step_transitions(slots)
     return rows.tolist(), steps.tolist()
 
 
@@ -283,7 +285,7 @@ PROBES = (
         draws,
         edge,
     ),
-    *(random_numbers, batches, weights, contents, windows, starts, stale, nan, loaded),
+    *(random_numbers, batches, weights, contents, n_step_transitions, starts, stale, nan, loaded),
 )
 # What each bug does in another way than the real parts; all else is the same.
 DIFFERENT = {
@@ -313,9 +315,9 @@ DIFFERENT = {
     # A state that no real buffer can have is not loaded.
     "unfilled-slots": {empty_slots, edge, loaded},
     "stale-write-back": {stale},
-    "truncation-as-terminal": {contents, windows},
-    "windows-cross-truncations": {windows},
-    "next-slots-observation": {contents, windows},
+    "truncation-as-terminal": {contents, n_step_transitions},
+    "windows-cross-truncations": {n_step_transitions},
+    "next-slots-observation": {contents, n_step_transitions},
     "tail-never-flushed": {starts},
     "rejected-draws": {batches},
     "not-a-number": {nan},
@@ -329,7 +331,7 @@ DIFFERENT = {
         edge,
         batches,
         contents,
-        windows,
+        n_step_transitions,
         loaded,
     },
     "lossy-checkpoint": {loaded},

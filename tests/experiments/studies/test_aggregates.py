@@ -1,4 +1,4 @@
-"""Aggregates over worlds against plain twins, written from the formulas of Agarwal et al. (2021)."""
+"""Aggregates over environments, against plain twins of the formulas of Agarwal et al. (2021)."""
 
 import time
 
@@ -47,7 +47,7 @@ def table(worlds, arm):
 
 
 def resampled_tables(worlds, arms, resamples, seed):
-    """The tables of each resample, drawn one by one: the runs of each world by themselves, in pairs."""
+    """The tables of each resample, one by one: each environment's runs are drawn in pairs."""
     rng = np.random.default_rng(seed)
     draws = [rng.integers(0, 12, (resamples, 12)) for _ in worlds]
     for k in range(resamples):
@@ -162,7 +162,7 @@ def test_the_middle_half_may_hold_more_runs_of_one_world_than_of_another():
 
 
 def test_the_runs_kept_are_those_that_the_aggregate_is_made_of(rng):
-    """Raised by so little that no two runs change places, a world moves the aggregate by its share."""
+    """Raised so little that no ranks change, an environment moves the aggregate by its share."""
     worlds = {"ten": {"a": rng.normal(0, 1, 10)}, "thirty": {"a": rng.normal(0.5, 2, 30)}}
     before = aggregate(worlds, resamples=2)["a"].value
     for world, kept in runs_kept(worlds, "a").items():

@@ -215,7 +215,7 @@ def test_shipped_results_are_whole_and_those_of_the_declared_study(path):
 @pytest.mark.slow
 @pytest.mark.parametrize("path", SHIPPED_STUDIES, ids=lambda path: path.name)
 def test_no_bootstrap_seed_turns_a_verdict_into_its_opposite(path):
-    """Near the edge of what counts as borderline, some seeds call it borderline and others do not."""
+    """Near the edge of borderline, some seeds call it borderline and others do not."""
     results = load_study(path.name.removesuffix(".csv.gz"))
     for pair in results.comparisons:
         scores = [results.scores(arm) for arm in pair]

@@ -20,10 +20,10 @@ def test_numbers_and_slots_belong_together(capacity):
             expected = np.where(stored, numbers % capacity, -1)
             rows = np.zeros((2, count), dtype=np.int64)
             rows[run] = numbers
-            slots = storage.current_slots(rows)[run]
+            slots = storage.ring.slots(rows)[run]
             np.testing.assert_array_equal(slots, expected)
             rows[run, stored] = expected[stored]
-            np.testing.assert_array_equal(storage.ids(rows)[run, stored], numbers[stored])
+            np.testing.assert_array_equal(storage.ring.ids(rows)[run, stored], numbers[stored])
 
 
 # ---------------------------------------------------------------- fields

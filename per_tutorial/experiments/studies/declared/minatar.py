@@ -28,7 +28,7 @@ from per_tutorial.experiments.studies.study import Study
 
 MINATAR_METHODS = methods(FOR_CLIPPED_REWARDS)
 
-# DQN's score after so many frames in the published curves, means of 30 runs: read off the picture
+# Frames → DQN's score in the published curves (means of 30 runs), read off the picture
 # (kenjyoung/MinAtar, img/learning_curves.gif), to about half the width of a line.
 PUBLISHED_SCORES = {
     "MinAtar/Breakout-v1": {200_000: 6.1, 300_000: 7.3, 400_000: 8.2, 500_000: 8.3},
@@ -114,7 +114,8 @@ BREAKOUT = MINATAR_STUDIES[0]
 UPDATES_STUDY = dataclasses.replace(
     BREAKOUT,
     name="updates-breakout",
-    question="Does an update at every frame bring DQN to the published curve of MinAtar's breakout?",
+    question="Does an update at every frame bring DQN to the published curve of MinAtar's "
+    "breakout?",
     arms={
         "every-frame": BREAKOUT.arms["uniform"].replace(update_every=1),
         "every-fourth": BREAKOUT.arms["uniform"],

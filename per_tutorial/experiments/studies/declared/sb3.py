@@ -11,7 +11,7 @@ from per_tutorial.experiments.studies.study import QUARTER, SCORE_WINDOW, Study
 
 
 def _dqn(name: str, question: str, failed_below: float, **settings: Any) -> Study:
-    """SB3's DQN, ours with uniform replay and with PER, the latter two at two learning rates each."""
+    """SB3's DQN, and ours with uniform replay and with PER, at two learning rates each."""
     theirs = SB3Config(**settings)
     uniform = theirs.replace(replay="uniform")
     per = theirs.replace(replay="proportional")

@@ -206,7 +206,8 @@ def _thousand_episodes() -> Study:
     variants = ("hard", "published")
     return Study(
         name="thousand-episodes",
-        question="How does a well-known comparison on CartPole end when its 1,000 episodes are run?",
+        question="How does a well-known comparison on CartPole end when its 1,000 episodes are "
+        "run?",
         arms={f"{kind}-{each}": arms[f"{kind}-{each}"] for each in variants for kind in KINDS},
         comparisons=tuple((f"per-{variant}", f"uniform-{variant}") for variant in variants),
         metric="score over training",

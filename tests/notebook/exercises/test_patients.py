@@ -6,7 +6,7 @@ import pytest
 from per_tutorial.conformance import Adapter, Drawn
 from per_tutorial.notebook.exercises.plain_replay import PlainReplay
 
-# 07.1 ------------------------------------------------------------------------------------------------
+# 07.1 ---------------------------------------------------------------------------------------------
 
 
 def drawn_of(batch, **changes):
@@ -91,7 +91,7 @@ def without_epsilon(self, settings):
     return buffer
 
 
-# 07.2 to 07.4 ----------------------------------------------------------------------------------------
+# 07.2 to 07.4 -------------------------------------------------------------------------------------
 
 
 def patient(**methods):
@@ -196,7 +196,8 @@ WRONG = [
     ("07.1", adapter(epsilon=...), "the ε that `PlainReplay` adds"),
     ("07.1", adapter(epsilon="1e-6"), "the ε that `PlainReplay` adds"),
     ("07.1", adapter(make=without_epsilon), "`make` changes ε"),
-    ("07.1", adapter(make=lambda self, s: PlainReplay(s.capacity, s.seed, s.alpha)), "in the order"),
+    ("07.1", adapter(make=lambda self, s: PlainReplay(s.capacity, s.seed, s.alpha)),
+     "in the order"),
     ("07.1", adapter(make=lambda self, s: (make(self, s), {})), "yours returns a tuple"),
     ("07.1", adapter(sample=lambda self, b, n, beta: drawn_of(b.draw(n, 0.0))), "`beta` is not"),
     ("07.1", adapter(sample=lambda self, b, n, beta: drawn_of(b.draw(n, 1.0))), "`beta` is not"),
@@ -234,19 +235,22 @@ WRONG = [
     ("07.3", second(lambda self, P, beta: P.min() / P), "Is β the exponent"),
     ("07.3", second(lambda self, P, beta: (P / P.min()) ** -0.4), "β is always the same"),
     ("07.3", second(lambda self, P, beta: P**-beta / np.sum(P**-beta)), "by nothing else"),
-    ("07.3", second(lambda self, P, beta: ((P / P.min()) ** -beta)[:, None]), "for each transition"),
+    ("07.3", second(lambda self, P, beta: ((P / P.min()) ** -beta)[:, None]),
+     "for each transition"),
     ("07.4", third(without_newest, modulo), "the newest is still left out"),
     ("07.4", third(without_newest), "the newest is still left out"),
     ("07.4", third(slots_of=modulo), "the slot's new tenant"),
     ("07.4", third(slots_of=where_stored(modulo, gone=0)), "the slot's new tenant"),
     ("07.4", third(slots_of=where_stored(modulo, younger=1)), "Which is the oldest one"),
     ("07.4", third(slots_of=where_stored(lambda self, numbers: numbers)), "it stops with an error"),
-    ("07.4", third(slots_of=lambda self, numbers: np.full(len(numbers), -1)), "no priority arrives"),
+    ("07.4", third(slots_of=lambda self, numbers: np.full(len(numbers), -1)),
+     "no priority arrives"),
     ("07.4", third(slots_of=lambda self, n: modulo(self, n)[n >= self.added - self.capacity]),
      "a slot for each number"),
     ("07.4", third(lambda self: self.leaves / self.leaves.sum()), "`len(self)` numbers"),
     ("07.4", third(lambda self: self.leaves[: len(self)]), "whose sum is 1"),
-    ("07.4", third(lambda self: share(self) ** 0.6 / np.sum(share(self) ** 0.6)), "α is applied twice"),
+    ("07.4", third(lambda self: share(self) ** 0.6 / np.sum(share(self) ** 0.6)),
+     "α is applied twice"),
     ("07.4", third(lambda self: np.full(len(self), 1 / len(self))), "all are equally likely"),
 ]  # fmt: skip
 
