@@ -237,7 +237,7 @@ def contents(exhibit):
     return len(replay), int(replay.storage.added[0]), rows.tolist(), steps.tolist()
 
 
-def n_step_transitions(exhibit):
+def windows(exhibit):
     replay = filled(exhibit, n_step=3)
     slots = np.arange(12)[None]
     rows, steps = replay.storage.n_step_transitions(slots)
