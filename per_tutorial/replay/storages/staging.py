@@ -97,7 +97,7 @@ class StagedRows:
         if stacked and transition[5] is False:
             transition = (*transition[:5], self._nowhere)
         if not _is_reward(transition[2]):
-            self._convert("reward", transition[2], stacked)
+            self._convert("reward", transition[2], stacked)  # raises
         # `strict` would add a third to the time.
         for value, target in zip(transition, self._of_runs if stacked else self._of_one):  # noqa: B905
             name, field, dtypes, shape, types = target
