@@ -71,7 +71,7 @@ class Memory:
         replay, pool = self._replay, self._pool
         if pool is not None:
             assert windows.frames is not None, "windows from pixels come with their frames"
-            added = int(replay.storage.added[0])
+            added = int(replay.storage.ring.added[0])
             oldest, count = added - replay.capacity, len(windows.actions)
             gone = np.arange(max(oldest, 0), max(min(added, oldest + count), 0))
             pool.drop(_places(self._rows[gone % replay.capacity]))
@@ -83,7 +83,7 @@ class Memory:
         over = np.zeros(len(actions), dtype=bool)
         fields = (windows.observations, actions, *windows[2:5], over)
         replay.extend(*(field[None] for field in fields))
-        added = int(replay.storage.added[0])
+        added = int(replay.storage.ring.added[0])
         numbers = np.arange(added - len(actions), added)
         replay.update_priorities(numbers[None], windows.td_errors[None])
         self._versions[numbers % replay.capacity] = version
@@ -107,14 +107,14 @@ class Memory:
                 steps=np.ascontiguousarray(batch.actions[..., 1]),
             ),
             self._versions[batch.indices % self._replay.capacity],
-            float((self._replay.storage.added[0] - batch.indices).mean()),
+            float((self._replay.storage.ring.added[0] - batch.indices).mean()),
             len(self._replay),
         )
 
     def update(self, indices: NDArray, td_errors: NDArray, version: int) -> None:
         """The learner's TD errors of what it drew; those of windows that are gone are skipped."""
         self._replay.update_priorities(indices, td_errors)
-        current = indices[indices >= self._replay.storage.added[0] - len(self._replay)]
+        current = indices[indices >= self._replay.storage.ring.added[0] - len(self._replay)]
         self._versions[current % self._replay.capacity] = version
 
     def save(self) -> None:

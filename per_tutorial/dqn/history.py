@@ -279,7 +279,7 @@ def _batch_measures(
         np.abs(td_errors).mean(axis=1),
         q_values.mean(axis=1),
         weights.mean(axis=1),
-        (replay.storage.added[:, None] - indices).mean(axis=1),
+        (replay.storage.ring.added[:, None] - indices).mean(axis=1),
         share,
     )
     return dict(zip(BATCH_MEASURES, values, strict=True))
