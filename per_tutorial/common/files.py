@@ -32,9 +32,8 @@ T = TypeVar("T")
 def atomic_write(path: PathLike) -> Iterator[IO[bytes]]:
     """Open a temporary file beside ``path``; on success it replaces ``path`` in one step.
 
-    A new file gets the permissions that the umask leaves, an existing one keeps its own. Of a
-    symbolic link, the file that it leads to is replaced. A device or a FIFO, such as `/dev/stdout`,
-    is written to as it is.
+    A new file gets the permissions that the umask leaves, an existing one keeps its own. Symbolic
+    links are followed. A device or a FIFO, such as `/dev/stdout`, is written to as it is.
 
     Raises:
         OSError: ``path`` cannot be written; a file that was there is as it was. The error names
@@ -161,8 +160,8 @@ def locked(folder: PathLike) -> Iterator[bool]:
 
 # ---------------------------------------------------------------- arrays
 
-MOST_HEADING = 16 * 2**20  # bytes of a heading, as NumPy holds its text: four for each character
-MOST_MEMBERS = 10_000
+MAX_HEADING = 16 * 2**20  # bytes of a heading, as NumPy holds its text: four for each character
+MAX_MEMBERS = 10_000
 
 Spec = tuple[np.dtype[Any], tuple[int, ...]]
 
@@ -223,7 +222,7 @@ class ArrayFile:
         """The heading of this name. ValueError if it is damaged or there is none."""
         with self._blaming_the_file():
             dtype, shape = self.specs.get(name, (None, ()))
-            if dtype is None or dtype.kind != "U" or shape != () or dtype.itemsize > MOST_HEADING:
+            if dtype is None or dtype.kind != "U" or shape != () or dtype.itemsize > MAX_HEADING:
                 raise ValueError(f"{name} is no text of a reasonable length")
         text = str(self.read(name))
         with self._blaming_the_file():
@@ -245,7 +244,7 @@ class ArrayFile:
     def _listed(self) -> dict[str, zipfile.ZipInfo]:
         """The members by the names of their arrays; ValueError unless they are as `write_arrays` made them."""
         listed = self._zip.infolist()
-        if len(listed) > MOST_MEMBERS:
+        if len(listed) > MAX_MEMBERS:
             raise ValueError(f"{len(listed)} members")
         for member in listed:
             if not member.filename.endswith(".npy"):

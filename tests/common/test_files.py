@@ -548,7 +548,7 @@ def test_other_members_are_refused(tmp_path):
         np.array(["{}"]),
         np.array(3),
         np.array(b"{}"),
-        np.array("{}", dtype=f"<U{files.MOST_HEADING // 4 + 1}"),
+        np.array("{}", dtype=f"<U{files.MAX_HEADING // 4 + 1}"),
         None,
     ],
     ids=["list", "half", "deep", "array", "number", "bytes", "long", "absent"],

@@ -20,6 +20,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from per_tutorial.integrations.sb3.arrays import grown
 from per_tutorial.replay.contracts import Slots
+from per_tutorial.replay.storages.frames import find_stacks
 
 
 class FrameStore:
@@ -83,13 +84,15 @@ class FrameStore:
 
     def observations(self, steps: Slots, environments: Slots) -> NDArray:
         """(batch, stack, frame_size): the observations of steps that are stored."""
-        rows = (steps[:, None] - np.arange(self.stack - 1, -1, -1)) % self.rows
-        flat = self.frames.reshape(-1, self.frames.shape[-1])
-        stacks = flat.take(rows * self.environments + environments[:, None], axis=0)
-        depths = self.depths[rows[:, -1], environments]
+        depths = self.depths[steps % self.rows, environments]
+        frames = self.frames.reshape(-1, self.frames.shape[-1])
+        indices = np.empty((1, len(steps), self.stack), dtype=np.int64)
+        ids = steps * self.environments + environments  # as in `FrameStorage`
+        find_stacks(ids[None], depths[None], self.environments, len(frames), indices)
+        stacks = frames.take(indices[0], axis=0)
         for k in np.flatnonzero(depths < self.stack).tolist():
             depth = int(depths[k])
-            first = (int(rows[k, -depth]), int(environments[k]))
+            first = (int(steps[k] - depth + 1) % self.rows, int(environments[k]))
             older = self.older.get(first)
             stacks[k, : self.stack - depth] = 0 if older is None else older[depth - 1 :]
         return stacks

@@ -72,11 +72,12 @@ class StagedRows:
 
     def __init__(self, runs: int, dtype: np.dtype) -> None:
         self.dtype = dtype
+        self._names = dtype.names or ()
         self.rows = np.zeros(runs, dtype)
         self.memory = self.rows.view(np.uint8)
-        self.offsets = np.array([dtype.fields[name][1] for name in dtype.names or ()])  # type: ignore[index]
+        self.offsets = np.array([dtype.fields[name][1] for name in self._names])  # type: ignore[index]
         self._nowhere = np.zeros(runs, dtype=bool)
-        fields = [(name, self.rows[name]) for name in dtype.names or ()]
+        fields = [(name, self.rows[name]) for name in self._names]
         self._of_runs = [_target(name, field) for name, field in fields]
         self._of_one = [_target(name, field[:1].reshape(field.shape[1:])) for name, field in fields]
         number = dtype["observation"].base
@@ -99,7 +100,7 @@ class StagedRows:
         if stacked and transition[5] is False:
             transition = (*transition[:5], self._nowhere)
         if not _is_reward(transition[2]):
-            self._convert("reward", transition[2], stacked)
+            self._convert("reward", transition[2], stacked)  # raises
         # `strict` would add a third to the time.
         for value, target in zip(transition, self._of_runs if stacked else self._of_one):  # noqa: B905
             name, field, dtypes, shape, types = target
@@ -128,11 +129,11 @@ class StagedRows:
 
         Fields of the type and layout that is kept are not copied. Raises what `fill` raises.
         """
-        arrays = [plain_array(*field) for field in zip(self.dtype.names, transitions, strict=True)]
+        arrays = [plain_array(*field) for field in zip(self._names, transitions, strict=True)]
         arrays = arrays if stacked else [array[None] for array in arrays]
         counts = {"runs": len(self.rows), "transitions": np.atleast_2d(arrays[0]).shape[1]}
         columns = []
-        for name, array in zip(self.dtype.names, arrays, strict=True):
+        for name, array in zip(self._names, arrays, strict=True):
             dtype = self.dtype[name]
             field = np.ascontiguousarray(as_field(name, array, dtype, **counts), dtype.base)
             self._refuse_nan(name, field)
@@ -156,4 +157,4 @@ def _is_reward(value: Any) -> bool:
     """Whether a number, or an array of floats, fits into a float32. What else it is, is not asked here."""
     if type(value) is ndarray:
         return value.dtype.kind != "f" or are_rewards(value)
-    return not isinstance(value, (float, np.floating)) or abs(value) <= LARGEST_REWARD
+    return not isinstance(value, (float, np.floating)) or bool(abs(value) <= LARGEST_REWARD)
