@@ -92,7 +92,7 @@ register_sampler("rank", RankBasedSampler, "#661A66")
 register_sampler("lap", LapSampler, "#8A5A00")
 register_sampler("reaper", ReaperSampler, "#117733")
 register_sampler("laber", LaberSampler, "#5D4FB3")
-register_sampler("relo", ReloSampler, "#A3306A")
+register_sampler("relo", ReloSampler, "#B3003C")
 
 
 def make_sampler(name: str, capacity: int, seed: int | None = None, **settings: Any) -> Sampler:
