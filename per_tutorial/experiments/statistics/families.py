@@ -61,7 +61,7 @@ def agreement(
     differences = np.array(each)
     at_least_two(differences.shape[1])
     means = resampled_means(differences, whole_number("resamples", resamples), seed)
-    tests = [
+    tests: list[ArrayLike] = [
         _bootstrap_p(means),
         [paired_t_test(a, b) for a, b in pairs],
         [signed_rank_test(a, b) for a, b in pairs],

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 import per_tutorial
 from per_tutorial.experiments.statistics.estimates import (
+    RESAMPLES,
     Estimate,
     estimate,
     holm,
@@ -48,7 +49,7 @@ class Judged(NamedTuple):
 
 
 def judged(
-    cells: Mapping[str, dict[str, Any]], methods: Sequence[str]
+    cells: Mapping[str, dict[str, Any]], methods: Sequence[str], resamples: int = RESAMPLES
 ) -> dict[tuple[str, str], Judged]:
     """The gain of each method over uniform replay in each cell: {(cell, method): `Judged`}.
 
@@ -61,5 +62,7 @@ def judged(
     found = {}
     for key, values, p in zip(keys, every, corrected, strict=True):
         direction = "helps" if values.mean() > 0 else "hurts"
-        found[key] = Judged(estimate(values), direction if p < 0.05 else "not told apart")
+        found[key] = Judged(
+            estimate(values, resamples=resamples), direction if p < 0.05 else "not told apart"
+        )
     return found

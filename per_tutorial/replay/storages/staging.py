@@ -154,7 +154,7 @@ def _target(name: str, field: NDArray) -> tuple[str, NDArray, tuple, tuple[int, 
 
 
 def _is_reward(value: Any) -> bool:
-    """Whether a number, or an array of floats, fits into a float32. What else it is, is not asked here."""
+    """Whether a number, or an array of floats, fits into a float32."""
     if type(value) is ndarray:
         return value.dtype.kind != "f" or are_rewards(value)
-    return not isinstance(value, (float, np.floating)) or bool(abs(value) <= LARGEST_REWARD)
+    return not isinstance(value, (float, np.floating)) or abs(float(value)) <= LARGEST_REWARD
