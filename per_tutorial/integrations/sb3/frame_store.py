@@ -84,7 +84,8 @@ class FrameStore:
 
     def observations(self, steps: Slots, environments: Slots) -> NDArray:
         """(batch, stack, frame_size): the observations of steps that are stored."""
-        depths = self.depths[steps % self.rows, environments]
+        # The row after the newest step may be empty: whoever asks for it, takes `newest` in its place.
+        depths = np.maximum(self.depths[steps % self.rows, environments], 1)
         frames = self.frames.reshape(-1, self.frames.shape[-1])
         indices = np.empty((1, len(steps), self.stack), dtype=np.int64)
         ids = steps * self.environments + environments  # as in `FrameStorage`
