@@ -101,10 +101,12 @@ def report(data):
     lines = [
         "# Ape-X beside a plain training",
         "",
-        "Written by `python -m benchmarks apex` (`benchmarks/apex.py`, which describes the work), on",
+        "Written by `python -m benchmarks apex` (`benchmarks/apex.py`, which describes the work), "
+        "on",
         f"{data['cores']} cores of {data['machine']}.",
         "",
-        "| world | trained | threads | runs | steps | score | steps/s | parameters are old | priorities are old |",
+        "| world | trained | threads | runs | steps | score | steps/s | parameters are old | "
+        "priorities are old |",
         "|---|---|--:|--:|--:|--:|--:|--:|--:|",
     ]
     scores = {}
@@ -125,7 +127,8 @@ def report(data):
             )
     lines += [
         "",
-        f"Scores: the mean of {EPISODES} greedy episodes at the end, and of the runs. Threads: of the process "
+        f"Scores: the mean of {EPISODES} greedy episodes at the end, and of the runs. Threads: of "
+        f"the process "
         "that learns.",
     ]
     for name in data["settings"]:
@@ -136,7 +139,8 @@ def report(data):
             difference = paired_difference(*both)
             lines += [
                 "",
-                f"{name}, Ape-X less the plain training, {len(pairs)} pairs: {difference.value:+.1f} "
+                f"{name}, Ape-X less the plain training, {len(pairs)} pairs: "
+                f"{difference.value:+.1f} "
                 f"[{difference.low:+.1f}, {difference.high:+.1f}].",
             ]
     return "\n".join(lines) + "\n"

@@ -266,7 +266,8 @@ def report(data):
     lines = [
         "# Many machines, measured in one",
         "",
-        "Written by `python -m benchmarks distributed` (`benchmarks/distributed.py`, which describes the work),",
+        "Written by `python -m benchmarks distributed` (`benchmarks/distributed.py`, which "
+        "describes the work),",
         f"on {data['cores']} cores of {data['machine']}.",
         "",
     ]
@@ -278,7 +279,8 @@ def report(data):
     lines += [
         "## What one memory of Ape-X carries",
         "",
-        f"Medians of {data['rounds']} rounds. *Alone*: nothing goes the other way; else both at once. *Busy*: of a",
+        f"Medians of {data['rounds']} rounds. *Alone*: nothing goes the other way; else both at "
+        f"once. *Busy*: of a",
         "processor, the memory's process meanwhile.",
         "",
         "| observations | windows a message | transitions/s in, alone | minibatches/s out, alone "
@@ -298,7 +300,8 @@ def report(data):
         "",
         "## What a study takes",
         "",
-        f"On a cluster of two nodes {seconds['two nodes']:.1f} s, start of the cluster aside, and by two processes "
+        f"On a cluster of two nodes {seconds['two nodes']:.1f} s, start of the cluster aside, and "
+        f"by two processes "
         f"{seconds['two processes']:.1f} s: {middle:.2f} times as long ({low:.2f} to {high:.2f}), "
         f"in {data['rounds']} rounds.",
     ]

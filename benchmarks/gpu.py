@@ -386,7 +386,8 @@ def report(data):
         "",
         "## Where an update's time goes",
         "",
-        "In ms, Pong as above: to bring a minibatch there, to launch an update, the sum of what the "
+        "In ms, Pong as above: to bring a minibatch there, to launch an update, the sum of what "
+        "the "
         "kernels compute, and an update from start to end.",
         "",
         "| minibatch | | there | launched | computed | all |",

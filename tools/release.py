@@ -46,7 +46,11 @@ installed for kind in (ReplayBuffer, PrioritizedReplayBuffer, RankBasedReplayBuf
     assert (twin.sample(32).indices == buffer.sample(32).indices).all(), kind
 """
 # What is tried in the empty environment, as arguments of its Python: with the wheel alone, …
-ALONE = (("-c", BUFFERS), ("-m", "per_tutorial"))
+ALONE = (
+    ("-c", BUFFERS),
+    ("-m", "per_tutorial"),
+    ("-m", "per_tutorial", "examine", "proportional", "--quiet"),
+)
 # … and with the extra `notebooks`.
 SHORT = ("--runs", "2", "--steps", "300", "--learning-starts", "100", "--quiet")
 TRIALS = (

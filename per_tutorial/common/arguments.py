@@ -61,7 +61,9 @@ def real_number(
 
 
 def up_to_one(name: str, value: Any) -> float:
-    """``value`` as a float in [0, 1]. What rises to 1 step by step may end a few rounding errors above."""
+    """``value`` as a float in [0, 1]. What rises to 1 step by step may end a few rounding errors
+    above.
+    """
     if type(value) is float and 0 <= value <= 1:
         return value  # at once, since this is asked at every step
     return min(real_number(name, value, 0, 1 + 1e-6), 1.0)

@@ -1,4 +1,6 @@
-"""Files that are either the old one or the new one, never half of either, and reading them again."""
+"""Files that are either the old one or the new one, never half of either, and reading them
+again.
+"""
 
 import errno
 import io
@@ -232,7 +234,9 @@ class ArrayFile:
         return heading
 
     def read(self, name: str) -> NDArray[Any]:
-        """The array of this name, of the dtype and the shape that `specs` says. ValueError if damaged."""
+        """The array of this name, of the dtype and the shape that `specs` says. ValueError if
+        damaged.
+        """
         member = self._members[name]
         with self._blaming_the_file(), self._zip.open(member) as file:
             # zipfile checks the CRC when the last byte is read.
@@ -242,7 +246,9 @@ class ArrayFile:
             return array
 
     def _listed(self) -> dict[str, zipfile.ZipInfo]:
-        """The members by the names of their arrays; ValueError unless they are as `write_arrays` made them."""
+        """The members by the names of their arrays; ValueError unless they are as `write_arrays`
+        made them.
+        """
         listed = self._zip.infolist()
         if len(listed) > MAX_MEMBERS:
             raise ValueError(f"{len(listed)} members")
@@ -262,7 +268,9 @@ class ArrayFile:
         return members
 
     def _spec(self, member: zipfile.ZipInfo) -> Spec:
-        """What an array is, by the head of its member; ValueError unless the data are as long as that says."""
+        """What an array is, by the head of its member; ValueError unless the data are as long as
+        that says.
+        """
         with self._zip.open(member) as file:
             version = np.lib.format.read_magic(file)
             if version not in _HEADERS:

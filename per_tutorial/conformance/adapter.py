@@ -163,7 +163,9 @@ class Adapter:
         raise NotImplementedError
 
     def priorities(self, td_errors: NDArray) -> Floats:
-        """The priority p of a transition with the TD error δ: |δ| + ε unless documented otherwise."""
+        """The priority p of a transition with the TD error δ: |δ| + ε unless documented
+        otherwise.
+        """
         return np.abs(np.asarray(td_errors, dtype=np.float64)) + self.epsilon
 
 
@@ -193,7 +195,8 @@ def as_adapter(adapter: Any) -> Adapter:
     missing = [each for each in described if not hasattr(adapter, each)]
     if missing:
         raise TypeError(
-            f"adapter: {name} lacks {', '.join(missing)}; give the class, or derive it from Adapter, "
+            f"adapter: {name} lacks {', '.join(missing)}; give the class, or derive it from "
+            f"Adapter, "
             "which has them all"
         )
     if hasattr(adapter, "law"):

@@ -23,7 +23,9 @@ class Verdict(enum.Enum):
 
 
 class Finding(NamedTuple):
-    """What a question found out: the verdict, and what was measured, as a sentence without a stop."""
+    """What a question found out: the verdict, and what was measured, as a sentence without
+    a stop.
+    """
 
     verdict: Verdict
     measured: str

@@ -27,7 +27,9 @@ def tail(counts: NDArray, draws: int, probabilities: Floats) -> Floats:
 
 
 def _one_tail(count: int, draws: int, p: float) -> float:
-    """P(X ≤ count) of a binomial X with ``draws`` and ``p`` if count ≤ draws · p, else P(X ≥ count)."""
+    """P(X ≤ count) of a binomial X with ``draws`` and ``p`` if count ≤ draws · p, else P(X ≥
+    count).
+    """
     q = 1.0 - p
     if count > draws * p:
         count, p, q = draws - count, q, p  # what is left of the draws, seen from the other side

@@ -134,7 +134,8 @@ class BufferHarness:
         first = int(self.stored[0])
         if serials.min() < first:
             raise Fault(
-                f"transition {serials.min()} was drawn, which {len(self.history) - 1 - serials.min()} "
+                f"transition {serials.min()} was drawn, which "
+                f"{len(self.history) - 1 - serials.min()} "
                 f"later ones should have pushed out of {self.settings.capacity} slots"
             )
         return np.bincount(serials.ravel() - first, minlength=len(self.stored))

@@ -141,7 +141,8 @@ class Checkpoints:
             return
         if found:
             raise ValueError(
-                f"folder: no checkpoint in {str(self.folder)!r} is whole; remove them to start again"
+                f"folder: no checkpoint in {str(self.folder)!r} is whole; remove them to start "
+                f"again"
             )
 
     def save_if_due(self, training: "Training") -> None:

@@ -74,7 +74,7 @@ class Checkpointer(Protocol):
         """Write the training, if it is time to. Called after every step."""
 
 
-def train(
+def train(  # noqa: C901, PLR0912  (Algorithm 1 in one place)
     config: DQNConfig,
     seeds: int | Iterable[int] = range(10),
     *,

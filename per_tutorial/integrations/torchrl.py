@@ -39,7 +39,8 @@ try:
     from torchrl.data.replay_buffers.samplers import Sampler
 except ImportError as error:
     raise ImportError(
-        "per_tutorial.integrations.torchrl needs torchrl, which is not installed, or doesn't fit this "
+        "per_tutorial.integrations.torchrl needs torchrl, which is not installed, or doesn't fit "
+        "this "
         f'version of torch ({torch.__version__}): pip install "per_tutorial[torchrl]"'
     ) from error
 
@@ -147,7 +148,9 @@ class PrioritizedSampler(Sampler):
         return index, {"priority_weight": torch.from_numpy(weights)}
 
     def mark_update(self, index: Any, *, storage: Any = None) -> None:
-        """Give what was written the largest priority so far. A writer calls this, and so may you."""
+        """Give what was written the largest priority so far. A writer calls this, and so
+        may you.
+        """
         self._draws.write(_slots(index, storage))
         self._marked = index
 
@@ -246,7 +249,8 @@ class PrioritizedSampler(Sampler):
         for key, value in self._draws.settings.items():
             if settings.get(key) != value:
                 raise ValueError(
-                    f"{name}: must be of a sampler with {key} = {value!r}, got {settings.get(key)!r}"
+                    f"{name}: must be of a sampler with {key} = {value!r}, got "
+                    f"{settings.get(key)!r}"
                 )
 
     def __repr__(self) -> str:

@@ -105,7 +105,9 @@ class Component(Protocol):
         """What each array of a state must be."""
 
     def restore(self, state: State) -> None:
-        """Go on from a copy of a state that was checked. May be called twice with the same state."""
+        """Go on from a copy of a state that was checked. May be called twice with the same
+        state.
+        """
 
 
 class Storage(Component, Protocol):
@@ -244,7 +246,9 @@ class Sampler(Component, Protocol):
         """P(i) of slots (runs, n) in [0, capacity): 0 where nothing is stored."""
 
     def check(self, state: State, sizes: NDArray[np.int64]) -> None:
-        """Raise ValueError if arrays that fit the `schema` contradict each other, or these sizes."""
+        """Raise ValueError if arrays that fit the `schema` contradict each other, or these
+        sizes.
+        """
 
     def measures(self, sizes: NDArray[np.int64]) -> dict[str, NDArray]:
         """What to record of the priorities, by name: (runs,) each. It may be empty."""
@@ -282,7 +286,9 @@ class CandidateSampler(Sampler, Protocol):
 
 
 class Needs(NamedTuple):
-    """What a sampler needs beyond slots and priorities. Who serves a sampler asks `needs_of` once."""
+    """What a sampler needs beyond slots and priorities. Who serves a sampler asks
+    `needs_of` once.
+    """
 
     episodes: bool  # it has `end_episodes`: an `EpisodeSampler`
     candidates: bool  # it has `choose`: a `CandidateSampler`

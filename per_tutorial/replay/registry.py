@@ -162,7 +162,9 @@ def settings_of(part: Callable) -> list[str]:
 
 
 def check_settings(owner: str, settings: Iterable[str], allowed: Sequence[str]) -> None:
-    """TypeError unless all settings are allowed; it names the wrong one and those of the ``owner``."""
+    """TypeError unless all settings are allowed; it names the wrong one and those of the
+    ``owner``.
+    """
     for name in settings:
         if name not in allowed:
             listed = ", ".join(allowed) or "none"

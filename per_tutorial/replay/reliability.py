@@ -16,7 +16,9 @@ RUNNING = -1  # in `after`: the episode has not ended
 
 @njit_cached
 def mark_running(before, after, slots):
-    """The transitions in `slots` (runs, n) are new, and their episodes run; negative slots: none."""
+    """The transitions in `slots` (runs, n) are new, and their episodes run; negative
+    slots: none.
+    """
     for run in range(slots.shape[0]):
         for slot in slots[run]:
             if slot >= 0:
@@ -25,7 +27,9 @@ def mark_running(before, after, slots):
 
 @njit_cached
 def mark_episodes(before, after, slots, lengths, stride):
-    """Note of each step of the episodes that end in `slots` (runs, n) how many steps lie around it."""
+    """Note of each step of the episodes that end in `slots` (runs, n) how many steps lie
+    around it.
+    """
     capacity = after.shape[1]
     for run in range(slots.shape[0]):
         for k in range(slots.shape[1]):
@@ -174,7 +178,9 @@ def refresh_minima(
 
 @njit_cached
 def refresh_ends(minima, sums, errors, first_root, before, after, num_added, strides, omega, slots):
-    """`refresh_minima` where the episodes of `slots` end; a step of a running one stands for itself."""
+    """`refresh_minima` where the episodes of `slots` end; a step of a running one stands for
+    itself.
+    """
     ends = np.empty_like(slots)
     for run in range(slots.shape[0]):
         for k in range(slots.shape[1]):

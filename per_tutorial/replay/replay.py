@@ -137,7 +137,8 @@ class Replay:
         self._finish()
         if not hasattr(self.storage, "prepare_many"):
             raise TypeError(
-                f"extend: {type(self.storage).__name__} takes one step of the environments at a time, by add"
+                f"extend: {type(self.storage).__name__} takes one step of the environments at a "
+                f"time, by add"
             )
         if truncated is None:
             truncated = np.zeros(np.shape(terminated), dtype=bool)
@@ -181,7 +182,8 @@ class Replay:
             return self._batch(*self.sampler.sample(batch_size, sizes, beta))
         if td_errors is None:
             raise ValueError(
-                f"td_errors: {type(self.sampler).__name__} chooses by the TD errors of a larger draw, "
+                f"td_errors: {type(self.sampler).__name__} chooses by the TD errors of a larger "
+                f"draw, "
                 "and needs a function that returns them"
             )
         draws = self.sampler.candidates * batch_size
@@ -190,7 +192,8 @@ class Replay:
         errors = errors_like(batch.indices, td_errors(batch)).reshape(slots.shape)
         if (self.storage.ring.added != added).any():
             raise ValueError(
-                "td_errors: must leave the buffer as it is, got a function that added transitions to "
+                "td_errors: must leave the buffer as it is, got a function that added transitions "
+                "to "
                 "it (they are stored; the minibatch is lost)"
             )
         refuse_infinite(errors)
@@ -233,7 +236,9 @@ class Replay:
         self.sampler.update(ring.slots(ids), errors)
 
     def truncate_episodes(self) -> None:
-        """End the running episodes as a time limit does: their environments are about to start again."""
+        """End the running episodes as a time limit does: their environments are about to start
+        again.
+        """
         self._finish()
         self._do(self._truncate_episodes)
 
@@ -254,7 +259,9 @@ class Replay:
         return join_parts(storage=self.storage.schema, sampler=self.sampler.schema)
 
     def check(self, state: State) -> None:
-        """Raise ValueError unless `restore` could go on from this state, whose arrays fit `schema`."""
+        """Raise ValueError unless `restore` could go on from this state, whose arrays fit
+        `schema`.
+        """
         sizes = self.storage.check(part_of(state, "storage"))
         self.sampler.check(part_of(state, "sampler"), sizes)
 
@@ -334,7 +341,9 @@ class Replay:
         self.sampler.restore(part_of(state, "sampler"))
 
     def _do(self, action: Callable[[], None]) -> None:
-        """Do what may be done twice. It is noted first: if it is cut short, `_finish` does it again."""
+        """Do what may be done twice. It is noted first: if it is cut short, `_finish` does it
+        again.
+        """
         self._unfinished = action
         action()
         self._unfinished = None
@@ -346,8 +355,10 @@ class Replay:
                 self._do(self._unfinished)
             except Exception as error:
                 error.add_note(
-                    "An earlier call was cut short, and a part of the buffer fails at finishing it: "
-                    "transitions may be stored that the sampler does not know. Nothing else is done "
+                    "An earlier call was cut short, and a part of the buffer fails at finishing "
+                    "it: "
+                    "transitions may be stored that the sampler does not know. Nothing else is "
+                    "done "
                     "before that is; `restore` or `load` gives the buffer another state."
                 )
                 raise

@@ -26,7 +26,9 @@ def fill_ids(ids, slots, added, capacity):
 
 @njit_cached
 def fill_slots(slots, ids, added, capacity):
-    """Write into `slots` (runs, batch) where each transition lies, NO_SLOT for those overwritten."""
+    """Write into `slots` (runs, batch) where each transition lies, NO_SLOT for those
+    overwritten.
+    """
     for run in range(ids.shape[0]):
         lap = added[run] // capacity * capacity
         for k in range(ids.shape[1]):
@@ -51,8 +53,18 @@ def claim_slots(slots, counts, added, valid, capacity):
 
 @njit_cached
 def sum_n_steps(
-    rewards, terminated, truncated, added, stride, slots, n_step, discount, returns, last_slots, steps
-):  # fmt: skip
+    rewards,
+    terminated,
+    truncated,
+    added,
+    stride,
+    slots,
+    n_step,
+    discount,
+    returns,
+    last_slots,
+    steps,
+):
     """Walk forward from each of `slots` (runs, batch), through at most `n_step` transitions.
 
     `rewards`, `terminated` and `truncated` are (runs, capacity), `added` is (runs,). Written, each

@@ -108,7 +108,9 @@ def step_down(nodes, node, prefix):
 
 @njit_cached
 def find_leaf(nodes, root, first_leaf, prefix):
-    """Walk down from `root` to the leaf whose share of [0, total) holds `prefix`; return its node."""
+    """Walk down from `root` to the leaf whose share of [0, total) holds `prefix`; return
+    its node.
+    """
     node = root
     while node < first_leaf:
         node, prefix = step_down(nodes, node, prefix)

@@ -1,4 +1,6 @@
-"""TD errors on their way to a sampler: whose they are, and whether they are numbers to work with."""
+"""TD errors on their way to a sampler: whose they are, and whether they are numbers to
+work with.
+"""
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray

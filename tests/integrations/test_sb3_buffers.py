@@ -1,4 +1,6 @@
-"""The buffers for Stable-Baselines3: transitions as they were added, drawn and weighted as in the paper."""
+"""The buffers for Stable-Baselines3: transitions as they were added, drawn and weighted as in the
+paper.
+"""
 
 import copy
 

@@ -1,4 +1,6 @@
-"""Wrong command lines: each must end in one clear line and a status, soon, and without a traceback."""
+"""Wrong command lines: each must end in one clear line and a status, soon, and without a
+traceback.
+"""
 
 import gzip
 import json

@@ -1,4 +1,6 @@
-"""The kinds of files that the package reads: an honest one, how it is spoiled, and how it is used."""
+"""The kinds of files that the package reads: an honest one, how it is spoiled, and how it
+is used.
+"""
 
 import random
 import shutil

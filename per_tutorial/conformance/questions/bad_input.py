@@ -23,7 +23,8 @@ SECTION = "not in the paper"
     "nan-errors",
     "Is a TD error that is NaN kept out of the priorities?",
     section=SECTION,
-    effect="One NaN makes the total NaN: from then on every draw returns the same slot, in silence.",
+    effect="One NaN makes the total NaN: from then on every draw returns the same slot, in "
+    "silence.",
     needs=("proportions-full",),
     false_alarm=FALSE_ALARM,
 )

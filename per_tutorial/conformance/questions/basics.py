@@ -22,7 +22,8 @@ DUPLICATE_DRAWS = 40_000  # a multiple of the batch size
     "handling",
     "Can one add, sample and update, and do shapes fit?",
     section="Algorithm 1",
-    effect="A column of weights (batch, 1) against TD errors (batch,) broadcasts to (batch, batch), and "
+    effect="A column of weights (batch, 1) against TD errors (batch,) broadcasts to (batch, "
+    "batch), and "
     "the correction vanishes from the loss.",
 )
 def handling(context: TestContext) -> Finding:
@@ -88,7 +89,8 @@ def one_transition(context: TestContext) -> Finding:
     "newcomers-at-first",
     "Before the first large error: do transitions that were never replayed come first?",
     section="Algorithm 1, lines 2 and 6 (p₁ = 1)",
-    effect="What was stored first is starved: it waits behind transitions whose error is small already.",
+    effect="What was stored first is starved: it waits behind transitions whose error is small "
+    "already.",
     needs=("reach",),
     false_alarm=FALSE_ALARM,
 )
@@ -113,7 +115,8 @@ def newcomers_at_first(context: TestContext) -> Finding:
     "update-positions",
     "Does every TD error of an update arrive: the first, the last, all between?",
     section="Algorithm 1, line 12",
-    effect="Some errors are never noted: what was learned long ago keeps coming, what surprises does not.",
+    effect="Some errors are never noted: what was learned long ago keeps coming, what surprises "
+    "does not.",
     needs=("newcomers-at-first",),
     false_alarm=FALSE_ALARM,
 )
@@ -137,7 +140,8 @@ def update_positions(context: TestContext) -> Finding:
         if mine < 2 * others:
             word = {0: ", the first,", size - 1: ", the last,"}.get(position, "")
             return fails(
-                f"number {position + 1} of {size}{word} does not: with a hundred times the |δ| of the "
+                f"number {position + 1} of {size}{word} does not: with a hundred times the |δ| of "
+                f"the "
                 f"others, the transition came {mine / max(others, 1e-9):.1f} times as often"
             )
     return holds(f"all of {size}")
@@ -198,7 +202,8 @@ def duplicates(context: TestContext) -> Finding:
         if not share_misfits(round(after * DUPLICATE_DRAWS), DUPLICATE_DRAWS, low, high):
             return reported(f"{name} of {len(copies)}")
     return fails(
-        f"neither the first nor the last, the largest, the mean or the sum of {len(copies)}: a share "
+        f"neither the first nor the last, the largest, the mean or the sum of {len(copies)}: a "
+        f"share "
         f"of {after:.1%}"
     )
 

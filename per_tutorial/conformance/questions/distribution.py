@@ -32,7 +32,8 @@ WITHIN, WITHIN_FULL_ALPHA = 0.01, 0.02
     "exponent-small-errors",
     "Which exponent do draws follow where |δ| < 1?",
     section=FORMULA,
-    effect="A Huber loss (½δ² below 1) or δ² as the priority doubles α: greedier than was tuned, and "
+    effect="A Huber loss (½δ² below 1) or δ² as the priority doubles α: greedier than was tuned, "
+    "and "
     "small errors are forgotten.",
     needs=("duplicates",),
     false_alarm=FALSE_ALARM,
@@ -69,7 +70,8 @@ def exponent_another(context: TestContext) -> Finding:
     "proportions-full",
     "Full: is each transition drawn as often as its priority says?",
     section=FORMULA,
-    effect="The agent learns from the wrong transitions, and importance-sampling weights correct for "
+    effect="The agent learns from the wrong transitions, and importance-sampling weights correct "
+    "for "
     "something that did not happen.",
     needs=EXPONENTS,
     false_alarm=FALSE_ALARM,
@@ -98,7 +100,8 @@ def proportions_part_full(context: TestContext) -> Finding:
     "proportions-wrapped",
     "After the buffer went round: the same?",
     section=FORMULA,
-    effect="Once the buffer is full, which is most of a training, the draws are not what was asked for.",
+    effect="Once the buffer is full, which is most of a training, the draws are not what was asked "
+    "for.",
     needs=EXPONENTS,
     false_alarm=FALSE_ALARM,
 )
@@ -124,7 +127,8 @@ def proportions_odd_capacity(context: TestContext) -> Finding:
     "sign",
     "Do −δ and +δ count the same?",
     section="3.3, p = |δ| + ε",
-    effect="Transitions that turned out worse than expected are never replayed, or NaN enters the tree.",
+    effect="Transitions that turned out worse than expected are never replayed, or NaN enters the "
+    "tree.",
     needs=EXPONENTS,
     false_alarm=FALSE_ALARM,
 )
@@ -176,7 +180,8 @@ def stratified(context: TestContext) -> Finding:
     "repeats",
     "May a minibatch hold a transition twice?",
     section="3.3 (draws with replacement)",
-    effect="Without repeats P(i) is not p^α / Σ p^α for large minibatches, and weights correct too much.",
+    effect="Without repeats P(i) is not p^α / Σ p^α for large minibatches, and weights correct too "
+    "much.",
     needs=("newcomers-at-first",),
 )
 def repeats(context: TestContext) -> Finding:

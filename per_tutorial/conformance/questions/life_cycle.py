@@ -38,7 +38,8 @@ def contents(context: TestContext) -> Finding:
     "truncation",
     "Is a time limit told from a terminal state?",
     section="not in the paper; Pardo et al. 2018",
-    effect="The value after a time limit is taken for 0: a good state at the limit is learned to be bad.",
+    effect="The value after a time limit is taken for 0: a good state at the limit is learned to "
+    "be bad.",
     needs=("contents",),
 )
 def truncation(context: TestContext) -> Finding:

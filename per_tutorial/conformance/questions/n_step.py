@@ -59,7 +59,8 @@ def n_step_tail(context: TestContext) -> Finding:
         missing = [s for s in wanted if s not in seen]
         if missing:
             return fails(
-                f"{len(missing)} of {len(wanted)} steps within {N - 1} of a {kind} end are never drawn, "
+                f"{len(missing)} of {len(wanted)} steps within {N - 1} of a {kind} end are never "
+                f"drawn, "
                 f"such as number {missing[0]}"
             )
     return holds(f"all steps within {N - 1} of an end are drawn")
@@ -97,7 +98,8 @@ def n_step_truncation(context: TestContext) -> Finding:
     "n-step-head",
     "Do windows near the write head hold only what belongs together?",
     section=SECTION,
-    effect="A window mixes the newest steps with the oldest, which are thousands of episodes apart.",
+    effect="A window mixes the newest steps with the oldest, which are thousands of episodes "
+    "apart.",
     needs=("n-step-returns",),
 )
 def n_step_head(context: TestContext) -> Finding:
@@ -129,7 +131,9 @@ def starts(harness: BufferHarness) -> list[int]:
 
 
 def steps_left(harness: BufferHarness, serial: int) -> int:
-    """How many steps the window from here has, at most N; one that is running counts as going on."""
+    """How many steps the window from here has, at most N; one that is running counts as
+    going on.
+    """
     for k in range(N):
         if serial + k >= len(harness.history):
             return N

@@ -3,6 +3,8 @@
 In the names of questions, new transitions are "newcomers".
 """
 
+from functools import partial
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -23,7 +25,8 @@ UPDATES = 64_000  # of single priorities, 2,000 minibatches: a decay of 1e-4 eac
     "newcomers-largest",
     "Does a new transition get the largest priority so far?",
     section=SECTION,
-    effect="Less (α applied twice, a fixed 1, ε): new experience is looked at late. More: nothing else is. "
+    effect="Less (α applied twice, a fixed 1, ε): new experience is looked at late. More: nothing "
+    "else is. "
     "The mean of what is stored is a choice: new experience waits its turn.",
     needs=EXPONENTS,
     false_alarm=2 * FALSE_ALARM,
@@ -32,7 +35,7 @@ def newcomers_largest(context: TestContext) -> Finding:
     fitting, sentences = {"the largest", "the mean", "the mean of p^α"}, []
     for largest in (10.0, 1.5):
         harness = context.harness(CAPACITY - NEW, exact=True)
-        harness.set_errors(lambda serial, top=largest: top if serial % 2 else top / 3)
+        harness.set_errors(partial(alternating, largest))
         kinds, ratio = kinds_of_new(harness)
         sentences.append(f"{ratio:.2f} times as likely as the largest, |δ| = {largest:g}")
         fitting &= kinds
@@ -73,7 +76,8 @@ def newcomers_forget(context: TestContext) -> Finding:
     "newcomers-memory",
     "Is it the largest priority ever, or of what is stored now? However many updates follow?",
     section=SECTION,
-    effect="A choice. The paper's is the largest ever: after one outlier, new transitions stay on top for "
+    effect="A choice. The paper's is the largest ever: after one outlier, new transitions stay on "
+    "top for "
     "good. One that decays with the updates is neither: it depends on when a transition comes.",
     needs=("newcomers-largest",),
     false_alarm=2 * FALSE_ALARM,
@@ -102,7 +106,9 @@ def newcomers_memory(context: TestContext) -> Finding:
 
 
 def kinds_of_new(harness: BufferHarness) -> tuple[set[str], float]:
-    """Add transitions: what their priority may be of all that are known, and its ratio to the largest."""
+    """Add transitions: what their priority may be of all that are known, and its ratio to the
+    largest.
+    """
     known, alpha = harness.priorities(), harness.settings.alpha
     kinds = {
         "the largest": known.max(),
@@ -145,8 +151,14 @@ def share_of_new(
     return float(last) * (1 - 1e-6), float(first) * (1 + 1e-6)
 
 
+def alternating(largest: float, serial: int) -> float:
+    """Errors of odd transitions are the largest, of even ones a third of it."""
+    return largest if serial % 2 else largest / 3
+
+
 def relative(harness: BufferHarness, counts: NDArray, known: Floats, priority: float) -> float:
     """How likely a new transition is, relative to one with this priority."""
-    share, wanted = counts[-NEW:].sum() / counts.sum(), share_of_new(harness, known, priority)
+    share = counts[-NEW:].sum() / counts.sum()
+    wanted = float(np.mean(share_of_new(harness, known, priority)))
     odds = share / max(1 - share, 1e-9)
-    return float(odds / (np.mean(wanted) / max(1 - np.mean(wanted), 1e-9)))
+    return float(odds / (wanted / max(1 - wanted, 1e-9)))

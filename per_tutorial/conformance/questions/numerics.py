@@ -38,7 +38,8 @@ def sum_after_updates(context: TestContext) -> Finding:
     "sum-after-outliers",
     "And after updates over sixteen orders of magnitude?",
     section="3.3, sum tree",
-    effect="After an outlier the drift exceeds small priorities; the total may even be negative. Rare.",
+    effect="After an outlier the drift exceeds small priorities; the total may even be negative. "
+    "Rare.",
     needs=("sum-after-updates",),
     false_alarm=FALSE_ALARM,
 )
@@ -78,7 +79,8 @@ def single_precision_errors(context: TestContext) -> Finding:
     "zero-errors",
     "Does a transition without error keep the small chance that ε gives it?",
     section="3.3, p = |δ| + ε",
-    effect="Without ε it never comes again, even when the network has changed; with ε added twice, or "
+    effect="Without ε it never comes again, even when the network has changed; with ε added twice, "
+    "or "
     "too large a one, what is learned is replayed in vain.",
     needs=EXPONENTS,
     false_alarm=FALSE_ALARM,
@@ -112,7 +114,8 @@ def _without_epsilon(context: TestContext) -> Finding:
     "edges",
     "Does a draw at the very edge of the total fall on something stored?",
     section="3.3, sum tree",
-    effect="Once in millions of draws an empty slot is replayed: zeros, or an index out of range, and a "
+    effect="Once in millions of draws an empty slot is replayed: zeros, or an index out of range, "
+    "and a "
     "weight of infinity.",
     needs=("newcomers-at-first",),
 )

@@ -22,7 +22,8 @@ SECTION = "not in the paper"
     "saved-contents",
     "Does a loaded buffer hold the same transitions, and write on in the right place?",
     section=SECTION,
-    effect="A resumed training starts over with what it knows, or overwrites its newest experience.",
+    effect="A resumed training starts over with what it knows, or overwrites its newest "
+    "experience.",
     needs=("contents", "reach"),
 )
 def saved_contents(context: TestContext) -> Finding:
@@ -105,7 +106,9 @@ def saved(harness: BufferHarness) -> Iterator[str]:
 
 
 def load(harness: BufferHarness, path: str) -> None:
-    """Give the harness a new buffer, loaded from a file. Some libraries return it, others fill it."""
+    """Give the harness a new buffer, loaded from a file. Some libraries return it, others
+    fill it.
+    """
     fresh = harness.call("make", harness.settings)
     returned = harness.call("load", fresh, path)
     harness.buffer = fresh if returned is None else returned

@@ -101,7 +101,8 @@ def weights_undo(context: TestContext) -> Finding:
     "weights-part-full",
     "Are weights positive and finite before the buffer is full?",
     section=SECTION,
-    effect="All weights are 0, so nothing is learned until the buffer is full; or NaN reaches the network.",
+    effect="All weights are 0, so nothing is learned until the buffer is full; or NaN reaches the "
+    "network.",
     needs=("reach", "newcomers-at-first"),
 )
 def weights_part_full(context: TestContext) -> Finding:
@@ -121,7 +122,8 @@ def weights_part_full(context: TestContext) -> Finding:
     "weights-scale",
     "If all transitions are equally likely, is every weight 1, whatever the batch size?",
     section=SECTION,
-    effect="Weights are part of the step. Divided by their sum or by the batch size, they make it that much "
+    effect="Weights are part of the step. Divided by their sum or by the batch size, they make it "
+    "that much "
     "smaller: the agent learns with a thirty-second of the learning rate that was set.",
     needs=("weights-part-full",),
 )
@@ -152,7 +154,8 @@ def weights_scale(context: TestContext) -> Finding:
     "weights-normalisation",
     "What are weights divided by?",
     section="3.4, “for stability reasons”",
-    effect="By the largest of the minibatch or of the memory, by the mean, or by nothing: a choice. Another "
+    effect="By the largest of the minibatch or of the memory, by the mean, or by nothing: a "
+    "choice. Another "
     "divisor changes the learning rate: too large stops learning, too small lets updates explode.",
     needs=("weights-exponent", "weights-scale"),
 )
@@ -189,7 +192,8 @@ def weights_normalisation(context: TestContext) -> Finding:
     "weights-collapse",
     "What does one transition almost without error do to all weights?",
     section="3.4",
-    effect="Divided by the largest weight of the whole buffer, all others shrink, and with them the "
+    effect="Divided by the largest weight of the whole buffer, all others shrink, and with them "
+    "the "
     "learning rate, by a factor that nobody chose.",
     needs=("weights-exponent", "weights-scale"),
 )

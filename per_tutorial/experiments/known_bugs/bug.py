@@ -7,7 +7,7 @@ from typing import Any
 from per_tutorial.dqn.config import DQNConfig
 from per_tutorial.dqn.history import History
 from per_tutorial.dqn.learner import DQNLearner
-from per_tutorial.replay.random_streams import seeds_for
+from per_tutorial.replay.registry import make_parts
 from per_tutorial.replay.replay import Replay
 from per_tutorial.replay.samplers.proportional import ProportionalSampler
 from per_tutorial.replay.storages.transitions import TransitionStorage
@@ -75,10 +75,8 @@ class Bug:
             settings: of `PrioritizedReplayBuffer`; by default those that show the bug.
         """
         settings = self.buffer_settings | settings
-        of_sampler = {name: settings.pop(name) for name in OF_SAMPLERS if name in settings}
-        storage = self.storage(capacity, observation_shape, runs or 1, **settings)
-        sampler = self.sampler(capacity, seeds_for(seed, storage.runs), **of_sampler)
-        return self.replay(storage, sampler, runs)
+        parts = (self.storage, self.sampler, capacity, observation_shape, runs, seed, settings)
+        return self.replay(*make_parts(*parts), runs)
 
     def train(self, config: DQNConfig, seeds: Iterable[int], **options: Any) -> History:
         """`per_tutorial.train` with the bug; ``options`` are its other arguments."""

@@ -185,7 +185,8 @@ def report(results: StudyResults) -> str:
         lines.append(f"{arm:28} {'  '.join(parts)}  failed {_shown(failed, '.0%')}")
     lines += [
         f"paired differences of the mean {metric}, and whether they are clear",
-        "p: the largest of bootstrap, paired t-test and signed ranks, each corrected for the number of "
+        "p: the largest of bootstrap, paired t-test and signed ranks, each corrected for the "
+        "number of "
         "comparisons (Holm); P(better): how likely a run of the first arm is the better one",
     ]
     pairs = results.comparisons

@@ -56,7 +56,7 @@ class TrainedStack(NamedTuple):
     agent: "DQNLearner | None"  # of studies that keep their agents
 
 
-def run_study(
+def run_study(  # noqa: C901  (checks first, then one loop over stacks)
     study: Study,
     folder: str | os.PathLike[str],
     *,

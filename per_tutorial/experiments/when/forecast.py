@@ -111,7 +111,9 @@ def features_of_agent(config: DQNConfig, seeds: Sequence[int] = range(5)) -> lis
             slots = np.tile(chosen, (len(seeds), 1))
             rows, _ = replay.storage.n_step_transitions(slots)
             seen["batch"] = Batch(
-                *(rows[name].copy() for name in ("observation", "action", "reward")),
+                rows["observation"].copy(),
+                rows["action"].copy(),
+                rows["reward"].copy(),
                 rows["next_observation"].copy(),
                 rows["terminated"].copy(),
                 np.ones(slots.shape),
@@ -181,7 +183,9 @@ def truths() -> dict[str, tuple[DQNConfig, Estimate, str]]:
 
 
 def run_world(name: str) -> dict[str, Any]:
-    """The features of a test world's short runs with uniform replay, and the truth: what JSON can hold."""
+    """The features of a test world's short runs with uniform replay, and the truth: what JSON can
+    hold.
+    """
     config, gain, told = truths()[name]
     seeds = range(3) if config.env.startswith("MinAtar/") else range(5)
     return {"features": features_of_agent(config, seeds), "truth": told, "gain": list(gain)}

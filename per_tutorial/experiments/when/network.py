@@ -84,7 +84,9 @@ def areas(knobs: Knobs, method: str, rate: float, seeds: Sequence[int]) -> NDArr
 
 
 def run_cell(cell: Cell) -> dict[str, Any]:
-    """As `maps.run_cell`, without curves; "features" are those of uniform replay (see `forecast`)."""
+    """As `maps.run_cell`, without curves; "features" are those of uniform replay (see
+    `forecast`).
+    """
     found: dict[str, Any] = {}
     for method in NETWORK_METHODS:
         means = [

@@ -80,7 +80,9 @@ class Knobs:
         return q
 
     def model(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """The chances of the next state (2n, 2, 2n), what is missing to 1 ends; mean rewards (2n, 2)."""
+        """The chances of the next state (2n, 2, 2n), what is missing to 1 ends; mean rewards (2n,
+        2).
+        """
         states = 2 * self.n
         chances, rewards = np.zeros((states, 2, states)), np.zeros((states, 2))
         for state in range(states):

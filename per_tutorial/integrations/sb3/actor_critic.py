@@ -53,7 +53,8 @@ class PrioritizedSAC(PrioritizedActorCritic, SAC):
         (60, True)
     """
 
-    def train(self, gradient_steps: int, batch_size: int = 64) -> None:
+    # As long as the method of SB3 that it repeats with weights, to be compared line by line.
+    def train(self, gradient_steps: int, batch_size: int = 64) -> None:  # noqa: PLR0915
         """SB3's `SAC.train` with weights and priorities for the critics."""
         self.policy.set_training_mode(True)
         optimizers = [self.actor.optimizer, self.critic.optimizer]

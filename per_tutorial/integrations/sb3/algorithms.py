@@ -81,7 +81,8 @@ class PrioritizedAlgorithm(OffPolicyAlgorithm):
         kind = self.replay_buffer_class
         if not issubclass(kind, PrioritizedReplayBuffer):
             raise TypeError(
-                "replay_buffer_class: must be a PrioritizedReplayBuffer, such as FrameReplayBuffer, "
+                "replay_buffer_class: must be a PrioritizedReplayBuffer, such as "
+                "FrameReplayBuffer, "
                 f"got {kind.__name__}, which has no priorities"
             )
         agents: dict[str, Any] = {"gamma": self.gamma}

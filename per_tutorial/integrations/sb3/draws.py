@@ -44,7 +44,8 @@ class Draws:
         self._needs = needs_of(self.sampler)
         if self._needs.candidates:
             raise ValueError(
-                f"sampler: must draw a minibatch at once, and {sampler!r} chooses it from a larger one "
+                f"sampler: must draw a minibatch at once, and {sampler!r} chooses it from a larger "
+                f"one "
                 "by fresh TD errors, for which Stable-Baselines3 has no place"
             )
 

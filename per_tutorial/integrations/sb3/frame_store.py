@@ -84,7 +84,8 @@ class FrameStore:
 
     def observations(self, steps: Slots, environments: Slots) -> NDArray:
         """(batch, stack, frame_size): the observations of steps that are stored."""
-        # The row after the newest step may be empty: whoever asks for it, takes `newest` in its place.
+        # The row after the newest step may be empty: whoever asks for it, takes `newest` in its
+        # place.
         depths = np.maximum(self.depths[steps % self.rows, environments], 1)
         frames = self.frames.reshape(-1, self.frames.shape[-1])
         indices = np.empty((1, len(steps), self.stack), dtype=np.int64)
@@ -99,7 +100,9 @@ class FrameStore:
         return stacks
 
     def next_observations(self, steps: Slots, environments: Slots, newest: int) -> NDArray:
-        """(batch, stack, frame_size): the next observations of steps; ``newest`` is the last one added."""
+        """(batch, stack, frame_size): the next observations of steps; ``newest`` is the last one
+        added.
+        """
         stacks = self.observations(steps + 1, environments)
         last = steps == newest
         if last.any():

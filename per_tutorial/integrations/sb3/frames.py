@@ -1,4 +1,6 @@
-"""A replay buffer of Stable-Baselines3 for stacked pictures: a million Atari transitions in 7 GB."""
+"""A replay buffer of Stable-Baselines3 for stacked pictures: a million Atari transitions
+in 7 GB.
+"""
 
 from typing import Any
 

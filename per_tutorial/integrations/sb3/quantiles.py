@@ -10,7 +10,8 @@ try:
     from sb3_contrib import QRDQN
 except ImportError as error:
     raise ImportError(
-        'PrioritizedQRDQN needs sb3-contrib, which is not installed: pip install "per_tutorial[sb3]"'
+        "PrioritizedQRDQN needs sb3-contrib, which is not installed: "
+        'pip install "per_tutorial[sb3]"'
     ) from error
 
 

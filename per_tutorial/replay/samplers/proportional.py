@@ -1,4 +1,6 @@
-"""Proportional prioritised replay (Schaul et al., sections 3.2 to 3.4, Algorithm 1; notebook 03)."""
+"""Proportional prioritised replay (Schaul et al., sections 3.2 to 3.4, Algorithm 1;
+notebook 03).
+"""
 
 from collections.abc import Sequence
 from typing import Any
@@ -36,7 +38,9 @@ def sample_stratified(nodes, first_root, states, slots, probabilities):
 
 @njit_cached
 def sample_relative(nodes, first_root, states, sizes, slots, relative):
-    """`sample_stratified` with N · P(i), which is 1 for what is as likely as under uniform replay."""
+    """`sample_stratified` with N · P(i), which is 1 for what is as likely as under uniform
+    replay.
+    """
     sample_stratified(nodes, first_root, states, slots, relative)
     for run in range(relative.shape[0]):
         for k in range(relative.shape[1]):
@@ -252,7 +256,9 @@ class ProportionalSampler:
             )
 
     def _powers(self, priorities: Floats) -> Floats:
-        """p^α, (runs, batch). Of the newest transition p is most often what it was: then, no power."""
+        """p^α, (runs, batch). Of the newest transition p is most often what it was: then,
+        no power.
+        """
         if priorities.shape[1] != 1:
             return priorities**self.alpha
         numbers, powers = self._last_power

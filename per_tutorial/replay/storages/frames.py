@@ -225,11 +225,13 @@ class FrameStorage(RingStorage):
             "black but for the newest frame, since an episode begins (in Gymnasium, "
             'FrameStackObservation with padding_type="zero")'
             if begins[run, environment]
-            else "the last next_observation, since its episode goes on (when you reset the environments, "
+            else "the last next_observation, since its episode goes on (when you reset the "
+            "environments, "
             "call truncate_episodes; if a step was not added, do both)"
         )
         raise ValueError(
-            f"observation: must be {allowed}, and next_observation the same frames moved on by one; "
+            f"observation: must be {allowed}, and next_observation the same frames moved on by "
+            f"one; "
             f"got other frames from environment {environment} of run {run}"
         )
 
@@ -360,6 +362,8 @@ class FrameStorage(RingStorage):
         return np.arange(self.runs)[:, None] * self.frame_capacity + ids % self.frame_capacity
 
     def _keep_final_frames(self, slots: Slots, next_frames: NDArray, ended: NDArray) -> None:
-        """Keep the frames after the transitions in ``slots`` where ``ended`` (runs, environments)."""
+        """Keep the frames after the transitions in ``slots`` where ``ended`` (runs,
+        environments).
+        """
         for run, k in np.argwhere(ended).tolist():
             self.final_frames[run, int(slots[run, k])] = next_frames[run, k].copy()

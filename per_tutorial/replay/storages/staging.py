@@ -146,7 +146,9 @@ class StagedRows:
 
 
 def _target(name: str, field: NDArray) -> tuple[str, NDArray, tuple, tuple[int, ...], tuple]:
-    """Where a field is written, and of which dtypes and shape it fits, or of which types as a number."""
+    """Where a field is written, and of which dtypes and shape it fits, or of which types as a
+    number.
+    """
     # Most environments return rewards as float64.
     dtypes = (field.dtype, *([np.dtype(np.float64)] if name == "reward" else []))
     types = (PLAIN.get(field.dtype.kind, object), *(dtype.type for dtype in dtypes))

@@ -1,4 +1,6 @@
-"""ReaPER against a plain twin that keeps every episode as a list, in rings of one and of many lanes."""
+"""ReaPER against a plain twin that keeps every episode as a list, in rings of one and of many
+lanes.
+"""
 
 from functools import partial
 
@@ -58,7 +60,9 @@ class Twin:
 
 
 class LeavesTheEpisode(ReaperSampler):
-    """An update changes R of the replayed steps alone: the sums of the others' are those of the end."""
+    """An update changes R of the replayed steps alone: the sums of the others' are those of the
+    end.
+    """
 
     def end_episodes(self, slots, lengths, stride):
         super().end_episodes(slots, lengths, stride)
@@ -139,7 +143,9 @@ def test_several_environments_feed_a_run(lanes, capacity):
 
 
 class ForgetsTheOldest(ReaperSampler):
-    """The smallest priority of an episode stays what it was when its first steps are overwritten."""
+    """The smallest priority of an episode stays what it was when its first steps are
+    overwritten.
+    """
 
     def add(self, slots, added):
         self.num_added[:] = 0  # the ring seems not to be full
@@ -188,7 +194,9 @@ def holds_frequencies_are_the_formula(make):
 
 @pytest.mark.parametrize("tries", [reaper.TRIES, 1, 0])
 def test_frequencies_are_the_formula(tries, monkeypatch):
-    """With one try, or none, many draws come from the pass over all slots: the odds are the same."""
+    """With one try, or none, many draws come from the pass over all slots: the odds are
+    the same.
+    """
     monkeypatch.setattr(reaper, "TRIES", tries)
     holds_frequencies_are_the_formula(ReaperSampler)
 

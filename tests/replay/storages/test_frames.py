@@ -360,7 +360,9 @@ def test_what_does_not_fit_is_refused_and_nothing_changes(field, value, error, m
 
 
 def repeated(stacks):
-    """Stacks as Gymnasium pads them by default: the first frame takes the place of the black ones."""
+    """Stacks as Gymnasium pads them by default: the first frame takes the place of the
+    black ones.
+    """
     return np.where(stacks == 0, stacks[..., -1:, :], stacks)
 
 

@@ -1,4 +1,6 @@
-"""A transition is staged as it will be kept, whatever type it comes in; what does not fit is refused."""
+"""A transition is staged as it will be kept, whatever type it comes in; what does not fit is
+refused.
+"""
 
 import numpy as np
 import pytest
