@@ -194,12 +194,8 @@ def studies(folded):
     Args:
         folded: makes a part that is opened by a click, of its summary and its Markdown.
     """
-    from per_tutorial.experiments.statistics.estimates import (
-        holm,
-        paired_difference,
-        paired_t_test,
-        verdict,
-    )
+    from per_tutorial.experiments.statistics.estimates import paired_difference
+    from per_tutorial.experiments.statistics.families import agreement
     from per_tutorial.experiments.studies.declared import STUDIES
     from per_tutorial.experiments.studies.results import SHIPPED, load_study
 
@@ -209,13 +205,14 @@ def studies(folded):
             continue
         results = load_study(name)
         pairs = [(results.scores(a), results.scores(b)) for a, b in results.comparisons]
-        p_values = holm([paired_t_test(a, b) for a, b in pairs])
         rows = [
-            (f"{first} − {second}", shown(paired_difference(a, b)), f"{p:.3f}", verdict(a, b))
-            for (first, second), (a, b), p in zip(results.comparisons, pairs, p_values, strict=True)
+            (f"{first} − {second}", shown(paired_difference(a, b)), f"{one.p:.3f}", one.verdict)
+            for (first, second), (a, b), one in zip(
+                results.comparisons, pairs, agreement(pairs), strict=True
+            )
         ]
         facts = f"What decides: {results.facts['metric']}, {len(results.seeds)} pairs of runs."
-        head = ("compared", "mean difference", "p (Holm)", "verdict")
+        head = ("compared", "mean difference", "largest p (Holm)", "verdict")
         text = f"{study.question}\n\n{facts}\n\n{table(head, rows)}"
         parts.append(folded(f"<code>{name}</code>", text))
     return "\n".join(parts)
