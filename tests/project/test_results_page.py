@@ -61,9 +61,7 @@ def test_the_table_of_other_agents_is_what_the_studies_found(label, name, other,
     judged = family[results.comparisons.index(("per", other))]
     assert ": " + judged.verdict in row
     shown = row.split("|")[-2].strip()
-    assert shown == (
-        "< 0.001" if judged.p < 0.001 else f"{judged.p:.{len(shown.split('.')[1])}f}"
-    )
+    assert shown == ("< 0.001" if judged.p < 0.001 else f"{judged.p:.{len(shown.split('.')[1])}f}")
 
 
 @pytest.mark.parametrize(
