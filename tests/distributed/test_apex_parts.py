@@ -55,7 +55,10 @@ def test_settings_that_do_not_fit_are_refused(changes, message):
 @pytest.mark.parametrize(
     "changes, message",
     [
-        ({"sampler": "laber"}, "sampler: must need neither candidates nor episodes nor reducible losses, got 'laber'"),
+        (
+            {"sampler": "laber"},
+            "sampler: must need neither candidates nor episodes nor reducible losses, got 'laber'",
+        ),
         ({"capacity": 20}, "shards: each must hold a minibatch of 8, got 3 with a capacity of 20"),
         (
             {"env": "ALE/Pong-v5", "environments": 2},
