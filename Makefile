@@ -10,22 +10,28 @@ JOBS        ?= $(or $(NUMBER_OF_PROCESSORS),$(shell getconf _NPROCESSORS_ONLN))
 PROGRAMS  := $(if $(WINDOWS),Scripts,bin)
 BIN       := .venv/$(PROGRAMS)
 COLAB     := $(CURDIR)/.venv-colab/$(PROGRAMS)
-# The stamp is named after the constraints, so that a change of mind installs anew.
-INSTALLED := .venv/installed-$(notdir $(or $(CONSTRAINTS),newest))
+# The stamps are named after the constraints, so that a change of mind installs anew. JupyterLab and
+# the notebooks need less than the tests do, so `make lab` alone installs less.
+VERSIONS  := $(notdir $(or $(CONSTRAINTS),newest))
+INSTALLED := .venv/installed-$(VERSIONS)
+LAB_READY := .venv/lab-$(VERSIONS)
 NBVAL     := --nbval-lax --nbval-current-env --nbval-cell-timeout=300
 # A worker for each core, and each with one thread. A file, and so a notebook, stays with one worker.
 WORKERS   := -n $(JOBS) --dist loadfile --no-loadscope-reorder
 
 PYTEST    := OMP_NUM_THREADS=1 $(BIN)/python -m pytest $(WORKERS)
+SLOWEST   := --durations=15 --durations-min=5
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help lab style check test test-colab publish addresses site dist bench examine clean
+.PHONY: help setup lab style check test test-colab publish addresses site dist bench examine clean
 
 help:  ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' Makefile
 
-lab: $(INSTALLED)  ## open the notebooks in JupyterLab; for a server: make lab ARGS=--no-browser
+setup: $(LAB_READY)  ## set up .venv for the notebooks, and open nothing
+
+lab: $(LAB_READY)  ## open the notebooks in JupyterLab; for a server: make lab ARGS=--no-browser
 	$(BIN)/jupyter lab notebooks $(if $(filter 0,$(shell id -u)),--allow-root) $(ARGS)
 
 style: $(INSTALLED)  ## check style, formatting, the import order of the rooms, and types
@@ -35,10 +41,12 @@ style: $(INSTALLED)  ## check style, formatting, the import order of the rooms, 
 	$(BIN)/mypy
 
 check: style  ## pass what takes a minute: style and the quick tests of the package
+	@echo "The quick tests take about a minute on two idle cores."
 	PER_TUTORIAL_FAST=1 $(PYTEST) -m "not browser and not slow and not exhaustive and not cluster" tests
 
 test: style  ## pass all tests: style, package, notebooks in fast mode, browser, a cluster
-	PER_TUTORIAL_FAST=1 $(PYTEST) $(NBVAL) -m "not exhaustive and not cluster" tests notebooks
+	@echo "All tests take about ten minutes on two idle cores; the slowest are named at the end."
+	PER_TUTORIAL_FAST=1 $(PYTEST) $(SLOWEST) $(NBVAL) -m "not exhaustive and not cluster" tests notebooks
 	$(BIN)/python -m pytest -m cluster tests/distributed
 
 test-colab: .venv-colab/installed  ## run the notebooks with Colab's versions, away from this folder
@@ -69,11 +77,6 @@ examine: .examined/installed  ## examine other libraries' replay: make examine A
 clean:  ## remove the environments and all that was built
 	rm -rf .venv .venv-colab .bench .examined .dist build dist *.egg-info .*_cache .hypothesis
 
-# What all notebooks need together, as pyproject.toml says: atari,…
-EXTRAS = $(shell $(PYTHON) -c 'import tomllib; \
-    needed = tomllib.load(open("pyproject.toml", "rb"))["tool"]["per_tutorial"]["notebook-extras"]; \
-    print(*sorted(set().union(*needed.values())), sep=",")')
-
 # $(call install,ENVIRONMENT,CONSTRAINTS,REQUIREMENTS) makes a virtual environment and fills it.
 define install
 @$(PYTHON) -c 'import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
@@ -85,9 +88,14 @@ $(1)/$(PROGRAMS)/python -m pip install $(if $(2),--constraint $(2)) $(3)
 @touch $@
 endef
 
+$(LAB_READY): pyproject.toml $(CONSTRAINTS)
+	@rm -f .venv/installed-* .venv/lab-*
+	$(call install,.venv,$(CONSTRAINTS),--editable ".[lab]")
+
 $(INSTALLED): pyproject.toml $(CONSTRAINTS)
-	@rm -f .venv/installed-*
+	@rm -f .venv/installed-* .venv/lab-*
 	$(call install,.venv,$(CONSTRAINTS),--editable ".[test]")
+	@touch $(LAB_READY)
 
 .dist/installed:
 	$(call install,.dist,,build twine nbformat)
@@ -103,4 +111,4 @@ $(INSTALLED): pyproject.toml $(CONSTRAINTS)
 	@touch $@
 
 .venv-colab/installed: pyproject.toml tests/colab/constraints.txt
-	$(call install,.venv-colab,tests/colab/constraints.txt,".[$(EXTRAS)]" nbval pytest pytest-xdist)
+	$(call install,.venv-colab,tests/colab/constraints.txt,".[notebooks]" nbval pytest pytest-xdist)

@@ -1,45 +1,33 @@
-"""The order of the tests on several workers, and how long each notebook takes in fast mode."""
+"""In which order the files are tested, what they leave behind, how long each notebook takes."""
+
+import os
+import tempfile
 
 FAST_LIMIT = 60  # seconds, the start of the kernel included
 
-# A file stays with one worker. What takes longest starts first, so that no worker ends long after the
-# others. All other files follow as they were found.
-LONGEST_FIRST = (
-    "test_site.py",
-    "test_browser.py",
-    "test_explorables.py",
-    "test_notebook_07.py",
-    "test_mutants.py",
-    "test_studies_on_ray.py",
-    "test_apex_on_ray.py",
-    "test_pixels.py",
-    "test_checkpoints.py",
-    "05_atari_per.ipynb",
-    "test_training.py",
-    "04_d3qn_per.ipynb",
-    "test_attack.py",
-    "test_compiled.py",
-    "test_examination.py",
-    "test_sb3_algorithms.py",
-    "test_examples.py",
-    "test_release.py",
-    "test_known_bugs.py",
-    "test_runner.py",
-    "test_atari.py",
-    "06_your_own_agent.ipynb",
-    "02_uniform_dqn.ipynb",
-    "03_per_dqn.ipynb",
-    "test_contracts.py",
-    "test_rank_based.py",
-    "test_interrupts.py",
-    "test_learner.py",
-)
+
+def pytest_configure(config):
+    """Stable-Baselines3 makes a folder for each training; here it makes them in one of ours."""
+    folder = tempfile.TemporaryDirectory(prefix="per-tutorial-tests-")
+    os.environ["SB3_LOGDIR"] = folder.name  # kernels and workers inherit it
+    config.add_cleanup(folder.cleanup)
 
 
 def pytest_collection_modifyitems(items):
-    """Sort the files; within a file everything keeps its place, as the cells of a notebook must."""
-    rank = {name: number for number, name in enumerate(LONGEST_FIRST)}
-    items.sort(key=lambda item: rank.get(item.path.name, len(rank)))
+    """Begin with the files that have most slow tests, then the notebooks, then the others.
+
+    A file stays with one worker, so what takes long must not come last. Within a file everything
+    keeps its place, as the cells of a notebook must.
+    """
+    slow, place = {}, {}
+    for item in items:
+        slow[item.path] = slow.get(item.path, 0) + (item.get_closest_marker("slow") is not None)
+        place.setdefault(item.path, len(place))
+
+    def rank(item):
+        return -slow[item.path], item.path.suffix != ".ipynb", place[item.path]
+
+    items.sort(key=rank)
 
 
 def pytest_terminal_summary(terminalreporter):

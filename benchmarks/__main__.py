@@ -25,7 +25,8 @@ def main():
     parser.add_argument(
         "names",
         nargs="*",
-        help=f"which of {', '.join(BENCHMARKS)}; all but distributed, apex and gpu if none is named",
+        help=f"which of {', '.join(BENCHMARKS)}; all but distributed, apex and gpu if none is "
+        f"named",
     )
     parser.add_argument(
         "--quick", action="store_true", help="little work, reported in build/benchmarks"

@@ -1,13 +1,15 @@
-"""What PER costs in Stable-Baselines3's agents: a training step and a minibatch of frames, beside its own.
+"""What PER costs in Stable-Baselines3's agents: a training step and a minibatch of frames, beside
+its own.
 
     make bench ARGS=agents
 
-A *training step* is `train(1)`: a minibatch is drawn, the network moves, and with PER the TD errors are
-written back. Both agents have the same network, memory and minibatch, and take turns, one step each.
-Pictures are 84×84×4 bytes; buffers hold the same 8,000 transitions, in SB3's own form and in that of
-`FrameReplayBuffer`, which keeps each frame once.
+A *training step* is `train(1)`: a minibatch is drawn, the network moves, and with PER the TD errors
+are written back. Both agents have the same network, memory and minibatch, and take turns, one step
+each. Pictures are 84×84×4 bytes; buffers hold the same 8,000 transitions, in SB3's own form and in
+that of `FrameReplayBuffer`, which keeps each frame once.
 
-Times are of the processor, so that other programs disturb them less; the verdict is the ratio of medians.
+Times are of the processor, so that other programs disturb them less; the verdict is the ratio of
+medians.
 
 Writes docs/agents_speed.md and, with all numbers, docs/agents_speed.json.
 """

@@ -2,16 +2,17 @@
 
     .venv/bin/python -m benchmarks apex
 
-(The environment of `make bench` has no Ray.) A cluster is started in this machine. *CartPole*: pairs of
-trainings with the same seed and the settings of notebook 09, one by `train_apex` with four actors, one by
-`train`. The score is the mean of 20 greedy episodes at the end. *Pong*, from pixels: one training of each kind
-with the settings of the study `pong`, cut to fewer steps; the score is the mean of 20 games at the end.
+(The environment of `make bench` has no Ray.) A cluster is started in this machine. *CartPole*:
+pairs of trainings with the same seed and the settings of notebook 09, one by `train_apex` with four
+actors, one by `train`. The score is the mean of 20 greedy episodes at the end. *Pong*, from pixels:
+one training of each kind with the settings of the study `pong`, cut to fewer steps; the score is
+the mean of 20 games at the end.
 
-Steps per second are those of whole trainings, of the wall clock, in which Ape-X starts its processes. Other
-programs make them fewer.
+Steps per second are those of whole trainings, of the wall clock, in which Ape-X starts its
+processes. Other programs make them fewer.
 
-Every training is written as it ends, into docs/apex.json; started again, this continues there. The report is
-docs/apex.md.
+Every training is written as it ends, into docs/apex.json; started again, this continues there. The
+report is docs/apex.md.
 """
 
 import json
@@ -100,10 +101,12 @@ def report(data):
     lines = [
         "# Ape-X beside a plain training",
         "",
-        "Written by `python -m benchmarks apex` (`benchmarks/apex.py`, which describes the work), on",
+        "Written by `python -m benchmarks apex` (`benchmarks/apex.py`, which describes the work), "
+        "on",
         f"{data['cores']} cores of {data['machine']}.",
         "",
-        "| world | trained | threads | runs | steps | score | steps/s | parameters are old | priorities are old |",
+        "| world | trained | threads | runs | steps | score | steps/s | parameters are old | "
+        "priorities are old |",
         "|---|---|--:|--:|--:|--:|--:|--:|--:|",
     ]
     scores = {}
@@ -124,7 +127,8 @@ def report(data):
             )
     lines += [
         "",
-        f"Scores: the mean of {EPISODES} greedy episodes at the end, and of the runs. Threads: of the process "
+        f"Scores: the mean of {EPISODES} greedy episodes at the end, and of the runs. Threads: of "
+        f"the process "
         "that learns.",
     ]
     for name in data["settings"]:
@@ -135,7 +139,8 @@ def report(data):
             difference = paired_difference(*both)
             lines += [
                 "",
-                f"{name}, Ape-X less the plain training, {len(pairs)} pairs: {difference.value:+.1f} "
+                f"{name}, Ape-X less the plain training, {len(pairs)} pairs: "
+                f"{difference.value:+.1f} "
                 f"[{difference.low:+.1f}, {difference.high:+.1f}].",
             ]
     return "\n".join(lines) + "\n"

@@ -2,7 +2,8 @@
 
 Each takes a transition as an environment gives it (NumPy arrays and numbers) and raw TD errors, and
 returns what its own users get: the arrays of the transitions and their importance-sampling weights.
-What a library needs from its user to get there (a `Batch`, a `TensorDict`, |δ|) is part of its time.
+What a library needs from its user to get there (a `Batch`, a `TensorDict`, |δ|) is part of its
+time.
 Observations and next observations are both stored whole: the tricks that store a frame once differ
 too much to be compared.
 """
@@ -17,7 +18,9 @@ TRANSITION = ("observation", "action", "reward", "next_observation", "terminated
 
 
 def transitions(numbers, shape, dtype):
-    """Five columns, whose contents follow from the number of the transition and so can be checked."""
+    """Five columns, whose contents follow from the number of the transition and so can be
+    checked.
+    """
     numbers = np.asarray(numbers)
     tail = (slice(None), *(None,) * len(shape))
     first = np.broadcast_to((numbers % 251)[tail], (len(numbers), *shape)).astype(dtype)
@@ -32,8 +35,8 @@ class Contestant:
         prioritized: False for uniform replay.
 
     Methods of every contestant: `add` takes the fields of a transition, `extend` columns of them;
-    `sample` returns a batch as the library does, `indices` finds in it what `update` wants back, and
-    `unpack` turns it into NumPy arrays (the five columns and the weights) for the tests.
+    `sample` returns a batch as the library does, `indices` finds in it what `update` wants back,
+    and `unpack` turns it into NumPy arrays (the five columns and the weights) for the tests.
     """
 
     package = None  # as it is imported
@@ -325,7 +328,9 @@ CONTESTANTS = (Ours, Limit, Cpprb, Tianshou, StableBaselines3, TorchRL)
 
 
 def filled(contestant, capacity, shape, dtype, prioritized, *, chunk=2**17):
-    """A full buffer; every transition has been given a TD error, drawn from a normal distribution."""
+    """A full buffer; every transition has been given a TD error, drawn from a normal
+    distribution.
+    """
     buffer = contestant(capacity, shape, dtype, prioritized)
     chunk = min(chunk, 2**27 // (np.dtype(dtype).itemsize * int(np.prod(shape))))
     random = np.random.default_rng(0)

@@ -4,24 +4,27 @@
 
 (The environment of `make bench` has no Ray.) Clusters are started in this machine.
 
-**A memory**: transitions that arrive, and minibatches of 512 that leave. Two senders stand in for the actors:
-each sends the same windows again and again, two messages ahead, as actors do. This process stands in for the
-learner: it asks for minibatches, four ahead, and sends back a TD error for each transition. Nothing is played
-or learned, so the memory, Ray, and the processor's cores are all that can hold things up. Three things are
-measured in turns: what arrives while nothing leaves, what leaves while nothing arrives, and both at once.
+**A memory**: transitions that arrive, and minibatches of 512 that leave. Two senders stand in for
+the actors: each sends the same windows again and again, two messages ahead, as actors do. This
+process stands in for the
+learner: it asks for minibatches, four ahead, and sends back a TD error for each transition. Nothing
+    is played
+or learned, so the memory, Ray, and the processor's cores are all that can hold things up. Three
+things are measured in turns: what arrives while nothing leaves, what leaves while nothing arrives,
+and both at once.
 
-*Vectors* are CartPole's observations, 4 float32. *Pictures* are stacks of 4 frames of 84×84 bytes: a message
-carries each frame once, the memory keeps it once, and minibatches are whole stacks, 29 MB each. The memory is
-full before anything is measured. The paper's 360 actors sent 12,500 transitions/s in all, and its learner took
-19 minibatches of 512/s.
+*Vectors* are CartPole's observations, 4 float32. *Pictures* are stacks of 4 frames of 84×84 bytes:
+a message carries each frame once, the memory keeps it once, and minibatches are whole stacks, 29 MB
+each. The memory is full before anything is measured. The paper's 360 actors sent 12,500
+transitions/s in all, and its learner took 19 minibatches of 512/s.
 
-Rates are of the wall clock, since a cluster is many processes: other programs make them smaller. The report
-says how many there were, and how busy the memory's own process was: the seconds of a processor that it, with
-Ray's threads in it, needed in a second.
+Rates are of the wall clock, since a cluster is many processes: other programs make them smaller.
+The report says how many there were, and how busy the memory's own process was: the seconds of a
+processor that it, with Ray's threads in it, needed in a second.
 
-**A study** of eight stacks is trained by two processes of this machine and on a cluster of two nodes with one CPU
-each, in turns. Every time both start from nothing but the cluster itself, as `connected` leaves it: to import
-PyTorch is a part of it.
+**A study** of eight stacks is trained by two processes of this machine and on a cluster of two
+nodes with one CPU each, in turns. Every time both start from nothing but the cluster itself, as
+`connected` leaves it: to import PyTorch is a part of it.
 
 Writes docs/distributed_speed.md and, with all numbers, docs/distributed_speed.json.
 """
@@ -263,7 +266,8 @@ def report(data):
     lines = [
         "# Many machines, measured in one",
         "",
-        "Written by `python -m benchmarks distributed` (`benchmarks/distributed.py`, which describes the work),",
+        "Written by `python -m benchmarks distributed` (`benchmarks/distributed.py`, which "
+        "describes the work),",
         f"on {data['cores']} cores of {data['machine']}.",
         "",
     ]
@@ -275,7 +279,8 @@ def report(data):
     lines += [
         "## What one memory of Ape-X carries",
         "",
-        f"Medians of {data['rounds']} rounds. *Alone*: nothing goes the other way; else both at once. *Busy*: of a",
+        f"Medians of {data['rounds']} rounds. *Alone*: nothing goes the other way; else both at "
+        f"once. *Busy*: of a",
         "processor, the memory's process meanwhile.",
         "",
         "| observations | windows a message | transitions/s in, alone | minibatches/s out, alone "
@@ -295,7 +300,8 @@ def report(data):
         "",
         "## What a study takes",
         "",
-        f"On a cluster of two nodes {seconds['two nodes']:.1f} s, start of the cluster aside, and by two processes "
+        f"On a cluster of two nodes {seconds['two nodes']:.1f} s, start of the cluster aside, and "
+        f"by two processes "
         f"{seconds['two processes']:.1f} s: {middle:.2f} times as long ({low:.2f} to {high:.2f}), "
         f"in {data['rounds']} rounds.",
     ]

@@ -1,4 +1,5 @@
-"""Speed on a GPU: stacks of CartPole and updates from Pong's frames, beside Stable-Baselines3's DQN.
+"""Speed on a GPU: stacks of CartPole and updates from Pong's frames, beside Stable-Baselines3's
+DQN.
 
     make bench ARGS=gpu
 
@@ -6,17 +7,18 @@ It takes about a quarter of an hour on a GPU that PyTorch knows as "cuda" (on Co
 runtime type). All contestants take turns, round after round; ratios are taken within a round
 (`benchmarks/harness.py`).
 
-- **CartPole**: the work of `benchmarks/training.py`, on the GPU. All environments of a stack are stepped
-  at once (NumPy), on the processor.
-- **Pong, a minibatch**: sample from a memory on the host, update, write priorities back; 84×84 pixels, the
-  network of Mnih et al. (2015). Stable-Baselines3's is the same, without priorities. Frames are noise.
+- **CartPole**: the work of `benchmarks/training.py`, on the GPU. All environments of a stack are
+  stepped at once (NumPy), on the processor.
+- **Pong, a minibatch**: sample from a memory on the host, update, write priorities back; 84×84
+  pixels, the network of Mnih et al. (2015). Stable-Baselines3's is the same, without priorities.
+  Frames are noise.
 - **Pong, training**: eight games that feed one run, an update of 32 for every four agent steps.
-- **Where an update's time goes**: *there* is what brings a minibatch to the GPU, *launched* how long
-  Python takes to ask for an update, *computed* the sum of what the GPU's kernels take, *all* an update
-  from start to end, its results fetched.
+- **Where an update's time goes**: *there* is what brings a minibatch to the GPU, *launched* how
+  long Python takes to ask for an update, *computed* the sum of what the GPU's kernels take, *all*
+  an update from start to end, its results fetched.
 
-Writes docs/gpu_speed.md and, with all numbers, docs/gpu_speed.json. Without a GPU it measures nothing,
-but for `--quick`, which tries the code on the processor.
+Writes docs/gpu_speed.md and, with all numbers, docs/gpu_speed.json. Without a GPU it measures
+nothing, but for `--quick`, which tries the code on the processor.
 """
 
 import statistics
@@ -384,7 +386,8 @@ def report(data):
         "",
         "## Where an update's time goes",
         "",
-        "In ms, Pong as above: to bring a minibatch there, to launch an update, the sum of what the "
+        "In ms, Pong as above: to bring a minibatch there, to launch an update, the sum of what "
+        "the "
         "kernels compute, and an update from start to end.",
         "",
         "| minibatch | | there | launched | computed | all |",

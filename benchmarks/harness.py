@@ -1,10 +1,10 @@
 """How all benchmarks here measure: in turns, round after round, with ratios within a round.
 
 Why not pyperf, asv or pytest-benchmark: they measure one contestant to the end, in processes of its
-own, and then the next one. On a machine whose clock and neighbours change within seconds their ratio
-is that of two moments, and filling a buffer of ten million transitions anew in each of pyperf's
-twenty processes would take far longer than measuring it. Taken over from them: a warm-up that does
-not count, blocks long enough for the clock, all raw numbers kept.
+own, and then the next one. On a machine whose clock and neighbours change within seconds their
+ratio is that of two moments, and filling a buffer of ten million transitions anew in each of
+pyperf's twenty processes would take far longer than measuring it. Taken over from them: a warm-up
+that does not count, blocks long enough for the clock, all raw numbers kept.
 """
 
 import json

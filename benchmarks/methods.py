@@ -2,14 +2,15 @@
 
     make bench ARGS=methods
 
-An update is a minibatch drawn, a gradient step of every run, and new priorities: what `train` does, without
-environments and acting. Settings are those of the study `after-cartpole`: minibatches of 32, a network of
-128-128 units and a full memory of 10,000 transitions, in episodes of 100 steps on average. LaBER computes the
-TD errors of four times as many transitions first. ReaPER is measured with the weights of the study too, whose
-unit is the smallest priority of the whole memory, and with the smallest of the minibatch, as PER has it.
+An update is a minibatch drawn, a gradient step of every run, and new priorities: what `train` does,
+without environments and acting. Settings are those of the study `after-cartpole`: minibatches of
+32, a network of 128-128 units and a full memory of 10,000 transitions, in episodes of 100 steps on
+average. LaBER computes the TD errors of four times as many transitions first. ReaPER is measured
+with the weights of the study too, whose unit is the smallest priority of the whole memory, and with
+the smallest of the minibatch, as PER has it.
 
-All methods take turns, a short block of updates each, and ratios are of blocks in the same round. Times are of
-the processor, in one thread, so that other programs disturb them less.
+All methods take turns, a short block of updates each, and ratios are of blocks in the same round.
+Times are of the processor, in one thread, so that other programs disturb them less.
 
 Writes docs/methods_speed.md and, with all numbers, docs/methods_speed.json.
 """
@@ -40,7 +41,9 @@ BLOCK = 50  # updates
 
 
 def updates(config, runs, capacity=CAPACITY):
-    """A function that makes some updates of a full memory, and returns the processor seconds of one."""
+    """A function that makes some updates of a full memory, and returns the processor seconds of
+    one.
+    """
     learner = DQNLearner(config, OBSERVATION, ACTIONS, range(runs))
     replay = make_replay(config.replace(capacity=capacity), OBSERVATION, range(runs))
     random = np.random.default_rng(0)

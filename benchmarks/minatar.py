@@ -2,13 +2,14 @@
 
     make bench ARGS=minatar
 
-Both do the same work for a frame of a run: a step of MinAtar's breakout, and an update of the network
-of Young & Tian (16 filters of 3×3 cells, 128 units) on a minibatch of 32 at every frame. The settings are
-those of the study `minatar-breakout`, but for that: its arms make an update every fourth frame. Ours
-compute in bfloat16 there, Stable-Baselines3 has no such setting. They take turns, round after round.
+Both do the same work for a frame of a run: a step of MinAtar's breakout, and an update of the
+network of Young & Tian (16 filters of 3×3 cells, 128 units) on a minibatch of 32 at every frame.
+The settings are those of the study `minatar-breakout`, but for that: its arms make an update every
+fourth frame. Ours compute in bfloat16 there, Stable-Baselines3 has no such setting. They take
+turns, round after round.
 
-Times are of the processor, so that other programs disturb them less. They still do so through memory and
-caches, of which ten networks need more than one. One thread each.
+Times are of the processor, so that other programs disturb them less. They still do so through
+memory and caches, of which ten networks need more than one. One thread each.
 
 Where a step's time goes is measured as in `benchmarks/training.py`, with the study's own settings.
 
@@ -96,7 +97,9 @@ def sb3_agent(config):
 
 
 def measure(steps, rounds):
-    """{contestant: processor seconds of a step, which is a frame of each of its runs, in each round}."""
+    """{contestant: processor seconds of a step, which is a frame of each of its runs, in each
+    round}.
+    """
 
     def seconds(train_steps):
         def measured():

@@ -5,11 +5,11 @@
 Work: full buffers of N transitions, α = 0.6, β = 0.4, every transition with a TD error of its own.
 As in training, every `sample` of B transitions is followed by an `update` of the same ones with new
 TD errors; one transition and blocks of 256 are added. A step is what an agent does at each of its
-steps: one transition is added, B are sampled, and (prioritised) the same B are updated. The buffers of
-one capacity and kind have a process of their own, with one thread. In a round every contestant works for
-a block of fixed time, in turns, and its median time in the block counts; ratios are taken within a round
-(`benchmarks/harness.py`).
-What each is given and returns is in `benchmarks/buffers.py`.
+steps: one transition is added, B are sampled, and (prioritised) the same B are updated. The buffers
+of one capacity and kind have a process of their own, with one thread. In a round every contestant
+works for a block of fixed time, in turns, and its median time in the block counts; ratios are taken
+within a round (`benchmarks/harness.py`). What each is given and returns is in
+`benchmarks/buffers.py`.
 
 Writes docs/replay_speed.json (all numbers), .md (tables) and .png (time against N), and the summary
 in docs/speed.md; --redraw makes the last three from the first.
@@ -321,7 +321,8 @@ def report(results):
         "Written by `make bench` (`benchmarks/replay.py`, which describes the work).",
         f"Medians over {results.rounds} rounds, in µs, on {results.machine}.",
         f"×: as a multiple of {OURS}'s time, median and range of the ratio within a round.",
-        f"“{LIMIT}”: rows taken at random indices drawn beforehand and one number written for each,",
+        f"“{LIMIT}”: rows taken at random indices drawn beforehand and one number written for "
+        f"each,",
         "without drawing, weights, sums or checks. Cells with B > N are left out.",
         "",
         "![Time against the number of stored transitions](replay_speed.png)",
@@ -341,7 +342,8 @@ def report(results):
         "",
         "## Bytes touched",
         "",
-        "What one sample and its update move: the rows, in bytes, and of a binary tree of sums at most",
+        "What one sample and its update move: the rows, in bytes, and of a binary tree of sums at "
+        "most",
         "so many lines of 64 bytes, each counted once, since all draws share the upper levels.",
         "",
         *bytes_touched(results),

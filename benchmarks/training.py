@@ -10,11 +10,11 @@ steps all environments at once. They take turns, round after round; ratios are t
 The floor of R runs are the matrix products alone: acting, the targets, the Q-values and their
 gradients, and nothing else: no activations, losses, optimiser, environments or replay.
 
-*Compiled* are trainings with `DQNConfig(compiled=True)`; compiling itself, some seconds, is not counted.
-An update from pixels is one of the study `pong`, on random frames.
+*Compiled* are trainings with `DQNConfig(compiled=True)`; compiling itself, some seconds, is not
+counted. An update from pixels is one of the study `pong`, on random frames.
 
-Where a step's time goes is measured by clocks around the functions that `train` calls; a clock stands
-still while another one inside of it runs.
+Where a step's time goes is measured by clocks around the functions that `train` calls; a clock
+stands still while another one inside of it runs.
 
 Writes docs/training_speed.md and, with all numbers, docs/training_speed.json.
 """

@@ -3,10 +3,11 @@
     pip install per_tutorial  # before a release: from the address in the README
     python per_dqn.py --env-id CartPole-v1 --total-timesteps 50000 --seed 1
 
-Only the replay buffer is imported; the rest is PyTorch and Gymnasium. Every line that differs from DQN
-with uniform replay is marked with "PER:". There are six such places, and each answers a question:
-which buffer, how strongly priorities count, which β, who multiplies the weights, who writes the TD
-errors back, and in which form. New transitions get their priority in `add`, by themselves.
+Only the replay buffer is imported; the rest is PyTorch and Gymnasium. Every line that differs from
+DQN with uniform replay is marked with "PER:". There are six such places, and each answers a
+question: which buffer, how strongly priorities count, which β, who multiplies the weights, who
+writes the TD errors back, and in which form. New transitions get their priority in `add`, by
+themselves.
 """
 
 import argparse
@@ -87,8 +88,8 @@ def train(args: Args) -> tuple[QNetwork, PrioritizedReplayBuffer, list[float]]:
     torch.manual_seed(args.seed)
     device = torch.device(args.device)
 
-    # Under SAME_STEP, the step that ends an episode also returns the first observation of the next one,
-    # and the true last one is in infos["final_obs"].
+    # Under SAME_STEP, the step that ends an episode also returns the first observation of the next
+    # one, and the true last one is in infos["final_obs"].
     envs = gym.make_vec(
         args.env_id,
         num_envs=args.num_envs,
@@ -131,7 +132,8 @@ def train(args: Args) -> tuple[QNetwork, PrioritizedReplayBuffer, list[float]]:
         for e in range(args.num_envs):
             over = terminated[e] or truncated[e]
             true_next = infos["final_obs"][e] if over else following[e]
-            # `terminated` alone says that no value follows: a time limit ends no more than the episode.
+            # `terminated` alone says that no value follows: a time limit ends no more than the
+            # episode.
             buffer.add(
                 observations[e], actions[e], rewards[e], true_next, terminated[e], truncated[e]
             )
@@ -163,7 +165,8 @@ def train(args: Args) -> tuple[QNetwork, PrioritizedReplayBuffer, list[float]]:
                 optimizer.zero_grad()
                 loss.backward()
                 optimizer.step()
-                # PER: the TD errors go back as they are, without weights; |δ|, ε and α are applied there.
+                # PER: the TD errors go back as they are, without weights; |δ|, ε and α are applied
+                # there.
                 buffer.update_priorities(batch.indices, td_errors)
             if now % args.target_frequency == 0:
                 target_network.load_state_dict(q_network.state_dict())

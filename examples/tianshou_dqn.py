@@ -3,9 +3,9 @@
     pip install "per_tutorial[tianshou]"
     python tianshou_dqn.py --steps 20000 --seed 1
 
-Two places differ from tianshou's DQN with uniform replay: the buffer, and the β that a function sets
-before every update. tianshou multiplies the weights and writes the TD errors back by itself. Leave its
-`huber_loss_delta` alone: with that, tianshou 2.0.1 leaves the weights out.
+Two places differ from tianshou's DQN with uniform replay: the buffer, and the β that a function
+sets before every update. tianshou multiplies the weights and writes the TD errors back by itself.
+Leave its `huber_loss_delta` alone: with that, tianshou 2.0.1 leaves the weights out.
 """
 
 import argparse

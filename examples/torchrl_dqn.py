@@ -3,9 +3,9 @@
     pip install "per_tutorial[torchrl]"
     python torchrl_dqn.py --steps 20000 --seed 1
 
-Four places differ from uniform replay: the sampler, its β, the weights in the loss, and the line after
-it that writes the TD errors back. What `DQNLoss` calls `td_error` is δ², so the sampler is told to take
-the root. The weights are multiplied here, because `DQNLoss` would divide by their sum.
+Four places differ from uniform replay: the sampler, its β, the weights in the loss, and the line
+after it that writes the TD errors back. What `DQNLoss` calls `td_error` is δ², so the sampler is
+told to take the root. The weights are multiplied here, because `DQNLoss` would divide by their sum.
 """
 
 import argparse
@@ -72,9 +72,8 @@ for step in range(1, steps + 1):
         target.step()
         buffer.update_tensordict_priority(batch)  # its "td_error" was set by the loss
 recent = lengths[-20:]
-print(
-    f"The last {len(recent)} of {len(lengths)} episodes: {sum(recent) / max(1, len(recent)):.0f} steps."
-)
+mean = sum(recent) / max(1, len(recent))
+print(f"The last {len(recent)} of {len(lengths)} episodes: {mean:.0f} steps.")
 
 # What was replayed: a few transitions carry much of the probability.
 shares = sampler.probabilities[sampler.probabilities > 0].sort(descending=True).values

@@ -3,7 +3,8 @@
 python site/build.py [FOLDER]   by default build/site
 
 Sphinx reads a copy of everything in build/site-source: the pages of this folder, the notebooks with
-small changes for the screen (see `prepared`), and the pages that `generated.py` writes.
+small changes for the screen (see `prepared`), docs/ with its measurements gathered on two pages
+(`measurements.py`), and the pages that `generated.py` writes.
 """
 
 import argparse
@@ -13,32 +14,21 @@ import re
 import shutil
 import subprocess
 import sys
-from html import escape
 from pathlib import Path
 
 SITE = Path(__file__).resolve().parent
 ROOT = SITE.parent
 sys.path[:0] = [str(ROOT), str(SITE)]
 
-from generated import write_pages  # noqa: E402
+import measurements  # noqa: E402
+from explorable_pages import FOLDER, SLIDERS, frame  # noqa: E402
+from generated import studies, write_pages  # noqa: E402
 
 # An entry of Font Awesome's table: "name":[width,height,[aliases],"code point","path"],
 ICON = (
     r'"?(?P<name>[\w-]+)"?:\[\d+,\d+,\[(?P<aliases>[^\]]*)\],'
     r'"[0-9a-f]+",(?:"[^"]*"|\[[^\]]*\])\],?'
 )
-EXPLORABLES = SITE / "explorables"
-# Where a notebook has sliders, the site has a page that needs no kernel: (notebook, cell) → its folder.
-SLIDERS = {
-    ("00_blind_cliffwalk", "explorer"): "cliffwalk",
-    ("01_segment_tree", "explorer-sliders"): "sum-tree",
-    ("03_per_dqn", "explorer-sliders"): "alpha-beta",
-}
-TITLES = {
-    "cliffwalk": "The Blind Cliffwalk: a race of four ways to replay",
-    "sum-tree": "The sum tree: set a leaf, throw a dart",
-    "alpha-beta": "α and β on a memory of surprises",
-}
 
 
 def main():
@@ -71,17 +61,29 @@ def notebooks():
 
 def stage(source):
     """Lay out all that Sphinx reads."""
-    hidden = shutil.ignore_patterns("__pycache__", "explorables", "build.py", "generated.py")
+    hidden = shutil.ignore_patterns("__pycache__", "explorables", "*.py")
     shutil.copytree(SITE, source, ignore=hidden)
-    if EXPLORABLES.exists():
-        shutil.copytree(EXPLORABLES, source / "_extra" / "explorables")
-    (source / "_extra").mkdir(exist_ok=True)
-    shutil.copytree(ROOT / "docs", source / "docs")
+    for module in ("conf.py", "rendering.py"):
+        shutil.copy(SITE / module, source)
+    (source / "_extra").mkdir()
+    shutil.copytree(FOLDER, source / "_extra" / "explorables")
+    docs = source / "docs"
+    shutil.copytree(ROOT / "docs", docs)
+    for picture in docs.glob("sum_tree.*"):
+        shutil.copy(picture, source / "_static")
+    gone = measurements.gather(docs)
+    with (docs / "results.md").open("a", encoding="utf-8") as results:
+        results.write(f"\n{studies(measurements.folded)}")
+    for page in (docs / "results.md", docs / "speed.md"):
+        text = page.read_text("utf-8")
+        page.write_text(measurements.fold_long_tables(text), "utf-8")
     (source / "notebooks").mkdir()
     for path in notebooks():
         text = json.dumps(prepared(json.loads(path.read_text("utf-8")), path.stem))
         (source / "notebooks" / path.name).write_text(text, "utf-8")
-    write_pages(source, [name for name in TITLES if (EXPLORABLES / name).exists()])
+    for page in (*docs.glob("*.md"), *source.glob("*.md"), *source.glob("notebooks/*.ipynb")):
+        page.write_text(measurements.redirected(page.read_text("utf-8"), gone), "utf-8")
+    write_pages(source)
 
 
 def prepared(notebook, name):
@@ -93,8 +95,9 @@ def prepared(notebook, name):
     cells = []
     for cell in notebook["cells"]:
         explorable = SLIDERS.get((name, cell.get("id")))
-        if explorable and (EXPLORABLES / explorable).exists():
-            cells.append({"cell_type": "markdown", "metadata": {}, "source": frame(explorable)})
+        if explorable:
+            source = frame(explorable, root="../")
+            cells.append({"cell_type": "markdown", "metadata": {}, "source": source})
         if cell["cell_type"] == "code":
             fold(cell)
         cells.append(cell)
@@ -117,7 +120,7 @@ def fold(cell):
 
 
 def slim(folder):
-    """Leave out what no visitor needs: source maps, templates, translations, icons that no page has.
+    """Leave out what no visitor needs: source maps, templates, translations, unused icons.
 
     The theme loads all 2,000 icons on every page, which is more than everything else together.
     """
@@ -138,15 +141,6 @@ def slim(folder):
     if found < 1000:
         raise RuntimeError(f"{icons}: its table of icons has another form than this build knows")
     icons.write_text(text, "utf-8")
-
-
-def frame(explorable):
-    """An explorable inside a notebook's page, as HTML."""
-    title = escape(TITLES[explorable])
-    return (
-        f'<iframe class="explorable" src="../explorables/{explorable}/index.html" '
-        f'title="{title}" loading="lazy"></iframe>'
-    )
 
 
 if __name__ == "__main__":

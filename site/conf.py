@@ -14,7 +14,7 @@ ROOT = Path(per_tutorial.__file__).parents[1]
 
 
 class ArrayLike:
-    """Stands for NumPy's type of this name, which is a union that fills three lines of the reference."""
+    """Stands for NumPy's type of this name, a union that fills three lines of the reference."""
 
 
 class NDArray(Generic[TypeVar("Scalar")]):

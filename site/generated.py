@@ -1,4 +1,4 @@
-"""The pages that follow from something else: the API reference, the tables of the studies, the citation."""
+"""Pages that follow from something else: the API reference, tables of studies, the citation."""
 
 import importlib
 import inspect
@@ -6,15 +6,17 @@ import pkgutil
 from pathlib import Path
 
 import yaml
+from explorable_pages import all_of_them
 from sphinx.pycode import ModuleAnalyzer
 
 ROOT = next(p for p in Path(__file__).resolve().parents if (p / "pyproject.toml").exists())
-# The modules whose `__all__` is public, in the order of the reference: module → page, title, opening.
+# The modules whose `__all__` is public, in the order of the reference: module → page, title,
+# opening.
 PUBLIC = {
     "per_tutorial.replay": (
         "replay",
         "Replay",
-        "Which experiences to keep and which to replay. It needs NumPy and numba, and nothing else.",
+        "Which experiences to keep and which to replay. It needs NumPy and numba only.",
     ),
     "per_tutorial": (
         "dqn",
@@ -57,19 +59,13 @@ SECTIONS = {
 LIBRARIES = {"sb3": "Stable-Baselines3"}  # others are called as their module is
 
 
-def write_pages(source, explorables):
-    """Write all of them into the folder that Sphinx reads.
-
-    Args:
-        source: the folder.
-        explorables: names of those that there are.
-    """
+def write_pages(source):
+    """Write all of them into the folder that Sphinx reads."""
     folder = source / "_generated"
     folder.mkdir()
-    (folder / "studies.md").write_text(studies(), "utf-8")
     (folder / "worlds.md").write_text(worlds(), "utf-8")
     (folder / "bibtex.md").write_text(f"```bibtex\n{bibtex()}\n```\n", "utf-8")
-    (folder / "explorables.md").write_text("".join(map(explorable, explorables)), "utf-8")
+    (folder / "explorables.md").write_text(all_of_them(), "utf-8")
     (folder / "series.md").write_text(series(source / "notebooks"), "utf-8")
     (source / "api").mkdir()
     pages = {page: reference(module) for module, (page, _, _) in PUBLIC.items()}
@@ -182,39 +178,48 @@ def comment_of(package, name):
 # Tables -------------------------------------------------------------------------------------------
 
 
-def studies():
-    """What every study that comes with the package found, as Markdown."""
-    from per_tutorial.experiments.statistics.estimates import (
-        holm,
-        paired_difference,
-        paired_t_test,
-        verdict,
-    )
+STUDIES_TEXT = """\
+## Every study
+
+Each was declared before it ran, and compares runs with the same seeds. Intervals are bootstrapped,
+95 %; the p-values are corrected for the number of comparisons in the study, the verdicts are not.
+[Notebook 04](../notebooks/04_d3qn_per.ipynb) explains them, and what "clear" means.
+`python -m per_tutorial study NAME` repeats one.
+"""
+
+
+def studies(folded):
+    """What every study that comes with the package found, as Markdown.
+
+    Args:
+        folded: makes a part that is opened by a click, of its summary and its Markdown.
+    """
+    from per_tutorial.experiments.statistics.estimates import paired_difference
+    from per_tutorial.experiments.statistics.families import agreement
     from per_tutorial.experiments.studies.declared import STUDIES
     from per_tutorial.experiments.studies.results import SHIPPED, load_study
 
-    parts = []
+    parts = [STUDIES_TEXT]
     for name, study in STUDIES.items():
         if not (SHIPPED / f"{name}.csv.gz").exists():
             continue
         results = load_study(name)
         pairs = [(results.scores(a), results.scores(b)) for a, b in results.comparisons]
-        p_values = holm([paired_t_test(a, b) for a, b in pairs])
         rows = [
-            (f"{first} − {second}", shown(paired_difference(a, b)), f"{p:.3f}", verdict(a, b))
-            for (first, second), (a, b), p in zip(results.comparisons, pairs, p_values, strict=True)
+            (f"{first} − {second}", shown(paired_difference(a, b)), f"{one.p:.3f}", one.verdict)
+            for (first, second), (a, b), one in zip(
+                results.comparisons, pairs, agreement(pairs), strict=True
+            )
         ]
-        facts = f"{results.facts['metric']}, {len(results.seeds)} pairs of runs"
-        head = ("compared", "mean difference", "p (Holm)", "verdict")
-        parts += [
-            f"## {name}\n\n{study.question}\n\nWhat decides: {facts}.\n\n",
-            table(head, rows),
-        ]
+        facts = f"What decides: {results.facts['metric']}, {len(results.seeds)} pairs of runs."
+        head = ("compared", "mean difference", "largest p (Holm)", "verdict")
+        text = f"{study.question}\n\n{facts}\n\n{table(head, rows)}"
+        parts.append(folded(f"<code>{name}</code>", text))
     return "\n".join(parts)
 
 
 def worlds():
-    """Does PER help? One line a world, as Markdown: plain DQN, full learning rate, uniform or PER."""
+    """Does PER help? A line a world, as Markdown: plain DQN, full learning rate, uniform or PER."""
     from per_tutorial.experiments.statistics.estimates import (
         failure_rate,
         paired_difference,
@@ -266,14 +271,15 @@ def table(head, rows):
 
 
 def series(notebooks):
-    """The notebooks in their three parts, as Markdown; a part that has none yet is left out."""
-    parts = {"I · Understand": "00 01 02 03 04 05", "II · Use": "06 07", "III · Beyond": "08 09"}
-    lines = []
+    """The notebooks in their three parts, as Markdown, and their entry in the menu."""
+    parts = {"I · Understand": range(6), "II · Use": range(6, 8), "III · Beyond": range(8, 100)}
+    stems = [path.stem for path in sorted(notebooks.glob("*.ipynb"))]
+    lines = ["```{toctree}", ":caption: The series", ":hidden:", ":maxdepth: 1", ""]
+    lines += [f"notebooks/{stem}" for stem in stems] + ["```", ""]
     for title, numbers in parts.items():
-        found = [p.stem for p in sorted(notebooks.glob("*.ipynb")) if p.name[:2] in numbers.split()]
-        if found:
-            lines += ["```{toctree}", f":caption: {title}", ":maxdepth: 1", ""]
-            lines += [f"notebooks/{name}" for name in found] + ["```", ""]
+        lines += [f"**{title}**", ""]
+        lines += [f"- [](notebooks/{stem}.ipynb)" for stem in stems if int(stem[:2]) in numbers]
+        lines += [""]
     return "\n".join(lines)
 
 
@@ -312,16 +318,4 @@ def bibtex():
         + "\n".join(f"  {field} = {{{value}}}," for field, value in fields.items())
         + "\n}"
         for kind, key, fields in entries
-    )
-
-
-def explorable(name):
-    """An explorable on the page of all of them, as Markdown."""
-    from build import TITLES
-
-    return (
-        f"## {TITLES[name]}\n\n"
-        f'<iframe class="explorable" src="explorables/{name}/index.html" title="{TITLES[name]}" '
-        f'loading="lazy"></iframe>\n\n'
-        f'<p><a href="explorables/{name}/index.html">On a page of its own</a></p>\n\n'
     )

@@ -57,7 +57,7 @@ def visit_math_block(translator, node):
 
 
 def converted(node, display):
-    """The MathML of a node; a formula that can't be converted is a warning, and so ends the build."""
+    """The MathML of a node; one that can't be converted is a warning, and so ends the build."""
     try:
         return mathml(node.astext(), display)
     except ValueError as error:
@@ -87,7 +87,7 @@ def write_math_font(app):
 
 
 class AlternativeTexts(SphinxPostTransform):
-    """Give pictures in outputs the alternative text that lies beside them as plain text: `[text]`."""
+    """Give pictures in outputs the alternative text that lies beside them as text: `[text]`."""
 
     default_priority = 3  # before myst-nb chooses one form of each output
 
@@ -128,7 +128,7 @@ class Badges(SphinxPostTransform):
 
 
 def escape_marks(app, what, name, value, options, lines):
-    """Keep |δ|, (*shape) and (**settings) in a docstring: reStructuredText takes these for marks."""
+    """Keep |δ|, (*shape) and (**settings) in a docstring: reStructuredText reads them as marks."""
     example = False
     for number, line in enumerate(lines):
         example = line.lstrip().startswith(">>>") or (example and bool(line.strip()))

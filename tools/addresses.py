@@ -4,13 +4,13 @@ python tools/addresses.py                    name the files that are not as they
 python tools/addresses.py --write [ADDRESS]  put them right, for this address or for git's `origin`
 python tools/addresses.py --in OWNER/NAME    fail unless this is the repository of the address
 
-The address stands in pyproject.toml. The places: the notebooks' Colab badges and set-up cells, and on
-the pages the badges, the lines with `git clone` and `git+`, the links to the site and to versions, and
-CITATION.cff.
+The address stands in pyproject.toml. The places: the notebooks' Colab badges and set-up cells, and
+on the pages the badges, the lines with `git clone` and `git+`, the links to the site and to
+versions, and CITATION.cff.
 
-What a set-up cell installs, and the notebook that a badge opens, are those of the last release, which
-is the newest version in CHANGELOG.md that has a date and is not yanked. So the two fit each other,
-whatever happens on `main`.
+What a set-up cell installs, and the notebook that a badge opens, are those of the last release,
+which is the newest version in CHANGELOG.md that has a date and is not yanked. So the two fit each
+other, whatever happens on `main`.
 """
 
 import argparse
@@ -28,8 +28,8 @@ BADGE = "[![Open in Colab](https://colab.research.google.com/assets/colab-badge.
 ANY = r"[\w.-]+/[\w.-]*\w"  # a repository's owner and name
 
 SETUP_CELL = """\
-# On Colab this installs the tutorial's package. Where the package is already there, nothing happens;
-# what else is installed keeps its version.{note}
+# On Colab or Kaggle this installs the tutorial's package and what its notebooks need. Where the
+# package is already there, nothing happens; what else is installed keeps its version.{note}
 import importlib.util
 
 if importlib.util.find_spec("per_tutorial") is None:
@@ -84,33 +84,28 @@ def version():
 
 
 def release():
-    """The tag of the last release that may be installed, such as `v0.2.0`; None if there is none."""
+    """The tag of the last release to install, such as `v0.2.0`; None if there is none."""
     text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
     found = re.search(r"^## \[(\d[\w.]*)\] - \d{4}-\d\d-\d\d *$", text, re.MULTILINE)
     return f"v{found[1]}" if found else None
 
 
-def extras(name):
-    """The extras of the package that the notebook of this file name needs."""
-    return project()["tool"]["per_tutorial"]["notebook-extras"].get(name.partition("_")[0], [])
-
-
-def requirement(*names):
-    """What pip installs: the last release from the repository, with these extras."""
-    bracket = f"[{','.join(names)}]" if names else ""
+def requirement(extra=None):
+    """What pip installs: the last release from the repository, with this extra."""
+    bracket = f"[{extra}]" if extra else ""
     tag = f"@{release()}" if release() else ""
     return f"per_tutorial{bracket} @ git+{address()}{tag}"
 
 
-def setup_cell(name):
-    """The source of the first code cell of the notebook of this file name."""
+def setup_cell():
+    """The source of the first code cell of every notebook."""
     note = ""
     if not is_set():
         install = NOT_INSTALLABLE.format(reason=NO_ADDRESS)
     elif release() is None:
         install = NOT_INSTALLABLE.format(reason=NO_RELEASE)
     else:
-        install = f'%pip install --quiet "{requirement(*extras(name))}"'
+        install = f'%pip install --quiet "{requirement("notebooks")}"'
         if release() != f"v{version()}":
             note = UNDER_DEVELOPMENT.format(release=release())
     return SETUP_CELL.format(note=note, install=install)
@@ -137,7 +132,7 @@ def parsed_address(text):
 
 
 def origin():
-    """The address of the repository that this one was cloned from; None if that is not on GitHub."""
+    """The address of the repository this one was cloned from; None if that is not on GitHub."""
     command = ["git", "remote", "get-url", "origin"]
     answer = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     try:
@@ -185,7 +180,7 @@ def correct_notebook(notebook, name):
     if not any(cell.id == "setup" for cell in notebook.cells):
         place = notebook.cells.index(code_cells(notebook)[0])
         notebook.cells.insert(place, nbformat.v4.new_code_cell(id="setup"))
-    next(cell for cell in notebook.cells if cell.id == "setup").source = setup_cell(name)
+    next(cell for cell in notebook.cells if cell.id == "setup").source = setup_cell()
 
 
 def disagreeing(correct=False):

@@ -1,10 +1,12 @@
 """Attacks the package from outside, and lists what did not hold.
 
-    .venv/bin/python tools/attack.py files|operations|kills|interrupts|commands … [--count N] [--seed S]
+    .venv/bin/python tools/attack.py ATTACK … [--count N] [--seed S] [--quick]
+
+The attacks are files, operations, kills, interrupts and commands.
 
 Of each as many as `COUNT` in its module says, or as --count says; with --quick as many as fit into
-seconds. All are decided by the seed, but for the moments of kills and interrupts. The status is 1 if
-something was found.
+seconds. All are decided by the seed, but for the moments of kills and interrupts. The status is 1
+if something was found.
 """
 
 import argparse

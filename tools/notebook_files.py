@@ -73,7 +73,7 @@ def is_readable(cell_id):
 
 
 def name_cells(cells):
-    """Keep readable ids; make the others from the nearest heading, or from the cell's first words."""
+    """Keep readable ids; make others from the nearest heading or the cell's first words."""
     reserved = {cell.id for cell in cells if is_readable(cell.id)}
     used = set()
     heading = ""
@@ -87,7 +87,7 @@ def name_cells(cells):
 
 
 def slug(text):
-    """The first five words of a text, as an id: '2. Drawing by *priority*' is drawing-by-priority."""
+    """The first five words as an id: '2. Drawing by *priority*' is drawing-by-priority."""
     words = re.findall(r"[a-z]+\d*|\d+", text.lower())
     while words and words[0].isdigit():
         words.pop(0)

@@ -1,6 +1,6 @@
 """Run notebooks from top to bottom, in full, and write them as they are published.
 
-python tools/publish.py NOTEBOOK...      run, tidy, stamp and write; an error leaves the file as it was
+python tools/publish.py NOTEBOOK...      run, tidy, stamp and write; an error changes no file
 python tools/publish.py --normalize ...  run nothing: tidy ids, metadata and outputs
 python tools/publish.py --check ...      change nothing: name the notebooks whose stamp is stale
 

@@ -1,11 +1,12 @@
 """Build the release, check it, and try it where nothing of the repository is.
 
-python tools/release.py            builds dist/*.whl and dist/*.tar.gz from the files that git tracks
+python tools/release.py            builds dist/*.whl and dist/*.tar.gz from what git tracks
 python tools/release.py --tag v…   first checks that all is ready to be released under this tag,
                                    and with --in OWNER/NAME, in this repository
 
 The trial installs the wheel into an empty environment in a temporary folder, with the versions of
-constraints.txt. There it runs the command line, the examination of a buffer and a notebook in fast mode.
+constraints.txt. First the wheel alone, with which the buffers and their files work; then with the
+extra `notebooks`, with which the command line, an examination and a notebook in fast mode run.
 """
 
 import argparse
@@ -26,7 +27,31 @@ DIST = ROOT / "dist"
 NOTEBOOK = "03_per_dqn.ipynb"
 PROGRAMS = "Scripts" if os.name == "nt" else "bin"
 
-# What is tried in the empty environment, as arguments of its Python.
+# What the wheel alone must do, with all that pip installed for it.
+BUFFERS = """
+from importlib.metadata import distributions
+from per_tutorial import PrioritizedReplayBuffer, RankBasedReplayBuffer, ReplayBuffer
+
+installed = {found.metadata["Name"].lower() for found in distributions()}
+assert installed - {"pip", "setuptools"} == {"llvmlite", "numba", "numpy", "per_tutorial"},
+installed for kind in (ReplayBuffer, PrioritizedReplayBuffer, RankBasedReplayBuffer):
+    buffer = kind(100, (2,), seed=0)
+    for k in range(120):
+        buffer.add([k, 1], k % 3, 1.0, [k + 1, 1], k % 10 == 9)
+    if kind is not ReplayBuffer:
+        buffer.update_priorities(buffer.sample(32, beta=0.4).indices, range(32))
+    buffer.save("buffer.npz")
+    twin = kind(100, (2,), seed=1)
+    twin.load("buffer.npz")
+    assert (twin.sample(32).indices == buffer.sample(32).indices).all(), kind
+"""
+# What is tried in the empty environment, as arguments of its Python: with the wheel alone, …
+ALONE = (
+    ("-c", BUFFERS),
+    ("-m", "per_tutorial"),
+    ("-m", "per_tutorial", "examine", "proportional", "--quiet"),
+)
+# … and with the extra `notebooks`.
 SHORT = ("--runs", "2", "--steps", "300", "--learning-starts", "100", "--quiet")
 TRIALS = (
     ("-m", "per_tutorial", "--help"),
@@ -50,7 +75,7 @@ def tracked():
 
 
 def unready(tag, running_in=None):
-    """Why `running_in`, or whatever repository this is, cannot be released under this tag: sentences."""
+    """Why this repository, `running_in`, cannot be released under this tag: sentences."""
     reasons = []
     if tag != f"v{addresses.version()}":
         reasons.append(f"the tag is {tag}, and the version {addresses.version()}")
@@ -71,13 +96,13 @@ def unready(tag, running_in=None):
 
 
 def absolute_links(text, blob, raw):
-    """A page with its links into the repository made absolute: PyPI shows it, and has no such files."""
+    """A page with absolute links into the repository: PyPI shows it, and has no such files."""
     text = re.sub(r"(!\[[^]]*\]\()(?![a-z]+:|#)", rf"\g<1>{raw}/", text)
     return re.sub(r"(?<!!)(\[[^]]*\]\()(?![a-z]+:|#)", rf"\g<1>{blob}/", text)
 
 
 def export(folder):
-    """Copy the tracked files to a folder, and return their names; the README's links become absolute."""
+    """Copy the tracked files to a folder; the README's links become absolute. Returns the names."""
     names = tracked()
     for name in names:
         target = folder / name
@@ -143,27 +168,23 @@ def try_out(wheel, folder, constraints):
     environment |= {"PER_TUTORIAL_FAST": "1", "OMP_NUM_THREADS": "1"}
 
     def run(*arguments):
-        print("$ python", *arguments, flush=True)
+        print("$ python", *(str(word).partition("\n")[0] or "…" for word in arguments), flush=True)
         subprocess.run([python, *arguments], cwd=work, env=environment, check=True)
 
+    def install(*what):
+        run("-m", "pip", "install", "--quiet", "--constraint", constraints, *what)
+
     subprocess.run([sys.executable, "-m", "venv", python.parents[1]], check=True)
-    run(
-        "-m",
-        "pip",
-        "install",
-        "--quiet",
-        "--constraint",
-        constraints,
-        wheel,
-        "nbclient",
-        "ipykernel",
-    )
+    install(wheel)
     where = subprocess.run(
         [python, "-c", "import per_tutorial; print(per_tutorial.__file__)"],
         cwd=work, env=environment, check=True, capture_output=True, text=True,
     )  # fmt: skip
     if not Path(where.stdout.strip()).resolve().is_relative_to(folder.resolve()):
         raise RuntimeError(f"the package that was tried is another one: {where.stdout}")
+    for arguments in ALONE:
+        run(*arguments)
+    install(f"{wheel}[notebooks]", "nbclient", "ipykernel")
     for arguments in TRIALS:
         run(*arguments)
 

@@ -1,6 +1,6 @@
-"""The tables of docs/results.md that are made of shipped studies: what came after PER, world by world.
+"""The tables of docs/results.md that are made of shipped studies: what came after PER.
 
-python tools/results_tables.py           fail unless they are those of the studies that are shipped now
+python tools/results_tables.py           fail unless they are those of the shipped studies
 python tools/results_tables.py --write   put them right
 
 They stand between two comments. The prose around them is written by hand.
@@ -10,12 +10,8 @@ import argparse
 import sys
 from pathlib import Path
 
-from per_tutorial.experiments.statistics.estimates import (
-    Estimate,
-    holm,
-    paired_difference,
-    paired_t_test,
-)
+from per_tutorial.experiments.statistics.estimates import Estimate
+from per_tutorial.experiments.statistics.families import Judged, agreement
 from per_tutorial.experiments.studies.aggregates import (
     aggregate,
     aggregate_improvement,
@@ -26,7 +22,6 @@ from per_tutorial.experiments.studies.results import SHIPPED, StudyResults, load
 
 PAGE = Path(__file__).parents[1] / "docs" / "results.md"
 BEGIN, END = "<!-- tables of tools/results_tables.py -->", "<!-- end of the tables -->"
-CLEAR = 0.05  # p-values below are set in bold
 CLASSIC = {
     "after-cliffwalk": "Blind Cliffwalk",
     "after-cartpole": "CartPole",
@@ -64,24 +59,22 @@ def shown(estimate: Estimate, form: str) -> str:
 
 
 def differences(results: StudyResults, rate: str) -> list[str]:
-    """A cell for each of `PAIRS`: the paired difference, and its corrected p."""
+    """A cell for each of `PAIRS`: the paired difference, corrected p, whether it is clear."""
     pairs = results.comparisons
     scores = {arm: results.scores(arm) for arm in results.arms}
-    p_values = holm([paired_t_test(scores[arm], scores[other]) for arm, other in pairs])
+    family = dict(
+        zip(pairs, agreement([(scores[arm], scores[other]) for arm, other in pairs]), strict=True)
+    )
     largest = max(abs(values).max() for values in scores.values())
     form = "+.1f" if largest > 20 else "+.2f" if largest > 2 else "+.3f"
-    cells = []
-    for arm, other in PAIRS:
-        pair = arm + rate, other + rate
-        difference = paired_difference(scores[pair[0]], scores[pair[1]])
-        cells.append(judged(difference, p_values[pairs.index(pair)], form))
-    return cells
+    return [cell_of(family[arm + rate, other + rate], form) for arm, other in PAIRS]
 
 
-def judged(difference: Estimate, p: float, form: str) -> str:
-    """A paired difference and its corrected p, in bold where that is small."""
-    cell = f"{shown(difference, form)}, p {'< 0.001' if p < 0.0005 else f'{p:.3f}'}"
-    return f"**{cell}**" if p < CLEAR else cell
+def cell_of(judged: Judged, form: str) -> str:
+    """In bold where the verdict is clear, in italics where it is borderline."""
+    p = "p < 0.001" if judged.p < 0.0005 else f"p {judged.p:.3f}"
+    mark = {"clear": "**", "borderline": "*", "not told apart": ""}[judged.verdict]
+    return f"{mark}{shown(judged.difference, form)}, {p}{mark}"
 
 
 def table(heads: list[str], columns: list[list[str]]) -> list[str]:
@@ -120,20 +113,13 @@ def of_worlds(worlds: dict[str, str], rates: dict[str, str]) -> list[str]:
 
 
 def long_games() -> list[str]:
-    """The table of half a million frames: PER beside uniform replay, and that beside published DQN."""
+    """The table of half a million frames: PER, uniform replay and published DQN."""
     names = {name.replace("minatar", "long"): game for name, game in MINATAR.items()}
     there = {game: load_study(name) for name, game in names.items() if is_shipped(name)}
     if not there:
         return []
     pairs = [(study.scores("per"), study.scores("uniform")) for study in there.values()]
-    p_values = holm([paired_t_test(*pair) for pair in pairs])
-    columns = [
-        list(there),
-        [
-            judged(paired_difference(*pair), p, "+.2f")
-            for pair, p in zip(pairs, p_values, strict=True)
-        ],
-    ]
+    columns = [list(there), [cell_of(judged, "+.2f") for judged in agreement(pairs)]]
     heads = ["500,000 frames", "PER − uniform, score over training"]
     for frames in (200_000, 500_000):
         heads += [f"uniform, last 100 episodes, after {frames:,}", "published DQN"]
@@ -145,7 +131,7 @@ def long_games() -> list[str]:
 
 
 def range_of_runs(study: StudyResults, frames: int) -> str:
-    """The score of uniform replay after so many frames: its mean over runs, the lowest and the highest."""
+    """The score of uniform replay after this many frames: mean, lowest and highest of the runs."""
     grid, scores = study.curve("uniform")
     scores = scores[grid == frames].squeeze()
     return f"{scores.mean():.2f} ({scores.min():.2f} to {scores.max():.2f})"

@@ -1,8 +1,8 @@
 """Stamps: which sources, on which machine, a notebook's saved outputs come from.
 
 A stamp goes stale when the notebook's code changes or when a module that it uses does: one that it
-imports, or that such a module imports in turn. Comments, docstrings, type hints and data files don't
-count.
+imports, or that such a module imports in turn. Comments, docstrings, type hints and data files
+don't count.
 
 A module is named as below the package: `replay.segment_tree`. A package's name stands for its
 `__init__.py`, so that "" is the whole package's own.
@@ -75,7 +75,7 @@ def imported(tree, package=""):
 
 
 def requested(node, package):
-    """{name in the importing code: what it stands for, below our package} of an import statement."""
+    """{name in the importing code: what it stands for in our package} of an import statement."""
     if isinstance(node, ast.Import):
         names = {alias.asname or alias.name: alias.name for alias in node.names}
     elif isinstance(node, ast.ImportFrom):

@@ -6,7 +6,8 @@ import numpy as np
 FIELDS = {"obs": {}, "rew": {}, "next_obs": {}, "done": {}}
 
 # n-step-returns: the window that starts in state 2 ends with the terminal step 4, and `done` is 0.
-# n-step-truncation: the last windows of an episode have the next observation 1.0, which nobody stored.
+# n-step-truncation: the last windows of an episode have the next observation 1.0, which nobody
+# stored.
 several = {"size": 3, "gamma": 0.5, "rew": "rew", "next": "next_obs"}
 buffer = cpprb.ReplayBuffer(8, FIELDS, Nstep=several)
 for step in range(5):
@@ -18,8 +19,8 @@ print({name: column.ravel().tolist() for name, column in buffer.get_all_transiti
 buffer = cpprb.PrioritizedReplayBuffer(8, FIELDS)
 print("empty:", buffer.sample(1)["obs"])
 
-# stale-updates: slot 0 holds a newcomer by the time that the update comes. With check_for_update=True,
-# which is off by default, it is left alone.
+# stale-updates: slot 0 holds a newcomer by the time that the update comes. With
+# check_for_update=True, which is off by default, it is left alone.
 for late in (False, True):
     buffer = cpprb.PrioritizedReplayBuffer(8, FIELDS, alpha=1, check_for_update=late)
     for step in range(8):

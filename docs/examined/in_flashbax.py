@@ -27,15 +27,15 @@ def leaves(state):
     return state.sum_tree_state.nodes[-8:]
 
 
-# newcomers-largest: the largest priority is 10^0.6 = 3.98, a newcomer gets 3. `jnp.full_like` of an array
-# of integers rounds it down.
+# newcomers-largest: the largest priority is 10^0.6 = 3.98, a newcomer gets 3. `jnp.full_like` of an
+# array of integers rounds it down.
 buffer, state = filled()
 state = buffer.set_priorities(state, jnp.arange(8), jnp.full(8, 10.0))
 state = buffer.add(state, {"obs": jnp.full((1, 1), 8.0)})
 print("newcomer:", leaves(state))
 
-# sum-after-outliers: leaves and sums are changed by differences, in float32. After an outlier was there,
-# priorities that should be 0.004 and more are 0, and the total is something else.
+# sum-after-outliers: leaves and sums are changed by differences, in float32. After an outlier was
+# there, priorities that should be 0.004 and more are 0, and the total is something else.
 buffer, state = filled()
 for priority in (1e10, 1e-4):
     for k in range(8):

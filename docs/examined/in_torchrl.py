@@ -12,8 +12,8 @@ buffer = TensorDictPrioritizedReplayBuffer(
 buffer.extend(TensorDict({"obs": torch.arange(7)}, [7]))
 buffer.update_priority(torch.arange(7), torch.full((7,), 10.0))
 
-# newcomers-largest, saved-largest: the newcomer should be as likely as the others, 1 / 8. Its leaf is
-# p^(α · α): `default_priority` raises to α what `update_priority` will raise once more.
+# newcomers-largest, saved-largest: the newcomer should be as likely as the others, 1 / 8. Its leaf
+# is p^(α · α): `default_priority` raises to α what `update_priority` will raise once more.
 buffer.add(TensorDict({"obs": torch.tensor(7)}, []))
 tree = buffer._sampler._sum_tree
 print("leaves:", [round(tree[k], 3) for k in range(8)], "10^0.36 =", round(10**0.36, 3))

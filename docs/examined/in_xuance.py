@@ -18,8 +18,8 @@ def filled(count, batch_size=1000):
 buffer = filled(8)
 print("numbers that come:", np.unique(buffer.sample(0.4)["obs"]))
 
-# weights-exponent: `p * N ** -beta` is (p · N^−β), not (p · N)^−β. So what is likely weighs more, β is
-# without effect, and all is divided by the smallest weight.
+# weights-exponent: `p * N ** -beta` is (p · N^−β), not (p · N)^−β. So what is likely weighs more, β
+# is without effect, and all is divided by the smallest weight.
 slots = np.arange(1000)[None] % 8  # it takes no fewer than a minibatch
 buffer.update_priorities(slots, slots + 1.0)
 for beta in (0.4, 1.0):

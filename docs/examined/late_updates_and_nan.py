@@ -1,4 +1,6 @@
-"""Late updates and TD errors that are NaN: tianshou 2.0.1, AgileRL 2.56.1, RLlib 2.60.0 (old API)."""
+"""Late updates and TD errors that are NaN: tianshou 2.0.1, AgileRL 2.56.1, RLlib 2.60.0
+(old API).
+"""
 
 import random
 
@@ -27,7 +29,8 @@ rllib = OfRLlib(8, alpha=1.0)
 for number in range(16):
     adds(number)
 
-# Numbers 0 to 7 are gone. An update for the slot that 0 was drawn from makes number 8 the favourite.
+# Numbers 0 to 7 are gone. An update for the slot that 0 was drawn from makes number 8 the
+# favourite.
 tianshou.update_weight(np.array([0]), np.array([1000.0]))
 agilerl.update_priorities(torch.tensor([0]), torch.tensor([1000.0]))
 rllib.update_priorities([0], [1000.0])

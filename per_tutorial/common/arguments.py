@@ -61,7 +61,11 @@ def real_number(
 
 
 def up_to_one(name: str, value: Any) -> float:
-    """``value`` as a float in [0, 1]. What rises to 1 step by step may end a few rounding errors above."""
+    """``value`` as a float in [0, 1]. What rises to 1 step by step may end a few rounding errors
+    above.
+    """
+    if type(value) is float and 0 <= value <= 1:
+        return value  # at once, since this is asked at every step
     return min(real_number(name, value, 0, 1 + 1e-6), 1.0)
 
 
@@ -73,7 +77,8 @@ def one_of(name: str, value: Any, allowed: Choices) -> str:
 
 
 def index_array(name: str, values: Any) -> NDArray[np.int64]:
-    """``values`` as an int64 array; TypeError unless they are integers, ValueError if one is too large.
+    """``values`` as an int64 array; TypeError unless they are integers, ValueError if one is too
+    large.
 
     ``values`` may be whatever `numpy.asarray` takes, but no masked array with masked entries.
     """

@@ -1,4 +1,6 @@
-"""Files that are either the old one or the new one, never half of either, and reading them again."""
+"""Files that are either the old one or the new one, never half of either, and reading them
+again.
+"""
 
 import errno
 import io
@@ -32,12 +34,12 @@ T = TypeVar("T")
 def atomic_write(path: PathLike) -> Iterator[IO[bytes]]:
     """Open a temporary file beside ``path``; on success it replaces ``path`` in one step.
 
-    A new file gets the permissions that the umask leaves, an existing one keeps its own. Of a symbolic
-    link, the file that it leads to is replaced. A device or a FIFO, such as `/dev/stdout`, is written
-    to as it is.
+    A new file gets the permissions that the umask leaves, an existing one keeps its own. Symbolic
+    links are followed. A device or a FIFO, such as `/dev/stdout`, is written to as it is.
 
     Raises:
-        OSError: ``path`` cannot be written; a file that was there is as it was. The error names ``path``.
+        OSError: ``path`` cannot be written; a file that was there is as it was. The error names
+            ``path``.
     """
     path = Path(path)
     try:
@@ -139,9 +141,9 @@ def _takes_a_file(folder: Path) -> bool:
 def locked(folder: PathLike) -> Iterator[bool]:
     """Hold the lock of a folder, and wait for it while another process does.
 
-    The lock leaves no file behind, and it ends with the process, however that ends. It only keeps out
-    processes on this machine that ask for it too. Yields whether there is a lock to hold: Windows and
-    some network drives have none.
+    The lock leaves no file behind, and it ends with the process, however that ends. It only keeps
+    out processes on this machine that ask for it too. Yields whether there is a lock to hold:
+    Windows and some network drives have none.
     """
     if fcntl is None:
         yield False
@@ -160,8 +162,8 @@ def locked(folder: PathLike) -> Iterator[bool]:
 
 # ---------------------------------------------------------------- arrays
 
-MOST_HEADING = 16 * 2**20  # bytes of a heading, as NumPy holds its text: four for each character
-MOST_MEMBERS = 10_000
+MAX_HEADING = 16 * 2**20  # bytes of a heading, as NumPy holds its text: four for each character
+MAX_MEMBERS = 10_000
 
 Spec = tuple[np.dtype[Any], tuple[int, ...]]
 
@@ -181,9 +183,9 @@ def write_arrays(
 class ArrayFile:
     """An `.npz` file that `write_arrays` made, read piece by piece; it need not be trusted.
 
-    Opening it reads what the arrays are and none of their data: hold `specs` against what you expect,
-    and only then `read`. Nothing is unpickled. Nothing takes more memory than the file takes on the
-    disk, since compressed members are refused. Use it in a ``with`` statement.
+    Opening it reads what the arrays are and none of their data: hold `specs` against what you
+    expect, and only then `read`. Nothing is unpickled. Nothing takes more memory than the file
+    takes on the disk, since compressed members are refused. Use it in a ``with`` statement.
 
     Args:
         path: the file.
@@ -222,7 +224,7 @@ class ArrayFile:
         """The heading of this name. ValueError if it is damaged or there is none."""
         with self._blaming_the_file():
             dtype, shape = self.specs.get(name, (None, ()))
-            if dtype is None or dtype.kind != "U" or shape != () or dtype.itemsize > MOST_HEADING:
+            if dtype is None or dtype.kind != "U" or shape != () or dtype.itemsize > MAX_HEADING:
                 raise ValueError(f"{name} is no text of a reasonable length")
         text = str(self.read(name))
         with self._blaming_the_file():
@@ -232,7 +234,9 @@ class ArrayFile:
         return heading
 
     def read(self, name: str) -> NDArray[Any]:
-        """The array of this name, of the dtype and the shape that `specs` says. ValueError if damaged."""
+        """The array of this name, of the dtype and the shape that `specs` says. ValueError if
+        damaged.
+        """
         member = self._members[name]
         with self._blaming_the_file(), self._zip.open(member) as file:
             # zipfile checks the CRC when the last byte is read.
@@ -242,9 +246,11 @@ class ArrayFile:
             return array
 
     def _listed(self) -> dict[str, zipfile.ZipInfo]:
-        """The members by the names of their arrays; ValueError unless they are as `write_arrays` made them."""
+        """The members by the names of their arrays; ValueError unless they are as `write_arrays`
+        made them.
+        """
         listed = self._zip.infolist()
-        if len(listed) > MOST_MEMBERS:
+        if len(listed) > MAX_MEMBERS:
             raise ValueError(f"{len(listed)} members")
         for member in listed:
             if not member.filename.endswith(".npy"):
@@ -262,7 +268,9 @@ class ArrayFile:
         return members
 
     def _spec(self, member: zipfile.ZipInfo) -> Spec:
-        """What an array is, by the head of its member; ValueError unless the data are as long as that says."""
+        """What an array is, by the head of its member; ValueError unless the data are as long as
+        that says.
+        """
         with self._zip.open(member) as file:
             version = np.lib.format.read_magic(file)
             if version not in _HEADERS:
@@ -293,7 +301,12 @@ _HEADERS = {
 }
 
 
+def join_parts(**parts: Mapping[str, T]) -> dict[str, T]:
+    """The arrays of several dicts in one, under the names ``PART.NAME``."""
+    return {f"{part}.{name}": each[name] for part, each in parts.items() for name in each}
+
+
 def part_of(arrays: Mapping[str, T], name: str) -> dict[str, T]:
-    """Of a dict of arrays, those named ``NAME.REST``: a dict with the keys ``REST``."""
+    """What `join_parts` got as the part of this name."""
     prefix = f"{name}."
     return {key.removeprefix(prefix): arrays[key] for key in arrays if key.startswith(prefix)}

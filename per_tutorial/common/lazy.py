@@ -1,4 +1,9 @@
-"""Names that are imported when they are first used, so that a package loads nothing heavy by itself."""
+"""Names that are imported when they are first used, so that a package loads nothing heavy by
+itself.
+
+What is missing then is named by the extra that brings it: `pip install per_tutorial` installs NumPy
+and numba only.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +14,48 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any
+
+PACKAGE = __name__.partition(".")[0]
+# extra → the modules it brings, by the names to import, and what one calls them
+EXTRAS = {
+    "dqn": {
+        "gymnasium": "Gymnasium",
+        "safetensors": "safetensors",
+        "scipy": "SciPy",
+        "torch": "PyTorch",
+        "tqdm": "tqdm",
+    },
+    "notebooks": {
+        "IPython": "IPython",
+        "PIL": "Pillow",
+        "ipywidgets": "ipywidgets",
+        "matplotlib": "Matplotlib",
+    },
+    "video": {"imageio_ffmpeg": "imageio-ffmpeg", "moviepy": "MoviePy"},
+    "atari": {"ale_py": "ale-py", "cv2": "OpenCV"},
+    "minatar": {"minatar": "MinAtar"},
+    "ray": {"ray": "Ray"},
+    "sb3": {"sb3_contrib": "sb3-contrib", "stable_baselines3": "Stable-Baselines3"},
+    "tensorboard": {"tensorboard": "TensorBoard"},
+    "tianshou": {"tianshou": "tianshou"},
+    "torchrl": {"torchrl": "torchrl"},
+}
+
+
+def missing_extra(error: ImportError, what: str) -> ImportError:
+    """An error that names the extra ``what`` needs; ``error`` itself if no extra brings the module.
+
+    Args:
+        error: of an import that failed.
+        what: the name or command that needs the module, such as "per_tutorial.train".
+    """
+    module = (error.name or "").partition(".")[0]
+    for extra, brings in EXTRAS.items():
+        if isinstance(error, ModuleNotFoundError) and module in brings:
+            advice = f"pip install '{PACKAGE}[{extra}]'"
+            text = f"{what} needs {brings[module]}, which is not installed: {advice}"
+            return ModuleNotFoundError(text, name=error.name)
+    return error
 
 
 def lazy_names(
@@ -22,13 +69,20 @@ def lazy_names(
     Args:
         package: its ``__name__``.
         homes: module, relative to the package → the names that it holds.
+
+    Raises:
+        ModuleNotFoundError: when a name is used whose extra is not installed; the message names it.
     """
     home_of = {name: home for home, names in homes.items() for name in names}
 
     def get(name: str) -> Any:
         if name not in home_of:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        value = getattr(import_module(f"{package}.{home_of[name]}"), name)
+        try:
+            module = import_module(f"{package}.{home_of[name]}")
+        except ImportError as error:
+            raise missing_extra(error, f"{package}.{name}") from error
+        value = getattr(module, name)
         setattr(sys.modules[package], name, value)  # the next use is an ordinary one
         return value
 

@@ -1,8 +1,9 @@
 """What a state must look like before anything takes it over: names, types, shapes, ranges.
 
-A *state* is a dict of arrays that a checkpoint holds. It may come from a file, so nothing in it can be
-trusted, and compiled code would follow a wrong index out of its arrays. Every part therefore declares
-a *schema*, and `checked_state` holds a state against it before the first number is written.
+A *state* is a dict of arrays that a checkpoint holds. It may come from a file, so nothing in it can
+be trusted, and compiled code would follow a wrong index out of its arrays. Every part therefore
+declares a *schema*, and `checked_state` holds a state against it before the first number is
+written.
 """
 
 from collections.abc import Mapping
@@ -32,7 +33,9 @@ State = dict[str, NDArray]
 
 
 def fits(spec: ArraySpec, dtype: np.dtype, shape: tuple[int, ...]) -> bool:
-    """Whether an array of this type and shape could be what the spec asks for; its numbers aside."""
+    """Whether an array of this type and shape could be what the spec asks for; its numbers
+    aside.
+    """
     return (
         dtype == np.dtype(spec.dtype)
         and len(shape) == len(spec.shape)
@@ -67,7 +70,8 @@ def checked_state(state: Mapping[str, ArrayLike], schema: Schema) -> State:
         array = arrays[name]
         if not fits(spec, array.dtype, array.shape):
             raise ValueError(
-                f"state: {name} must be {wanted(spec)}, got {array.dtype} of the shape {array.shape}"
+                f"state: {name} must be {wanted(spec)}, got {array.dtype} of the shape "
+                f"{array.shape}"
             )
         low = -np.inf if spec.low is None else spec.low
         high = np.inf if spec.high is None else spec.high

@@ -1,7 +1,7 @@
 """Tables: "# JSON" in the first line, then CSV with a line of column names.
 
-`pandas.read_csv(path, comment="#")` reads them too. The heading says how many rows there are, so that a
-file that was cut short is noticed.
+`pandas.read_csv(path, comment="#")` reads them too. The heading says how many rows there are, so
+that a file that was cut short is noticed.
 """
 
 import csv
@@ -16,9 +16,9 @@ from typing import Any
 
 from per_tutorial.common.files import atomic_write
 
-# A `.gz` file may unpack to so many times its size, or to a mebibyte. Tables come to about seven times;
-# a few kilobytes of something else could unpack to any number of gigabytes.
-MOST_UNPACKED = 16
+# A `.gz` file may unpack to so many times its size, or to a mebibyte. Tables come to about seven
+# times; a few kilobytes of something else could unpack to any number of gigabytes.
+MAX_UNPACKED = 16
 
 _CHUNK = 2**20
 
@@ -46,7 +46,7 @@ def write_table(
     data = text.getvalue().encode()
     if Path(path).suffix == ".gz":
         packed = gzip.compress(data, mtime=0)  # without the time of writing
-        fits = len(data) <= _most_unpacked(len(packed))
+        fits = len(data) <= _max_unpacked(len(packed))
         data = packed if fits else gzip.compress(data, 0, mtime=0)  # so that it can be read again
     with atomic_write(path) as file:
         file.write(data)
@@ -58,7 +58,7 @@ def read_table(
     """The heading and the rows of a file that `write_table` made.
 
     Args:
-        path: if it ends in ".gz", the file is unpacked, up to `MOST_UNPACKED` times its size.
+        path: if it ends in ".gz", the file is unpacked, up to `MAX_UNPACKED` times its size.
         columns: the names that the file must have, in this order.
         fault: what the error says of a file that cannot be used.
 
@@ -77,7 +77,7 @@ def read_table(
 def _content(path: str | os.PathLike[str]) -> str:
     if Path(path).suffix != ".gz":
         return Path(path).read_bytes().decode()
-    data, most = bytearray(), _most_unpacked(os.path.getsize(path))
+    data, most = bytearray(), _max_unpacked(os.path.getsize(path))
     with gzip.open(path) as file:
         while chunk := file.read(_CHUNK):
             data += chunk
@@ -86,8 +86,8 @@ def _content(path: str | os.PathLike[str]) -> str:
     return data.decode()
 
 
-def _most_unpacked(packed: int) -> int:
-    return max(2**20, MOST_UNPACKED * packed)
+def _max_unpacked(packed: int) -> int:
+    return max(2**20, MAX_UNPACKED * packed)
 
 
 def _parsed(text: str, columns: Sequence[str]) -> tuple[dict[str, Any], list[list[str]]]:

@@ -1,16 +1,16 @@
 """What the examination needs to know of a replay buffer: how to make it, add, sample and update.
 
-For most buffers an adapter is about fifteen lines:
+A class of about fifteen lines tells it. It need not be a subclass of `Adapter`:
 
 ```python
-class Mine(Adapter):
+class Mine:
     epsilon = 1e-6  # MyBuffer draws by |δ| + 1e-6
 
     def make(self, settings):
         return MyBuffer(settings.capacity, alpha=settings.alpha, seed=settings.seed)
 
     def add(self, buffer, transition):
-        buffer.push(*transition[:5])
+        buffer.push(*transition[:5])  # observation, action, reward, next_observation, terminated
 
     def sample(self, buffer, batch_size, beta):
         batch = buffer.sample(batch_size, beta)
@@ -18,20 +18,23 @@ class Mine(Adapter):
 
     def update(self, buffer, keys, td_errors):
         buffer.update_priorities(keys, td_errors)
+
+print(examine(Mine))
 ```
 
 The examination recognises a transition by its observation, which carries a serial number. So it
 doesn't matter what a buffer calls an index, or whether it tells any.
 """
 
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from per_tutorial.common.arguments import one_of, real_number
 from per_tutorial.replay.contracts import Floats, Transition
 
-Law = Literal["proportional", "rank", "uniform"]
+Distribution = Literal["proportional", "rank", "uniform"]
 
 OBSERVATION_SHAPE = (2,)  # float32
 ACTIONS = 2  # 0 or 1
@@ -40,8 +43,8 @@ ACTIONS = 2  # 0 or 1
 class Settings(NamedTuple):
     """What a buffer is to be made with.
 
-    The examination makes a new buffer for each combination of settings. It never samples with another
-    batch size or another β than those given here.
+    The examination makes a new buffer for each combination of settings. It never samples with
+    another batch size or another β than those given here.
 
     Example:
         >>> from per_tutorial.conformance import Settings
@@ -65,8 +68,8 @@ class Drawn(NamedTuple):
     Attributes:
         observations: (batch, 2), as they were added.
         weights: (batch,) importance-sampling weights.
-        keys: whatever `Adapter.update` needs to find these transitions again. The examination doesn't
-            look into it, and always gives it back whole.
+        keys: whatever `Adapter.update` needs to find these transitions again. The examination
+            doesn't look into it, and always gives it back whole.
         actions, rewards, terminated: (batch,).
         next_observations: (batch, 2).
         steps: (batch,) or a number: how many steps an n-step return covers.
@@ -91,24 +94,26 @@ class Drawn(NamedTuple):
 class Adapter:
     """How to handle one kind of buffer. Subclasses write `make`, `add`, `sample` and `update`.
 
-    A class may also define methods that not every buffer can offer. Questions that need one that is
-    missing are answered with "not offered":
+    A class may also define methods that not every buffer can offer. Questions that need a missing
+    one are answered with "not offered":
 
     - ``save(buffer, path)`` and ``load(buffer, path)``: write all to a file, and read it into a new
       buffer that was made with the same settings.
-    - ``find(buffer, fraction)``: the observation (2,) of the transition where the running sum of all
-      priorities passes ``fraction`` of their total, for a number in [0, 1).
+    - ``find(buffer, fraction)``: the observation (2,) of the transition where the running sum of
+      all priorities passes ``fraction`` of their total, for a number in [0, 1).
 
     Attributes:
         name: what reports call it; by default the name of the class.
-        law: how priorities become probabilities. "proportional": P(i) ∝ p^α. "rank": P(i) ∝ 1/rank^α.
-            "uniform": all are equal.
+        distribution: how priorities become probabilities. "proportional": P(i) ∝ p^α. "rank":
+            P(i) ∝ 1/rank^α. "uniform": all are equal.
         epsilon: ε, which the buffer adds to |δ| by itself. 0, the default, says that it adds none.
-        replacement: whether a minibatch may hold a transition twice, as in the paper. Without, P(i) is
-            that of the first draw, and the examination asks for minibatches of one where it counts.
+        replacement: whether a minibatch may hold a transition twice, as in the paper. Without, P(i)
+            is that of the first draw, and the examination asks for minibatches of one where it
+            counts.
         seeded: whether `Settings.seed` decides what is drawn.
         n_step: whether the buffer makes n-step returns (`Settings.n_step`) by itself.
-        time_limit: seconds of processor time for one question. One that takes longer counts as failed.
+        time_limit: seconds of processor time for one question. One that takes longer counts as
+            failed.
         packages: the distributions whose versions a report names.
 
     Example:
@@ -116,7 +121,7 @@ class Adapter:
         >>> from collections import deque
         >>> from per_tutorial.conformance import Adapter, Drawn, examine
         >>> class Plain(Adapter):
-        ...     law = "uniform"
+        ...     distribution = "uniform"
         ...     def make(self, settings):
         ...         return deque(maxlen=settings.capacity)
         ...     def add(self, buffer, transition):
@@ -130,7 +135,7 @@ class Adapter:
     """
 
     name: ClassVar[str] = ""
-    law: ClassVar[Law] = "proportional"
+    distribution: ClassVar[Distribution] = "proportional"
     epsilon: ClassVar[float] = 0.0
     replacement: ClassVar[bool] = True
     seeded: ClassVar[bool] = True
@@ -158,5 +163,44 @@ class Adapter:
         raise NotImplementedError
 
     def priorities(self, td_errors: NDArray) -> Floats:
-        """The priority p of a transition with the TD error δ: |δ| + ε unless documented otherwise."""
+        """The priority p of a transition with the TD error δ: |δ| + ε unless documented
+        otherwise.
+        """
         return np.abs(np.asarray(td_errors, dtype=np.float64)) + self.epsilon
+
+
+METHODS = ("make", "add", "sample", "update")
+
+
+def as_adapter(adapter: Any) -> Adapter:
+    """An `Adapter` from one, or from any class or object that has its four methods.
+
+    Raises:
+        TypeError: a method or, of an object, a description is missing; a class needs arguments.
+        ValueError: the description is wrong.
+    """
+    name = (adapter if isinstance(adapter, type) else type(adapter)).__name__
+    missing = [method for method in METHODS if not callable(getattr(adapter, method, None))]
+    if missing:
+        raise TypeError(f"adapter: {name} lacks {', '.join(missing)}")
+    if isinstance(adapter, type):
+        kind = adapter if issubclass(adapter, Adapter) else type(name, (adapter, Adapter), {})
+        try:
+            adapter = kind()
+        except Exception as error:
+            raise TypeError(
+                f"adapter: {name} cannot be made without arguments ({error})"
+            ) from error
+    described = [each for each in vars(Adapter) if not each.startswith("_")]
+    missing = [each for each in described if not hasattr(adapter, each)]
+    if missing:
+        raise TypeError(
+            f"adapter: {name} lacks {', '.join(missing)}; give the class, or derive it from "
+            f"Adapter, "
+            "which has them all"
+        )
+    if hasattr(adapter, "law"):
+        raise TypeError(f"adapter: the `law` of {name} is called `distribution` now")
+    one_of(f"{name}.distribution", adapter.distribution, get_args(Distribution))
+    real_number(f"{name}.epsilon", adapter.epsilon, low=0.0)
+    return adapter

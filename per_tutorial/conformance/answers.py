@@ -1,7 +1,7 @@
 """Questions, and what can come out of one."""
 
 import enum
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 
@@ -11,21 +11,29 @@ class Verdict(enum.Enum):
     Example:
         >>> from per_tutorial.conformance import Verdict
         >>> [verdict.value for verdict in Verdict]
-        ['holds', 'fails', "can't be told", 'not offered', 'reported']
+        ['holds', 'fails', 'not judged', 'inconclusive', 'not offered', 'reported']
     """
 
     HOLDS = "holds"
     FAILS = "fails"
-    UNTOLD = "can't be told"
+    NOT_JUDGED = "not judged"  # it did not hold, and neither did a question that it depends on
+    INCONCLUSIVE = "inconclusive"
     NOT_OFFERED = "not offered"
     REPORTED = "reported"  # where implementations may honestly differ
 
 
 class Finding(NamedTuple):
-    """What a question found out: the verdict, and what was measured, as a sentence without a stop."""
+    """What a question found out: the verdict, and what was measured, as a sentence without
+    a stop.
+    """
 
     verdict: Verdict
     measured: str
+
+    @property
+    def failed(self) -> bool:
+        """Whether the verdict is "fails"."""
+        return self.verdict is Verdict.FAILS
 
 
 class Fault(Exception):
@@ -41,12 +49,26 @@ class Fault(Exception):
     """
 
 
-class Untold(Exception):
+class BufferRaised(Exception):
+    """The buffer, or its adapter, raised the exception that is the cause of this one."""
+
+
+class Inconclusive(Exception):
     """The question could not be answered; the text says why."""
 
 
 class NotOffered(Exception):
     """The buffer, or its adapter, doesn't offer what the question needs; the text says what."""
+
+
+class ExaminationError(RuntimeError):
+    """The examination itself failed. This says nothing about the buffer.
+
+    Example:
+        >>> from per_tutorial.conformance import ExaminationError
+        >>> issubclass(ExaminationError, RuntimeError)
+        True
+    """
 
 
 class Question(NamedTuple):
@@ -57,7 +79,9 @@ class Question(NamedTuple):
         asks: the question in words.
         section: of the paper (Schaul et al. 2016), or what else it comes from.
         effect: what it does to an agent if the answer is no.
-        false_alarm: an upper bound of the probability that a correct buffer fails; 0: no chance in it.
+        needs: names of earlier questions. Where one of them fails, this one can't be judged.
+        false_alarm: an upper bound of the probability that a correct buffer fails; 0: no chance in
+            it.
         ask: the function that answers it.
 
     Example:
@@ -71,6 +95,7 @@ class Question(NamedTuple):
     asks: str
     section: str
     effect: str
+    needs: tuple[str, ...]
     false_alarm: float
     ask: Callable[[Any], Finding]
 
@@ -101,17 +126,37 @@ QUESTIONS: dict[str, Question] = {}
 
 
 def question(
-    name: str, asks: str, *, section: str, effect: str, false_alarm: float = 0.0
+    name: str,
+    asks: str,
+    *,
+    section: str,
+    effect: str,
+    needs: tuple[str, ...] = (),
+    false_alarm: float = 0.0,
 ) -> Callable[[Callable[[Any], Finding]], Callable[[Any], Finding]]:
     """Make a function one of the `QUESTIONS`. The arguments are those of `Question`."""
 
     def register(ask: Callable[[Any], Finding]) -> Callable[[Any], Finding]:
         if name in QUESTIONS:
             raise ValueError(f"name: there is a question {name!r} already")
-        QUESTIONS[name] = Question(name, asks, section, effect, false_alarm, ask)
+        later = set(needs) - set(QUESTIONS)
+        if later:
+            raise ValueError(f"needs: {name!r} must come after {', '.join(sorted(later))}")
+        QUESTIONS[name] = Question(name, asks, section, effect, needs, false_alarm, ask)
         return ask
 
     return register
+
+
+def cause_of(name: str, verdicts: Mapping[str, Verdict]) -> str | None:
+    """The first question that failed of those that this one depends on, directly or not."""
+    for need in QUESTIONS[name].needs:
+        if verdicts.get(need) is Verdict.FAILS:
+            return need
+        cause = cause_of(need, verdicts)
+        if cause is not None:
+            return cause
+    return None
 
 
 def holds(measured: str) -> Finding:

@@ -2,8 +2,8 @@
 
 Some buffers draw a minibatch independently, others draw once in each of `batch` ranges of equal
 probability (stratified, appendix B.2.1). Either way a count is a sum of independent yes-or-no draws
-whose probabilities are n · P(i) in total. By Hoeffding (1956) such a sum lies far from its mean at most
-as often as a binomial count does. So the exact binomial tails hold for both kinds.
+whose probabilities are n · P(i) in total. By Hoeffding (1956) such a sum lies far from its mean at
+most as often as a binomial count does. So the exact binomial tails hold for both kinds.
 """
 
 import math
@@ -18,13 +18,33 @@ FALSE_ALARM = 1e-6
 
 
 def tail(counts: NDArray, draws: int, probabilities: Floats) -> Floats:
-    """The chance of counts at least as far out as these, two-sided: (items,)."""
-    from scipy.stats import binom
+    """The chance of counts at least as far out as these, two-sided: (items,).
 
-    probabilities = np.clip(probabilities, 0.0, 1.0)
-    low = binom.cdf(counts, draws, probabilities)
-    high = binom.sf(counts - 1, draws, probabilities)
-    return np.minimum(1.0, 2 * np.minimum(low, high))
+    It is twice the binomial tail on the count's side of the mean, and at most 1.
+    """
+    pairs = zip(counts.tolist(), np.clip(probabilities, 0.0, 1.0).tolist(), strict=True)
+    return np.array([min(1.0, 2 * _one_tail(count, draws, p)) for count, p in pairs])
+
+
+def _one_tail(count: int, draws: int, p: float) -> float:
+    """P(X ≤ count) of a binomial X with ``draws`` and ``p`` if count ≤ draws · p, else P(X ≥
+    count).
+    """
+    q = 1.0 - p
+    if count > draws * p:
+        count, p, q = draws - count, q, p  # what is left of the draws, seen from the other side
+    if p == 0.0 or q == 0.0:
+        return float(count >= draws * p)
+    # P(X = count), then down to P(X = 0) by the ratio of neighbours, until nothing is added any
+    # more.
+    choices = math.lgamma(draws + 1) - math.lgamma(count + 1) - math.lgamma(draws - count + 1)
+    term = math.exp(choices + count * math.log(p) + (draws - count) * math.log(q))
+    total = 0.0
+    while total + term > total:
+        total += term
+        term *= count * q / ((draws - count + 1) * p)
+        count -= 1
+    return total
 
 
 def worst_misfit(
@@ -45,7 +65,8 @@ def worst_misfit(
 def worst_group(
     counts: NDArray, probabilities: Floats, false_alarm: float = FALSE_ALARM
 ) -> tuple[str, NDArray] | None:
-    """Of the halves and quarters by place and by probability, the one that fits least; None: all fit.
+    """Of the halves and quarters by place and by probability, the one that fits least; None: all
+    fit.
 
     Returns what the group is, and its items. Groups show faults that are small in each item.
     """
@@ -68,9 +89,9 @@ def share_misfits(
     count: int, draws: int, low: float, high: float, false_alarm: float = FALSE_ALARM
 ) -> bool:
     """Whether a share of draws lies outside [low, high] by more than chance explains."""
-    bound = low if count < low * draws else high
     if low * draws <= count <= high * draws:
         return False
+    bound = low if count < low * draws else high
     return bool(tail(np.array([count]), draws, np.array([bound]))[0] < false_alarm)
 
 
@@ -97,7 +118,8 @@ def draws_for_exponent(logs: Floats, exponent: float, within: float) -> int:
     variance. It holds for stratified draws as well.
     """
     mean, variance = _moments(logs, exponent)
-    # The variance changes on the way from the exponent to the edge of the interval: take the smallest.
+    # The variance changes on the way from the exponent to the edge of the interval: take the
+    # smallest.
     edges = [abs(_moments(logs, exponent + side * within)[0] - mean) for side in (-1, 1)]
     distance, largest = min(edges), float(np.abs(logs - mean).max())
     needed = 2 * (variance + largest * distance / 3) / distance**2

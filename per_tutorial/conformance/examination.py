@@ -2,22 +2,19 @@
 
 import time
 from collections.abc import Callable, Iterable
+from typing import Any
 
 import per_tutorial.conformance.questions  # noqa: F401  (registers the questions)
 from per_tutorial.common.arguments import one_of, whole_number
 from per_tutorial.common.provenance import versions
-from per_tutorial.conformance.adapter import Adapter
+from per_tutorial.conformance.adapter import as_adapter
 from per_tutorial.conformance.answers import QUESTIONS, Answer
 from per_tutorial.conformance.isolation import answers
 from per_tutorial.conformance.report import Report
 
-METHODS = ("make", "add", "sample", "update")
-# What else `Adapter` has
-DESCRIPTION = [name for name in vars(Adapter) if name not in METHODS and not name.startswith("_")]
-
 
 def examine(
-    adapter: Adapter | type[Adapter],
+    adapter: Any,
     seed: int = 0,
     *,
     questions: Iterable[str] | None = None,
@@ -29,8 +26,8 @@ def examine(
     A correct buffer fails in at most one of 10,000 examinations (`false_alarm_rate`).
 
     Args:
-        adapter: tells how to handle the buffer; it need not be an `Adapter`, as long as it has what one
-            has. A class is called without arguments.
+        adapter: tells how to handle the buffer: an `Adapter`, or any class with `make`, `add`,
+            `sample` and `update`. A class is called without arguments.
         seed: the same one asks in the same way.
         questions: names of `QUESTIONS`; None: all.
         isolate: ask in a process of its own, with `Adapter.time_limit` for each question, so that a
@@ -38,8 +35,10 @@ def examine(
         progress: called with each answer as it comes.
 
     Raises:
-        TypeError: the adapter lacks a method or another attribute of `Adapter`.
+        TypeError: the adapter lacks a method, or an object another attribute of `Adapter`.
         ValueError: there is no such question.
+        ImportError: the buffer's library, or something that it needs, is not installed.
+        ExaminationError: the examination itself failed.
 
     Example:
         >>> from per_tutorial.conformance import examine, find_adapter
@@ -47,18 +46,8 @@ def examine(
         >>> report.summary()
         '1 holds'
     """
-    if isinstance(adapter, type):
-        adapter = adapter()
+    adapter = as_adapter(adapter)
     seed = whole_number("seed", seed, minimum=0)
-    missing = [name for name in METHODS if not callable(getattr(adapter, name, None))]
-    if missing:
-        raise TypeError(f"adapter: {type(adapter).__name__} lacks {', '.join(missing)}")
-    missing = [name for name in DESCRIPTION if not hasattr(adapter, name)]
-    if missing:
-        raise TypeError(
-            f"adapter: {type(adapter).__name__} lacks {', '.join(missing)}; a subclass of Adapter has "
-            "them all"
-        )
     names = list(QUESTIONS) if questions is None else list(questions)
     for name in names:
         one_of("questions", name, QUESTIONS)

@@ -1,13 +1,15 @@
 """Ask questions so that a buffer that crashes or never ends takes nothing else along.
 
-The questions run in a child process that was forked from this one, one after another, and each answer
-comes through a pipe. If one takes too long, or the process dies, the child is ended and a new one goes on
-with the next question. Other ways were worse: a thread cannot be ended, and holds the interpreter's lock
-if it hangs in compiled code; a handler for `SIGALRM` is not called there, either, and only in the main
-thread; a child that is started anew (spawn) cannot import a class from a notebook's cell.
+The questions run in a child process that was forked from this one, one after another, and each
+answer comes through a pipe. If one takes too long, or the process dies, the child is ended and a
+new one goes on with the next question. Other ways were worse: a thread cannot be ended, and holds
+the interpreter's lock if it hangs in compiled code; a handler for `SIGALRM` is not called there,
+either, and only in the main thread; a child that is started anew (spawn) cannot import a class from
+a notebook's cell.
 
-What is limited is the child's processor time, so that a busy machine fails nobody. The system does that:
-`SIGPROF` without a handler ends the process, whatever it is doing. A child that uses no time, since it
+What is limited is the child's processor time, so that a busy machine fails nobody. The system does
+that: `SIGPROF` without a handler ends the process, whatever it is doing. A child that uses no time,
+    since it
 waits for something that never comes, is ended by the clock.
 
 Where there is no fork (Windows), questions run in threads, and one that never ends is left running.
@@ -21,6 +23,7 @@ import queue
 import signal
 import sys
 import threading
+import traceback
 import warnings
 from collections.abc import Iterator, Sequence
 from multiprocessing.connection import Connection
@@ -29,40 +32,57 @@ from per_tutorial.conformance.adapter import Adapter
 from per_tutorial.conformance.answers import (
     QUESTIONS,
     Answer,
+    BufferRaised,
+    ExaminationError,
     Fault,
     Finding,
+    Inconclusive,
     NotOffered,
-    Untold,
     Verdict,
+    cause_of,
 )
-from per_tutorial.conformance.exam import Exam
+from per_tutorial.conformance.context import TestContext
+from per_tutorial.conformance.harness import described
 
-# Each question that runs out of time halves the limit of the next ones, down to these seconds: so an
-# examination of a buffer that never answers ends as well.
+# Each question that runs out of time halves the limit of the next ones, down to these seconds: so
+# an examination of a buffer that never answers ends as well.
 SHORTEST, SHORTEST_AFTER_SILENCE = 0.5, 0.1
 
 
 def ask(name: str, adapter: Adapter, seed: int) -> Finding:
-    """The answer to one question, whatever the buffer does short of hanging or crashing."""
+    """The answer to one question, whatever the buffer does short of hanging or crashing.
+
+    Raises:
+        ExaminationError: an exception that did not come from the buffer.
+        ImportError: the buffer's library, or something that it needs, is not installed.
+    """
     try:
-        return QUESTIONS[name].ask(Exam(adapter, name, seed))
+        return QUESTIONS[name].ask(TestContext(adapter, name, seed))
     except Fault as fault:
         return Finding(Verdict.FAILS, str(fault))
-    except Untold as reason:
-        return Finding(Verdict.UNTOLD, str(reason))
+    except BufferRaised as raised:
+        if isinstance(raised.__cause__, ImportError):
+            raise ImportError(str(raised.__cause__)) from raised
+        endless = isinstance(raised.__cause__, RecursionError)
+        return Finding(Verdict.FAILS, str(raised) if endless else f"it raises {raised}")
+    except Inconclusive as reason:
+        return Finding(Verdict.INCONCLUSIVE, str(reason))
     except NotOffered as reason:
         return Finding(Verdict.NOT_OFFERED, str(reason))
-    except RecursionError:
-        return Finding(Verdict.FAILS, "it calls itself without end (RecursionError)")
-    except (Exception, SystemExit) as error:
-        text = str(error).strip().partition("\n")[0]
-        return Finding(
-            Verdict.FAILS, f"it raises {type(error).__name__}: {text[:150]}".rstrip(": ")
-        )
+    except Exception as error:
+        place = traceback.extract_tb(error.__traceback__)[-1]
+        raise ExaminationError(
+            f"the examination itself failed in the question {name!r}, which says nothing about the "
+            f"buffer: {described(error)} ({os.path.basename(place.filename)}, line {place.lineno})"
+        ) from error
 
 
 def answers(names: Sequence[str], adapter: Adapter, seed: int, isolate: bool) -> Iterator[Answer]:
-    """The answers to these questions, in order."""
+    """The answers to these questions, in order.
+
+    A question that doesn't hold is "not judged" if one that it depends on has failed before: one
+    cause, one failure.
+    """
     said: Iterator[tuple[str, Finding]]
     if not isolate:
         said = ((name, ask(name, adapter, seed)) for name in names)
@@ -70,7 +90,13 @@ def answers(names: Sequence[str], adapter: Adapter, seed: int, isolate: bool) ->
         said = _in_processes(names, adapter, seed)
     else:
         said = _in_threads(names, adapter, seed)
+    verdicts: dict[str, Verdict] = {}
     for name, finding in said:
+        cause = cause_of(name, verdicts)
+        if cause and finding.verdict in (Verdict.FAILS, Verdict.INCONCLUSIVE):
+            measured = f"because {cause} fails ({finding.measured})"
+            finding = Finding(Verdict.NOT_JUDGED, measured)
+        verdicts[name] = finding.verdict
         yield Answer(QUESTIONS[name], *finding)
 
 
@@ -103,9 +129,11 @@ def _in_processes(
         writer.close()
         try:
             while todo and _is_there(reader, child.pid, patience):
-                verdict, measured = reader.recv()
+                said = reader.recv()
+                if isinstance(said, Exception):
+                    raise said
                 patience.answered = True
-                yield todo.pop(0), Finding(Verdict[verdict], measured)
+                yield todo.pop(0), said
         except EOFError:
             child.join()
         finally:
@@ -121,13 +149,14 @@ def _in_processes(
 
 
 def _is_there(reader: Connection, pid: int | None, patience: _Patience) -> bool:
-    """Wait for an answer, or for the end of the child; False if the child waits for something itself."""
+    """Wait for an answer, or for the end of the child; False if the child waits for something
+    itself.
+    """
     seconds, before = max(patience.seconds, SHORTEST), None
     while not reader.poll(seconds):
         used = _processor_time(pid)
-        if (
-            used == before
-        ):  # it did nothing since; where that cannot be known, it had twice the time
+        # It did nothing since; where that cannot be known, it had twice the time.
+        if used == before:
             return False
         before = used
     return True
@@ -146,9 +175,8 @@ def _answer_all(
     names: Sequence[str], adapter: Adapter, seed: int, limit: float, writer: Connection
 ) -> None:
     """The child's work."""
-    signal.signal(
-        signal.SIGINT, signal.SIG_IGN
-    )  # Ctrl-C is for the parent, which then ends this one
+    # Ctrl-C is for the parent, which then ends this one.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGPROF, signal.SIG_DFL)
     with open(os.devnull, "w") as nowhere:  # what libraries print is no part of the report
         os.dup2(nowhere.fileno(), 1)
@@ -157,8 +185,14 @@ def _answer_all(
         warnings.simplefilter("ignore")
         for name in names:
             signal.setitimer(signal.ITIMER_PROF, limit)
-            finding = ask(name, adapter, seed)
-            writer.send((finding.verdict.name, finding.measured))
+            writer.send(_finding_or_error(name, adapter, seed))
+
+
+def _finding_or_error(name: str, adapter: Adapter, seed: int) -> Finding | Exception:
+    try:
+        return ask(name, adapter, seed)
+    except (ExaminationError, ImportError) as error:
+        return error
 
 
 def _cause(exit_code: int) -> str:
@@ -168,15 +202,20 @@ def _cause(exit_code: int) -> str:
 def _in_threads(names: Sequence[str], adapter: Adapter, seed: int) -> Iterator[tuple[str, Finding]]:
     patience = _Patience(adapter.time_limit)
     for name in names:
-        results: queue.Queue[Finding] = queue.Queue()
+        results: queue.Queue[Finding | Exception] = queue.Queue()
         work = threading.Thread(
-            target=lambda name=name, results=results: results.put(ask(name, adapter, seed)),
+            target=lambda name=name, results=results: results.put(
+                _finding_or_error(name, adapter, seed)
+            ),
             daemon=True,
         )
         work.start()
         try:
-            finding = results.get(timeout=patience.seconds)
-            patience.answered = True
+            said = results.get(timeout=patience.seconds)
         except queue.Empty:
-            finding = patience.ran_out()
-        yield name, finding
+            yield name, patience.ran_out()
+            continue
+        if isinstance(said, Exception):
+            raise said
+        patience.answered = True
+        yield name, said

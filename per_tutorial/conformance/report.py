@@ -13,7 +13,8 @@ WIDTH = 110  # of a table in a terminal
 _COLORS = {
     Verdict.HOLDS: "#1b7837",
     Verdict.FAILS: "#b2182b",
-    Verdict.UNTOLD: "#8c510a",
+    Verdict.NOT_JUDGED: "#8c510a",
+    Verdict.INCONCLUSIVE: "#8c510a",
     Verdict.NOT_OFFERED: "#666666",
     Verdict.REPORTED: "#2166ac",
 }
@@ -49,8 +50,10 @@ class Report(NamedTuple):
 
     @property
     def passed(self) -> bool:
-        """Whether nothing failed and nothing was left open."""
-        return not self.failures and all(a.verdict is not Verdict.UNTOLD for a in self.answers)
+        """Whether nothing failed and nothing was inconclusive."""
+        return not self.failures and all(
+            a.verdict is not Verdict.INCONCLUSIVE for a in self.answers
+        )
 
     def __getitem__(self, key: Any) -> Any:
         """The answer to a question, by its name."""

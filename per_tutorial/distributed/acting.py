@@ -1,8 +1,9 @@
-"""Acting: an actor's environments, the n-step windows of what happens there, and their first priorities.
+"""Acting: an actor's environments, the n-step windows of what happens there, and their first
+priorities.
 
-The actor computes the TD errors of its own transitions (Horgan et al. 2018, section 3): the learner will
-see most of them late or never, and giving them the largest priority would let the newest ones, thousands
-in each second, crowd out all others.
+The actor computes the TD errors of its own transitions (Horgan et al. 2018, section 3): the learner
+will see most of them late or never, and giving them the largest priority would let the newest ones,
+thousands in each second, crowd out all others.
 """
 
 from collections.abc import Iterator, Sequence
@@ -57,7 +58,7 @@ class Acting:
         self._seen = [self._kind.begin(one) for one in self.environments.observation]
 
     def use(self, parameters: Parameters) -> None:
-        """Act with these from now on; the TD errors are those of one network, too."""
+        """Act with these parameters from now on, and compute TD errors with them."""
         import torch
 
         tensors = {name: torch.from_numpy(np.array(array)) for name, array in parameters.items()}
@@ -68,8 +69,8 @@ class Acting:
         """Make steps, of all environments together.
 
         Returns:
-            The windows that were closed, None if there are none, and the episodes that ended, a list of
-            (environment steps of this actor since the call, return, length).
+            The windows that were closed, None if there are none, and the episodes that ended, a
+            list of (environment steps of this actor since the call, return, length).
         """
         closed: list[tuple[_Window, Any, bool]] = []
         episodes: list[tuple[int, float, int]] = []
@@ -82,7 +83,7 @@ class Acting:
         return (self._rated(closed) if closed else None), episodes
 
     def _taken_in(self, actions: NDArray, step: Step) -> Iterator[tuple[_Window, Any, bool]]:
-        """The windows that a step closes: each with the observation after it, and whether it is the last."""
+        """The n-step transitions that a step completes."""
         reward = step.reward
         if self.config.terminal_reward is not None:
             reward = np.where(step.terminated, self.config.terminal_reward, reward)

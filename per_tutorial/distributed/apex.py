@@ -5,9 +5,10 @@
        │ parameters                            minibatches│      │ TD errors
        └──────────────────────  learner  ◀────────────────┘──────┘
 
-The learner is the process that calls `train_apex`. Nothing waits in a queue without bound: an actor is
-asked for its next steps when the last ones were reported, has at most two messages on the way to its
-memory, and is not asked while it is too far ahead of the learner; a shard owes the learner a few minibatches.
+The learner is the process that calls `train_apex`. Nothing waits in a queue without bound: an actor
+is asked for its next steps when the last ones were reported, has at most two messages on the way to
+its memory, and is not asked while it is too far ahead of the learner; a shard owes the learner a
+few minibatches.
 """
 
 import dataclasses
@@ -45,6 +46,7 @@ from per_tutorial.dqn.environments import env_spec
 from per_tutorial.dqn.history import LOG_POINTS, History
 from per_tutorial.dqn.learner import DQNLearner
 from per_tutorial.dqn.networks import LARGEST_SEED
+from per_tutorial.replay.contracts import needs_of
 from per_tutorial.replay.registry import SAMPLERS
 
 STALLED_SECONDS = 180.0  # without a step or an update: something is missing for good
@@ -77,11 +79,12 @@ def train_apex(
 ) -> ApexHistory:
     """Train one agent with many actors.
 
-    Two trainings with the same seed are not the same: what is learned depends on what arrives first.
+    Two trainings with the same seed are not the same: what is learned depends on what arrives
+    first.
 
     Args:
-        config: a `DQNConfig`. ``steps`` are those of all actors together, ``capacity`` is that of all
-            shards; the schedule of ε is replaced by the ladder of ``apex``.
+        config: a `DQNConfig`. ``steps`` are those of all actors together, ``capacity`` is that of
+            all shards; the schedule of ε is replaced by the ladder of ``apex``.
         apex: how it is spread; None: the defaults of `ApexConfig`.
         seed: an int; every environment has one of its own made from it.
         address: of the cluster, see `connected`.
@@ -90,19 +93,19 @@ def train_apex(
         callbacks: as in `train`.
 
     Returns:
-        An `ApexHistory`; its `agent` is the trained `DQNLearner`. Beside the measures of a `History`
-        there are `priority_age` and `parameter_age`: how many updates ago the priorities drawn last
-        were computed, and the parameters that actors acted with were taken.
+        An `ApexHistory`; its `agent` is the trained `DQNLearner`. Beside the measures of a
+        `History` there are `priority_age` and `parameter_age`: how many updates ago the priorities
+        drawn last were computed, and the parameters that actors acted with were taken.
 
     Raises:
         ValueError: the settings do not fit Ape-X, or the checkpoints are those of other ones.
-        ClusterError: see `connected`; there are too few CPUs, a process failed, or nothing has happened
-            for a long time.
+        ClusterError: see `connected`; there are too few CPUs, a process failed, or nothing has
+            happened for a long time.
     """
     apex = apex or ApexConfig()
     seed = whole_number("seed", seed, minimum=0, maximum=LARGEST_SEED)
-    sampler = SAMPLERS[config.sampler].make
-    if any(hasattr(sampler, need) for need in ("choose", "end_episodes", "reducible")):
+    needs = needs_of(SAMPLERS[config.sampler])
+    if needs.candidates or needs.episodes or needs.reducible_losses:
         raise ValueError(
             "sampler: must need neither candidates nor episodes nor reducible losses, "
             f"got {config.sampler!r}"
@@ -233,14 +236,15 @@ class _Training:
         granted = config.learning_starts + self.agent.updates * config.update_every
         granted += self.apex.lead + self.spare
         while self.idle:
-            # An actor that found no place yet, for which too few nodes may be left, holds up nobody.
+            # An actor that found no place yet, for which too few nodes may be left, holds up
+            # nobody.
             asked = sum(steps for one, steps in self.acting.values() if one in self.proven)
             reached = self.history.step + asked
             if reached >= min(config.steps, granted):
                 return
             number = self.idle.popleft()
-            # A whole message, even if less is granted: small ones cost as much. And whole steps of its
-            # environments, one more where the end asks for less.
+            # A whole message, even if less is granted: small ones cost as much. And whole steps of
+            # its environments, one more where the end asks for less.
             each = self.apex.environments_each
             steps = -(-min(self.apex.fetch_every, config.steps - reached) // each) * each
             if self._published is None or self.agent.updates - self._published[1] >= PUBLISH_EVERY:

@@ -26,7 +26,7 @@ def save_learner(
 
 
 def resolve_auto(folder: Path, config: DQNConfig) -> DQNConfig:
-    """The settings, with what the training in the folder chose in the place of "auto", if there is one."""
+    """The settings, with "auto" replaced by what the training in the folder chose."""
     path = folder / "learner.npz"
     names = [one.name for one in dataclasses.fields(config) if getattr(config, one.name) == AUTO]
     if not names or not path.exists():

@@ -19,7 +19,7 @@ PROBE_SECONDS = 120.0  # a node starts a process for the answer, which takes lon
 
 
 class ClusterError(OSError):
-    """The cluster, or a node of it, is not as it must be, or work failed there; the text says where."""
+    """The cluster or one of its nodes is unfit, or work failed there; the text says where."""
 
 
 class Node(NamedTuple):
@@ -40,7 +40,7 @@ class Node(NamedTuple):
 
 
 def first_line(error: object) -> str:
-    """Of what an error says; Ray's go on for pages."""
+    """The first line of an error; Ray's errors are pages long."""
     return str(error).partition("\n")[0]
 
 
@@ -66,9 +66,9 @@ def connected(address: str, cpus: int | None = None) -> Iterator[list[Node]]:
     A process that is connected already stays with its cluster, and stays connected.
 
     Args:
-        address: "local" starts a cluster in this machine, which ends with the block; "auto" is the one
-            that this machine belongs to; HOST:PORT is its head node. This machine must be a part of
-            it (``ray start --address=HOST:PORT``).
+        address: "local" starts a cluster in this machine, which ends with the block; "auto" is the
+            one that this machine belongs to; HOST:PORT is its head node. This machine must be a
+            part of it (``ray start --address=HOST:PORT``).
         cpus: how many CPUs a local cluster counts; None for those that there are.
 
     Yields:
@@ -163,7 +163,7 @@ def on_node(node_id: str, soft: bool = False) -> Any:
 
 
 def check_nodes() -> None:
-    """ClusterError unless every node has this package, and the same version of it as this process."""
+    """Raise ClusterError unless every node has this package in this process's version."""
     ray = import_ray()
     from ray import cloudpickle
 

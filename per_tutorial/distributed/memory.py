@@ -1,13 +1,12 @@
-"""A shard of the memory: the windows that actors send, and the minibatches that the learner draws."""
+"""A shard of the memory: it keeps what actors send, and draws the learner's minibatches."""
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from per_tutorial.common.files import part_of, write_arrays
+from per_tutorial.common.files import join_parts, part_of, write_arrays
 from per_tutorial.common.states import ArraySpec, checked_state
 from per_tutorial.distributed.n_step_batches import FramePool, NStepBatch
 from per_tutorial.dqn.config import DQNConfig
@@ -28,7 +27,7 @@ class Minibatch(NamedTuple):
 
 
 class Memory:
-    """One storage and one sampler, for windows that are whole already. Of pictures, each frame is kept once.
+    """One storage and one sampler for n-step transitions; each frame is kept once.
 
     Args:
         config: a `DQNConfig`: its sampler, and what the sampler's settings are.
@@ -52,7 +51,7 @@ class Memory:
         self._pool: FramePool | None = None
         kept_shape, kept_dtype = observation_shape, config.observation_dtype
         if config.storage == "frames":
-            kept_shape, kept_dtype = observation_shape[:1], "int32"  # frame_indices in the pool
+            kept_shape, kept_dtype = observation_shape[:1], "int32"  # frame indices
             # One for each window, and some more where episodes and messages end
             self._pool = FramePool(observation_shape[1:], capacity + capacity // 8)
         # A window has its own number of steps, which is kept beside its action.
@@ -68,11 +67,11 @@ class Memory:
         self.restored = len(self._replay)
 
     def add(self, windows: NStepBatch, version: int) -> int:
-        """Keep windows, at the priorities that their actor found; returns how many are stored now."""
+        """Keep transitions at their actor's priorities; return how many are stored now."""
         replay, pool = self._replay, self._pool
         if pool is not None:
             assert windows.frames is not None, "windows from pixels come with their frames"
-            added = int(replay.storage.added[0])
+            added = int(replay.storage.ring.added[0])
             oldest, count = added - replay.capacity, len(windows.actions)
             gone = np.arange(max(oldest, 0), max(min(added, oldest + count), 0))
             pool.drop(_frame_indices(self._rows[gone % replay.capacity]))
@@ -84,7 +83,7 @@ class Memory:
         over = np.zeros(len(actions), dtype=bool)
         fields = (windows.observations, actions, *windows[2:5], over)
         replay.extend(*(field[None] for field in fields))
-        added = int(replay.storage.added[0])
+        added = int(replay.storage.ring.added[0])
         numbers = np.arange(added - len(actions), added)
         replay.update_priorities(numbers[None], windows.td_errors[None])
         self._versions[numbers % replay.capacity] = version
@@ -108,27 +107,29 @@ class Memory:
                 steps=np.ascontiguousarray(batch.actions[..., 1]),
             ),
             self._versions[batch.indices % self._replay.capacity],
-            float((self._replay.storage.added[0] - batch.indices).mean()),
+            float((self._replay.storage.ring.added[0] - batch.indices).mean()),
             len(self._replay),
         )
 
     def update(self, indices: NDArray, td_errors: NDArray, version: int) -> None:
         """The learner's TD errors of what it drew; those of windows that are gone are skipped."""
         self._replay.update_priorities(indices, td_errors)
-        current = indices[indices >= self._replay.storage.added[0] - len(self._replay)]
+        current = indices[indices >= self._replay.storage.ring.added[0] - len(self._replay)]
         self._versions[current % self._replay.capacity] = version
 
     def save(self) -> None:
         """Write all of it to the file. Atomic."""
         assert self._path is not None, "only a memory with a file is saved"
-        state = _in_one(self._replay.state, None if self._pool is None else self._pool.state)
+        state = join_parts(
+            replay=self._replay.state, pool={} if self._pool is None else self._pool.state
+        )
         state["versions"] = self._versions
         write_arrays(self._path, "settings", self._replay.settings, state)
 
     def _load(self, path: Path) -> None:
         """Go on from the file; ValueError if it is damaged or that of another memory."""
         replay, pool = self._replay, self._pool
-        schema = _in_one(replay.schema, None if pool is None else pool.schema)
+        schema = join_parts(replay=replay.schema, pool={} if pool is None else pool.schema)
         schema["versions"] = ArraySpec(np.int64, self._versions.shape, 0)
         state = read_state(path, replay.settings, schema)
         try:
@@ -147,10 +148,5 @@ class Memory:
 
 
 def _frame_indices(rows: NDArray) -> NDArray:
-    """Of stored windows, both stacks of each."""
+    """Both stacks of each stored transition."""
     return np.stack((rows["observation"], rows["next_observation"]))
-
-
-def _in_one(replay: Mapping[str, Any], pool: Mapping[str, Any] | None) -> dict[str, Any]:
-    parts = {"replay": replay, "pool": pool or {}}
-    return {f"{part}.{name}": each for part in parts for name, each in parts[part].items()}

@@ -1,8 +1,9 @@
 """N-step transitions on the way from an actor to a memory, with each frame sent and kept once.
 
-An n-step transition from pixels has two stacks of frames, and the next one has nearly the same stacks.
-Sent whole, each frame would travel and be kept eight times. So a message carries its frames once, and
-stacks are indices of these frames. Index 0 is a black frame: it fills a stack at the start of an episode.
+An n-step transition from pixels has two stacks of frames, and the next one has nearly the same
+stacks. Sent whole, each frame would travel and be kept eight times. So a message carries its frames
+once, and stacks are indices of these frames. Index 0 is a black frame: it fills a stack at the
+start of an episode.
 
 Each message is complete in itself, since any process may be replaced. So the few frames that the
 transitions of two messages share are sent twice.
@@ -82,7 +83,7 @@ class Vectors:
 
 
 class Stacks:
-    """Observations (stack, *frame) that travel as frame_indices. In all stacks, a frame is the same object."""
+    """Observations (stack, *frame) that travel as frame indices; stacks share frame objects."""
 
     @staticmethod
     def begin(observation: NDArray) -> Stack:
@@ -98,8 +99,8 @@ class Stacks:
     def pack(
         observations: list[Stack], following: list[Stack]
     ) -> tuple[FrameIndices, FrameIndices, NDArray[np.uint8]]:
-        """FrameIndices (n, stack) of both, and the frames (m, *frame), the first of which is black."""
-        frames: dict[int, NDArray] = {}  # id → frame, in the order of their frame_indices from 1 on
+        """Indices (n, stack) of both, and the frames (m, *frame), the first of which is black."""
+        frames: dict[int, NDArray] = {}  # id → frame, in the order of their indices from 1 on
         numbers: dict[int, int] = {id(None): 0}
         for stack in (*observations, *following):
             for frame in stack:
@@ -164,12 +165,12 @@ class FramePool:
         return found
 
     def drop(self, frame_indices: FrameIndices) -> None:
-        """Stacks of these frame_indices are not needed any more."""
+        """Release the frames of these stacks."""
         frame_indices = np.ascontiguousarray(frame_indices).reshape(-1)
         self._count = int(drop_frames(frame_indices, self._uses, self._free, self._count))
 
     def stacks(self, frame_indices: FrameIndices) -> NDArray[np.uint8]:
-        """The frames of frame_indices (..., stack): (..., stack, *frame_shape)."""
+        """The frames at these indices (..., stack): (..., stack, *frame_shape)."""
         return self.frames.take(frame_indices, axis=0)
 
     def _grow(self, more: int) -> None:
@@ -185,7 +186,7 @@ class FramePool:
 
     @property
     def state(self) -> State:
-        """The frames that are kept, and their frame_indices."""
+        """The frames that are kept, and their indices."""
         used = np.flatnonzero(self._uses).astype(np.int32)
         return {"places": used, "frames": self.frames[used]}
 
@@ -200,13 +201,13 @@ class FramePool:
 
     @staticmethod
     def check(state: State, frame_indices: FrameIndices) -> None:
-        """Raise ValueError unless these are the frames of stacks at ``frame_indices``, all of them once."""
+        """Raise ValueError unless the state holds each frame of these stacks exactly once."""
         used = np.unique(frame_indices[frame_indices != 0])
         if len(state["frames"]) != len(used) or not np.array_equal(state["places"], used):
             raise ValueError("state: frames must be those of the stored stacks, each once")
 
     def restore(self, state: State, frame_indices: FrameIndices) -> None:
-        """Go on from a state that was checked, in an empty pool, for stacks at ``frame_indices``."""
+        """Fill an empty pool from a checked state, for stacks at ``frame_indices``."""
         used = state["places"]
         if used.size and int(used[-1]) >= len(self.frames):
             self._grow(int(used[-1]) + 1 - len(self.frames))

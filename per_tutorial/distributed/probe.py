@@ -1,4 +1,4 @@
-"""What a node is asked before it is given work. It is sent there as code: a node may lack the package."""
+"""What a node is asked before it gets work; sent as code, since a node may lack the package."""
 
 
 def describe_package(name: str) -> tuple[str, int]:

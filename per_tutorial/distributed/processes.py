@@ -81,8 +81,8 @@ class MemoryProcess:
         return self._memory.restored
 
     def add(self, windows: NStepBatch, version: int) -> None:
-        # Ray's arrays can only be read, and compiled code takes those that can be written. It never sees
-        # the frames.
+        # Ray's arrays can only be read, and compiled code takes those that can be written. It never
+        # sees the frames.
         own = (np.array(field) for field in windows[:7])
         self._memory.add(NStepBatch._make([*own, windows.frames]), version)
 
@@ -148,7 +148,7 @@ class WorkerPool:
 
 
 def _place(error: Exception) -> str:
-    """On which node a task failed. Ray says it in the first line of its report, and nowhere else."""
+    """The node where a task failed; Ray names it only in the first line of its report."""
     found = re.search(r"\bip=([^,)\s]+)", first_line(error))
     if found is None:
         return ""

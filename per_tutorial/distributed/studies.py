@@ -1,4 +1,4 @@
-"""The stacks of a study, trained on a Ray cluster; what comes back is written where the study runs."""
+"""The stacks of a study, trained on a Ray cluster; results are written where the study runs."""
 
 import os
 import shutil
@@ -39,13 +39,14 @@ class RayStacks:
     """The executor of `run_study` that trains every stack as a task of the connected cluster.
 
     A stack takes one CPU and one thread, and a GPU if its device is one. The results are those of a
-    local run, bit for bit on the same kind of machine. A stack whose node is lost is trained again on
-    another one. If this process is killed, the finished stacks are there, and the others end with it.
+    local run, bit for bit on the same kind of machine. A stack whose node is lost is trained again
+    on another one. If this process is killed, the finished stacks are there, and the others end
+    with it.
 
     Args:
-        shared_folder: a folder that all nodes see under this path, for the checkpoints of studies that
-            have some (`Study.checkpoint_every`): a stack then goes on where it was. None: it begins
-            anew.
+        shared_folder: a folder that all nodes see under this path, for the checkpoints of studies
+            that have some (`Study.checkpoint_every`): a stack then goes on where it was. None: it
+            starts again.
 
     Attributes:
         nodes_at_work: how many nodes train stacks now.
@@ -78,7 +79,9 @@ class RayStacks:
         """
         return self._finished(jobs) if jobs else iter(())
 
-    def _finished(self, jobs: list[Job]) -> Iterator[tuple[str, list[int]]]:
+    def _finished(  # noqa: C901  (one loop: what Ray hands back, and each way a stack can fail)
+        self, jobs: list[Job]
+    ) -> Iterator[tuple[str, list[int]]]:
         ray = import_ray()
         for study, arm, _, _ in jobs:
             require_resources(_needs(study, arm), f"a stack of {arm}")
@@ -182,7 +185,8 @@ def _train(
     import torch
 
     ray = import_ray()
-    # Not waited for: Ray would give this CPU to the next stack meanwhile, and both would then share it.
+    # Not waited for: Ray would give this CPU to the next stack meanwhile, and both would then share
+    # it.
     starts.start.remote(number, ray.get_runtime_context().get_node_id())
     torch.set_num_threads(1)
     heading, rows, agent = train_stack(study, arm, seeds, folder)

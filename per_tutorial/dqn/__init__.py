@@ -1,1 +1,1 @@
-"""An agent that learns from what replay hands out: deep Q-learning for a stack of runs (PyTorch)."""
+"""Deep Q-learning from replayed transitions, for a stack of runs (PyTorch)."""

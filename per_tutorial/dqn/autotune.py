@@ -1,7 +1,7 @@
 """What "auto" comes to on this machine: the precision, and whether updates are compiled.
 
-Both depend on the machine, so what was chosen is written into the settings before anything is made with
-them. Files hold the choice, never "auto", and a training that goes on keeps it.
+Both depend on the machine, so what was chosen is written into the settings before anything is made
+with them. Files hold the choice, never "auto", and a training that goes on keeps it.
 """
 
 import importlib.util
@@ -24,9 +24,10 @@ from per_tutorial.dqn.networks import SMALLEST_FRAME, Inputs, QNetwork
 BENCHMARK_BATCH = 32  # which precision is the faster one hardly depends on more
 BENCHMARK_ROUNDS = 3
 CLEAR = 1.5  # times as fast: no further round is needed
-SLOWER = 1.05  # times as slow: worth a line
-# Updates from which compiling gains more than it takes. It took 10 to 28 s on two cores with other work,
-# and saved 0.2 to 0.35 ms of an update of one network of 128-128, and 2 to 3 ms of one from pixels.
+SLOWER = 1.05  # times as slow: worth reporting
+# Updates from which compiling gains more than it takes. It took 10 to 28 s on two cores with other
+# work, and saved 0.2 to 0.35 ms of an update of one network of 128-128, and 2 to 3 ms of one from
+# pixels.
 ENOUGH_UPDATES, ENOUGH_FROM_PIXELS = 80_000, 10_000
 
 
@@ -42,8 +43,8 @@ def choose(
 ) -> Choice:
     """Put what suits this machine in the place of "auto".
 
-    The precision is found by timing a network of these sizes in each, and whether code can be compiled by
-    compiling some; the answers are kept for as long as the process runs.
+    The precision is found by timing a network of these sizes in each, and whether code can be
+    compiled by compiling some; the answers are kept for as long as the process runs.
     """
     lines = []
     if config.precision == AUTO:

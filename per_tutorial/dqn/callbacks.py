@@ -14,6 +14,9 @@ from per_tutorial.dqn.history import History
 Callback = Callable[[History], object]
 
 
+BAR = "{desc} {percentage:3.0f}% {bar:20} {n}/{total} steps [{elapsed}<{remaining}]{postfix}"
+
+
 class ProgressBar:
     """Steps done, steps per second, time left, and the mean return of the last episodes."""
 
@@ -25,10 +28,14 @@ class ProgressBar:
         if self._bar is None:
             before = [0, *history.log_steps][-2]  # not 0 where a training was continued
             self._bar = tqdm(
-                total=history.config.steps, initial=before, desc=self._label, unit="step", file=sys.stdout,
-                mininterval=0.5, bar_format="{desc} {percentage:3.0f}% {bar:20} {n}/{total} steps "
-                "[{elapsed}<{remaining}]{postfix}",
-            )  # fmt: skip
+                total=history.config.steps,
+                initial=before,
+                desc=self._label,
+                unit="step",
+                file=sys.stdout,
+                mininterval=0.5,
+                bar_format=BAR,
+            )
         recent = [episode_return for _, _, episode_return, _ in history.episodes[-100:]]
         if recent:
             self._bar.set_postfix_str(f" return {np.mean(recent):.1f}", refresh=False)
@@ -40,12 +47,12 @@ class ProgressBar:
 class TensorBoard:
     """Write the measurements of every run as TensorBoard scalars (needs the extra `tensorboard`).
 
-    Episodes are in CleanRL's `charts/episodic_return` and `charts/episodic_length`, with the mean return
-    of the last 100 in `charts/mean_return_100`; measurements in `losses/…`.
+    Episodes are in CleanRL's `charts/episodic_return` and `charts/episodic_length`, with the mean
+    return of the last 100 in `charts/mean_return_100`; measurements in `losses/…`.
 
     Args:
-        folder: one sub-folder is made for each seed. What an earlier training wrote there is no longer
-            shown; a training that was continued is written whole, from its first step.
+        folder: one sub-folder is made for each seed. What an earlier training wrote there is no
+            longer shown; a training that was continued is written whole, from its first step.
     """
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:

@@ -1,9 +1,9 @@
 """Long trainings lose nothing: all that a training consists of is written at intervals.
 
 The same call of `train` continues from there, after the process was killed at whatever moment. A
-checkpoint is one `.npz` file: the arrays of `Training.state`, and as text (JSON) what they were made
-with. Nothing is unpickled when it is read. The file appears under its name when it is whole, and zip
-checks a CRC of every array.
+checkpoint is one `.npz` file: the arrays of `Training.state`, and as text (JSON) what they were
+made with. Nothing is unpickled when it is read. The file appears under its name when it is whole,
+and zip checks a CRC of every array.
 """
 
 import dataclasses
@@ -26,22 +26,23 @@ if TYPE_CHECKING:
 
 
 class Checkpoints:
-    """Write a training at intervals, and continue it: ``train(config, checkpoints=Checkpoints(…))``.
+    """Write a training at intervals, and continue it: ``train(config,
+    checkpoints=Checkpoints(…))``.
 
     A training that was continued equals one that never stopped, bit for bit, where environments can
-    be saved (CartPole, Acrobot, MountainCar, MinAtar). In others the running episodes are cut and new ones
-    begin; all else continues.
+    be saved (CartPole, Acrobot, MountainCar, MinAtar). In others the running episodes are cut and
+    new ones begin; all else continues.
 
     The last two checkpoints are kept. Each holds the whole replay memory, 7 GB for a million Atari
-    frames, and the training waits while it is written (and copied, with ``copy_to``). The disk needs
-    room for three, and a checkpoint is in memory twice while it is read. Choose ``every`` with that
-    in mind.
+    frames, and the training waits while it is written (and copied, with ``copy_to``). The disk
+    needs room for three, and a checkpoint is in memory twice while it is read. Choose ``every``
+    with that in mind.
 
     Args:
         folder: where they are written, for this training alone; it is made if need be.
         every: environment steps between checkpoints; one is also written at the end.
-        copy_to: a second folder that each checkpoint is copied to, such as one on a mounted drive. A
-            training also continues from there, if there is none as new in ``folder``. What other
+        copy_to: a second folder that each checkpoint is copied to, such as one on a mounted drive.
+            A training also continues from there, if there is none as new in ``folder``. What other
             trainings left there stays.
 
     Example:
@@ -91,7 +92,8 @@ class Checkpoints:
         return config
 
     def restore(self, training: "Training") -> None:
-        """Continue a `Training` from the newest checkpoint that is whole; if there are none, leave it.
+        """Continue a `Training` from the newest checkpoint that is whole; if there are none, leave
+        it.
 
         Warns of every checkpoint that is damaged, and goes back to the one before it.
 
@@ -139,7 +141,8 @@ class Checkpoints:
             return
         if found:
             raise ValueError(
-                f"folder: no checkpoint in {str(self.folder)!r} is whole; remove them to start anew"
+                f"folder: no checkpoint in {str(self.folder)!r} is whole; remove them to start "
+                f"again"
             )
 
     def save_if_due(self, training: "Training") -> None:
@@ -214,7 +217,7 @@ def _checkpoints(folder: Path) -> list[Path]:
 
 
 def _newest_first(folders: list[Path]) -> list[Path]:
-    """All checkpoints in these folders; of two that are as new, that in the first folder comes first."""
+    """All checkpoints in these folders, the newest first; ties go to the first folder."""
     found = [path for folder in folders for path in _checkpoints(folder)]
     return sorted(found, key=lambda path: path.name, reverse=True)
 
@@ -224,7 +227,8 @@ def _keep_only(
 ) -> None:
     """Remove all other checkpoints of this training; newer ones only with the damaged ones.
 
-    Whose a damaged one is cannot be said, so they may be removed only from the training's own folder.
+    Whose a damaged one is cannot be said, so they may be removed only from the training's own
+    folder.
     """
     for path in _checkpoints(folder):
         if path.name in names:

@@ -1,9 +1,10 @@
-"""An update as one compiled function: what the learner does operation by operation, in fewer passes.
+"""An update as one compiled function: what the learner does operation by operation, in fewer
+passes.
 
-Calling an operation costs PyTorch microseconds, which is most of an update of one small network, and
-each reads and writes memory by itself. `torch.compile` turns the whole update into a few loops. It
-takes some seconds when the first update is made; the results differ by rounding. After eight kinds of
-networks in a process it warns, and further ones are updated operation by operation.
+Calling an operation costs PyTorch microseconds, which is most of an update of one small network,
+and each reads and writes memory by itself. `torch.compile` turns the whole update into a few loops.
+It takes some seconds when the first update is made; the results differ by rounding. After eight
+kinds of networks in a process it warns, and further ones are updated operation by operation.
 """
 
 from typing import Any, Protocol
@@ -50,8 +51,8 @@ class CompiledStep:
         (group,) = self.learner.optimizer.param_groups
         states = [self.learner.optimizer.state[parameter] for parameter in group["params"]]
         k = self.learner.updates + 1
-        # In tensors: plain numbers would be compiled in, once for each value. Without axes, they leave
-        # the dtype of the parameters as it is.
+        # In tensors: plain numbers would be compiled in, once for each value. Without axes, they
+        # leave the dtype of the parameters as it is.
         scale = torch.tensor(1 / (1 - self.second_decay**k), dtype=torch.float64)
         step_size = torch.tensor(group["lr"] / (1 - self.first_decay**k), dtype=torch.float64)
         return self._compiled(tensors, states, step_size, scale)

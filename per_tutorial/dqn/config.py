@@ -65,8 +65,9 @@ _positive = partial(real_number, above=0)
 
 @dataclass(frozen=True)
 class DQNConfig:
-    """Settings of a training run. Every field has a default and a help text (`python -m per_tutorial
-    train --help` prints them all); a value of the wrong kind raises TypeError or ValueError.
+    """Settings of a training run. Every field has a default and a help text (`python -m
+    per_tutorial train --help` prints them all); a value of the wrong kind raises TypeError or
+    ValueError.
 
     The defaults learn CartPole (notebooks 02 and 03). A *step* is one environment step of a run, an
     *update* one minibatch. Several environments that feed a run make as many steps at once.
@@ -198,14 +199,17 @@ class DQNConfig:
     precision: str = _setting(
         AUTO,
         partial(one_of, allowed=PRECISIONS),
-        "of the arithmetic in the network; auto is float32, but from pixels the faster one of the two on "
+        "of the arithmetic in the network; auto is float32, but from pixels the faster one of the "
+        "two on "
         "this machine: bfloat16 on processors made for it",
     )
     compiled: bool | str = _setting(
         False,
         _flag_or_auto,
-        "make an update one compiled function (torch.compile): faster after some seconds at the start; "
-        "a CPU needs a C++ compiler and Python's headers; auto: if they are there and it is worth it",
+        "make an update one compiled function (torch.compile): faster after some seconds at the "
+        "start; "
+        "a CPU needs a C++ compiler and Python's headers; auto: if they are there and it is worth "
+        "it",
     )
     device: str = _setting("cpu", _text, "PyTorch device")
 

@@ -88,7 +88,7 @@ class History:
             self.episodes.append((run, self.step, value, length))
 
     def record_update(self, batch: Batch, update: "Update") -> None:
-        """Note the losses of an `Update`, and for the next row of measurements what it was made of."""
+        """Note the losses of an `Update`, and its minibatch for the next row of measures."""
         self._losses.append(update.losses)
         values = (batch.weights, batch.indices, update.td_errors, update.q_values)
         self._last = dict(zip(LAST, values, strict=True))
@@ -108,7 +108,7 @@ class History:
             "loss": np.mean(self._losses, axis=0) if self._losses else nothing,
             **dict.fromkeys(BATCH_MEASURES, nothing),
             **(_batch_measures(replay, **self._last) if self._last else {}),
-            **replay.sampler.measures(replay.storage.sizes),
+            **replay.sampler.measures(replay.storage.ring.sizes),
             "held_out_q": self._held_out_q(replay, nothing),
         }
         self._losses = []
@@ -183,7 +183,7 @@ class History:
             if len(replay) < self.config.learning_starts:
                 return nothing
             slots = np.linspace(0, len(replay) - 1, HELD_OUT).astype(np.int64)
-            rows, _ = replay.storage.windows(np.tile(slots, (len(self.seeds), 1)))
+            rows, _ = replay.storage.n_step_transitions(np.tile(slots, (len(self.seeds), 1)))
             self._held_out = rows["observation"]
         return self.agent.q_values(self._held_out).max(axis=-1).mean(axis=1)
 
@@ -279,7 +279,7 @@ def _batch_measures(
         np.abs(td_errors).mean(axis=1),
         q_values.mean(axis=1),
         weights.mean(axis=1),
-        (replay.storage.added[:, None] - indices).mean(axis=1),
+        (replay.storage.ring.added[:, None] - indices).mean(axis=1),
         share,
     )
     return dict(zip(BATCH_MEASURES, values, strict=True))

@@ -61,8 +61,8 @@ class DQNLearner:
 
     Args:
         config: a `DQNConfig`.
-        observation_shape: shape of one observation. It is flattened, unless it is a stack of frames:
-            then it is (stack, size, size).
+        observation_shape: shape of one observation. It is flattened, unless it is a stack of
+            frames: then it is (stack, size, size).
         actions: number of actions.
         seeds: one int per run, for the initial networks.
 
@@ -175,18 +175,18 @@ class DQNLearner:
         precision: str | None = None,
         trusted: bool = False,
     ) -> Self:
-        """The learner that `save` wrote; its target networks equal the online ones, and Adam's moments
-        are zero.
+        """The learner that `save` wrote; its target networks equal the online ones, and Adam's
+        moments are zero.
 
         The file need not be trusted: nothing in it is executed, and it is checked as a whole, sizes
-        before anything is allocated. Its networks must be those that its settings describe, of finite
-        float32 numbers, one for each seed.
+        before anything is allocated. Its networks must be those that its settings describe, of
+        finite float32 numbers, one for each seed.
 
         Args:
             path: the file.
             device: PyTorch device, in place of the one that it was saved from.
-            precision: of `DQNConfig`, in place of the one that it was trained with; None keeps that,
-                "auto" takes the faster one.
+            precision: of `DQNConfig`, in place of the one that it was trained with; None keeps
+                that, "auto" takes the faster one.
             trusted: whether its environment may be one that Gymnasium does not know yet, such as
                 "module:Name-v0". To make that, Gymnasium imports the module. Otherwise it must be
                 registered, an Atari game, or an environment of this package.
@@ -242,7 +242,8 @@ class DQNLearner:
     def update(self, batch: Batch, step_size: float | None = None) -> Update:
         """One gradient step of every run on its minibatch (Algorithm 1, lines 11 to 16).
 
-        ``step_size`` is the learning rate from here on; None leaves it as it is. Returns an `Update`.
+        ``step_size`` is the learning rate from here on; None leaves it as it is. Returns an
+        `Update`.
         """
         if step_size is not None:
             self.optimizer.param_groups[0]["lr"] = step_size
@@ -279,7 +280,8 @@ class DQNLearner:
         q_values = of_actions(self.online(tensors.observations), tensors.actions)
         with torch.no_grad():
             td_errors, losses, of_q = self.errors_and_losses(q_values, tensors)
-        # The rest of the way, from Q to the parameters. Those of convolutions lie otherwise in memory.
+        # The rest of the way, from Q to the parameters. Those of convolutions lie otherwise in
+        # memory.
         found = torch.autograd.grad(q_values, self._parameters, of_q)
         gradients = [gradient.contiguous() for gradient in found]
         if self.config.max_grad_norm is not None:
@@ -291,8 +293,8 @@ class DQNLearner:
     def _descend(self, gradients: list[Tensor]) -> None:
         """A step of the optimiser.
 
-        This is the kernel that `torch.optim.Adam` calls. Its own `step` takes four times as long where
-        networks are small, since it looks for hooks, groups and devices each time.
+        This is the kernel that `torch.optim.Adam` calls. Its own `step` takes four times as long
+        where networks are small, since it looks for hooks, groups and devices each time.
         """
         (group,) = self.optimizer.param_groups
         moments = [self.optimizer.state[parameter] for parameter in self._parameters]
@@ -344,7 +346,7 @@ class DQNLearner:
 
     @torch.no_grad()
     def update_target(self, tau: float) -> None:
-        """Move the target networks by the share ``tau`` of the way to the online ones (notebook 04)."""
+        """Move the target networks by ``tau`` of the way to the online ones (notebook 04)."""
         for target, online in zip(self._target_parameters, self._parameters, strict=True):
             target.lerp_(online, tau)
 
@@ -372,7 +374,7 @@ class DQNLearner:
         return tensor if self._on_cpu else tensor.to(self.config.device)
 
     def _observations(self, observations: ArrayLike) -> Tensor:
-        """(runs, n, *shape) → float32 (runs, n, inputs); frames stay bytes, for the network to scale."""
+        """(runs, n, *shape) → float32 (runs, n, inputs); the network scales the bytes of frames."""
         if self._world.frames:
             return self._tensor(observations)
         return self._tensor(observations, torch.float32).flatten(start_dim=2)

@@ -11,7 +11,7 @@ from torch import Tensor
 
 
 class Tensors(NamedTuple):
-    """A minibatch on the learner's device: observations as the networks take them, else (runs, batch)."""
+    """A minibatch on the learner's device; all but the observations are (runs, batch)."""
 
     observations: Tensor
     actions: Tensor
@@ -64,10 +64,10 @@ def weighted_losses(
 ) -> Tensor:
     """The loss of each run, (runs,): mean over the batch of w_i · L(δ_i).
 
-    L is ½δ² ("squared"), or Huber's loss ("huber"), which is ½δ² up to |δ| = κ and straight beyond. Or
-    it is PAL's ("pal"; Fujimoto, Meger and Precup 2020, section 4.3): κ^α · ½δ² up to κ, and
-    κ|δ|^(1 + α) / (1 + α) beyond, divided by the batch's mean of max(|δ|, κ)^α. On uniform draws its
-    expected gradient is Huber's on draws in proportion to max(|δ|, κ)^α.
+    L is ½δ² ("squared"), or Huber's loss ("huber"), which is ½δ² up to |δ| = κ and straight beyond.
+    Or it is PAL's ("pal"; Fujimoto, Meger and Precup 2020, section 4.3): κ^α · ½δ² up to κ, and
+    κ|δ|^(1 + α) / (1 + α) beyond, divided by the batch's mean of max(|δ|, κ)^α. On uniform draws
+    its expected gradient is Huber's on draws in proportion to max(|δ|, κ)^α.
 
     With ``clip`` = c, δ is clipped to [−c, c] in the gradient (section 4 of Schaul et al.: c = 1).
     The loss then goes on as a straight line beyond |δ| = c, as Huber's does beyond κ.
@@ -86,10 +86,12 @@ def losses_and_gradients(
     kappa: float = 1.0,
     alpha: float = 0.6,
 ) -> tuple[Tensor, Tensor]:
-    """The `weighted_losses`, and their gradients with respect to the Q(s, a) in δ = target − Q(s, a).
+    """The `weighted_losses`, and their gradients with respect to the Q(s, a) in δ = target − Q(s,
+    a).
 
-    The gradients have the shape of both, (runs, batch). Line 13 of Algorithm 1 with the opposite sign: it
-    adds w_j · δ_j · ∇Q to what the parameters are moved by, an optimiser subtracts a gradient.
+    The gradients have the shape of both, (runs, batch). Line 13 of Algorithm 1 with the opposite
+    sign: it adds w_j · δ_j · ∇Q to what the parameters are moved by, an optimiser subtracts a
+        gradient.
     """
     assert td_errors.shape == weights.shape, (td_errors.shape, weights.shape)
     losses, slopes = losses_and_slopes(td_errors, loss, clip, kappa, alpha)
@@ -105,8 +107,8 @@ def losses_and_slopes(
 ) -> tuple[Tensor, Tensor]:
     """L(δ) and ∂L/∂δ of each error, (runs, batch); see `weighted_losses`.
 
-    The slope is δ, or ±limit where it is beyond; PAL's is Huber's times LAP's priority, over the batch's
-    mean of these, which the loss takes for a constant.
+    The slope is δ, or ±limit where it is beyond; PAL's is Huber's times LAP's priority, over the
+    batch's mean of these, which the loss takes for a constant.
     """
     inside = _clipped(td_errors.detach(), clip)
     straight = inside if loss == "squared" else inside.clamp(-kappa, kappa)
@@ -116,7 +118,8 @@ def losses_and_slopes(
     size = inside.abs()
     priorities = size.clamp(min=kappa) ** alpha
     slopes = straight * priorities / priorities.mean(dim=1, keepdim=True)
-    # The loss is slope · δ times ½ up to κ, and times 1 / (1 + α) beyond; with a clip, straight after it.
+    # The loss is slope · δ times ½ up to κ, and times 1 / (1 + α) beyond; with a clip, straight
+    # after it.
     rest = torch.where(size < kappa, 0.5 * inside, alpha / (1 + alpha) * inside)
     return slopes * (td_errors - rest), slopes
 
@@ -126,7 +129,7 @@ def _clipped(td_errors: Tensor, clip: float | None) -> Tensor:
 
 
 def clip_by_run(gradients: Sequence[Tensor], largest: float) -> None:
-    """Scale the gradient of each run, over all its parameters, down to the norm ``largest``, in place."""
+    """Scale the gradient of each run down to the norm ``largest``, in place."""
     squares = [gradient.square().flatten(1).sum(dim=1) for gradient in gradients]
     norms = sum(squares[1:], start=squares[0]).sqrt()
     scales = (largest / (norms + 1e-6)).clamp(max=1.0)

@@ -74,7 +74,7 @@ def _convolutions(size: int) -> tuple[tuple[int, int, int], ...]:
 def uniform_parameter(
     generators: Sequence[torch.Generator], inputs: int, *shape: int
 ) -> nn.Parameter:
-    """(runs, *shape) numbers, distributed as in PyTorch's own layers of so many inputs.
+    """(runs, *shape) numbers, initialised as in PyTorch's own layers for this fan-in.
 
     The slice of each run comes from its own generator.
     """
@@ -133,8 +133,8 @@ class QNetwork(nn.Module):
         hidden: units of each hidden layer.
         seeds: one int per run.
         dueling: see above.
-        bfloat16: whether all layers but the last one compute with 8 significant bits. The parameters
-            keep all theirs.
+        bfloat16: whether all layers but the last one compute with 8 significant bits. The
+            parameters keep all theirs.
 
     Example:
         >>> import torch
@@ -183,7 +183,7 @@ class QNetwork(nn.Module):
         return value + advantages - advantages.mean(dim=-1, keepdim=True)
 
     def _convolved(self, frames: Tensor, dtype: torch.dtype) -> Tensor:
-        """Frames (runs, batch, stack, size, size), bytes or bits → features (runs, batch, inputs)."""
+        """Frames (runs, batch, stack, size, size) of bytes or bits → (runs, batch, inputs)."""
         runs, batch = frames.shape[:2]
         images = frames.transpose(0, 1).flatten(1, 2)
         # Channels last in memory: measured to save a tenth of an update of 42×42 frames on a CPU.
@@ -193,6 +193,7 @@ class QNetwork(nn.Module):
         *first, last = self.convolutions
         for convolution in first:
             images = torch.relu(convolution(images))
-        # The last ReLU comes after the copy to another layout. The numbers are the same, but otherwise
-        # gradients would meet them in another order in memory: a fifth of an update of MinAtar.
+        # The last ReLU comes after the copy to another layout. The numbers are the same, but
+        # otherwise gradients would meet them in another order in memory: a fifth of an update of
+        # MinAtar.
         return torch.relu(last(images).reshape(batch, runs, -1)).transpose(0, 1)

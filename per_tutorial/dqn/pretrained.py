@@ -1,4 +1,4 @@
-"""Trained agents that come with the package, each a safetensors file with a model card beside it."""
+"""Trained agents that come with the package: a safetensors file and a model card each."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,8 +19,9 @@ def agent_names() -> list[str]:
 def load_agent(name: str, device: str = "cpu", *, precision: str = "float32") -> "DQNLearner":
     """The trained `DQNLearner` of this name; a stack of one run.
 
-    It plays in float32 unless asked otherwise, whatever it was trained with, so that scores are nearly
-    the same on all machines. bfloat16 takes many times as long on processors without instructions for it.
+    It plays in float32 unless asked otherwise, whatever it was trained with, so that scores are
+    nearly the same on all machines. bfloat16 takes many times as long on processors without
+    instructions for it.
 
     Raises:
         ValueError: there is no agent of this name, or no such precision.

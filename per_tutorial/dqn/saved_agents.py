@@ -1,7 +1,7 @@
 """Agents in files: one safetensors file with the online networks and, as JSON, what they are.
 
-Such a file may come from anywhere. Nothing in it is executed, and it is held against what it says about
-itself before anything is made of it, so that it takes no more memory than it has bytes.
+Such a file may come from anywhere. Nothing in it is executed, and it is held against what it says
+about itself before anything is made of it, so that it takes no more memory than it has bytes.
 """
 
 import dataclasses
@@ -47,7 +47,8 @@ def write_agent(path: PathLike, agent: SavedAgent) -> None:
 
 
 def _in_order(data: bytes) -> bytes:
-    """The file with its heading sorted: safetensors lists metadata in another order in each process.
+    """The file with its heading sorted: safetensors lists metadata in another order in each
+    process.
 
     A file begins with the length of its heading, 8 bytes, and that is a multiple of 8.
     """

@@ -12,8 +12,8 @@ def compounding(step: int, start: float, end: float, steps: int) -> float:
     """What ``value += step / steps * (end - value)`` at every step makes of a linear schedule.
 
     A slip that tutorials copy from one another: the share of the way is added to a value that has
-    already gone part of it. The gap is multiplied by (1 − 1/steps)(1 − 2/steps)… and is all but gone
-    after a few times √steps. Kept as a function of the step to be compared with (notebook 04).
+    already gone part of it. The gap is multiplied by (1 − 1/steps)(1 − 2/steps)… and is all but
+    gone after a few times √steps. Kept as a function of the step to be compared with (notebook 04).
     """
     if step >= steps:
         return end

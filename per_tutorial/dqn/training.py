@@ -16,14 +16,14 @@ from per_tutorial.dqn.environments.gymnasium_envs import Environments
 from per_tutorial.dqn.history import History
 from per_tutorial.dqn.learner import DQNLearner
 from per_tutorial.dqn.networks import LARGEST_SEED
-from per_tutorial.replay.contracts import Transition
+from per_tutorial.replay.contracts import Transition, needs_of
 from per_tutorial.replay.random_streams import RandomStreams
 from per_tutorial.replay.registry import make_replay
 from per_tutorial.replay.replay import Replay
 
 
 class Training(NamedTuple):
-    """What changes while a training runs. Every part has a `state`, a dict of arrays, to go on from."""
+    """What changes while a training runs; each part can continue from its `state`."""
 
     environments: Environments
     exploration: RandomStreams
@@ -47,7 +47,8 @@ class Training(NamedTuple):
                 part.check(arrays)
 
     def restore(self, state: State) -> None:
-        """Go on from what `state` gave. Episodes that cannot go on are cut: they count as truncated.
+        """Go on from what `state` gave. Episodes that cannot go on are cut: they count as
+        truncated.
 
         Raises:
             ValueError: it is no state of such a training. Nothing has changed then.
@@ -57,14 +58,14 @@ class Training(NamedTuple):
         for name in ("exploration", "replay", "agent", "history"):
             getattr(self, name).restore(part_of(state, name))
         if not episodes_go_on:
-            self.replay.cut()
+            self.replay.truncate_episodes()
 
 
 class Checkpointer(Protocol):
     """What writes a training down at intervals, such as `Checkpoints`."""
 
     def resolve_auto(self, config: DQNConfig) -> DQNConfig:
-        """The settings, with what was chosen for "auto" in the training that was written, if any was."""
+        """The settings, with "auto" replaced by what the written training chose."""
 
     def restore(self, training: Training) -> None:
         """Let the training go on from what was written, if anything was."""
@@ -73,7 +74,7 @@ class Checkpointer(Protocol):
         """Write the training, if it is time to. Called after every step."""
 
 
-def train(
+def train(  # noqa: C901, PLR0912  (Algorithm 1 in one place)
     config: DQNConfig,
     seeds: int | Iterable[int] = range(10),
     *,
@@ -123,9 +124,10 @@ def train(
     if replay is None:
         replay = make_replay(config, environments.observation_shape, seeds)
     storage = replay.storage
-    if storage.n_step > 1 and storage.discount != config.discount:
+    n_step, discount = storage.settings["n_step"], storage.settings["discount"]
+    if n_step > 1 and discount != config.discount:
         raise ValueError(
-            f"replay: must discount rewards like config ({config.discount}), got {storage.discount}"
+            f"replay: must discount rewards like config ({config.discount}), got {discount}"
         )
     if storage.environments != config.environments:
         raise ValueError(
@@ -137,8 +139,8 @@ def train(
     history.agent = agent
     training = Training(environments, exploration, replay, agent, history)
     # Asked for by samplers that choose from a larger draw (`replay.contracts.CandidateSampler`).
-    fresh_errors = {"td_errors": agent.td_errors} if hasattr(replay.sampler, "choose") else {}
-    by_reducible_loss = getattr(replay.sampler, "reducible", False)
+    needs = needs_of(replay.sampler)
+    fresh_errors = {"td_errors": agent.td_errors} if needs.candidates else {}
     if checkpoints is not None:
         checkpoints.restore(training)
 
@@ -158,7 +160,7 @@ def train(
         for k in range(t, t + config.environments):  # each environment has made one step
             if len(replay) >= config.learning_starts and k % config.update_every == 0:
                 batch = replay.sample(config.batch_size, config.beta(k), **fresh_errors)
-                reducible = agent.reducible_losses(batch) if by_reducible_loss else None
+                reducible = agent.reducible_losses(batch) if needs.reducible_losses else None
                 update = agent.update(batch, config.step_size(k))
                 signals = update.td_errors if reducible is None else reducible
                 replay.update_priorities(batch.indices, signals)

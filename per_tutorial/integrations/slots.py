@@ -1,12 +1,12 @@
 """One of our samplers for a library that knows its transitions by slot.
 
 tianshou gives each environment a ring of its own, and torchrl leaves the order to its writers. Our
-samplers count slots from 0 as they are filled. So every slot gets a *place* when it is first written,
-the next one that is free, and the sampler knows places only.
+samplers count slots from 0 as they are filled. So every slot gets a *place* when it is first
+written, the next one that is free, and the sampler knows places only.
 
-Both libraries hand TD errors back with the slots of a minibatch, which may hold other transitions by
-then. So the last minibatches whose TD errors are still to come are remembered, with the numbers of
-their transitions: an update of the same slots in the same order is theirs.
+Both libraries hand TD errors back with the slots of a minibatch, which may hold other transitions
+by then. So the last minibatches whose TD errors are still to come are remembered, with the numbers
+of their transitions: an update of the same slots in the same order is theirs.
 """
 
 from collections import deque
@@ -24,17 +24,18 @@ from per_tutorial.common.arguments import (
 from per_tutorial.common.files import part_of
 from per_tutorial.common.states import ArraySpec, Schema, State, checked_state
 from per_tutorial.replay import Sampler
+from per_tutorial.replay.contracts import needs_of
 from per_tutorial.replay.registry import make_sampler
 from per_tutorial.replay.td_errors import errors_like, refuse_infinite
 
-PICKLE_FORMAT = 1  # raised when what a pickle holds changes
+PICKLE_FORMAT = 2  # raised when what a pickle holds changes
 AWAITED = 32  # minibatches that are remembered; more are hardly ever on their way
 
-# What a sampler may have beyond the contract, and why it can't be had here.
+# What a sampler may need (`replay.contracts.Needs`) and can't have here.
 REFUSED = {
-    "choose": "chooses a minibatch from a larger one by fresh TD errors",
-    "reducible": "takes the losses of two networks in place of TD errors",
-    "end_episodes": "wants to know which steps make up an episode",
+    "candidates": "chooses a minibatch from a larger one by fresh TD errors",
+    "episodes": "wants to know which steps make up an episode",
+    "reducible_losses": "takes the losses of two networks in place of TD errors",
 }
 
 
@@ -57,8 +58,8 @@ class SlotDraws:
             to the sampler.
 
     Raises:
-        ValueError, TypeError: an argument is not what it must be, or the sampler lacks a setting, or
-            can't be served.
+        ValueError, TypeError: an argument is not what it must be, or the sampler lacks a setting,
+            or can't be served.
     """
 
     def __init__(
@@ -75,8 +76,9 @@ class SlotDraws:
         self._made_of = sampler, seed, settings
         given = {key: value for key, value in settings.items() if value is not None}
         self.sampler: Sampler = make_sampler(sampler, self.capacity, seed, **given)
-        for member, reason in REFUSED.items():
-            if hasattr(self.sampler, member):
+        needs = needs_of(self.sampler)
+        for need, reason in REFUSED.items():
+            if getattr(needs, need):
                 raise ValueError(
                     f"sampler: {sampler!r} {reason}, for which a buffer of slots has no place; "
                     "must be another one"
@@ -145,8 +147,8 @@ class SlotDraws:
 
         Args:
             slots: (batch,) as they were drawn: then a transition that was overwritten since is
-                skipped. In another order or number they mean what lies in them now. Of duplicates the
-                last one counts.
+                skipped. In another order or number they mean what lies in them now. Of duplicates
+                the last one counts.
             td_errors: (batch,) or (batch, 1), with or without sign, NumPy or torch.
 
         Raises:

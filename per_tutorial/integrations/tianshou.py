@@ -5,13 +5,14 @@
     buffer = PrioritizedVectorReplayBuffer(20_000, buffer_num=10, alpha=0.6, beta=0.4)
     collector = Collector[CollectStats](algorithm, environments, buffer)
 
-The buffers take the place of tianshou's own, which have the same names. Every integration must answer
-three questions. New transitions get the largest priority so far, here in `add`. tianshou's off-policy
-algorithms do the rest by themselves: they multiply the squared error by ``batch.weight``, and call
-`update_weight` with their TD errors. n-step returns are tianshou's as well.
+The buffers take the place of tianshou's own, which have the same names. Every integration must
+answer three questions. New transitions get the largest priority so far, here in `add`. tianshou's
+off-policy algorithms do the rest by themselves: they multiply the squared error by
+``batch.weight``, and call `update_weight` with their TD errors. n-step returns are tianshou's as
+well.
 
-In tianshou 2.0.1 `DQN` leaves the weights out when it has a ``huber_loss_delta``, and `C51` hands back
-its cross-entropy in place of a TD error.
+In tianshou 2.0.1 `DQN` leaves the weights out when it has a ``huber_loss_delta``, and `C51` hands
+back its cross-entropy in place of a TD error.
 """
 
 from typing import Any
@@ -71,8 +72,8 @@ class _Prioritized(ReplayBuffer):
         """Draw a minibatch by priority; its ``weight`` (batch,) is for the current `beta`.
 
         Args:
-            batch_size: 0: every transition once, with weights of 1; None: as many draws as there are
-                transitions.
+            batch_size: 0: every transition once, with weights of 1; None: as many draws as there
+                are transitions.
 
         Raises:
             ValueError: nothing is stored yet.
@@ -136,12 +137,13 @@ class PrioritizedReplayBuffer(_Prioritized):
         size: transitions kept.
         alpha: how strongly priorities count, in [0, 1]; None: the sampler's own default.
         beta: exponent of the importance-sampling weights, in [0, 1]; see `set_beta`.
-        sampler: how transitions are drawn: "proportional", "rank", "uniform", or what was registered
-            by `per_tutorial.replay.register_sampler`.
+        sampler: how transitions are drawn: "proportional", "rank", "uniform", or what was
+            registered by `per_tutorial.replay.register_sampler`.
         seed: of the draws; None: from the system.
         stack_num, ignore_obs_next, save_only_last_obs: of tianshou's `ReplayBuffer`. Its
             ``sample_avail`` can't be had: with priorities every transition may be drawn.
-        settings: of the sampler, such as `priority_epsilon` and `normalize` of `ProportionalSampler`.
+        settings: of the sampler, such as `priority_epsilon` and `normalize` of
+            `ProportionalSampler`.
 
     Raises:
         ValueError, TypeError: an argument is not what it must be, or the sampler lacks a setting.
@@ -150,7 +152,8 @@ class PrioritizedReplayBuffer(_Prioritized):
         >>> from tianshou.data import Batch
         >>> from per_tutorial.integrations.tianshou import PrioritizedReplayBuffer
         >>> buffer = PrioritizedReplayBuffer(3, alpha=1.0, seed=0)
-        >>> step = Batch(obs=[0.0], act=1, rew=0.5, terminated=False, truncated=False, obs_next=[1.0])
+        >>> step = Batch(obs=[0.0], act=1, rew=0.5, terminated=False, truncated=False,
+        obs_next=[1.0])
         >>> for _ in range(3):
         ...     _ = buffer.add(step)
         >>> buffer.update_weight(np.arange(3), [-2.0, 1.0, 1.0])  # raw TD errors
@@ -193,7 +196,8 @@ class PrioritizedVectorReplayBuffer(_Prioritized, VectorReplayBuffer):
         >>> from tianshou.data import Batch
         >>> from per_tutorial.integrations.tianshou import PrioritizedVectorReplayBuffer
         >>> buffer = PrioritizedVectorReplayBuffer(100, buffer_num=2, alpha=0.6, seed=0)
-        >>> step = Batch(obs=[0.0], act=1, rew=0.5, terminated=False, truncated=False, obs_next=[1.0])
+        >>> step = Batch(obs=[0.0], act=1, rew=0.5, terminated=False, truncated=False,
+        obs_next=[1.0])
         >>> _ = buffer.add(Batch.stack([step, step]))  # one step of each environment
         >>> batch, slots = buffer.sample(4)
         >>> len(buffer), batch.weight.tolist()

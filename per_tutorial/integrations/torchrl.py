@@ -6,18 +6,18 @@
     buffer = TensorDictReplayBuffer(storage=LazyTensorStorage(100_000), sampler=sampler)
 
 The sampler takes the place of torchrl's own, which has the same name. Every integration must answer
-three questions. New transitions get the largest priority so far when the buffer tells the sampler of
-them. The other two are yours: multiply the losses of a minibatch by its ``priority_weight``, take the
-mean, and write the TD errors back by ``buffer.update_tensordict_priority(minibatch)``, after the loss
-has set its ``td_error``; `examples/torchrl_dqn.py` does all of it.
+three questions. New transitions get the largest priority so far when the buffer tells the sampler
+of them. The other two are yours: multiply the losses of a minibatch by its ``priority_weight``,
+take the mean, and write the TD errors back by ``buffer.update_tensordict_priority(minibatch)``,
+after the loss has set its ``td_error``; `examples/torchrl_dqn.py` does all of it.
 
-torchrl's losses multiply by themselves where they have the argument ``use_prioritized_weights``, and
-then divide by the sum of the weights. That undoes their division by the largest, which the paper asks
-for so that weights only make steps smaller. With ``use_prioritized_weights=False, reduction="none"``
-the loss leaves it to you.
+torchrl's losses multiply by themselves where they have the argument ``use_prioritized_weights``,
+and then divide by the sum of the weights. That undoes their division by the largest, which the
+paper asks for so that weights only make steps smaller. With ``use_prioritized_weights=False,
+reduction="none"`` the loss leaves it to you.
 
-What `DQNLoss`, `DDPGLoss` and `TD3Loss` call ``td_error`` is δ², so that priorities would have twice
-the α that you asked for. With ``squared=True`` the sampler takes the root.
+What `DQNLoss`, `DDPGLoss` and `TD3Loss` call ``td_error`` is δ², so that priorities would have
+twice the α that you asked for. With ``squared=True`` the sampler takes the root.
 
 A wheel of torchrl fits one version of torch; with another one, torchrl can't be imported.
 """
@@ -39,7 +39,8 @@ try:
     from torchrl.data.replay_buffers.samplers import Sampler
 except ImportError as error:
     raise ImportError(
-        "per_tutorial.integrations.torchrl needs torchrl, which is not installed, or doesn't fit this "
+        "per_tutorial.integrations.torchrl needs torchrl, which is not installed, or doesn't fit "
+        "this "
         f'version of torch ({torch.__version__}): pip install "per_tutorial[torchrl]"'
     ) from error
 
@@ -52,21 +53,24 @@ FILE = "draws.npz"
 class PrioritizedSampler(Sampler):
     """A sampler of torchrl's `ReplayBuffer` and `TensorDictReplayBuffer` (Schaul et al. 2016).
 
-    It hands out the index and ``priority_weight`` (batch,), float32. What it takes are TD errors δ, with
-    or without sign, or δ²: |δ|, ε and α are applied here. A buffer's ``generator`` doesn't matter to it.
+    It hands out the index and ``priority_weight`` (batch,), float32. What it takes are TD errors δ,
+    with or without sign, or δ²: |δ|, ε and α are applied here. A buffer's ``generator`` doesn't
+    matter to it.
 
     Args:
         max_capacity: elements of the storage, which is `max_size` of the storage.
         alpha: how strongly priorities count, in [0, 1]; None: the sampler's own default.
         beta: exponent of the importance-sampling weights, in [0, 1]. Set it, or let a scheduler of
-            torchrl do it, such as ``LinearScheduler(buffer, "beta", final_value=1.0, num_steps=…)``.
-        sampler: how elements are drawn: "proportional", "rank", "uniform", or what was registered by
-            `per_tutorial.replay.register_sampler`.
+            torchrl do it, such as ``LinearScheduler(buffer, "beta", final_value=1.0,
+            num_steps=…)``.
+        sampler: how elements are drawn: "proportional", "rank", "uniform", or what was registered
+            by `per_tutorial.replay.register_sampler`.
         seed: of the draws; None: from the system.
         reduction: "max", "min", "median" or "mean": what makes one priority of several TD errors,
             where an element of the storage is a trajectory.
         squared: what comes back is δ², as from `DQNLoss`, `DDPGLoss` and `TD3Loss`.
-        settings: of the sampler, such as `priority_epsilon` and `normalize` of `ProportionalSampler`.
+        settings: of the sampler, such as `priority_epsilon` and `normalize` of
+            `ProportionalSampler`.
 
     Raises:
         ValueError, TypeError: an argument is not what it must be, or the sampler lacks a setting.
@@ -128,7 +132,8 @@ class PrioritizedSampler(Sampler):
     # ------------------------------------------------------------ what a buffer calls
 
     def sample(self, storage: Any, batch_size: int) -> tuple[Any, dict[str, Any]]:
-        """Draw by priority: an index (batch,), or one for each axis of the storage, and the weights.
+        """Draw by priority: an index (batch,), or one for each axis of the storage, and the
+        weights.
 
         Raises:
             RuntimeError: nothing is stored yet.
@@ -143,7 +148,9 @@ class PrioritizedSampler(Sampler):
         return index, {"priority_weight": torch.from_numpy(weights)}
 
     def mark_update(self, index: Any, *, storage: Any = None) -> None:
-        """Give what was written the largest priority so far. A writer calls this, and so may you."""
+        """Give what was written the largest priority so far. A writer calls this, and so
+        may you.
+        """
         self._draws.write(_slots(index, storage))
         self._marked = index
 
@@ -161,8 +168,8 @@ class PrioritizedSampler(Sampler):
         """Learn raw TD errors.
 
         Args:
-            index: as it was drawn: then an element that was overwritten since is skipped. In another
-                order or number, an index means what lies there now. −1 is skipped.
+            index: as it was drawn: then an element that was overwritten since is skipped. In
+                another order or number, an index means what lies there now. −1 is skipped.
             priority: TD errors, one for each index or one for all; squared ones if the sampler was
                 told so.
             storage: needed where it has several axes.
@@ -208,7 +215,8 @@ class PrioritizedSampler(Sampler):
         """Go on from what `state_dict` gave.
 
         Raises:
-            ValueError: it is that of something else, or of other settings. Nothing has changed then.
+            ValueError: it is that of something else, or of other settings. Nothing has changed
+                then.
         """
         if not {"settings", "state"} <= set(state_dict):
             raise ValueError(
@@ -241,7 +249,8 @@ class PrioritizedSampler(Sampler):
         for key, value in self._draws.settings.items():
             if settings.get(key) != value:
                 raise ValueError(
-                    f"{name}: must be of a sampler with {key} = {value!r}, got {settings.get(key)!r}"
+                    f"{name}: must be of a sampler with {key} = {value!r}, got "
+                    f"{settings.get(key)!r}"
                 )
 
     def __repr__(self) -> str:
@@ -250,7 +259,8 @@ class PrioritizedSampler(Sampler):
         return f"{type(self).__name__}({listed})"
 
 
-# torchrl's buffers write TD errors back to what is an instance of their own class, and to nothing else.
+# torchrl's buffers write TD errors back to what is an instance of their own class, and to nothing
+# else.
 TorchRLSampler.register(PrioritizedSampler)
 
 

@@ -1,7 +1,7 @@
 """What a page shows: pictures, explorers, videos, checked exercises, and the stamp at its end.
 
-Names are imported when they are first used, so that a notebook without videos loads no video encoder,
-and one without sliders no widgets.
+Names are imported when they are first used, so that a notebook without videos loads no video
+encoder, and one without sliders no widgets.
 """
 
 from typing import TYPE_CHECKING

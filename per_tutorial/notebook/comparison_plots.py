@@ -40,8 +40,8 @@ def draw_curves(
     """Draw curves to compare: every run faint, a statistic over runs bold, in its interval.
 
     The band is the 95 % bootstrap interval of the statistic over runs, computed at each step by
-    itself. A curve begins where all of its runs have a value: before, only the fastest runs have one,
-    and their statistic would mislead.
+    itself. A curve begins where all of its runs have a value: before, only the fastest runs have
+    one, and their statistic would mislead.
 
     Args:
         axes: where to draw.
@@ -196,15 +196,16 @@ def draw_grid(
     number: str = ".0f",
     **options: Any,
 ) -> None:
-    """Draw a matrix of results as a heat map with the numbers in it, brighter where they are higher.
+    """Draw a matrix of results as a heat map with the numbers in it, brighter where they are
+    higher.
 
     Args:
         axes: where to draw; set its labels and title yourself.
         matrix: (rows, columns) results; NaN where there is none.
         rows, columns: what to write beside and below it.
         number: format of the numbers.
-        options: of `Axes.imshow`. Give ``vmin`` and ``vmax`` where the colours must mean the same in
-            several grids, or where a small difference must not look like a large one.
+        options: of `Axes.imshow`. Give ``vmin`` and ``vmax`` where the colours must mean the same
+            in several grids, or where a small difference must not look like a large one.
 
     Raises:
         ValueError: the matrix has another shape.
@@ -233,12 +234,12 @@ def draw_grid(
 
 
 def rows_size(rows: int, width: float = 7.0) -> tuple[float, float]:
-    """The size of a figure that holds so many rows of `draw_estimates` or `draw_scores`, in inches."""
+    """The size in inches of a figure with ``rows`` rows of `draw_estimates` or `draw_scores`."""
     return width, 1.0 + 0.42 * rows
 
 
 def _written(value: float, number: str) -> str:
-    """A number with the sign that print uses, "−"; what is rounded to zero never has one of its own."""
+    """A number with the minus sign "−"; a value rounded to zero has none."""
     text = f"{value:{number}}"
     if not text.strip("+-0.%"):
         text = f"{0.0:{number}}"

@@ -88,7 +88,8 @@ def explore(
 
 
 class TrainPanel:
-    """Switches, a button that trains with their settings, and the curves of all its trainings so far.
+    """Switches, a button that trains with their settings, and the curves of all its trainings so
+    far.
 
     To show it, end a cell with its name. The button calls `train`.
 
@@ -135,7 +136,7 @@ class TrainPanel:
         display(widgets.VBox([*self.controls.values(), button, output]))
 
     def train(self) -> None:
-        """Train with the present settings, print the scores, and draw the curves of all trainings."""
+        """Train with these settings, print the scores, and draw the curves of all trainings."""
         from per_tutorial.dqn.callbacks import ProgressBar
         from per_tutorial.dqn.training import evaluate, train
         from per_tutorial.notebook.training_plots import plot_learning_curves

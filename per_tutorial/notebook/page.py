@@ -39,9 +39,9 @@ def show(figure: Figure, alt: str) -> None:
 class LiveFigure:
     """One picture in the cell's output that changes while the cell runs.
 
-    Drawing costs far more than a training step, so the picture changes only once in a while, and once
-    more at the end. Call `update` as often as you like, then `close`. To ask `due` first saves drawing
-    what would not be shown.
+    Drawing costs far more than a training step, so the picture changes only once in a while, and
+    once more at the end. Call `update` as often as you like, then `close`. To ask `due` first saves
+    drawing what would not be shown.
 
     Args:
         alt: the alternative text.
@@ -85,8 +85,8 @@ def _picture(figure: Figure, alt: str) -> tuple[dict[str, str], dict[str, Any]]:
     """A figure as Jupyter's messages carry it: (data, metadata) by MIME type.
 
     Rendered here rather than by the kernel's own hook, so that it looks the same under any backend.
-    A palette of 256 colours is enough for plots, and a third of the size. There are more pixels than
-    are shown (`savefig.dpi` against `figure.dpi`), which fine screens need.
+    A palette of 256 colours is enough for plots, and a third of the size. There are more pixels
+    than are shown (`savefig.dpi` against `figure.dpi`), which fine screens need.
     """
     rendered, png = io.BytesIO(), io.BytesIO()
     figure.savefig(rendered, format="png")

@@ -1,4 +1,4 @@
-"""The look of the series: one style, one colour for each concept, one linestyle for each network."""
+"""The look of the series: one colour for each concept, one linestyle for each network."""
 
 from __future__ import annotations
 
@@ -8,22 +8,29 @@ from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
-from per_tutorial.replay.registry import SAMPLERS
-
 if TYPE_CHECKING:
     from per_tutorial.dqn.config import DQNConfig
 
-# Dark enough to be read as text on white, and different enough for colour-blind readers where two of
-# them meet. Formulas use them as well: every renderer of formulas takes {\color{#D55E00}{p_i}}.
+# Dark enough to be read as text on white, and different enough for colour-blind readers where two
+# of them meet. Formulas use them as well: every renderer of formulas takes {\color{#D55E00}{p_i}}.
+SAMPLER_COLORS = {
+    "uniform": "#0072B2",
+    "proportional": "#D55E00",
+    "rank": "#661A66",
+    "lap": "#8A5A00",
+    "reaper": "#117733",
+    "laber": "#5D4FB3",
+    "relo": "#A3306A",
+}
 COLORS = {
-    "uniform": SAMPLERS["uniform"].color,
-    "per": SAMPLERS["proportional"].color,
-    "rank": SAMPLERS["rank"].color,
+    "uniform": SAMPLER_COLORS["uniform"],
+    "per": SAMPLER_COLORS["proportional"],
+    "rank": SAMPLER_COLORS["rank"],
     "alpha": "#7A7A1F",
     "beta": "#332288",
     "epsilon": "#A66F00",
     "td_error": "#882255",
-    "priority": SAMPLERS["proportional"].color,  # what PER draws by has the colour of PER
+    "priority": SAMPLER_COLORS["proportional"],  # what PER draws by has the colour of PER
     "weight": "#00857A",
     "return": "#333333",
     "loss": "#CC6677",
@@ -68,8 +75,8 @@ def use_style() -> None:
 
 
 def sampler_color(sampler: str) -> str:
-    """The colour of a `DQNConfig.sampler`, as the registry of samplers has it."""
-    return SAMPLERS[sampler].color
+    """The colour of a `DQNConfig.sampler`; grey for one that has none in `SAMPLER_COLORS`."""
+    return SAMPLER_COLORS.get(sampler, COLORS["quiet"])
 
 
 def network_linestyle(config: DQNConfig) -> str:

@@ -1,4 +1,4 @@
-"""Pictures of sum trees: the tree itself, and each leaf's share of the line that a dart is thrown at."""
+"""Pictures of sum trees: the tree, and each leaf's share of the line that a dart hits."""
 
 import itertools
 from collections.abc import Collection, Iterable, Sequence
@@ -27,8 +27,8 @@ def draw_tree(
 
     Args:
         axes: where to draw; no axis remains.
-        nodes: (2·leaves,) array, node i above the nodes 2i and 2i + 1. The number of leaves need not
-            be a power of two.
+        nodes: (2·leaves,) array, node i above the nodes 2i and 2i + 1. The number of leaves need
+            not be a power of two.
         capacity: leaves in use (of each tree of a forest); the others are drawn as padding.
         first_root: the first root of a forest, whose top above it is drawn as cut off.
         path: numbers of nodes to pick out, with the edges between them.

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from per_tutorial.replay.random_streams import seeds_for
+from per_tutorial.replay.registry import make_parts
 from per_tutorial.replay.replay import Replay
 from per_tutorial.replay.samplers.proportional import ProportionalSampler
 from per_tutorial.replay.samplers.rank_based import RankBasedSampler
@@ -41,8 +41,8 @@ class ReplayBuffer(Replay):
         seed: int | Sequence[int] | None = None,
         **fields: Any,
     ) -> None:
-        storage = TransitionStorage(capacity, observation_shape, _count(runs), **fields)
-        super().__init__(storage, UniformSampler(capacity, seeds_for(seed, storage.runs)), runs)
+        parts = TransitionStorage, UniformSampler
+        super().__init__(*make_parts(*parts, capacity, observation_shape, runs, seed, fields), runs)
 
 
 class PrioritizedReplayBuffer(Replay):
@@ -61,7 +61,8 @@ class PrioritizedReplayBuffer(Replay):
         >>> buffer = PrioritizedReplayBuffer(1000, (2,), alpha=1.0, seed=0)
         >>> for step in range(3):
         ...     buffer.add([step, 0], 1, 0.5, [step + 1, 0], terminated=False)
-        >>> buffer.update_priorities([0, 1, 2], td_errors=[-2.0, 1.0, 1.0])  # raw: |δ| is taken here
+        >>> buffer.update_priorities([0, 1, 2], td_errors=[-2.0, 1.0, 1.0])  # raw: |δ| is taken
+        here
         >>> buffer.probabilities[:3].round(3).tolist()
         [0.5, 0.25, 0.25]
         >>> batch = buffer.sample(2, beta=1.0)  # batch.weights correct for these probabilities
@@ -79,15 +80,9 @@ class PrioritizedReplayBuffer(Replay):
         seed: int | Sequence[int] | None = None,
         **fields: Any,
     ) -> None:
-        storage = TransitionStorage(capacity, observation_shape, _count(runs), **fields)
-        sampler = ProportionalSampler(
-            capacity,
-            seeds_for(seed, storage.runs),
-            alpha=alpha,
-            priority_epsilon=priority_epsilon,
-            normalize=normalize,
-        )
-        super().__init__(storage, sampler, runs)
+        fields |= {"alpha": alpha, "priority_epsilon": priority_epsilon, "normalize": normalize}
+        parts = TransitionStorage, ProportionalSampler
+        super().__init__(*make_parts(*parts, capacity, observation_shape, runs, seed, fields), runs)
 
 
 class RankBasedReplayBuffer(Replay):
@@ -106,7 +101,8 @@ class RankBasedReplayBuffer(Replay):
         >>> buffer = RankBasedReplayBuffer(1000, (2,), alpha=1.0, seed=0)
         >>> for step in range(3):
         ...     buffer.add([step, 0], 1, 0.5, [step + 1, 0], terminated=False)
-        >>> buffer.update_priorities([0, 1, 2], td_errors=[1.0, -900.0, 2.0])  # an outlier is but first
+        >>> buffer.update_priorities([0, 1, 2], td_errors=[1.0, -900.0, 2.0])  # an outlier merely
+        ranks first
         >>> buffer.probabilities[:3].round(3).tolist()
         [0.182, 0.545, 0.273]
     """
@@ -123,16 +119,6 @@ class RankBasedReplayBuffer(Replay):
         seed: int | Sequence[int] | None = None,
         **fields: Any,
     ) -> None:
-        storage = TransitionStorage(capacity, observation_shape, _count(runs), **fields)
-        sampler = RankBasedSampler(
-            capacity,
-            seeds_for(seed, storage.runs),
-            alpha=alpha,
-            normalize=normalize,
-            sort_every=sort_every,
-        )
-        super().__init__(storage, sampler, runs)
-
-
-def _count(runs: int | None) -> int:
-    return 1 if runs is None else runs
+        fields |= {"alpha": alpha, "normalize": normalize, "sort_every": sort_every}
+        parts = TransitionStorage, RankBasedSampler
+        super().__init__(*make_parts(*parts, capacity, observation_shape, runs, seed, fields), runs)

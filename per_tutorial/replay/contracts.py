@@ -1,20 +1,20 @@
 """What storages and samplers must do: the contract between the two kinds of parts.
 
-A replay buffer (`replay.Replay`) is one `Storage` and one `Sampler`. They never meet: the buffer asks
-the storage where a transition went, and tells the sampler; it asks the sampler what to replay, and
-fetches that from the storage. Both know a transition by its *slot*, its place in a ring of `capacity`
-slots, and carry a leading axis for runs in every array.
+A replay buffer (`replay.Replay`) is one `Storage` and one `Sampler`. They never meet: the buffer
+asks the storage where a transition went, and tells the sampler; it asks the sampler what to replay,
+and fetches that from the storage. Both know a transition by its *slot* in a ring of `capacity`
+slots (`ring.Ring`), and carry a leading axis for runs in every array.
 
-**Interrupts.** In a notebook the stop button is how one works, and Python may be interrupted between
-any two lines. A buffer first makes sure that a call can succeed (`Storage.prepare`, checks), then
-notes what it is about to do, then does it. What an interrupt cut short is done again from the
-start by the next call. So `commit` and `add` may be called a second time with the same arguments, and
-must then leave what the first call left. The others that change something (`sample`, `update`) should
-do so in one compiled call, which nothing interrupts.
+**Interrupts.** In a notebook the stop button is how one works, and Python may be interrupted
+between any two lines. A buffer first makes sure that a call can succeed (`Storage.prepare`,
+checks), then notes what it is about to do, then does it. The next call does again, from the start,
+what an interrupt cut short. So `commit` and `add` may be called a second time with the same
+arguments, and must then leave what the first call left. The others that change something (`sample`,
+`update`) should do so in one compiled call, which nothing interrupts.
 
-**States.** Everything that changes is in `state`, a dict of arrays. `schema` declares what `restore`
-takes, `check` says what else must hold, and both come before the first write: a state may come from a
-file, and compiled code believes what it finds in its arrays.
+**States.** Everything that changes is in `state`, a dict of arrays. `schema` declares what
+`restore` takes, `check` says what else must hold, and both come before the first write: a state may
+come from a file, and compiled code believes what it finds in its arrays.
 """
 
 from collections.abc import Mapping
@@ -24,9 +24,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from per_tutorial.common.states import Schema, State
+from per_tutorial.replay.ring import Ring
 
 Slots = NDArray[np.int64]
 Floats = NDArray[np.float64]
+#: The fields of a `Transition` in their order, as one or as a plain tuple.
+Fields = tuple[ArrayLike, ArrayLike, ArrayLike, ArrayLike, ArrayLike, ArrayLike]
 
 
 class Transition(NamedTuple):
@@ -50,7 +53,7 @@ class Transition(NamedTuple):
 class Batch(NamedTuple):
     """A minibatch; every field starts with the axes (batch,), or (runs, batch).
 
-    With n-step returns (`Storage.windows`), ``rewards`` are discounted sums, and
+    With n-step returns (`Storage.n_step_transitions`), ``rewards`` are discounted sums, and
     ``next_observations`` and ``terminated`` belong to the last of the ``steps``.
 
     Example:
@@ -68,55 +71,53 @@ class Batch(NamedTuple):
     next_observations: NDArray
     terminated: NDArray[np.bool_]
     weights: NDArray  # importance-sampling weights, all 1 under uniform replay
-    indices: NDArray[np.int64]  # the numbers of the transitions, counted from 0 as they were added
+    indices: NDArray[np.int64]  # the ids of the transitions, counted from 0 as they were added
     steps: NDArray[np.int64] | int = 1  # k: the value of the next observation is discounted by γ^k
 
 
-class Write(Protocol):
+class PendingWrite(Protocol):
     """Transitions on their way into a storage; what else it holds is the storage's own business."""
 
     @property
     def slots(self) -> Slots:
-        """(runs, n): where they go; −1 where a run has nothing to add."""
+        """(runs, n): where they go; `NO_SLOT` where a run has nothing to add."""
 
     @property
     def added(self) -> NDArray[np.int64]:
         """(runs,): how many each run will have been given in all."""
 
 
-class Part(Protocol):
+class Component(Protocol):
     """What storages and samplers have in common.
 
     Attributes:
-        capacity: slots per run.
-        runs: number of runs.
-        settings: what must agree to `restore` the state of another part; JSON keeps it.
+        settings: what must agree to `restore` the state of another one; JSON keeps it.
     """
 
-    capacity: int
-    runs: int
     settings: dict[str, Any]
 
     @property
     def state(self) -> State:
-        """All that changes, random streams included. The arrays may be the part's own: copy them."""
+        """All that changes, random streams included. The arrays may be its own: copy them."""
 
     @property
     def schema(self) -> Schema:
         """What each array of a state must be."""
 
     def restore(self, state: State) -> None:
-        """Go on from a copy of a state that was checked. May be called twice with the same state."""
+        """Go on from a copy of a state that was checked. May be called twice with the same
+        state.
+        """
 
 
-class Storage(Part, Protocol):
+class Storage(Component, Protocol):
     """Which experiences are kept. The k-th transition of a run (from 0) lies in slot k % capacity.
 
     Attributes:
-        added: (runs,) transitions ever added.
-        n_step, discount: of the windows.
-        environments: how many take turns in adding to each run. Of the same environment, a transition
-            and its successor are that many slots apart.
+        settings: `n_step` and `discount`, those of the n-step transitions, are among them.
+        ring: how many transitions were added, and so which one lies in which slot.
+        environments: how many take turns in adding to each run. Of the same environment, a
+            transition and its successor are that many slots apart.
 
     Example:
         >>> import numpy as np
@@ -125,23 +126,17 @@ class Storage(Part, Protocol):
         >>> storage: Storage = TransitionStorage(capacity=3, observation_shape=(1,))
         >>> step = Transition([[0.0]], [1], [2.5], [[1.0]], [False], [False])  # one run: axis 0
         >>> storage.commit(storage.prepare(step))
-        >>> rows, steps = storage.windows(np.array([[0]]))
-        >>> float(rows["reward"][0, 0]), storage.sizes.tolist()
+        >>> rows, steps = storage.n_step_transitions(np.array([[0]]))
+        >>> float(rows["reward"][0, 0]), storage.ring.sizes.tolist()
         (2.5, [1])
     """
 
-    added: NDArray[np.int64]
-    n_step: int
-    discount: float
+    ring: Ring
     environments: int
 
     @property
     def leading_axes(self) -> tuple[int, ...]:
         """The axes that fields begin with when they are added: (runs,), or (runs, environments)."""
-
-    @property
-    def sizes(self) -> NDArray[np.int64]:
-        """(runs,): transitions stored now."""
 
     def check(self, state: State) -> NDArray[np.int64]:
         """Raise ValueError if arrays that fit the `schema` contradict each other.
@@ -149,87 +144,65 @@ class Storage(Part, Protocol):
         Returns the sizes (runs,) that the storage would have.
         """
 
-    def prepare(self, transition: Transition, valid: ArrayLike | None = None) -> Write:
+    def prepare(
+        self, transition: Fields, valid: ArrayLike | None = None, *, stacked: bool = True
+    ) -> PendingWrite:
         """Make ready to write one step, fields shaped (*leading_axes, ...). Changes nothing.
+
+        What is returned may be good only until the next step is prepared.
 
         Args:
             transition: fields that do not fit raise ValueError or TypeError. ``truncated`` may be a
                 single False: nowhere.
             valid: (runs,) False where a run has nothing to add; None: all have.
+            stacked: whether fields have the axis for runs; without, it is a single run.
         """
 
-    def prepare_many(self, transitions: Transition) -> Write:
-        """Make ready to write n steps that follow one another, fields shaped (runs, n, ...)."""
-
     def commit(self, write: Any) -> None:
-        """Write what `prepare` returned. A second time, it writes the same to the same places."""
+        """Write what `prepare` returned. A second time, it writes the same to the same slots."""
 
-    def windows(self, slots: Slots) -> tuple[Mapping[str, NDArray] | NDArray, NDArray[np.int64]]:
-        """The n-step transitions that begin in ``slots`` (runs, batch), by field, and their lengths.
+    def n_step_transitions(
+        self, slots: Slots
+    ) -> tuple[Mapping[str, NDArray] | NDArray, NDArray[np.int64]]:
+        """The n-step transitions that begin in ``slots`` (runs, batch), by field, and their
+        lengths.
 
         Raises IndexError for a slot outside [0, capacity).
         """
 
-    def ids(self, slots: Slots) -> NDArray[np.int64]:
-        """(runs, batch): the number of the transition that lies in each slot."""
-
-    def current_slots(self, ids: NDArray[np.int64]) -> Slots:
-        """(runs, batch): the slot of each transition, −1 for one that was overwritten."""
-
     def episode_lengths(self, slots: Slots) -> NDArray[np.int64]:
-        """(runs, n): how many steps are stored of the episodes that end with ``slots``; 0 for −1."""
+        """(runs, n): how many steps are stored of the episodes that end with ``slots``.
 
-    def cut(self) -> Slots:
+        0 where no episode ends, and for `NO_SLOT`.
+        """
+
+    def truncate_episodes(self) -> Slots:
         """End the running episodes as a time limit does; return their newest slots (runs, n)."""
 
 
-class QuickStorage(Storage, Protocol):
-    """A storage with short ways: one compiled call for what an agent does at every step.
+class BulkStorage(Storage, Protocol):
+    """A storage that takes many steps at once. Having `prepare_many` makes a storage one of these.
 
-    Having `put` and `put_many`, or `draw`, makes a storage one of these. A subclass that overrides what
-    a short way stands in for, and not the short way, does not have it any more: nothing is passed by.
+    Its `commit` is one compiled call, which nothing interrupts.
     """
 
-    def put(
-        self,
-        fields: tuple[ArrayLike, ...],
-        valid: ArrayLike | None,
-        slots: Slots,
-        added: NDArray[np.int64],
-        stacked: bool,
-    ) -> bool:
-        """`prepare` and `commit` in one compiled call; or change nothing and return False.
+    def prepare_many(self, transitions: Fields, *, stacked: bool = True) -> PendingWrite:
+        """Make ready to write n steps that follow one another, fields shaped (runs, n, ...).
 
-        That is the answer to all that `prepare` would refuse or convert.
-
-        Args:
-            fields: those of a `Transition`, in the same order, shaped (runs, ...); of a single run
-                without that axis, if not ``stacked``.
-            valid: as in `prepare`.
-            slots, added: (runs, 1) and (runs,), written by the same call: as in `Write`.
+        What is returned may hold the arguments: it is good until they change.
         """
 
-    def put_many(
-        self,
-        fields: tuple[ArrayLike, ...],
-        valid: None,
-        slots: Slots,
-        added: NDArray[np.int64],
-        stacked: bool,
-    ) -> bool:
-        """`put` of fields (runs, n, ...), with n >= 1 and ``slots`` (runs, n), for all runs."""
 
-    def draw(
-        self, slots: Slots
-    ) -> tuple[Mapping[str, NDArray] | NDArray, NDArray[np.int64], NDArray[np.int64]]:
-        """`windows` and `ids` together."""
-
-
-class Sampler(Part, Protocol):
+class Sampler(Component, Protocol):
     """Which experiences are replayed. A sampler knows slots and priorities, never the transitions.
 
-    Args of the constructor: ``capacity``; ``seeds``, one int per run, from which `RandomStreams` are
-    made; and keywords. A keyword that has the name of a setting of `DQNConfig` is taken from there.
+    Args of the constructor: ``capacity``; ``seeds``, one int per run, from which `RandomStreams`
+    are made; and keywords: its settings. What a sampler needs beyond slots it says by its methods:
+    `Needs`.
+
+    Attributes:
+        capacity: slots per run.
+        runs: number of runs.
 
     Example:
         >>> import numpy as np
@@ -242,11 +215,15 @@ class Sampler(Part, Protocol):
         [[0.75, 0.25, 0.0]]
     """
 
+    capacity: int
+    runs: int
+
     def add(self, slots: Slots, added: NDArray[np.int64]) -> None:
         """Learn that transitions were written to ``slots`` (runs, n), in this order.
 
         Args:
-            slots: −1 means "nothing here"; a slot that is written again holds a new transition.
+            slots: `NO_SLOT` means "nothing here"; a slot that is written again holds a new
+                transition.
             added: (runs,) transitions that each run has been given in all, these included. If they
                 are no more than last time, the call repeats one that was interrupted.
         """
@@ -262,32 +239,31 @@ class Sampler(Part, Protocol):
     def update(self, slots: Slots, td_errors: Floats) -> None:
         """Learn the TD errors δ (with their sign) of replayed slots, both (runs, batch).
 
-        A slot of −1 was overwritten since it was drawn: skip it. Of duplicates the last one counts.
+        `NO_SLOT` was overwritten since it was drawn: skip it. Of duplicates the last one counts.
         """
 
     def probabilities(self, slots: Slots, sizes: NDArray[np.int64]) -> Floats:
         """P(i) of slots (runs, n) in [0, capacity): 0 where nothing is stored."""
 
     def check(self, state: State, sizes: NDArray[np.int64]) -> None:
-        """Raise ValueError if arrays that fit the `schema` contradict each other, or these sizes."""
+        """Raise ValueError if arrays that fit the `schema` contradict each other, or these
+        sizes.
+        """
 
     def measures(self, sizes: NDArray[np.int64]) -> dict[str, NDArray]:
         """What to record of the priorities, by name: (runs,) each. It may be empty."""
 
 
 class EpisodeSampler(Sampler, Protocol):
-    """A sampler that wants to know which steps make up an episode, such as ReaPER's.
-
-    Having `end_episodes` makes a sampler one of these.
-    """
+    """A sampler that wants to know which steps make up an episode, such as ReaPER's."""
 
     def end_episodes(self, slots: Slots, lengths: NDArray[np.int64], stride: int) -> None:
-        """Learn that episodes end with ``slots`` (runs, n), which were added before; −1: none.
+        """Learn that episodes end with ``slots`` (runs, n), which were added before.
 
         May be called twice for the same episodes.
 
         Args:
-            slots: where their last steps lie.
+            slots: where their last steps lie; `NO_SLOT`: none.
             lengths: (runs, n) how many of their last steps are stored.
             stride: the step before the one in slot s is in slot (s − stride) % capacity.
         """
@@ -296,8 +272,7 @@ class EpisodeSampler(Sampler, Protocol):
 class CandidateSampler(Sampler, Protocol):
     """A sampler that chooses a minibatch from a larger draw by fresh TD errors, such as LaBER's.
 
-    Having `choose` makes a sampler one of these. `sample` is then asked for ``candidates`` times as
-    many slots as the minibatch has.
+    `sample` is then asked for ``candidates`` times as many slots as the minibatch has.
     """
 
     candidates: int
@@ -310,15 +285,30 @@ class CandidateSampler(Sampler, Protocol):
         """
 
 
-def has_short_way(part: object, name: str, *long_way: str) -> bool:
-    """Whether a part has the method ``name``, and no subclass overrides what it stands in for."""
-    classes = type(part).__mro__
+class Needs(NamedTuple):
+    """What a sampler needs beyond slots and priorities. Who serves a sampler asks
+    `needs_of` once.
+    """
 
-    def depth(member: str) -> int:
-        return next((k for k, each in enumerate(classes) if member in vars(each)), len(classes))
+    episodes: bool  # it has `end_episodes`: an `EpisodeSampler`
+    candidates: bool  # it has `choose`: a `CandidateSampler`
+    reducible_losses: bool  # it says ``reducible = True``: they take the place of TD errors
+    updates: bool  # it says ``needs_updates = True``: without TD errors its draws mean nothing
 
-    own = depth(name)
-    return own < len(classes) and all(depth(member) >= own for member in long_way)
+
+def needs_of(sampler: Any) -> Needs:
+    """What a sampler, an object or a class, needs.
+
+    Raises:
+        TypeError: it has half of what such a sampler must have.
+    """
+    episodes, candidates = hasattr(sampler, "end_episodes"), hasattr(sampler, "choose")
+    if episodes:
+        require("sampler", sampler, EpisodeSampler)
+    if candidates:
+        require("sampler", sampler, CandidateSampler)
+    reducible = getattr(sampler, "reducible", False)
+    return Needs(episodes, candidates, reducible, getattr(sampler, "needs_updates", False))
 
 
 def members_of(protocol: type) -> set[str]:
@@ -333,7 +323,7 @@ def members_of(protocol: type) -> set[str]:
 def require(name: str, part: object, protocol: type) -> None:
     """Raise TypeError unless ``part``, an object or a class, has what the protocol asks for.
 
-    A class need not show attributes that its constructor sets: of these only objects are asked.
+    A class need not show attributes that its constructor sets: only objects are asked for these.
     """
     wanted = members_of(protocol)
     if isinstance(part, type):

@@ -8,10 +8,11 @@ from numpy.typing import NDArray
 
 
 def copy_bytes(source: NDArray, start: int, target: NDArray, target_start: int, count: int) -> None:
-    """Copy `count` bytes of ``source`` to ``target``, both uint8 arrays with one axis, not overlapping.
+    """Copy `count` bytes of ``source`` to ``target``, both uint8 arrays with one axis, not
+    overlapping.
 
-    A plain loop takes up to twice the time for pictures: it reads what it is about to overwrite. Compiled,
-    nothing is checked.
+    A plain loop takes up to twice the time for pictures: it reads what it is about to overwrite.
+    Compiled, nothing is checked.
     """
     target[target_start : target_start + count] = source[start : start + count]
 

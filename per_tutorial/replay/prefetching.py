@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 def prefetch(array: NDArray, index: int) -> None:
     """Ask the processor to bring ``array[index]`` (one axis) into its cache; nobody waits for it.
 
-    A read that misses the cache holds up what comes after it, and only a few of them are under way at
-    once. Prefetches are many at once: batched walks through large trees take half the time with them.
-    Any index is allowed: one outside of the array has no effect. Uncompiled, it does nothing.
+    A read that misses the cache holds up what comes after it, and only a few of them are under way
+    at once. Prefetches are many at once: batched walks through large trees take half the time with
+    them. Any index is allowed: one outside of the array has no effect. Uncompiled, it does nothing.
     """
 
 

@@ -1,9 +1,9 @@
 """One stream of random numbers per run.
 
 Runs that train side by side must not share a generator: what one run draws would move the numbers
-of all others. Each run owns 64 bits of state instead, advanced by SplitMix64 (Steele, Lea and Flood,
-"Fast splittable pseudorandom number generators", OOPSLA 2014). The states of a stack of runs are one
-array, so compiled code can draw from them and a checkpoint can hold them.
+of all others. Each run owns 64 bits of state instead, advanced by SplitMix64 (Steele, Lea and
+Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014). The states of a stack of runs
+are one array, so compiled code can draw from them and a checkpoint can hold them.
 """
 
 import secrets
@@ -101,7 +101,9 @@ class RandomStreams:
 
 
 def seeds_for(seed: int | Sequence[int] | None, runs: int) -> list[int]:
-    """One seed per run: ``seed`` may be None (from the system), an int (seed, seed+1, …) or a list."""
+    """One seed per run: ``seed`` may be None (from the system), an int (seed, seed+1, …)
+    or a list.
+    """
     if seed is None:
         return [secrets.randbits(63) for _ in range(runs)]
     if isinstance(seed, (int, np.integer)) or np.ndim(seed) == 0:

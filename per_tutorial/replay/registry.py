@@ -1,12 +1,12 @@
-"""The parts that a replay buffer can be made of, by name.
+"""What a replay buffer can be made of, by name, and how it is made.
 
-`DQNConfig`, the command line, the studies and the colours of plots all follow this list: a new sampler
-is one file in `samplers/`, one line here, and its own test.
+Trainings, the command line and the studies follow this list: a new sampler is one file in
+`samplers/`, one line here, and its own test.
 """
 
 import inspect
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
 from per_tutorial.common.arguments import one_of
 from per_tutorial.replay.contracts import Sampler, Storage, require
@@ -22,33 +22,24 @@ from per_tutorial.replay.samplers.uniform import UniformSampler
 from per_tutorial.replay.storages.frames import FrameStorage
 from per_tutorial.replay.storages.transitions import TransitionStorage
 
-
-class SamplerEntry(NamedTuple):
-    """A sampler that can be asked for by name."""
-
-    make: Callable[..., Sampler]  # the class
-    color: str  # of its curves
-
-
-#: The samplers by name, for `DQNConfig.sampler`; `register_sampler` adds one.
+#: The samplers by name; `register_sampler` adds one.
 #:
-#: >>> SAMPLERS["proportional"].make.__name__
+#: >>> SAMPLERS["proportional"].__name__
 #: 'ProportionalSampler'
-SAMPLERS: dict[str, SamplerEntry] = {}
-#: The storages by name, for `DQNConfig.storage`; `register_storage` adds one.
+SAMPLERS: dict[str, Callable[..., Sampler]] = {}
+#: The storages by name; `register_storage` adds one.
 #:
 #: >>> STORAGES["frames"].__name__
 #: 'FrameStorage'
 STORAGES: dict[str, Callable[..., Storage]] = {}
 
 
-def register_sampler(name: str, sampler: type, color: str) -> None:
+def register_sampler(name: str, sampler: type) -> None:
     """Make a sampler known by a name; a sampler that had this name before is replaced.
 
     Args:
-        name: of `DQNConfig.sampler`.
+        name: by which settings, such as `DQNConfig.sampler`, ask for it.
         sampler: a class; see `contracts.Sampler`.
-        color: of its curves, such as "#0072B2".
 
     Raises:
         TypeError: the class lacks something of a `Sampler`; the error says what.
@@ -57,13 +48,13 @@ def register_sampler(name: str, sampler: type, color: str) -> None:
         >>> from per_tutorial.replay import SAMPLERS, UniformSampler, register_sampler
         >>> class MySampler(UniformSampler):
         ...     pass  # override `sample` to draw in another way
-        >>> register_sampler("mine", MySampler, "#882255")
-        >>> SAMPLERS["mine"].make is MySampler  # and `DQNConfig(sampler="mine")` trains with it
+        >>> register_sampler("mine", MySampler)
+        >>> SAMPLERS["mine"] is MySampler  # and `DQNConfig(sampler="mine")` trains with it
         True
         >>> del SAMPLERS["mine"]
     """
     require("sampler", sampler, Sampler)
-    SAMPLERS[name] = SamplerEntry(sampler, color)
+    SAMPLERS[name] = sampler
 
 
 def register_storage(name: str, storage: type) -> None:
@@ -85,14 +76,13 @@ def register_storage(name: str, storage: type) -> None:
 register_storage("transitions", TransitionStorage)
 register_storage("frames", FrameStorage)
 
-# Colours dark enough to be read as text on white, and different enough for colour-blind readers.
-register_sampler("uniform", UniformSampler, "#0072B2")
-register_sampler("proportional", ProportionalSampler, "#D55E00")
-register_sampler("rank", RankBasedSampler, "#661A66")
-register_sampler("lap", LapSampler, "#8A5A00")
-register_sampler("reaper", ReaperSampler, "#117733")
-register_sampler("laber", LaberSampler, "#5D4FB3")
-register_sampler("relo", ReloSampler, "#B3003C")
+register_sampler("uniform", UniformSampler)
+register_sampler("proportional", ProportionalSampler)
+register_sampler("rank", RankBasedSampler)
+register_sampler("lap", LapSampler)
+register_sampler("reaper", ReaperSampler)
+register_sampler("laber", LaberSampler)
+register_sampler("relo", ReloSampler)
 
 
 def make_sampler(name: str, capacity: int, seed: int | None = None, **settings: Any) -> Sampler:
@@ -107,35 +97,79 @@ def make_sampler(name: str, capacity: int, seed: int | None = None, **settings: 
         >>> make_sampler("proportional", 1000, seed=0, alpha=0.5).settings["alpha"]
         0.5
     """
-    name = one_of("sampler", name, SAMPLERS)
-    return SAMPLERS[name].make(capacity, seeds_for(seed, 1), **settings)
+    make = SAMPLERS[one_of("sampler", name, SAMPLERS)]
+    check_settings(f"the sampler {name!r}", settings, settings_of(make))
+    return make(capacity, seeds_for(seed, 1), **settings)
 
 
 def make_replay(config: Any, observation_shape: tuple[int, ...], seeds: Sequence[int]) -> Replay:
-    """The replay buffer that a `DQNConfig` asks for, for one run per seed.
+    """The replay buffer that settings ask for, for one run per seed.
 
-    The keywords of a storage or sampler that have the name of a setting get its value.
+    Args:
+        config: an object with the attributes `storage`, `sampler` and `capacity`. Whatever else a
+            storage or sampler takes as a keyword, it gets from the attribute of this name, if there
+            is one.
+        observation_shape: shape of one observation.
+        seeds: one int per run.
 
     Example:
-        >>> from per_tutorial import DQNConfig
+        >>> from types import SimpleNamespace
         >>> from per_tutorial.replay import make_replay
-        >>> replay = make_replay(DQNConfig(sampler="rank", capacity=500), (4,), seeds=[0, 1])
-        >>> replay.capacity, replay.runs, type(replay.sampler).__name__
-        (500, 2, 'RankBasedSampler')
+        >>> config = SimpleNamespace(storage="transitions", sampler="rank", capacity=500, alpha=0.5)
+        >>> replay = make_replay(config, (4,), seeds=[0, 1])
+        >>> replay.capacity, replay.runs, replay.settings["alpha"]
+        (500, 2, 0.5)
     """
     make = STORAGES[config.storage]
-    storage = make(config.capacity, observation_shape, len(seeds), **_keywords(make, config))
+    storage = make(config.capacity, observation_shape, len(seeds), **_taken_from(config, make))
     return Replay(storage, sampler_for(config, config.capacity, seeds), runs=len(seeds))
 
 
 def sampler_for(config: Any, capacity: int, seeds: Sequence[int]) -> Sampler:
-    """The sampler that a `DQNConfig` asks for, for ``capacity`` transitions and one run per seed."""
-    make = SAMPLERS[config.sampler].make
-    return make(capacity, seeds, **_keywords(make, config))
+    """The sampler that settings ask for (see `make_replay`), for one run per seed."""
+    make = SAMPLERS[config.sampler]
+    return make(capacity, seeds, **_taken_from(config, make))
 
 
-def _keywords(part: Callable, config: Any) -> dict[str, Any]:
-    """The settings that have the name of a keyword of this part."""
+def make_parts(
+    storage: type,
+    sampler: type,
+    capacity: int,
+    observation_shape: int | tuple[int, ...],
+    runs: int | None,
+    seed: int | Sequence[int] | None,
+    settings: Mapping[str, Any],
+) -> tuple[Any, Any]:
+    """A storage and a sampler of these classes; each takes those of the ``settings`` that it knows.
+
+    Raises:
+        TypeError: neither knows a setting.
+        ValueError, TypeError: a setting has a wrong value.
+    """
+    keywords = settings_of(storage), settings_of(sampler)
+    check_settings("the buffer", settings, [*keywords[1], *keywords[0], "runs", "seed"])
+    of_storage, of_sampler = (
+        {name: settings[name] for name in names if name in settings} for names in keywords
+    )
+    kept = storage(capacity, observation_shape, 1 if runs is None else runs, **of_storage)
+    return kept, sampler(capacity, seeds_for(seed, kept.ring.runs), **of_sampler)
+
+
+def settings_of(part: Callable) -> list[str]:
+    """The names of the settings of a storage or sampler: its keyword-only arguments."""
     parameters = inspect.signature(part).parameters.values()
-    named = [each.name for each in parameters if each.kind is each.KEYWORD_ONLY]
-    return {name: getattr(config, name) for name in named if hasattr(config, name)}
+    return [each.name for each in parameters if each.kind is each.KEYWORD_ONLY]
+
+
+def check_settings(owner: str, settings: Iterable[str], allowed: Sequence[str]) -> None:
+    """TypeError unless all settings are allowed; it names the wrong one and those of the
+    ``owner``.
+    """
+    for name in settings:
+        if name not in allowed:
+            listed = ", ".join(allowed) or "none"
+            raise TypeError(f"{name}: {owner} has no such setting; its settings are: {listed}")
+
+
+def _taken_from(config: Any, part: Callable) -> dict[str, Any]:
+    return {name: getattr(config, name) for name in settings_of(part) if hasattr(config, name)}

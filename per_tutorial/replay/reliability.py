@@ -1,9 +1,9 @@
 """How far the target of a step can be trusted, from the TD errors that follow in its episode.
 
-The kernels of `ReaperSampler`. Of each slot they know how many steps of its episode lie `before` and
-`after` it, (runs, capacity). `told` (runs,) are the transitions ever added, and a successor lies `stride`
-slots further on. `sums` and `errors` are the nodes of two sum trees, of p^α and of p; `minima` are those
-of a min tree (see `renew_minima`).
+The kernels of `ReaperSampler`. Of each slot they know how many steps of its episode lie `before`
+and `after` it, (runs, capacity). `num_added` (runs,) are the transitions ever added, and a
+successor lies `stride` slots further on. `sums` and `errors` are the nodes of two sum trees, of p^α
+and of p; `minima` are those of a min tree (see `refresh_minima`).
 """
 
 import numpy as np
@@ -15,8 +15,10 @@ RUNNING = -1  # in `after`: the episode has not ended
 
 
 @njit_cached
-def let_run(before, after, slots):
-    """The transitions in `slots` (runs, n) are new, and their episodes run; negative slots: none."""
+def mark_running(before, after, slots):
+    """The transitions in `slots` (runs, n) are new, and their episodes run; negative
+    slots: none.
+    """
     for run in range(slots.shape[0]):
         for slot in slots[run]:
             if slot >= 0:
@@ -25,7 +27,9 @@ def let_run(before, after, slots):
 
 @njit_cached
 def mark_episodes(before, after, slots, lengths, stride):
-    """Note of each step of the episodes that end in `slots` (runs, n) how many steps lie around it."""
+    """Note of each step of the episodes that end in `slots` (runs, n) how many steps lie
+    around it.
+    """
     capacity = after.shape[1]
     for run in range(slots.shape[0]):
         for k in range(slots.shape[1]):
@@ -72,16 +76,17 @@ def sum_of_steps(nodes, first_leaf, capacity, first, count, stride):
 
 
 @njit_cached
-def reliability(nodes, first_leaf, before, after, told, stride, slot):
-    """R = 1 − Σ_{i>t} p_i / Σ_i p_i over the stored steps of the episode of `slot`; 1 while it runs.
+def reliability(nodes, first_leaf, before, after, num_added, stride, slot):
+    """R = 1 − Σ_{i>t} p_i / Σ_i p_i over the stored steps of the episode of `slot`; 1 while it
+    runs.
 
     Computed as Σ_{i≤t} / Σ_i: a difference of two large sums would lose a small R.
     """
     if after[slot] < 0:
         return 1.0
     capacity = len(after)
-    # The oldest transition lies in slot `told` % capacity; earlier steps are overwritten.
-    stored = min(before[slot], (slot - told) % capacity // stride)
+    # The oldest transition lies in slot `num_added` % capacity; earlier steps are overwritten.
+    stored = min(before[slot], (slot - num_added) % capacity // stride)
     first = (slot - stored * stride) % capacity
     until = sum_of_steps(nodes, first_leaf, capacity, first, stored + 1, stride)
     following = (slot + stride) % capacity
@@ -91,34 +96,34 @@ def reliability(nodes, first_leaf, before, after, told, stride, slot):
 
 
 @njit_cached
-def compute_run(sums, errors, first_leaf, before, after, told, stride, omega, priorities):
+def compute_run(sums, errors, first_leaf, before, after, num_added, stride, omega, priorities):
     """Write p^α · R^ω of a run's slots into `priorities` (capacity,), 0 where nothing is stored."""
     priorities[:] = 0.0
-    for slot in range(min(told, len(priorities))):
-        share = reliability(errors, first_leaf, before, after, told, stride, slot) ** omega
+    for slot in range(min(num_added, len(priorities))):
+        share = reliability(errors, first_leaf, before, after, num_added, stride, slot) ** omega
         priorities[slot] = sums[first_leaf + slot] * share
 
 
 @njit_cached
-def compute_all(sums, errors, first_root, before, after, told, strides, omega, priorities):
+def compute_all(sums, errors, first_root, before, after, num_added, strides, omega, priorities):
     """`compute_run` of every run, into `priorities` (runs, capacity)."""
     leaves = len(sums) // (2 * first_root)
     for run in range(priorities.shape[0]):
         compute_run(
-            sums, errors, (first_root + run) * leaves, before[run], after[run], told[run],
+            sums, errors, (first_root + run) * leaves, before[run], after[run], num_added[run],
             strides[run], omega, priorities[run],
         )  # fmt: skip
 
 
 @njit_cached
-def least_of_episode(sums, errors, first_leaf, before, after, told, stride, omega, end):
+def least_of_episode(sums, errors, first_leaf, before, after, num_added, stride, omega, end):
     """The smallest p^α · R^ω of the episode that ends in slot `end`.
 
-    Along an episode R only grows. So only a step whose p^α is below those of all earlier steps can have
-    the smallest product, and those few are all that a power is computed for.
+    Along an episode R only grows. So only a step whose p^α is below those of all earlier steps can
+    have the smallest product, and those few are all that a power is computed for.
     """
     capacity = len(after)
-    stored = min(before[end], (end - told) % capacity // stride)
+    stored = min(before[end], (end - num_added) % capacity // stride)
     slot, total = (end - stored * stride) % capacity, 0.0
     found, lowest, least = end, np.inf, np.inf
     for _ in range(stored + 1):
@@ -132,16 +137,18 @@ def least_of_episode(sums, errors, first_leaf, before, after, told, stride, omeg
         slot += stride
         if slot >= capacity:
             slot -= capacity
-    share = reliability(errors, first_leaf, before, after, told, stride, found) ** omega
+    share = reliability(errors, first_leaf, before, after, num_added, stride, found) ** omega
     return sums[first_leaf + found] * share
 
 
 @njit_cached
-def renew_minima(minima, sums, errors, first_root, before, after, told, strides, omega, slots):
+def refresh_minima(
+    minima, sums, errors, first_root, before, after, num_added, strides, omega, slots
+):
     """Set the leaves of `slots` (runs, n) in `minima`; negative slots: none.
 
-    The leaf of a step of a running episode holds its p^α. When the episode has ended, the leaf of its
-    last step holds the smallest p^α · R^ω of all its steps, and theirs are infinite.
+    The leaf of a step of a running episode holds its p^α. When the episode has ended, the leaf of
+    its last step holds the smallest p^α · R^ω of all its steps, and theirs are infinite.
     """
     leaves = len(sums) // (2 * first_root)
     values = np.empty(slots.shape)
@@ -162,7 +169,7 @@ def renew_minima(minima, sums, errors, first_root, before, after, told, strides,
                     minima[leaf] = np.inf
                 else:
                     minima[leaf] = least_of_episode(
-                        sums, errors, first_leaf, before[run], after[run], told[run],
+                        sums, errors, first_leaf, before[run], after[run], num_added[run],
                         strides[run], omega, slot,
                     )  # fmt: skip
             values[run, k] = minima[leaf]
@@ -170,8 +177,10 @@ def renew_minima(minima, sums, errors, first_root, before, after, told, strides,
 
 
 @njit_cached
-def renew_ends(minima, sums, errors, first_root, before, after, told, strides, omega, slots):
-    """`renew_minima` where the episodes of `slots` end; a step of a running one stands for itself."""
+def refresh_ends(minima, sums, errors, first_root, before, after, num_added, strides, omega, slots):
+    """`refresh_minima` where the episodes of `slots` end; a step of a running one stands for
+    itself.
+    """
     ends = np.empty_like(slots)
     for run in range(slots.shape[0]):
         for k in range(slots.shape[1]):
@@ -179,4 +188,4 @@ def renew_ends(minima, sums, errors, first_root, before, after, told, strides, o
             if slot >= 0 and after[run, slot] > 0:
                 slot = (slot + after[run, slot] * strides[run]) % after.shape[1]
             ends[run, k] = slot
-    renew_minima(minima, sums, errors, first_root, before, after, told, strides, omega, ends)
+    refresh_minima(minima, sums, errors, first_root, before, after, num_added, strides, omega, ends)

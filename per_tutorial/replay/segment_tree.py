@@ -2,8 +2,9 @@
 
 A tree is one array `nodes`. Node i has the children 2i and 2i + 1, so its parent is i // 2, and the
 leaves, padded to a power of two, fill the second half of the array. A *forest* is such a tree whose
-top is cut off: with the leaves of R runs side by side, run r's own tree is the subtree rooted at node
-R + r (R padded to a power of two as well). A single tree is the forest of one run, rooted at node 1.
+top is cut off: with the leaves of R runs side by side, run r's own tree is the subtree rooted at
+node R + r (R padded to a power of two as well). A single tree is the forest of one run, rooted at
+node 1.
 
 Notebook 01 explains every kernel, and runs it uncompiled as well: `kernel.py_func`.
 """
@@ -107,7 +108,9 @@ def step_down(nodes, node, prefix):
 
 @njit_cached
 def find_leaf(nodes, root, first_leaf, prefix):
-    """Walk down from `root` to the leaf whose share of [0, total) holds `prefix`; return its node."""
+    """Walk down from `root` to the leaf whose share of [0, total) holds `prefix`; return
+    its node.
+    """
     node = root
     while node < first_leaf:
         node, prefix = step_down(nodes, node, prefix)
@@ -165,7 +168,8 @@ class _SegmentTree:
         return float(values) if shape == () else values
 
     def check(self, name: str, nodes: NDArray[np.float64], sizes: NDArray[np.int64]) -> None:
-        """Raise ValueError unless ``nodes`` are such a tree, whose first ``sizes`` leaves are filled.
+        """Raise ValueError unless ``nodes`` are such a tree, whose first ``sizes`` leaves are
+        filled.
 
         Args:
             name: of the tree, for the error.
@@ -264,7 +268,8 @@ class SumTree(_SegmentTree):
         Raises:
             IndexError: an index is outside [0, capacity).
             ValueError: a value is negative, NaN, infinite or so large that sums could overflow, or
-                ``values`` do not broadcast to the shape of ``indices``. Nothing has been written then.
+                ``values`` do not broadcast to the shape of ``indices``. Nothing has been written
+                then.
         """
         set_sums(self.nodes, self.first_root, *self._assignments(indices, values))
 

@@ -1,4 +1,6 @@
-"""TD errors on their way to a sampler: whose they are, and whether they are numbers to work with."""
+"""TD errors on their way to a sampler: whose they are, and whether they are numbers to
+work with.
+"""
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -29,7 +31,7 @@ def errors_like(indices: NDArray[np.int64], td_errors: ArrayLike) -> Floats:
 
 
 def refuse(indices: NDArray[np.int64], td_errors: Floats, added: NDArray[np.int64]) -> None:
-    """Say which value `are_valid` stumbled over."""
+    """Say which value `are_valid` rejected."""
     outside = (indices < 0) | (indices >= added[:, None])
     if outside.any():
         raise IndexError(

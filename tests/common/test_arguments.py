@@ -1,4 +1,6 @@
-"""Checks of arguments: what passes comes back with one type; what does not is named in the error."""
+"""Checks of arguments: what passes comes back with one type; what does not is named in the
+error.
+"""
 
 import math
 

@@ -1,4 +1,6 @@
-"""Files that are the old one or the new one; folders that are locked; arrays that need not be trusted."""
+"""Files that are the old one or the new one; folders that are locked; arrays that need not be
+trusted.
+"""
 
 import io
 import json
@@ -475,7 +477,9 @@ def test_a_small_file_cannot_unpack_to_any_number_of_gigabytes(tmp_path):
 
 
 def test_members_that_share_their_data_are_refused(tmp_path):
-    """One lies in the data of another; a thousand, each in the next, would unpack to 500 times as much."""
+    """One lies in the data of another; a thousand, each in the next, would unpack to 500 times as
+    much.
+    """
     inner, path = tmp_path / "inner.npz", tmp_path / "shared.npz"
     rewrite(inner, [("b.npy", npy(np.zeros(1000)))])
     rewrite(path, [("a.npy", npy(np.frombuffer(inner.read_bytes(), np.uint8)))])
@@ -548,7 +552,7 @@ def test_other_members_are_refused(tmp_path):
         np.array(["{}"]),
         np.array(3),
         np.array(b"{}"),
-        np.array("{}", dtype=f"<U{files.MOST_HEADING // 4 + 1}"),
+        np.array("{}", dtype=f"<U{files.MAX_HEADING // 4 + 1}"),
         None,
     ],
     ids=["list", "half", "deep", "array", "number", "bytes", "long", "absent"],

@@ -1,4 +1,6 @@
-"""Packages whose names are imported when they are first used: editors and users see the same names."""
+"""Packages whose names are imported when they are first used: editors and users see the
+same names.
+"""
 
 import ast
 import sys

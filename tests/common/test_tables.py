@@ -1,4 +1,6 @@
-"""Tables: written and read again to the last bit, whatever version wrote them; the rest is refused."""
+"""Tables: written and read again to the last bit, whatever version wrote them; the rest is
+refused.
+"""
 
 import gzip
 import json
@@ -66,7 +68,9 @@ def test_the_same_content_makes_the_same_bytes(path, monkeypatch):
 
 
 def test_tables_of_version_0_1_0_are_written_as_they_were(tmp_path):
-    """Studies and histories come out byte for byte; the compressed ones may differ by zlib's version."""
+    """Studies and histories come out byte for byte; the compressed ones may differ by zlib's
+    version.
+    """
     columns = {
         PACKAGE / "results" / "pong.csv.gz": ("arm", "seed", "measure", "at", "value"),
         DATA / "history-0.1.0.csv": ("seed", "step", "measure", "value"),

@@ -1,4 +1,4 @@
-"""What is said of a cluster's address without a cluster, and that Ray is not imported without need."""
+"""Errors about a cluster's address, without a cluster; Ray is imported only if needed."""
 
 import socket
 import subprocess

@@ -1,7 +1,8 @@
-"""What is promised of a cluster: tried in a process of its own, which ends with all that it has started.
+"""What is promised of a cluster: tried in a process of its own, which ends with all that it has
+started.
 
-Ray's processes may hang or be left over, above all on a busy machine. So the cases of `on_a_cluster/` have
-a time limit, are known by a mark in their environment, and are tried twice.
+Ray's processes may hang or be left over, above all on a busy machine. So the cases of
+`on_a_cluster/` have a time limit, are known by a mark in their environment, and are tried twice.
 """
 
 import os
@@ -55,7 +56,8 @@ def run_cases(cases):
     """Run cases; returns the names of those that passed, and what pytest printed."""
     mark = uuid.uuid4().hex
     ray = {
-        # Ray reads it when it is imported: nodes must not take this machine's address for 127.0.0.1.
+        # Ray reads it when it is imported: nodes must not take this machine's address for
+        # 127.0.0.1.
         "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",
         "RAY_USAGE_STATS_ENABLED": "0",
         "RAY_worker_niceness": "0",  # workers do not come after all else that runs here

@@ -28,7 +28,8 @@ PLAIN = {"noop_max": 0}  # so that both pipelines begin with the same frame
 
 
 def play_both(game, steps, **options):
-    """Act at random in both pipelines: yields the `Step`, both observations and the reference's step.
+    """Act at random in both pipelines: yields the `Step`, both observations and the reference's
+    step.
 
     Where an episode ends, the reference's is the first observation of the next one.
     """
@@ -186,8 +187,8 @@ def test_the_storage_rebuilds_what_was_seen(game):
     environments.close()
     assert ends > 5
     slots = np.arange(600)[None]
-    rows, _ = storage.windows(slots)
-    for k, number in enumerate(storage.ids(slots)[0]):
+    rows, _ = storage.n_step_transitions(slots)
+    for k, number in enumerate(storage.ring.ids(slots)[0]):
         np.testing.assert_array_equal(rows["observation"][0, k], seen[number][0])
         np.testing.assert_array_equal(rows["next_observation"][0, k], seen[number][1])
 

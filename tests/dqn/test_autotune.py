@@ -1,4 +1,4 @@
-"""What "auto" comes to: chosen by what is found on the machine, kept by everything that is written."""
+"""What "auto" becomes: chosen on this machine, and kept by every file."""
 
 import os
 import platform
@@ -120,7 +120,8 @@ def test_a_study_says_if_what_it_declares_is_slow_here(faster):
     config = STUDIES["pong"].arms["per"]
     faster("float32", 7.25)
     assert autotune.slow_precision(config) == (
-        "precision: bfloat16 takes 7.2 times as long as float32 here; it is kept, since it was declared"
+        "precision: bfloat16 takes 7.2 times as long as float32 here; "
+        "it is kept, since it was declared"
     )
     assert autotune.slow_precision(config.replace(precision="float32")) is None
     faster("bfloat16")

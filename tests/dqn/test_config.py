@@ -1,4 +1,4 @@
-"""Settings: what is allowed, what a wrong value is told, and how ε, β and η change with the step."""
+"""Settings: what is allowed, the errors, and how ε, β and η change with the step."""
 
 import dataclasses
 import math
@@ -13,7 +13,8 @@ from per_tutorial.replay import SAMPLERS
 
 FIELDS = [field.name for field in dataclasses.fields(DQNConfig)]
 
-# Values that a field refuses, by what it holds: (value, exception, what the message says is allowed)
+# Values that a field refuses, by what it holds: (value, exception, what the message says is
+# allowed)
 NO_TEXT = [(5, TypeError, "a non-empty string"), ("", TypeError, "a non-empty string")]
 NO_FLAG = [(1, TypeError, "True or False"), ("yes", TypeError, "True or False")]
 NO_COUNT = [

@@ -99,7 +99,8 @@ def test_settings_load_neither_gymnasium_nor_torch():
         "from per_tutorial.dqn.config import DQNConfig\n"
         "DQNConfig(env='ALE/Pong-v5', environments=4).storage\n"
         "DQNConfig(env='MinAtar/Breakout-v1').storage\n"
-        "print([name for name in ('gymnasium', 'torch', 'ale_py', 'minatar') if name in sys.modules])"
+        "names = ('gymnasium', 'torch', 'ale_py', 'minatar')\n"
+        "print([name for name in names if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"

@@ -313,10 +313,14 @@ BAD_STATES = {
     "text": with_simulation(lambda facts: put(2, "x")(facts["values"])),
     "another shape": with_simulation(lambda facts: put(2, [0.0] * 5)(facts["values"])),
     "no shape": with_simulation(lambda facts: put(2, [[0.0], 1.0])(facts["values"])),
-    "not finite": with_simulation(lambda facts: put(2, [0.0, 0.0, 0.0, float("nan")])(facts["values"])),
+    "not finite": with_simulation(
+        lambda facts: put(2, [0.0, 0.0, 0.0, float("nan")])(facts["values"])
+    ),
     "an endless number": with_simulation(lambda facts: put(1, 10**30)(facts["values"])),
     "a generator too few": with_simulation(lambda facts: facts["generators"].pop()),
-    "another generator": with_simulation(lambda facts: put(0, {"bit_generator": "MT19937"})(facts["generators"])),
+    "another generator": with_simulation(
+        lambda facts: put(0, {"bit_generator": "MT19937"})(facts["generators"])
+    ),
     "a generator's wrong state": with_simulation(
         lambda facts: put("state", {"state": -1, "inc": 2**200})(facts["generators"][0])
     ),

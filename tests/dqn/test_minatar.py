@@ -1,6 +1,8 @@
-"""MinAtar's games are the games of `minatar`, step by step, and a training goes on within an episode.
+"""MinAtar's games are the games of `minatar`, step by step, and a training goes on within an
+episode.
 
-The twin is a loop over one game, `minatar.Environment`, or Gymnasium's own environment made from it.
+The twin is a loop over one game, `minatar.Environment`, or Gymnasium's own environment made from
+it.
 """
 
 import json

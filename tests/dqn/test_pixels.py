@@ -323,8 +323,8 @@ def test_the_memory_holds_what_was_played():
     train(config, 7, replay=replay)
     steps, _ = play_again(config, 7, replay.actions, max_frames=4 * 130)
     slots = np.arange(config.capacity)[None]
-    rows, lengths = replay.storage.windows(slots)
-    for slot, number in enumerate(replay.storage.ids(slots)[0]):
+    rows, lengths = replay.storage.n_step_transitions(slots)
+    for slot, number in enumerate(replay.storage.ring.ids(slots)[0]):
         t, k = divmod(number, config.environments)
         window = [Played(*(field[k] for field in step)) for step in steps[t : t + 3]]
         over = [step.terminated or step.truncated for step in window]
@@ -439,8 +439,10 @@ def test_a_run_explores_the_same_games_in_any_stack():
     np.testing.assert_array_equal(actions[:, 4:], alone.actions)
     assert (actions[:, :4] != actions[:, 4:]).any()
     slots = np.arange(80)[None].repeat(2, axis=0)
-    seen = stack.storage.windows(slots)[0]["observation"]
-    np.testing.assert_array_equal(seen[1], alone.storage.windows(slots[:1])[0]["observation"][0])
+    seen = stack.storage.n_step_transitions(slots)[0]["observation"]
+    np.testing.assert_array_equal(
+        seen[1], alone.storage.n_step_transitions(slots[:1])[0]["observation"][0]
+    )
     assert (seen[0] != seen[1]).any()
 
 
@@ -494,7 +496,7 @@ def test_a_training_that_was_stopped_goes_on_in_new_games(every, tmp_path):
     assert len(resumed.actions) == (320 - 100) / 4
     assert history.log_steps == [*range(4, 321, 4)]
     assert history.agent.updates == len([k for k in range(96, 320) if k % 3 == 0])
-    ids = resumed.storage.ids(np.arange(300)[None])[0]
+    ids = resumed.storage.ring.ids(np.arange(300)[None])[0]
     rows = {number: resumed.storage.rows[0, slot] for slot, number in enumerate(ids)}
     assert all(rows[number]["truncated"] for number in range(96, 100))
     assert all(rows[number]["depth"] == 1 for number in range(100, 104))

@@ -1,4 +1,6 @@
-"""The buffers for Stable-Baselines3: transitions as they were added, drawn and weighted as in the paper."""
+"""The buffers for Stable-Baselines3: transitions as they were added, drawn and weighted as in the
+paper.
+"""
 
 import copy
 
@@ -353,7 +355,7 @@ def test_samplers_of_ones_own(monkeypatch):
     monkeypatch.setattr("per_tutorial.replay.registry.SAMPLERS", SAMPLERS)
     for name, sampler in (("episodic", EpisodicSampler), ("choosy", ChoosySampler)):
         monkeypatch.setitem(SAMPLERS, name, None)
-        register_sampler(name, sampler, "#000000")
+        register_sampler(name, sampler)
     buffer = make(2, sampler="episodic")
     episodes = Episodes(buffer, ends=0.0).add(2)
     episodes.ends = 1.0

@@ -1,4 +1,6 @@
-"""The buffers for tianshou: drawn and weighted as in the paper, and its algorithms learn with them."""
+"""The buffers for tianshou: drawn and weighted as in the paper, and its algorithms learn
+with them.
+"""
 
 import copy
 import pickle

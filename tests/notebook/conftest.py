@@ -18,7 +18,9 @@ class Handle:
 
 @pytest.fixture
 def shown(monkeypatch):
-    """What was displayed or updated: a list of (object, options), the pictures' bundles among them."""
+    """What was displayed or updated: a list of (object, options), the pictures' bundles
+    among them.
+    """
     displayed = []
 
     def display(thing, **options):

@@ -4,7 +4,7 @@ import pytest
 from pages import chromium
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def browser():
     with chromium() as browser:
         yield browser

@@ -21,7 +21,6 @@ def real(monkeypatch):
     monkeypatch.setattr(addresses, "address", lambda: REAL)
     monkeypatch.setattr(addresses, "release", lambda: "v1.2.0")
     monkeypatch.setattr(addresses, "version", lambda: "1.2.0")
-    monkeypatch.setattr(addresses, "extras", lambda name: ["atari"] if "05" in name else [])
 
 
 # Today's files ----------------------------------------------------------------------------------
@@ -51,14 +50,6 @@ def test_one_version():
     citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
     assert addresses.project()["project"]["dynamic"] == ["version"]
     assert addresses.version() == per_tutorial.__version__ == str(citation["version"])
-
-
-def test_notebooks_need_extras_that_exist():
-    tables = addresses.project()
-    known = tables["project"]["optional-dependencies"].keys()
-    needed = tables["tool"]["per_tutorial"]["notebook-extras"]
-    assert needed.keys() <= {path.name.partition("_")[0] for path in addresses.series()}
-    assert {name for names in needed.values() for name in names} <= known
 
 
 # Addresses --------------------------------------------------------------------------------------
@@ -225,20 +216,18 @@ def run_setup_cell(source, there, monkeypatch):
     return installed
 
 
-def test_the_set_up_cell_installs_a_release_with_the_notebooks_extras(real, monkeypatch):
-    plain = addresses.setup_cell("01_segment_tree.ipynb")
-    with_extra = addresses.setup_cell("05_atari_per.ipynb")
-    what = '--quiet "per_tutorial{} @ git+https://github.com/someone/else@v1.2.0"'
-    assert run_setup_cell(plain, False, monkeypatch) == [("pip", "install " + what.format(""))]
-    assert run_setup_cell(with_extra, False, monkeypatch) == [
-        ("pip", "install " + what.format("[atari]"))
-    ]
-    assert run_setup_cell(with_extra, True, monkeypatch) == []
-    assert "newer" not in plain
+def test_the_set_up_cell_installs_a_release_with_what_the_notebooks_need(real, monkeypatch):
+    assert "notebooks" in addresses.project()["project"]["optional-dependencies"]
+    cell = addresses.setup_cell()
+    what = "per_tutorial[notebooks] @ git+https://github.com/someone/else@v1.2.0"
+    installed = [("pip", f'install --quiet "{what}"')]
+    assert run_setup_cell(cell, False, monkeypatch) == installed
+    assert run_setup_cell(cell, True, monkeypatch) == []
+    assert "newer" not in cell
     monkeypatch.setattr(addresses, "version", lambda: "1.3.0.dev0")
-    newer = addresses.setup_cell("01_segment_tree.ipynb")
+    newer = addresses.setup_cell()
     assert "the last release, v1.2.0. This notebook is newer" in newer
-    assert run_setup_cell(newer, False, monkeypatch) == [("pip", "install " + what.format(""))]
+    assert run_setup_cell(newer, False, monkeypatch) == installed
 
 
 @pytest.mark.parametrize("missing", ["address", "release"])
@@ -249,7 +238,7 @@ def test_where_nothing_can_be_installed_the_set_up_cell_says_what_to_do(real, mi
         )
     else:
         monkeypatch.setattr(addresses, "release", lambda: None)
-    source = addresses.setup_cell("05_atari_per.ipynb")
+    source = addresses.setup_cell()
     assert "pip install" not in source
     assert run_setup_cell(source, True, monkeypatch) == []
     with pytest.raises(ModuleNotFoundError, match="type `make lab`"):
@@ -266,5 +255,5 @@ def test_the_lines_of_the_set_up_cell_are_not_too_long(real, state, monkeypatch)
         monkeypatch.setattr(
             addresses, "address", lambda: f"https://github.com/{addresses.NOBODY}/x"
         )
-    lines = addresses.setup_cell("05_atari_per.ipynb").splitlines()
+    lines = addresses.setup_cell().splitlines()
     assert max(map(len, lines)) <= 110

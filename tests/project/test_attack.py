@@ -1,4 +1,4 @@
-"""The attacks of tools/attack.py in a form that takes seconds; and that they would find something."""
+"""The attacks of tools/attack.py in a form that takes seconds; and that they find something."""
 
 import copy
 import os

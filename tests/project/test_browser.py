@@ -20,8 +20,8 @@ pytestmark = pytest.mark.browser
 NAMES = ("01_segment_tree", "03_per_dqn")
 MINUTE = 60_000  # milliseconds, Playwright's unit
 TOKEN = "a-token-for-this-test"
-# JavaScript for the notebook's code cells as they would be saved: JupyterLab shows errors and what is
-# written to stderr alike.
+# JavaScript for the notebook's code cells as they would be saved: JupyterLab shows errors and what
+# is written to stderr alike.
 CODE_CELLS = """jupyterapp.shell.currentWidget.model.toJSON().cells.filter(
     cell => cell.cell_type === "code")"""
 # Every cell's output stays in the page, scrolled to or not, and no news dialog covers the page.
@@ -33,7 +33,7 @@ SETTINGS = {
 
 @pytest.fixture(scope="module")
 def lab(tmp_path_factory):
-    """The address of a JupyterLab on copies of the notebooks: `saved/` as published, `fresh/` cleared."""
+    """The address of a JupyterLab on the notebooks: `saved/` as published, `fresh/` cleared."""
     home = tmp_path_factory.mktemp("lab")
     for folder in ("saved", "fresh"):
         (home / "notebooks" / folder).mkdir(parents=True)

@@ -6,18 +6,25 @@ import re
 import subprocess
 import sys
 import time
+import tomllib
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from notebook_files import ROOT
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 from small import TINY, TINY_CONFIG
 
-from per_tutorial.__main__ import main
+from per_tutorial.cli import COMMANDS, main
+from per_tutorial.common.lazy import EXTRAS
 from per_tutorial.conformance import QUESTIONS
+from per_tutorial.distributed import ApexConfig
 from per_tutorial.dqn import training
 from per_tutorial.dqn.callbacks import TensorBoard
 from per_tutorial.dqn.config import DQNConfig
 from per_tutorial.dqn.history import History
+from per_tutorial.dqn.learner import DQNLearner
 from per_tutorial.experiments.studies import results as results_module
 from per_tutorial.experiments.studies import runner
 from per_tutorial.experiments.studies.declared import STUDIES
@@ -46,11 +53,22 @@ def test_help_lists_every_setting_with_its_explanation_and_default():
         assert unwrapped(f"{field.metadata['help']} (default: {shown})") in text
 
 
-def test_help_names_the_commands():
-    result = run("--help")
-    assert result.returncode == 0
-    assert "train a stack of runs" in result.stdout
-    assert "train the arms of a declared study" in result.stdout
+def test_alone_it_shows_what_one_can_do_with_three_examples():
+    result = run()
+    assert (result.returncode, result.stderr) == (0, "")
+    assert result.stdout == run("--help").stdout
+    listed, _, examples = result.stdout.partition("examples:\n")
+    assert re.findall(r"^    (\w+)", listed, re.MULTILINE) == list(COMMANDS)
+    lines = re.findall(r"^  python -m per_tutorial (\w+)", examples, re.MULTILINE)
+    assert lines == ["train", "evaluate", "examine"]
+
+
+def test_the_help_of_apex_explains_each_of_its_options():
+    text = unwrapped(run("apex", "--help").stdout)
+    for field in dataclasses.fields(ApexConfig):
+        option = f"--{field.name.replace('_', '-')}{field.name.upper()}"
+        end = re.escape(f"(default:{field.default})")
+        assert re.search(rf"{option}[^-].*?{end}", text), field.name
 
 
 # Another good value for each field but flags and choices
@@ -177,10 +195,11 @@ def test_a_training_writes_its_history_and_prints_what_the_agents_reach(tmp_path
 
 def test_quiet_leaves_the_progress_bar_out(capsys):
     main([*TINY, "--quiet"])
-    choice, first, second, summary = capsys.readouterr().out.splitlines()
+    choice, first, second, summary, next_step = capsys.readouterr().out.splitlines()
     assert choice.startswith("compiled: no")
     assert first.startswith("seed 4: ") and second.startswith("seed 5: ")
     assert summary.startswith("greedy return over 2 runs")
+    assert "--save FILE" in next_step
 
 
 def test_tensorboard_reads_what_was_written(tmp_path, capsys):
@@ -220,6 +239,104 @@ def test_tensorboard_shows_the_mean_return_of_the_last_hundred_episodes(tmp_path
         expected = [values[max(0, k - 99) : k + 1].mean() for k in range(150)]
         shown = [event.value for event in events.Scalars("charts/mean_return_100")]
         np.testing.assert_allclose(shown, expected, rtol=1e-6)
+
+
+# Playing again
+
+
+def test_what_was_saved_is_played_again_and_both_commands_are_named(tmp_path, capsys):
+    path = str(tmp_path / "my agent.safetensors")
+    main([*TINY, "--quiet", "--save", path])
+    play, film = capsys.readouterr().out.splitlines()[-2:]
+    assert play.endswith(f'python -m per_tutorial evaluate "{path}"')
+    assert film.endswith(f'python -m per_tutorial evaluate "{path}" --video episode.mp4')
+
+    main(["evaluate", path, "--episodes", "3"])
+    lines = capsys.readouterr().out.splitlines()
+    returns = training.evaluate(DQNLearner.load(path), 3)
+    for seed, line, row in zip((4, 5), lines, returns, strict=True):
+        assert line.startswith(f"seed {seed}: mean return {row.mean():.1f}, 95 % interval [")
+
+
+def test_an_episode_of_a_saved_agent_is_filmed(tmp_path, capsys):
+    videos = pytest.importorskip("per_tutorial.notebook.videos")
+    path, film = str(tmp_path / "agent.safetensors"), str(tmp_path / "episode.mp4")
+    DQNLearner(TINY_CONFIG, (4,), actions=2, seeds=[7]).save(path)
+    main(["evaluate", path, "--episodes", "2", "--video", film])
+    said = capsys.readouterr().out.splitlines()[-1]
+    length = float(re.fullmatch(rf"{re.escape(film)}: an episode of seed 7, return (\d+)", said)[1])
+    assert len(list(videos.read_frames(film))) == pytest.approx(length + 1, abs=1)
+    assert sorted(entry.name for entry in tmp_path.iterdir()) == [
+        "agent.safetensors",
+        "episode.mp4",
+    ]
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        (
+            "nobody",
+            "AGENT: must be a file of `train --save`, or one of long-cartpole, pong, got 'n",
+        ),
+        ("long-cartpole --video nowhere/a.mp4", "--video: there is no folder for 'nowhere/a.mp4'"),
+        ("{}/walk --video {}/a.mp4", "--video: 'per_tutorial.cliffwalk:per_tutorial/Blind"),
+        ("{}/text", "path: '{}/text' holds no agent ("),
+        ("long-cartpole --episodes 1", "--episodes: must be at least 2, got 1"),
+    ],
+)
+def test_what_cannot_be_played_ends_in_one_clear_line(arguments, message, tmp_path):
+    (tmp_path / "text").write_text("no agent\n", encoding="utf-8")
+    walk = "per_tutorial.cliffwalk:per_tutorial/BlindCliffwalk-v0"
+    DQNLearner(TINY_CONFIG.replace(env=walk), (8,), actions=2, seeds=[0]).save(tmp_path / "walk")
+    with pytest.raises(SystemExit) as caught:
+        main(["evaluate", *arguments.format(tmp_path, tmp_path).split()])
+    line = caught.value.code
+    assert line.startswith(f"python -m per_tutorial: {message.format(tmp_path)}"), line
+    assert "\n" not in line
+
+
+# Without the extras
+
+
+def without(modules, code):
+    """The last line a fresh Python prints that runs ``code`` and cannot import ``modules``."""
+    hide = f"import sys; sys.modules.update(dict.fromkeys({sorted(modules)!r}))"
+    command = [sys.executable, "-c", f"{hide}\n{code}"]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    return (result.stdout + result.stderr).splitlines()[-1]
+
+
+def test_a_missing_extra_is_named_by_commands_and_by_names():
+    everything = {module for modules in EXTRAS.values() for module in modules}
+    install = "which is not installed: pip install 'per_tutorial[dqn]'"
+    command = "from per_tutorial.cli import main; main(['{}'])"
+    assert "python -m per_tutorial COMMAND --help" in without(
+        everything, command.replace("'{}'", "")
+    )
+    said = without(everything, command.format("train"))
+    assert re.fullmatch(rf"python -m per_tutorial: train needs \w+, {re.escape(install)}", said)
+    for code in ("import per_tutorial; per_tutorial.train", "from per_tutorial import train"):
+        assert without({"torch"}, code).endswith(f"per_tutorial.train needs PyTorch, {install}")
+    code = "from per_tutorial.notebook import show"
+    assert without({"PIL"}, code).endswith(
+        "Pillow, which is not installed: pip install 'per_tutorial[notebooks]'"
+    )
+    code = (
+        "import per_tutorial; print(per_tutorial.PrioritizedReplayBuffer(8, (2,), seed=0).capacity)"
+    )
+    assert without(everything, code) == "8"
+
+
+def test_the_extras_named_are_those_of_the_package():
+    declared = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    called = {"PIL": "pillow", "cv2": "opencv-python-headless"}
+    for extra, modules in EXTRAS.items():
+        brought = {
+            canonicalize_name(Requirement(line).name)
+            for line in declared["optional-dependencies"][extra]
+        }
+        assert {canonicalize_name(called.get(module, module)) for module in modules} <= brought
 
 
 # Studies
@@ -349,7 +466,7 @@ def test_an_adapter_in_a_file_is_examined_and_a_failure_is_the_exit_status(tmp_p
         ("{}/mine.py:Theirs", "NAME: '{}/mine.py' has no class 'Theirs'"),
         ("{}/mine.py:BROKEN", "NAME: '{}/mine.py' has no class 'BROKEN'"),
         ("{}/fails.py:Mine", "NAME: '{}/fails.py' cannot be run: ZeroDivisionError"),
-        ("{}/mine.py:Named", "NAME: Named cannot be made without arguments"),
+        ("{}/mine.py:Named", "adapter: Named cannot be made without arguments"),
         ("{}/mine.py:int", "NAME: '{}/mine.py' has no class 'int'"),
         ("{}/mine.py:Empty", "adapter: Empty lacks make, add, sample, update"),
         ("{}/needs.py:Mine", "No module named 'nowhere'"),
@@ -357,7 +474,10 @@ def test_an_adapter_in_a_file_is_examined_and_a_failure_is_the_exit_status(tmp_p
     ],
 )
 def test_what_cannot_be_examined_ends_in_one_clear_line(arguments, message, tmp_path):
-    named = "class Named:\n    def __init__(self, name): pass\n\nclass Empty: pass\n"
+    methods = "make = add = sample = update = print"
+    named = (
+        f"class Named:\n    {methods}\n    def __init__(self, name): pass\n\nclass Empty: pass\n"
+    )
     (tmp_path / "mine.py").write_text(f"BROKEN = 1\n{named}", encoding="utf-8")
     (tmp_path / "fails.py").write_text("1 / 0\n", encoding="utf-8")
     (tmp_path / "needs.py").write_text("import nowhere\n", encoding="utf-8")
@@ -441,7 +561,7 @@ def test_the_shell_sees_that_line_and_a_status():
         (["trian"], "invalid choice: 'trian'"),
         (["study", "ablation"], "argument STUDY: invalid choice: 'ablation' (choose from "),
         (["study"], "the following arguments are required: STUDY"),
-        ([], "the following arguments are required: COMMAND"),
+        (["evaluate"], "the following arguments are required: AGENT"),
     ],
 )
 def test_what_cannot_be_read_is_explained_by_the_usage(arguments, message, capsys):

@@ -227,9 +227,11 @@ def test_a_race_is_the_packages_update_by_update(compute, sampler):
     ours = compute(
         "cliffwalk",
         """return given.map(([n, sampler, alpha, rows, q, state]) => {
-            const memory = rows.map(([state, action, reward, next]) => ({state, action, reward, next}));
+            const memory = rows.map(
+                ([state, action, reward, next]) => ({state, action, reward, next}));
             const settings = {n, sampler, alpha, memory, q, random: r.stream(state)};
-            const learner = new m.Learner(settings), atOnce = new m.Learner({...settings, random: r.stream(state)});
+            const learner = new m.Learner(settings);
+            const atOnce = new m.Learner({...settings, random: r.stream(state)});
             const replayed = [];
             while (learner.run(1)) replayed.push(learner.last);
             atOnce.run(Infinity);
@@ -405,8 +407,15 @@ def test_a_calm_race_is_over_at_once(visit):
 # --- everyone --------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("viewport", [PHONE, DESKTOP], ids=["phone", "desktop"])
+@pytest.mark.parametrize(
+    ("viewport", "scheme"),
+    [
+        pytest.param(PHONE, "light", id="phone-light"),
+        pytest.param(DESKTOP, "dark", id="desktop-dark"),
+        pytest.param(PHONE, "dark", id="phone-dark", marks=pytest.mark.exhaustive),
+        pytest.param(DESKTOP, "light", id="desktop-light", marks=pytest.mark.exhaustive),
+    ],
+)
 @pytest.mark.parametrize("name", NAMES)
 def test_axe_finds_no_fault(visit, name, viewport, scheme):
     from axe_playwright_python.sync_playwright import Axe

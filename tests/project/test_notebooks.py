@@ -69,7 +69,7 @@ def test_file_is_small(path):
 
 def test_begins_with_setup_and_imports_and_ends_with_stamp(notebook, path):
     first, second, *_, last = code_cells(notebook)
-    assert (first.id, first.source) == ("setup", setup_cell(path.stem))
+    assert (first.id, first.source) == ("setup", setup_cell())
     assert "imports" in second.metadata.get("tags", [])
     assert notebook.cells[-1] is last
     assert last.source.endswith("stamp()")
@@ -113,7 +113,7 @@ def test_stamp_matches_the_code(notebook):
     assert current, "the code has changed since the full run: make publish"
 
 
-# Exercises: a cell `exercise-K` with a stub and its check, then a cell `solution-K` ------------------
+# Exercises: a cell `exercise-K` with a stub and its check, then a cell `solution-K` -------------
 
 
 def exercise_numbers(notebook):
@@ -139,7 +139,7 @@ def test_each_notebook_has_exercises_and_their_solutions(notebook):
 
 
 def exercise(path, number):
-    """An exercise's stub, its check as an expression, its solution, and a namespace to run them in."""
+    """An exercise's stub, its check as an expression, its solution, and a namespace for them."""
     notebook = read(path)
     cells = {cell.id: cell for cell in notebook.cells}
     *stub, last = ast.parse(cells[f"exercise-{number}"].source).body

@@ -1,12 +1,13 @@
-"""The project's frame: requirements, rooms and files, what loads what, and the tools that write notebooks."""
+"""The project's frame: requirements, rooms, what loads what, the tools that write notebooks."""
 
 import ast
 import itertools
+import json
+import os
 import re
 import subprocess
 import sys
 import tomllib
-from collections import Counter
 
 import nbformat
 import pytest
@@ -20,7 +21,6 @@ from tracked import tracked_texts
 TABLES = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 PROJECT = TABLES["project"]
 EXTRAS = PROJECT["optional-dependencies"]
-NOTEBOOK_EXTRAS = TABLES["tool"]["per_tutorial"]["notebook-extras"]
 
 
 def requirements(lines):
@@ -29,7 +29,21 @@ def requirements(lines):
     return {canonicalize_name(r.name): (frozenset(r.extras), str(r.specifier)) for r in parsed}
 
 
+def of_extras(*names):
+    """The requirements of extras, and of the extras of ours that they name, as lines."""
+    lines = set()
+    for line in itertools.chain(*(EXTRAS[name] for name in names)):
+        requirement = Requirement(line)
+        ours = canonicalize_name(requirement.name) == "per-tutorial"
+        lines |= of_extras(*requirement.extras) if ours else {line}
+    return lines
+
+
 # Requirements -----------------------------------------------------------------------------------
+
+
+def test_the_package_alone_asks_for_numpy_and_numba():
+    assert requirements(PROJECT["dependencies"]).keys() == {"numba", "numpy"}
 
 
 def test_conda_environment_asks_for_what_the_notebooks_need():
@@ -42,14 +56,24 @@ def test_conda_environment_asks_for_what_the_notebooks_need():
     asked = requirements(lines)
     assert asked.pop("python")[1] == PROJECT["requires-python"]
     assert asked.pop("pip")
-    extras = {"lab"}.union(*NOTEBOOK_EXTRAS.values())
-    needed = PROJECT["dependencies"] + [line for name in sorted(extras) for line in EXTRAS[name]]
-    assert asked == requirements(needed)
+    assert asked == requirements({*PROJECT["dependencies"], *of_extras("lab")})
+
+
+def test_other_places_to_start_install_what_make_lab_does():
+    container = json.loads((ROOT / ".devcontainer/devcontainer.json").read_text(encoding="utf-8"))
+    target, ready = container["postCreateCommand"].removeprefix("make "), "$(LAB_READY)"
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    assert f"\n{target}: {ready} " in makefile and f"\nlab: {ready} " in makefile
+    binder = yaml.safe_load((ROOT / ".binder/environment.yml").read_text(encoding="utf-8"))
+    (python,) = (line for line in binder["dependencies"] if line.startswith("python="))
+    assert Requirement(f"x{PROJECT['requires-python']}").specifier.contains(python[7:])
+    script = ROOT / ".binder" / "postBuild"
+    assert '--editable ".[lab]"' in script.read_text(encoding="utf-8")
+    assert os.name == "nt" or os.access(script, os.X_OK)
 
 
 def test_the_tests_have_what_the_notebooks_need():
-    (ours,) = (line for line in EXTRAS["test"] if line.startswith("per_tutorial["))
-    assert {"lab"}.union(*NOTEBOOK_EXTRAS.values()) <= Requirement(ours).extras
+    assert of_extras("notebooks") < of_extras("lab") < of_extras("test")
 
 
 def test_conda_takes_from_pip_what_conda_forge_lacks():
@@ -87,9 +111,12 @@ def test_pinned_versions_meet_the_floors(constraints):
                 f"a local version cannot be installed elsewhere: {line}"
             )
             pinned[canonicalize_name(requirement.name)] = clause.version
-    for line in PROJECT["dependencies"]:
+    everywhere = {*PROJECT["dependencies"], *of_extras("dqn")}
+    for line in everywhere | of_extras("notebooks", "bench"):
         requirement = Requirement(line)
-        assert requirement.specifier.contains(pinned[canonicalize_name(requirement.name)]), line
+        name = canonicalize_name(requirement.name)
+        if line in everywhere or name in pinned:
+            assert requirement.specifier.contains(pinned[name]), line
 
 
 # Paths, commands --------------------------------------------------------------------------------
@@ -111,23 +138,6 @@ def test_make_help_lists_every_command():
 
 
 # Rooms and files --------------------------------------------------------------------------------
-
-LONGEST_FILE = 400  # lines
-LARGEST_FOLDER = 13  # Python files, the __init__.py included
-
-
-def test_no_file_of_the_package_is_long():
-    files = (ROOT / "per_tutorial").rglob("*.py")
-    lines = {
-        str(path.relative_to(ROOT)): path.read_text(encoding="utf-8").count("\n") for path in files
-    }
-    assert {name: n for name, n in lines.items() if n > LONGEST_FILE} == {}
-
-
-def test_no_folder_of_the_package_is_full():
-    files = (ROOT / "per_tutorial").rglob("*.py")
-    folders = Counter(str(path.parent.relative_to(ROOT)) for path in files)
-    assert {name: n for name, n in folders.items() if n > LARGEST_FOLDER} == {}
 
 
 def is_hinted(function, method):

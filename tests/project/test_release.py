@@ -127,7 +127,7 @@ def test_the_wheel_of_the_repository_as_it_is(tmp_path):
         (name,) = (name for name in file.namelist() if name.endswith(".dist-info/METADATA"))
         metadata = file.read(name).decode()
     assert f"\nVersion: {addresses.version()}\n" in metadata
-    picture = f"{addresses.address()}/raw/v{addresses.version()}/docs/sum_tree.png"
+    picture = f"{addresses.address()}/raw/v{addresses.version()}/docs/sum_tree.gif"
     assert f"]({picture})" in metadata
 
 

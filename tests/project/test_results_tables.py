@@ -9,11 +9,14 @@ from results_tables import CLASSIC, PAGE, PAIRS, is_shipped, parts, tables
 
 from per_tutorial.experiments.cliffwalk.minibatches import updates_until_converged
 from per_tutorial.experiments.statistics.estimates import (
+    Estimate,
     holm,
     paired_difference,
     paired_t_test,
+    signed_rank_test,
     steps_to_threshold,
 )
+from per_tutorial.experiments.statistics.families import Judged
 from per_tutorial.experiments.studies.aggregates import normalised_worlds
 from per_tutorial.experiments.studies.declared import STUDIES
 from per_tutorial.experiments.studies.declared.minatar import LONG_MINATAR_STUDIES, PUBLISHED_SCORES
@@ -55,14 +58,25 @@ def test_what_an_update_at_every_frame_changes():
 
 
 def test_a_cell_by_hand():
-    """PER − uniform on the Blind Cliffwalk: the mean difference, and Holm's p."""
+    """PER − uniform on the Blind Cliffwalk: the mean difference, and the largest p after Holm."""
     study = load_study("after-cliffwalk")
     difference = study.scores("per").mean() - study.scores("uniform").mean()
-    p_values = [paired_t_test(study.scores(a), study.scores(b)) for a, b in study.comparisons]
-    p = holm(p_values)[study.comparisons.index(("per", "uniform"))]
+    pairs = [(study.scores(a), study.scores(b)) for a, b in study.comparisons]
+    place = study.comparisons.index(("per", "uniform"))
+    p = max(
+        holm([test(*pair) for pair in pairs])[place] for test in (paired_t_test, signed_rank_test)
+    )
     row = next(line for line in TEXT.splitlines() if line.startswith("| PER − uniform"))
     assert row.startswith(f"| PER − uniform | **{difference:+.3f} [")
     assert f"], p {p:.3f}**" in row.split("|")[2]
+
+
+@pytest.mark.parametrize(
+    "verdict, mark", [("clear", "**"), ("borderline", "*"), ("not told apart", "")]
+)
+def test_bold_is_clear_and_italics_are_borderline(verdict, mark):
+    judged = Judged(Estimate(1.0, 0.5, 1.5), 0.01, (0.01, 0.01, 0.01), verdict)
+    assert results_tables.cell_of(judged, "+.1f") == f"{mark}+1.0 [+0.5, +1.5], p 0.010{mark}"
 
 
 def test_all_pairs_are_declared():

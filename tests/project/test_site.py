@@ -13,12 +13,16 @@ import yaml
 from axe_playwright_python.base import AXE_FILE_PATH
 from notebook_files import ROOT, read, series
 from pages import served
+from PIL import Image
 
 SITE = ROOT / "site"
 sys.path.insert(0, str(SITE))
 
 import generated  # noqa: E402
 import rendering  # noqa: E402
+
+from per_tutorial.experiments.studies.declared import STUDIES  # noqa: E402
+from per_tutorial.experiments.studies.results import SHIPPED  # noqa: E402
 
 PHONE, DESKTOP = (390, 844), (1280, 800)
 LARGEST_SITE, LARGEST_FIRST_PAGE = 30_000_000, 1_000_000  # bytes
@@ -158,6 +162,46 @@ def test_the_site_is_small(site):
     assert sum(sizes) < LARGEST_SITE
 
 
+@pytest.mark.slow
+def test_measurements_are_folded_on_two_pages(site):
+    docs = {path.name for path in (site / "docs").glob("*.html")}
+    assert docs == {
+        "examined.html",
+        "many_machines.html",
+        "package.html",
+        "results.html",
+        "speed.html",
+    }
+    tables = len(list((ROOT / "docs").glob("*_speed.md"))) + 1  # and Ape-X's
+    speed = (site / "docs" / "speed.html").read_text("utf-8")
+    assert speed.count("<summary>The tables</summary>") == tables
+    shipped = [name for name in STUDIES if (SHIPPED / f"{name}.csv.gz").exists()]
+    results = (site / "docs" / "results.html").read_text("utf-8")
+    assert re.findall(r"<summary><code>([\w-]+)</code></summary>", results) == shipped
+    for page in (speed, results):
+        assert page.count("<details>") == page.count("</details>")
+
+
+@pytest.mark.slow
+def test_the_menu_has_three_parts_and_the_package_five_entries(site):
+    menu = (site / "index.html").read_text("utf-8")
+    captions = re.findall(r'class="caption-text">([^<]+)<', menu)
+    assert captions == ["The series", "The package", "More"]
+    package = menu[menu.index(">The package<") : menu.index(">More<")]
+    assert len(re.findall(r'class="toctree-l1', package)) == 5
+
+
+def test_the_picture_stands_still_where_motion_is_not_wanted():
+    page = (SITE / "index.md").read_text("utf-8")
+    still = r'<source media="\(prefers-reduced-motion: reduce\)" srcset="_static/(.+?)">'
+    (name,) = re.findall(still, page)
+    with Image.open(ROOT / "docs" / name) as picture:
+        assert getattr(picture, "n_frames", 1) == 1
+    with Image.open(ROOT / "docs" / re.search(r'img src="_static/(.+?)"', page)[1]) as picture:
+        assert picture.n_frames > 1
+        assert Path(picture.filename).stat().st_size < 300_000
+
+
 @pytest.fixture(scope="module")
 def address(site):
     """The address of a server of the site on this machine."""
@@ -225,7 +269,8 @@ def pages_of(site):
 TOO_WIDE = """() => {
     const width = document.documentElement.clientWidth;
     return document.documentElement.scrollWidth > width
-        ? [...document.querySelectorAll("main *")].filter(e => e.getBoundingClientRect().right > width)
+        ? [...document.querySelectorAll("main *")]
+            .filter(e => e.getBoundingClientRect().right > width)
             .slice(0, 3).map(e => e.outerHTML.slice(0, 120))
         : [];
 }"""

@@ -1,10 +1,20 @@
 """What replay buffers refuse: the error names the argument, and nothing has changed."""
 
+import warnings
+
 import numpy as np
 import pytest
 from replay_helpers import bits, every_kind, used
 
-from per_tutorial.replay import PrioritizedReplayBuffer, RankBasedReplayBuffer
+from per_tutorial.replay import (
+    LaberSampler,
+    PrioritizedReplayBuffer,
+    RankBasedReplayBuffer,
+    Replay,
+    ReplayBuffer,
+    TransitionStorage,
+)
+from per_tutorial.replay.registry import make_sampler
 
 NAN, INF = float("nan"), float("inf")
 
@@ -68,6 +78,16 @@ BAD_CALLS = {
         TypeError,
         ["observation", "float32", "got <U1"],
     ),
+    "observation NaN": (
+        adding_with(observation=np.array([0.0, NAN], np.float32)),
+        ValueError,
+        ["observation", "no NaN", "nan"],
+    ),
+    "next observation NaN": (
+        adding_with(next_observation=[NAN, 0.0]),
+        ValueError,
+        ["next_observation", "no NaN", "nan"],
+    ),
     "action float": (adding_with(action=0.5), TypeError, ["action", "int64", "got float64"]),
     "action array": (adding_with(action=[1]), ValueError, ["action", "()", "(1, 1)"]),
     "reward NaN": (adding_with(reward=NAN), ValueError, ["reward", "finite", "nan"]),
@@ -91,6 +111,11 @@ BAD_CALLS = {
         extending_with(actions=[0] * 8),
         ValueError,
         ["action", "()", "got (1, 8)", "transitions = 9"],
+    ),
+    "one observation NaN": (
+        extending_with(next_observations=np.array([[0.0, 0.0]] * 8 + [[0.0, NAN]])),
+        ValueError,
+        ["next_observation", "no NaN", "nan"],
     ),
     "one reward NaN": (
         extending_with(rewards=[0.0] * 8 + [NAN]),
@@ -190,3 +215,64 @@ def test_a_buffer_that_makes_no_sense_is_refused(kind, arguments, error, said):
 def test_alpha_is_between_0_and_1(kind, alpha):
     with pytest.raises(ValueError, match=rf"alpha: must be in \[0, 1\], got {alpha}"):
         kind(5, 2, alpha=alpha)
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+def test_a_nan_of_any_float_is_refused_but_not_where_a_run_has_nothing_to_add(dtype):
+    stack = ReplayBuffer(4, 1, runs=2, observation_dtype=dtype)
+    seen, zeros = np.array([[0.0], [NAN]], dtype), np.zeros(2, dtype=int)
+    fields = seen, zeros, zeros, np.zeros((2, 1)), zeros
+    with pytest.raises(ValueError, match="^observation: must have no NaN"):
+        stack.add(*fields)
+    stack.add(*fields, valid=np.array([True, False]))
+    assert stack.storage.ring.sizes.tolist() == [1, 0]
+
+
+@every_kind
+def test_a_setting_that_there_is_not_is_named_with_those_that_there_are(kind):
+    with pytest.raises(TypeError, match="^alhpa: the buffer has no such setting; .*n_step.*seed"):
+        kind(5, 2, alhpa=0.5)
+    with pytest.raises(TypeError, match="^alhpa: the sampler 'lap' .* settings are: alpha, kappa"):
+        make_sampler("lap", 5, alhpa=0.5)
+
+
+def test_td_errors_that_add_to_the_buffer_are_refused():
+    buffer = Replay(TransitionStorage(8, ()), LaberSampler(8, seeds=[0]))
+    for k in range(4):
+        buffer.add(k, k, 0.0, k, False)
+
+    def td_errors(batch):
+        buffer.add(9, 9, 0.0, 9, False)
+        return np.ones(len(batch.indices))
+
+    with pytest.raises(ValueError, match="td_errors: must leave the buffer as it is, got a func"):
+        buffer.sample(1, td_errors=td_errors)
+
+
+def test_a_buffer_to_which_no_td_error_comes_back_says_so_once(monkeypatch):
+    monkeypatch.setattr("per_tutorial.replay.replay.DRAWS_WITHOUT_UPDATE", 3)
+
+    def draw(buffer, count):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            for _ in range(count):
+                buffer.sample(1, td_errors=lambda batch: np.ones(len(batch.indices)))
+        return [str(warning.message) for warning in caught]
+
+    for name, needs_updates in {
+        "lap": True,
+        "rank": True,
+        "uniform": False,
+        "laber": False,
+    }.items():
+        buffer = Replay(TransitionStorage(8, ()), make_sampler(name, 8, seed=0))
+        buffer.add(0, 0, 0.0, 0, False)
+        assert draw(buffer, 2) == []
+        said = draw(buffer, 9)
+        assert len(said) == needs_updates and all(
+            "no TD error ever came back" in each for each in said
+        )
+        other = Replay(TransitionStorage(8, ()), make_sampler(name, 8, seed=0))
+        other.add(0, 0, 0.0, 0, False)
+        other.update_priorities([0], [1.0])
+        assert draw(other, 9) == []

@@ -1,7 +1,7 @@
 """Every registered sampler and storage does what the contract asks, and so do new ones.
 
-The checks are in `tests/support`: `sampler_contract` and `storage_contract`. A part that is registered
-is tested here without a further word; of those that have options, some options as well.
+The checks are in `tests/support`: `sampler_contract` and `storage_contract`. A part that is
+registered is tested here without a further word; of those that have options, some options as well.
 """
 
 import copy
@@ -15,7 +15,7 @@ import storage_contract
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from replay_helpers import bits, copy_of
-from storage_contract import EnvSpec
+from storage_contract import World
 from toy_samplers import FreshErrors, LowSlots, NearTheEnd
 
 from per_tutorial.common.states import checked_state
@@ -38,7 +38,7 @@ from per_tutorial.replay import (
 
 TOYS = {"low slots": LowSlots, "near the end": NearTheEnd, "fresh errors": FreshErrors}
 SAMPLER_CASES = {
-    **{name: entry.make for name, entry in SAMPLERS.items()},
+    **{name: make for name, make in SAMPLERS.items()},
     "proportional, by the buffer": partial(ProportionalSampler, normalize="buffer"),
     "rank, sorted often": partial(RankBasedSampler, sort_every=4, normalize="buffer"),
     "reaper, by the buffer": partial(ReaperSampler, omega=1.0, normalize="buffer"),
@@ -87,7 +87,7 @@ class AddsAgain(RankBasedSampler):
     """A repeated `add` is taken for a new one."""
 
     def add(self, slots, added):
-        self.told[:] = -1
+        self.num_added[:] = -1
         super().add(slots, added)
 
 
@@ -147,8 +147,8 @@ class KeepsTheArguments(FrameStorage):
 
 
 class FrameAfterTheCutIsForgotten(FrameStorage):
-    def cut(self):
-        slots = super().cut()
+    def truncate_episodes(self):
+        slots = super().truncate_episodes()
         self.final_frames = {key: np.zeros_like(each) for key, each in self.final_frames.items()}
         return slots
 
@@ -170,7 +170,7 @@ class FrameAfterTheCutIsForgotten(FrameStorage):
     ],
 )
 def test_a_part_that_breaks_the_contract_is_noticed(bugged, check):
-    contract = storage_contract if hasattr(bugged, "windows") else sampler_contract
+    contract = storage_contract if hasattr(bugged, "prepare") else sampler_contract
     with pytest.raises(AssertionError):
         getattr(contract, f"holds_{check}")(bugged)
 
@@ -237,7 +237,7 @@ def test_a_damaged_state_of_a_sampler_is_refused_or_does_no_harm(make, data, cap
 @unlucky
 @given(st.data(), st.sampled_from([(3, 1), (8, 3)]), st.integers(1, 9))
 def test_a_damaged_state_of_a_storage_is_refused_or_does_no_harm(make, data, shape, steps):
-    world = EnvSpec(make, shape[0], n_step=shape[1]).add(steps)
+    world = World(make, shape[0], n_step=shape[1]).add(steps)
     state, target = copy_of(world.storage.state), copy.deepcopy(world)
     damage(data, state)
     before = bits(target.storage)
@@ -249,14 +249,14 @@ def test_a_damaged_state_of_a_storage_is_refused_or_does_no_harm(make, data, sha
         return
     storage = target.storage
     storage.restore(state)
-    np.testing.assert_array_equal(storage.sizes, sizes)
+    np.testing.assert_array_equal(storage.ring.sizes, sizes)
     for _ in range(4):
-        stored = np.arange(storage.sizes.max()) % np.maximum(storage.sizes, 1)[:, None]
-        rows, lengths = storage.windows(stored)
+        stored = np.arange(storage.ring.sizes.max()) % np.maximum(storage.ring.sizes, 1)[:, None]
+        rows, lengths = storage.n_step_transitions(stored)
         assert np.isfinite(rows["reward"]).all()
         assert ((lengths >= 1) & (lengths <= storage.n_step)).all()
-        storage.current_slots(storage.ids(stored))
-        storage.cut()
+        storage.ring.slots(storage.ring.ids(stored))
+        storage.truncate_episodes()
         target.stacks = target.new_stacks()  # of a new episode
         storage.commit(storage.prepare(target.step()))
 
@@ -274,12 +274,12 @@ def registries(monkeypatch):
 @pytest.mark.parametrize("name", TOYS)
 @pytest.mark.parametrize("storage", STORAGES)
 def test_a_new_sampler_is_registered_and_works_in_every_buffer(name, storage, registries):
-    register_sampler(name, TOYS[name], "#123456")
+    register_sampler(name, TOYS[name])
     config = SimpleNamespace(
         sampler=name, storage=storage, capacity=10, environments=2, n_step=2, discount=0.5
     )
     replay = make_replay(config, (2, 3), seeds=[4, 5, 6])
-    world = EnvSpec(lambda *_, **__: replay.storage, runs=3)
+    world = World(lambda *_, **__: replay.storage, runs=3)
     for _ in range(25):
         replay.add(*world.step())
         if len(replay) >= 4:
@@ -304,7 +304,7 @@ def steps_to_the_end(world, run):
 @pytest.mark.parametrize("cuts", [False, True])
 @pytest.mark.parametrize("capacity", [4, 9, 12])
 def test_a_sampler_of_episodes_learns_where_each_one_ends(make, cuts, capacity):
-    world = EnvSpec(make, capacity)
+    world = World(make, capacity)
     sampler = NearTheEnd(capacity, [1, 2])
     replay = Replay(world.storage, sampler, storage_contract.RUNS)
     for count in range(40):
@@ -312,7 +312,7 @@ def test_a_sampler_of_episodes_learns_where_each_one_ends(make, cuts, capacity):
         replay.add(*transition)
         world.note(transition)
         if cuts and count % 7 == 6:
-            replay.cut()
+            replay.truncate_episodes()
             for logs in world.logs:
                 for log in logs:
                     log[-1] = (*log[-1][:5], ~log[-1][4])
@@ -385,17 +385,19 @@ def without(part, *names):
 def test_a_sampler_that_lacks_something_is_refused_by_name(lacking, registries):
     unfinished = without(LowSlots, lacking)
     with pytest.raises(TypeError, match=f"sampler: Unfinished lacks {lacking} of a Sampler"):
-        register_sampler("unfinished", unfinished, "#123456")
+        register_sampler("unfinished", unfinished)
     with pytest.raises(TypeError, match=f"sampler: Unfinished lacks {lacking} of a Sampler"):
         Replay(TransitionStorage(5, 1), unfinished(5, [0]))
     assert "unfinished" not in registry.SAMPLERS
 
 
 def test_all_that_is_lacking_is_named(registries):
-    with pytest.raises(TypeError, match="storage: LowSlots lacks .*commit, .*prepare, .*windows"):
+    with pytest.raises(
+        TypeError, match="storage: LowSlots lacks .*commit, .*n_step_transitions, .*prepare"
+    ):
         register_storage("slots", LowSlots)
     with pytest.raises(TypeError, match="lacks measures, update of"):
-        register_sampler("unfinished", without(LowSlots, "measures", "update"), "#123456")
+        register_sampler("unfinished", without(LowSlots, "measures", "update"))
     with pytest.raises(TypeError, match="storage: object lacks"):
         Replay(object(), LowSlots(5, [0]))
 
@@ -427,20 +429,35 @@ def test_parts_that_do_not_match_are_refused(make):
     Replay(storage, make(5, [0, 1]), 2)
 
 
-class FailsAtTheThird(LowSlots):
+class FailsAtTheThird(ProportionalSampler):
     """A sampler with a bug: it cannot take the transition that was added as the third."""
 
+    fixed = False
+
     def add(self, slots, added):
-        if added.max() == 3:
+        if added.max() == 3 and not self.fixed:
             raise RuntimeError("no room")
+        super().add(slots, added)
 
 
-def test_a_part_that_fails_does_not_fail_for_ever():
+@pytest.mark.parametrize("repair", ["fix the sampler", "restore"])
+def test_a_transition_that_the_sampler_could_not_take_is_not_forgotten(repair):
+    """Every call says so, until the sampler takes it or the buffer gets another state."""
     replay = Replay(TransitionStorage(8, ()), FailsAtTheThird(8, [0]))
-    for number in range(2):
-        replay.add(number, 0, 0.0, number, False)
-    for _ in range(2):  # the call that fails, and the one that tries again
-        with pytest.raises(RuntimeError, match="no room"):
-            replay.add(2, 0, 0.0, 2, False)
+    for k in range(2):
+        replay.add(k, 0, 0.0, k, False)
+    before = copy_of(replay.state)
+    with pytest.raises(RuntimeError, match="no room"):
+        replay.add(2, 0, 0.0, 2, False)
+    for call in (len, Replay.sample, lambda replay: replay.add(3, 0, 0.0, 3, False)):
+        with pytest.raises(RuntimeError, match="no room") as caught:
+            call(replay)
+        assert (
+            "transitions may be stored that the sampler does not know" in caught.value.__notes__[0]
+        )
+    if repair == "restore":
+        replay.restore(before)
+        assert len(replay) == 2
+    replay.sampler.fixed = True
     replay.add(3, 0, 0.0, 3, False)
-    assert len(replay) == 4
+    assert (replay.probabilities > 0).sum() == len(replay)

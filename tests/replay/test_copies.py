@@ -1,4 +1,6 @@
-"""Copies of whole buffers: by `copy`, by `pickle`, and in other processes. Nothing is shared or lost."""
+"""Copies of whole buffers: by `copy`, by `pickle`, and in other processes. Nothing is shared or
+lost.
+"""
 
 import copy
 import multiprocessing

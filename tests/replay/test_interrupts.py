@@ -1,8 +1,8 @@
 """Ctrl-C at every line: a call has happened or has not, and the buffer goes on as if undisturbed.
 
 A trace function raises KeyboardInterrupt before the k-th line that runs inside the package, for
-k = 1, 2, … until the call comes to its end. The slow form does so before every bytecode instruction,
-and interrupts what finishes the call as well.
+k = 1, 2, … until the call comes to its end. The slow form does so before every bytecode
+instruction, and interrupts what finishes the call as well.
 """
 
 import itertools
@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 import toy_samplers
 from replay_helpers import bits, copy_of
-from storage_contract import EnvSpec
+from storage_contract import World
 from toy_samplers import NearTheEnd
 
 import per_tutorial
@@ -35,7 +35,9 @@ from per_tutorial.replay import (
 CAPACITY = 6
 STORAGES = {
     "transitions": TransitionStorage,
-    "bytes": partial(TransitionStorage, observation_dtype=np.uint8),  # as they come: the short way
+    "bytes": partial(
+        TransitionStorage, observation_dtype=np.uint8
+    ),  # as they come: nothing is converted
     "frames": partial(FrameStorage, environments=2),
 }
 SAMPLERS = {
@@ -52,7 +54,8 @@ INTERRUPTED = (str(Path(per_tutorial.__file__).parent), toy_samplers.__file__)
 
 
 def interrupted(call, after, unit="line"):
-    """Call, and raise KeyboardInterrupt before the ``after``-th line of the package; whether it was.
+    """Call, and raise KeyboardInterrupt before the ``after``-th line of the package; whether it
+    was.
 
     ``unit`` "opcode": before so many bytecode instructions.
     """
@@ -91,17 +94,23 @@ class Scene:
     """A buffer in the middle of its life, and all that may be done to it."""
 
     def __init__(self, storage, sampler, runs, steps, folder):
-        self.world = EnvSpec(STORAGES[storage], CAPACITY, runs or 1, n_step=2)
+        self.world = World(STORAGES[storage], CAPACITY, runs or 1, n_step=2)
         seeds = list(range(runs or 1))
         self.buffer = Replay(self.world.storage, SAMPLERS[sampler](CAPACITY, seeds), runs)
         for fields in self.film(self.world, steps):
             self.buffer.add(*fields)
         batch = sample(self.buffer)
         self.buffer.update_priorities(batch.indices, np.sin(batch.indices + 1.0))
-        # What goes on in the environments after a call; after most calls, it is what went on before.
+        # What goes on in the environments after a call; after most calls, it is what went on
+        # before.
         step_later, reset, elsewhere = (deepcopy(self.world) for _ in range(3))
         reset.stacks = reset.new_stacks()
-        self.worlds = {"add": step_later, "cut": reset, "restore": elsewhere, "load": elsewhere}
+        self.worlds = {
+            "add": step_later,
+            "truncate_episodes": reset,
+            "restore": elsewhere,
+            "load": elsewhere,
+        }
         (next_step,) = self.film(step_later, 1)
         other = deepcopy(self.buffer)
         for fields in self.film(elsewhere, CAPACITY + 1):
@@ -113,7 +122,7 @@ class Scene:
             "extend": self.extend,
             "sample": sample,
             "update": lambda buffer: buffer.update_priorities(batch.indices, batch.indices - 2.5),
-            "cut": lambda buffer: buffer.cut(),
+            "truncate_episodes": lambda buffer: buffer.truncate_episodes(),
             "restore": lambda buffer: buffer.restore(self.other),
             "load": lambda buffer: buffer.load(self.path),
         }
@@ -179,8 +188,8 @@ class CountsAgain(TransitionStorage):
     """A write that is finished later adds once more."""
 
     def commit(self, write):
-        self.added += (write.slots >= 0).sum(axis=1)
-        super().commit(write._replace(added=self.added.copy()))
+        added = self.added + (write.slots >= 0).sum(axis=1)
+        super().commit(write._replace(added=added))
 
 
 class WritesInTwoSteps(ProportionalSampler):

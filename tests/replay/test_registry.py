@@ -49,17 +49,12 @@ def test_what_is_registered_can_be_asked_for(monkeypatch):
     class Elsewhere(TransitionStorage):
         pass
 
-    register_sampler("renamed", Renamed, "#123456")
+    register_sampler("renamed", Renamed)
     register_storage("elsewhere", Elsewhere)
     config = SimpleNamespace(storage="elsewhere", sampler="renamed", capacity=5)
     replay = make_replay(config, (2,), seeds=[0])
     assert (type(replay.storage), type(replay.sampler)) == (Elsewhere, Renamed)
     assert "renamed" not in SAMPLERS and "elsewhere" not in STORAGES
-
-
-def test_every_registered_sampler_has_a_color_of_its_own():
-    colors = [entry.color for entry in SAMPLERS.values()]
-    assert len({*colors}) == len(colors)
 
 
 @pytest.mark.parametrize("sampler", list(SAMPLERS))

@@ -1,7 +1,7 @@
 """Replay buffers over their whole life: what they keep, hand out and take back.
 
-What is drawn how often is in `samplers/`. As there, a function named `holds_…` states a property of the
-buffers that `make(...)` makes: real ones have it, those with the bug put in must fail it.
+What is drawn how often is in `samplers/`. As there, a function named `holds_…` states a property of
+the buffers that `make(...)` makes: real ones have it, those with the bug put in must fail it.
 """
 
 from functools import partial
@@ -126,7 +126,7 @@ class StaleWriteBack(PrioritizedReplayBuffer):
 
     def __init__(self, *arguments, **options):
         super().__init__(*arguments, **options)
-        self.storage.current_slots = lambda numbers: numbers % self.capacity
+        self.storage.ring.slots = lambda ids: ids % self.capacity
 
 
 def holds_newcomers_keep_their_priority(make):
@@ -190,7 +190,7 @@ class SortsAtTheEnd(RankBasedSampler):
     def add(self, slots, added):
         keys = np.broadcast_to(self.largest_priority[:, None], slots.shape).copy()
         update_keys(*self._heaps, slots, keys, self.sort_every)
-        self.told[:] = added
+        self.num_added[:] = added
 
 
 class KeepsTheFirst(ReplayBuffer):
@@ -313,7 +313,7 @@ def test_a_stack_is_as_long_as_its_shortest_run():
     stack = ReplayBuffer(4, 1, runs=2)
     rows = np.zeros((2, 1)), [0, 0], [0, 0], np.zeros((2, 1)), [False, False]
     stack.add(*rows, valid=[True, False])
-    assert len(stack) == 0 and stack.storage.sizes.tolist() == [1, 0]
+    assert len(stack) == 0 and stack.storage.ring.sizes.tolist() == [1, 0]
     stack.add(*rows)
     assert len(stack) == 1 and stack.sample(1).observations.shape == (2, 1, 1)
 

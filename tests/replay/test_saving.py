@@ -1,4 +1,6 @@
-"""Saving and loading: a loaded buffer continues as if it had never stopped, and no file does harm."""
+"""Saving and loading: a loaded buffer continues as if it had never stopped, and no file
+does harm.
+"""
 
 import errno
 from functools import partial

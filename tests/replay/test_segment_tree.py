@@ -1,7 +1,7 @@
 """The trees against a list that computes everything from scratch, and against known bugs.
 
-A function named `holds_…` states a property of a tree class. The real class has it; a class with the
-bug put in must fail it, or the property would be no test.
+A function named `holds_…` states a property of a tree class. The real class has it; a class with
+the bug put in must fail it, or the property would be no test.
 """
 
 import math
@@ -402,7 +402,9 @@ def test_a_prefetch_changes_nothing_and_may_be_anywhere():
 
 
 def test_a_million_leaves_cost_little_more_than_a_thousand():
-    """O(log N): a list would take a thousand times as long. The bound leaves room for cache misses."""
+    """O(log N): a list would take a thousand times as long. The bound leaves room for
+    cache misses.
+    """
 
     def seconds(capacity):
         tree = SumTree(capacity)

@@ -51,8 +51,8 @@ def a_step(buffer):
 def stacks(storage):
     """The next two stacks of an environment; each frame tells its step.
 
-    Two environments take turns, so their numbers are even. Those of step 3 and of every seventh one after
-    it end an episode.
+    Two environments take turns, so their numbers are even. Those of step 3 and of every seventh one
+    after it end an episode.
     """
     step = int(storage.added[0]) // storage.environments
     begin = max(0, step - (step - 4) % 7)

@@ -13,7 +13,9 @@ def episode_length(seed, episode):
 
 
 def reward_of(episode, steps):
-    """The reward for the step that made it ``steps`` steps in this episode: never 0, never twice."""
+    """The reward for the step that made it ``steps`` steps in this episode: never 0, never
+    twice.
+    """
     return 100.0 * (episode + 1) + steps
 
 

@@ -21,7 +21,9 @@ ARGUMENTS = [
 
 @contextlib.contextmanager
 def chromium():
-    """A running Chromium or Chrome. Where there is none, the test is skipped, or fails if it must run."""
+    """A running Chromium or Chrome. Where there is none, the test is skipped, or fails if it must
+    run.
+    """
     names = ("chromium", "chromium-browser", "google-chrome")
     path = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, names)), None)
     if path is None:

@@ -36,7 +36,9 @@ def assert_same_as_plain(
 
 
 def gradients_of(losses):
-    """What autograd makes of losses in the place of the learner's gradients, where δ = target − Q(s, a)."""
+    """What autograd makes of losses in the place of the learner's gradients, where δ = target −
+    Q(s, a).
+    """
 
     def gradients(td_errors, weights, *_):
         td_errors = td_errors.detach().requires_grad_()

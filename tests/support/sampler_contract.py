@@ -1,6 +1,7 @@
 """What every sampler must hold, whatever it prefers: the contract of `Sampler`, as checks.
 
-A check is a function `holds_…(make)`; ``make(capacity, seeds)`` makes a sampler. `CHECKS` lists them.
+A check is a function `holds_…(make)`; ``make(capacity, seeds)`` makes a sampler. `CHECKS` lists
+them.
 """
 
 import copy
@@ -32,7 +33,9 @@ class Life:
         return np.minimum(self.added, self.sampler.capacity)
 
     def add(self, valid=None, count=1):
-        """Tell the sampler of ``count`` transitions in each valid run; returns the call's arguments."""
+        """Tell the sampler of ``count`` transitions in each valid run; returns the call's
+        arguments.
+        """
         valid = np.ones(len(self.added), bool) if valid is None else np.array(valid)
         slots = (self.added[:, None] + np.arange(count)) % self.sampler.capacity
         slots = np.where(valid[:, None], slots, -1)
@@ -117,7 +120,9 @@ def holds_probabilities_are_a_distribution(make):
 
 
 def holds_frequencies_follow_the_probabilities(make):
-    """Chi-square at 1e-6: with fixed seeds it never changes; of new seeds one in a million fails."""
+    """Chi-square at 1e-6: with fixed seeds it never changes; of new seeds one in a million
+    fails.
+    """
     for rounds in (2, 4, 15):
         life = Life(make)
         life.go_on(rounds, td_errors=(0.1, 0.3, -1.0, 2.0))

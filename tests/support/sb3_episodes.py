@@ -79,7 +79,9 @@ class Episodes:
         return observations
 
     def expected(self, number, reward=lambda r: r):
-        """(observation, action, return, next observation, done, γ^k) of a transition, step by step."""
+        """(observation, action, return, next observation, done, γ^k) of a transition, step
+        by step.
+        """
         step, environment = divmod(int(number), self.buffer.n_envs)
         first, total, factor = self.steps[step], 0.0, 1.0
         for k in range(self.buffer.n_steps):

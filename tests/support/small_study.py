@@ -52,6 +52,6 @@ def with_heading(path, change):
 def differences(study, pair):
     """The settings in which two arms differ, and "exhibit" if a bug is one of the differences."""
     one, other = (
-        dataclasses.asdict(study.arms[arm]) | {"exhibit": study.exhibits.get(arm)} for arm in pair
+        dataclasses.asdict(study.arms[arm]) | {"exhibit": study.bugs.get(arm)} for arm in pair
     )
     return {name for name in one if one[name] != other[name]}

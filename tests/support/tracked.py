@@ -6,7 +6,9 @@ from notebook_files import ROOT
 
 
 def tracked_files():
-    """The names of the files that git tracks, or would with the next commit; some may be deleted."""
+    """The names of the files that git tracks, or would with the next commit; some may be
+    deleted.
+    """
     listing = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"]
     names = subprocess.run(listing, cwd=ROOT, check=True, capture_output=True).stdout.decode()
     return sorted(set(filter(None, names.split("\0"))))

@@ -1,4 +1,6 @@
-"""Many cases in few child processes: whatever one of them does to its process is told of that case."""
+"""Many cases in few child processes: whatever one of them does to its process is told of
+that case.
+"""
 
 import faulthandler
 import json
@@ -27,10 +29,11 @@ def in_children(
     Args:
         work: returns what JSON can hold.
         seconds: that each may take.
-        memory: bytes that a child may ask for beyond what this process has; None: as many as it likes.
+        memory: bytes that a child may ask for beyond what this process has; None: as many as it
+            likes.
 
-    Yields (number, what came back, None), or (number, None, how the child ended) for a case that ended
-    its process or that did not end; the next case then begins in a new child.
+    Yields (number, what came back, None), or (number, None, how the child ended) for a case that
+    ended its process or that did not end; the next case then begins in a new child.
     """
     number = 0
     while number < count:

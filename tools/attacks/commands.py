@@ -1,4 +1,6 @@
-"""Wrong command lines: each must end in one clear line and a status, soon, and without a traceback."""
+"""Wrong command lines: each must end in one clear line and a status, soon, and without a
+traceback.
+"""
 
 import gzip
 import json
@@ -84,7 +86,7 @@ TRAIN = [
     "--alhpa 0.5", "--double maybe", "--quiet=yes", "more",
 ]  # fmt: skip
 OTHERS = [
-    "", "trian", "--version-of-what", "--", "''",
+    "trian", "--version-of-what", "--", "''",
     "evaluate", "evaluate nobody", "evaluate ../pong", "evaluate ''",
     "evaluate long-cartpole --episodes 0", "evaluate long-cartpole --episodes -3",
     "evaluate long-cartpole --episodes 1000000000", f"evaluate long-cartpole --episodes {10**30}",

@@ -1,7 +1,8 @@
-"""Damaged and hostile files of every kind that the package reads: each is loaded, and what came is used.
+"""Damaged and hostile files of every kind that the package reads: each is loaded, and what came is
+used.
 
-A load may end in what its docstring says, and leaves what it was to fill as it was. What it accepts must
-work. Nothing ends the process, asks for much more memory than an honest file, or takes long.
+A load may end in what its docstring says, and leaves what it was to fill as it was. What it accepts
+must work. Nothing ends the process, asks for much more memory than an honest file, or takes long.
 """
 
 import random
@@ -20,8 +21,8 @@ from attacks.readers import READERS, Reader
 COUNT = 20_000
 SECONDS = 5.0  # of computing, for a file that honestly takes some milliseconds
 SPARE_MEMORY = 64 * MIB  # beyond twice an honest file's
-# Of a file that is larger than the honest one: twice what a study's rows take for each byte of their text,
-# and for each byte of the packed file
+# Of a file that is larger than the honest one: twice what a study's rows take for each byte of
+# their text, and for each byte of the packed file
 MEMORY_PER_BYTE, MEMORY_PER_PACKED_BYTE = 20, 160
 MOST_MEMORY = 1024 * MIB  # of address space: nothing comes near it honestly
 

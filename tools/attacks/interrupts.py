@@ -1,8 +1,8 @@
 """Interrupts at random moments of a tight loop: a call has either happened or not happened.
 
-A timer's signal raises KeyboardInterrupt wherever Python is then, as Ctrl-C and a notebook's stop button
-do. Afterwards the buffer's state must be that of a twin, which nobody interrupts, before or after the
-call.
+A timer's signal raises KeyboardInterrupt wherever Python is then, as Ctrl-C and a notebook's stop
+button do. Afterwards the buffer's state must be that of a twin, which nobody interrupts, before or
+after the call.
 """
 
 import copy
@@ -145,7 +145,7 @@ def _calls(buffer: Replay, rng: random.Random) -> list[Call]:
 
     def a_cut() -> Call:
         def cut(one: Replay) -> None:
-            one.cut()
+            one.truncate_episodes()
 
         return cut
 

@@ -1,4 +1,6 @@
-"""Trainings and studies killed (kill -9) at random moments: continued, they come to the same result."""
+"""Trainings and studies killed (kill -9) at random moments: continued, they come to the same
+result.
+"""
 
 import dataclasses
 import os

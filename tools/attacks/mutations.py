@@ -1,8 +1,8 @@
 """Ways to spoil a file. Every mutation takes a `random.Random` and says in words what it did.
 
-Bytes are spoiled in any file. In array files (`.npz`), tables and agents (safetensors) the content is
-spoiled too, and written back so that checksums, lengths and counts are right: such a file was made by
-somebody who means harm.
+Bytes are spoiled in any file. In array files (`.npz`), tables and agents (safetensors) the content
+is spoiled too, and written back so that checksums, lengths and counts are right: such a file was
+made by somebody who means harm.
 """
 
 import gzip
@@ -173,7 +173,9 @@ def _zipped(members: list[tuple[str, bytes]], compression: int = zipfile.ZIP_STO
 
 
 def spoil_npz(data: bytes, rng: random.Random, heading: str) -> Mutation:
-    """Members changed, missing, too many, doubled, compressed; numbers, shapes, types; the heading."""
+    """Members changed, missing, too many, doubled, compressed; numbers, shapes, types; the
+    heading.
+    """
     arrays = npz_members(data)
     said = []
     for _ in range(rng.choice([1, 1, 1, 2, 3])):
@@ -335,7 +337,9 @@ def _npy_with_header(dtype: str, shape: str, content: bytes) -> bytes:
 
 
 def spoil_table(data: bytes, rng: random.Random) -> Mutation:
-    """The heading, the column names, rows and cells; half of the time the number of rows is right."""
+    """The heading, the column names, rows and cells; half of the time the number of rows
+    is right.
+    """
     packed = data[:2] == GZIP
     lines = (gzip.decompress(data) if packed else data).decode().split("\n")
     heading, columns, rows = lines[0].removeprefix("# "), lines[1], lines[2:-1]

@@ -1,7 +1,8 @@
 """Random lives of replay buffers, each beside its naive twin: after every call the two must agree.
 
-A life is a random kind of buffer and a hundred random calls: add, extend, sample, update, cut, copies of
-all sorts on which it goes on, saving and loading, and calls that are refused and must change nothing.
+A life is a random kind of buffer and a hundred random calls: add, extend, sample, update, cut,
+copies of all sorts on which it goes on, saving and loading, and calls that are refused and must
+change nothing.
 """
 
 import copy
@@ -189,7 +190,7 @@ class Life:
         self.elements += given.size
 
     def cut(self) -> None:
-        self.buffer.cut()
+        self.buffer.truncate_episodes()
         for twin in self.twins:
             twin.cut()
         if self.frames and self.twins[0].added:
@@ -264,7 +265,7 @@ class Life:
                 slots[run] = [number % self.capacity for number in priorities]
                 if not all(one.added for one in self.twins):
                     continue
-                rows, _ = self.buffer.storage.windows(slots)
+                rows, _ = self.buffer.storage.n_step_transitions(slots)
                 windows = [twin.window(number) for number in priorities]
                 self._agree(
                     "stored observations", rows["observation"][run], [w[0] for w in windows]

@@ -1,4 +1,6 @@
-"""The kinds of files that the package reads: an honest one, how it is spoiled, and how it is used."""
+"""The kinds of files that the package reads: an honest one, how it is spoiled, and how it
+is used.
+"""
 
 import random
 import shutil
@@ -85,7 +87,7 @@ def next_stacks(buffer: Replay, newest: np.ndarray) -> tuple[np.ndarray, np.ndar
     seen = np.zeros((*storage.leading_axes, *SHAPE), dtype=np.uint8)
     if storage.added[0]:
         numbers = storage.added[:, None] + np.arange(-storage.environments, 0)
-        rows, _ = storage.windows(numbers % storage.capacity)
+        rows, _ = storage.n_step_transitions(numbers % storage.capacity)
         running = ~(rows["terminated"] | rows["truncated"])
         seen[running] = rows["next_observation"][running]
     return seen, np.concatenate([seen[:, :, 1:], newest], axis=2)
@@ -151,13 +153,13 @@ def read_buffer(kind: str, path: Path) -> Iterator[bool | str]:
         yield "what was loaded is another one when it is saved and loaded again"
     live(buffer, 16)
     yield from _misbehaviour(buffer)
-    buffer.storage.cut()
+    buffer.storage.truncate_episodes()
     live(buffer, 2)
 
 
 def _misbehaviour(buffer: Replay) -> Iterator[str]:
     probabilities = np.atleast_2d(buffer.probabilities)
-    sizes = buffer.storage.sizes
+    sizes = buffer.storage.ring.sizes
     totals = probabilities.sum(axis=1)
     if not np.allclose(totals[sizes > 0], 1) or (probabilities < 0).any():
         yield f"the probabilities have the sums {totals}"

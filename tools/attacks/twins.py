@@ -1,8 +1,9 @@
-"""Naive twins of whole replay buffers: everything is a Python list, and computed anew for each question.
+"""Naive twins of whole replay buffers: everything is a Python list, and computed anew for each
+question.
 
-Of proportional and of rank-based replay the twins hold the priorities, the stored transitions and the
-random stream of one run. TD errors are multiples of 1/8 and ε of 2⁻¹⁰, with α = 1, so that all sums are
-exact and every draw has to be the very same.
+Of proportional and of rank-based replay the twins hold the priorities, the stored transitions and
+the random stream of one run. TD errors are multiples of 1/8 and ε of 2⁻¹⁰, with α = 1, so that all
+sums are exact and every draw has to be the very same.
 """
 
 import math

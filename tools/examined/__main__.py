@@ -3,37 +3,61 @@
     make examine                      all that are installed in .examined
     make examine ARGS="cpprb rllib"   only these; the results of the others stay
 
-docs/examined.json holds the answers, and the page the table that is made of them.
+`adapters/` tells how to handle them. docs/examined.json holds the answers, and the page the table
+that is made of them.
 """
 
 import json
 import sys
 from pathlib import Path
 
-from per_tutorial.conformance import ADAPTERS, QUESTIONS, Verdict, examine, find_adapter
+from per_tutorial.conformance import QUESTIONS, Verdict, examine, find_adapter
 
-DOCS = Path(__file__).resolve().parents[2] / "docs"
+HERE = Path(__file__).resolve().parent
+DOCS = HERE.parents[1] / "docs"
 RESULTS, PAGE = DOCS / "examined.json", DOCS / "examined.md"
 START, END = "<!-- table: written by make examine -->", "<!-- end of the table -->"
+
+# Name → what `find_adapter` takes: ours by name, the others as a file of `adapters/` and a class.
+EXAMINED = {
+    "proportional": "proportional",
+    "rank": "rank",
+    "uniform": "uniform",
+    **{
+        name: f"{HERE}/adapters/{place}"
+        for name, place in {
+            "agilerl": "agilerl.py:AgileRL",
+            "cpprb": "cpprb.py:Cpprb",
+            "flashbax": "flashbax.py:Flashbax",
+            "pfrl": "pfrl.py:PFRL",
+            "rllib": "rllib.py:RLlibEpisodes",
+            "rllib-old": "rllib.py:RLlibTransitions",
+            "tianshou": "tianshou.py:Tianshou",
+            "torchrl": "torchrl.py:TorchRL",
+            "xuance": "xuance.py:XuanCe",
+        }.items()
+    },
+}
 
 SIGNS = {
     Verdict.HOLDS: "yes",
     Verdict.FAILS: "**no**",
-    Verdict.UNTOLD: "?",
+    Verdict.NOT_JUDGED: "(no)",
+    Verdict.INCONCLUSIVE: "?",
     Verdict.NOT_OFFERED: "",
     Verdict.REPORTED: "·",
 }
 
 
 def table(results):
-    """Questions down, buffers across: Markdown."""
-    names = [name for name in ADAPTERS if name in results]
+    """Questions down, buffers across: Markdown. What a buffer was not asked yet is "–"."""
+    names = [name for name in EXAMINED if name in results]
     lines = [f"| question | {' | '.join(names)} |", "|---" * (len(names) + 1) + "|"]
     for question in QUESTIONS:
         cells = []
         for name in names:
-            verdict = results[name]["answers"].get(question, [Verdict.NOT_OFFERED.value])[0]
-            cells.append(SIGNS[Verdict(verdict)])
+            answer = results[name]["answers"].get(question)
+            cells.append(SIGNS[Verdict(answer[0])] if answer else "–")
         lines.append(f"| {question} | {' | '.join(cells)} |")
     versions = []
     for name in names:
@@ -53,18 +77,19 @@ def write_page(results):
 
 def main(names):
     results = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else {}
-    for name in names or ADAPTERS:
+    for name in names or EXAMINED:
+        if name not in EXAMINED:
+            sys.exit(f"NAME: must be one of {', '.join(EXAMINED)}, got {name!r}")
         try:
-            report = examine(find_adapter(name))
+            report = examine(find_adapter(EXAMINED[name]))
         except ImportError as error:
             print(f"{name}: {error}", file=sys.stderr)
             continue
         print(report, "\n", flush=True)
         results[name] = report.as_dict()
-        ordered = {name: results[name] for name in ADAPTERS if name in results}
-        RESULTS.write_text(
-            json.dumps(ordered, indent=1, ensure_ascii=False) + "\n", encoding="utf-8"
-        )
+        ordered = {name: results[name] for name in EXAMINED if name in results}
+        text = json.dumps(ordered, indent=1, ensure_ascii=False)
+        RESULTS.write_text(f"{text}\n", encoding="utf-8")
         write_page(ordered)
 
 

@@ -1,10 +1,10 @@
-"""Adapters by name: ours, and those of libraries that are examined where they are installed."""
+"""Adapters by name: those of this package's buffers, alone and inside other libraries."""
 
 import importlib
 import importlib.util
 import os
 
-from per_tutorial.conformance.adapter import Adapter
+from per_tutorial.conformance.adapter import Adapter, as_adapter
 
 #: name → module and class. Nothing is imported before it is asked for.
 #:
@@ -18,15 +18,6 @@ ADAPTERS = {
     "our-tianshou": "integrations:OurTianshou",
     "our-tianshou-vector": "integrations:OurTianshouVector",
     "our-torchrl": "integrations:OurTorchRL",
-    "agilerl": "agilerl:AgileRL",
-    "cpprb": "cpprb:Cpprb",
-    "flashbax": "flashbax:Flashbax",
-    "pfrl": "pfrl:PFRL",
-    "rllib": "rllib:RLlibEpisodes",
-    "rllib-old": "rllib:RLlibTransitions",
-    "tianshou": "tianshou:Tianshou",
-    "torchrl": "torchrl:TorchRL",
-    "xuance": "xuance:XuanCe",
 }
 
 
@@ -35,13 +26,14 @@ def find_adapter(name: str) -> Adapter:
 
     Raises:
         ValueError: there is no such adapter, or the file has no such class, or cannot be run.
+        TypeError: the class is no adapter.
         FileNotFoundError: there is no such file.
         ImportError: the library is not installed.
 
     Example:
         >>> from per_tutorial.conformance import find_adapter
         >>> adapter = find_adapter("rank")
-        >>> adapter.law
+        >>> adapter.distribution
         'rank'
     """
     if name in ADAPTERS:
@@ -55,10 +47,7 @@ def find_adapter(name: str) -> Adapter:
     found = getattr(_module_of(path), kind, None)
     if not isinstance(found, type):
         raise ValueError(f"NAME: {path!r} has no class {kind!r}")
-    try:
-        return found()
-    except Exception as error:
-        raise ValueError(f"NAME: {kind} cannot be made without arguments ({error})") from error
+    return as_adapter(found)
 
 
 def _module_of(path: str) -> object:

@@ -1,16 +1,16 @@
 """Our replay inside other libraries' agents: `per_tutorial.integrations`."""
 
+import logging
 from importlib import import_module
 from typing import Any
 
 import numpy as np
 
 from per_tutorial.conformance.adapter import ACTIONS, OBSERVATION_SHAPE, Adapter, Drawn, Settings
-from per_tutorial.conformance.adapters.tianshou import Tianshou
-from per_tutorial.conformance.adapters.torchrl import TorchRL
 from per_tutorial.replay.contracts import Floats, Transition
 
 EPSILON = 1e-6
+FIELDS = ("observation", "action", "reward", "next_observation", "terminated")  # torchrl's keys
 
 
 class OurSB3(Adapter):
@@ -85,10 +85,11 @@ class OurSB3(Adapter):
         return import_module("stable_baselines3.common.save_util").load_from_pkl(path)
 
 
-class OurTianshou(Tianshou):
+class OurTianshou(Adapter):
     """`per_tutorial.integrations.tianshou.PrioritizedReplayBuffer`."""
 
     name = "per_tutorial in tianshou"
+    packages = ("tianshou",)
     epsilon = EPSILON
     time_limit = 60.0
 
@@ -101,6 +102,39 @@ class OurTianshou(Tianshou):
             priority_epsilon=EPSILON,
             seed=settings.seed,
         )
+
+    def add(self, buffer: Any, transition: Transition) -> None:
+        """Store one step."""
+        observation, action, reward, after, terminated, truncated = transition
+        buffer.add(
+            import_module("tianshou.data").Batch(
+                obs=observation,
+                act=action,
+                rew=reward,
+                obs_next=after,
+                terminated=terminated,
+                truncated=truncated,
+            )
+        )
+
+    def sample(self, buffer: Any, batch_size: int, beta: float) -> Drawn:
+        """A batch has its weights with it."""
+        batch, indices = buffer.sample(batch_size)
+        return Drawn(
+            batch.obs, batch.weight, indices, batch.act, batch.rew, batch.obs_next, batch.terminated
+        )
+
+    def update(self, buffer: Any, keys: Any, td_errors: Floats) -> None:
+        """It takes |δ| by itself."""
+        buffer.update_weight(keys, td_errors)
+
+    def save(self, buffer: Any, path: str) -> None:
+        """One HDF5 file."""
+        buffer.save_hdf5(f"{path}.hdf5")
+
+    def load(self, buffer: Any, path: str) -> Any:
+        """Into a new buffer."""
+        return type(buffer).load_hdf5(f"{path}.hdf5")
 
 
 class OurTianshouVector(OurTianshou):
@@ -136,14 +170,17 @@ class OurTianshouVector(OurTianshou):
         )
 
 
-class OurTorchRL(TorchRL):
+class OurTorchRL(Adapter):
     """`per_tutorial.integrations.torchrl.PrioritizedSampler`."""
 
     name = "per_tutorial in torchrl"
+    packages = ("torchrl-nightly", "torchrl", "torch")
     epsilon = EPSILON
+    time_limit = 60.0
 
     def make(self, settings: Settings) -> Any:
         """An empty buffer of tensors."""
+        logging.getLogger("torchrl").setLevel(logging.ERROR)
         data = import_module("torchrl.data")
         sampler = import_module("per_tutorial.integrations.torchrl").PrioritizedSampler(
             settings.capacity,
@@ -158,6 +195,26 @@ class OurTorchRL(TorchRL):
             batch_size=settings.batch_size,
         )
 
+    def add(self, buffer: Any, transition: Transition) -> None:
+        """Store one step."""
+        fields = dict(zip(FIELDS, transition[:5], strict=True))
+        buffer.add(import_module("tensordict").TensorDict(fields, []))
+
+    def sample(self, buffer: Any, batch_size: int, beta: float) -> Drawn:
+        """A TensorDict has its weights and indices with it."""
+        batch = buffer.sample()
+        values = [batch[name].numpy() for name in FIELDS]
+        weights = batch["priority_weight"].numpy()
+        return Drawn(values[0], weights, batch["index"], *values[1:])
+
     def update(self, buffer: Any, keys: Any, td_errors: Floats) -> None:
         """Hand over the raw TD errors."""
         buffer.update_priority(keys, import_module("torch").as_tensor(td_errors))
+
+    def save(self, buffer: Any, path: str) -> None:
+        """A folder."""
+        buffer.dumps(path)
+
+    def load(self, buffer: Any, path: str) -> None:
+        """Read it."""
+        buffer.loads(path)

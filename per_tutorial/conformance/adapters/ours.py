@@ -11,7 +11,7 @@ from per_tutorial.replay.contracts import Floats, Transition
 from per_tutorial.replay.replay import Replay
 
 
-class OfReplay(Adapter):
+class ReplayAdapter(Adapter):
     """Whatever is a `Replay` of one run; a subclass says how it is made."""
 
     n_step = True
@@ -49,7 +49,7 @@ class OfReplay(Adapter):
         buffer.load(path)
 
 
-class Proportional(OfReplay):
+class Proportional(ReplayAdapter):
     """`PrioritizedReplayBuffer`."""
 
     name = "per_tutorial, proportional"
@@ -71,19 +71,19 @@ class Proportional(OfReplay):
         """Ask the sum tree."""
         sampler: Any = buffer.sampler
         slot = sampler.sums.find(np.array([[fraction * sampler.sums.total[0]]]))
-        rows: Any = buffer.storage.windows(slot)[0]
+        rows: Any = buffer.storage.n_step_transitions(slot)[0]
         return rows["observation"][0, 0]
 
 
-class RankBased(OfReplay):
+class RankBased(ReplayAdapter):
     """`RankBasedReplayBuffer`, sorted after every write.
 
-    Between two sorts, the position in the heap stands for the rank, as in the paper. How far the two are
-    apart is no question of right or wrong, so the examination looks at true ranks.
+    Between two sorts, the position in the heap stands for the rank, as in the paper. How far the
+    two are apart is no question of right or wrong, so the examination looks at true ranks.
     """
 
     name = "per_tutorial, rank-based"
-    law = "rank"
+    distribution = "rank"
 
     def make(self, settings: Settings) -> RankBasedReplayBuffer:
         """An empty buffer."""
@@ -98,11 +98,11 @@ class RankBased(OfReplay):
         )
 
 
-class Uniform(OfReplay):
+class Uniform(ReplayAdapter):
     """`ReplayBuffer`."""
 
     name = "per_tutorial, uniform"
-    law = "uniform"
+    distribution = "uniform"
 
     def make(self, settings: Settings) -> ReplayBuffer:
         """An empty buffer."""

@@ -1,9 +1,12 @@
-"""What the examination asks, in its order. Each module registers its questions when it is imported."""
+"""What the examination asks, in its order. Each module registers its questions when it is
+imported.
+"""
 
-# ruff: noqa: F401, I001  (in the order of reports)
+# ruff: noqa: F401, I001  (in the order of reports: what others depend on comes first)
+import per_tutorial.conformance.questions.basics
 import per_tutorial.conformance.questions.distribution
 import per_tutorial.conformance.questions.weights
-import per_tutorial.conformance.questions.newcomers
+import per_tutorial.conformance.questions.new_transitions
 import per_tutorial.conformance.questions.life_cycle
 import per_tutorial.conformance.questions.numerics
 import per_tutorial.conformance.questions.n_step

@@ -1,20 +1,19 @@
-"""What becomes of a transition: its contents, overwriting, late updates, duplicates, seeds."""
+"""What becomes of a transition: its contents, overwriting, late updates, seeds."""
 
 import numpy as np
 from numpy.typing import NDArray
 
 from per_tutorial.conformance.answers import (
+    BufferRaised,
     Finding,
     NotOffered,
-    Untold,
     fails,
     holds,
     question,
-    reported,
 )
 from per_tutorial.conformance.chance import FALSE_ALARM, worst_misfit
-from per_tutorial.conformance.exam import CAPACITY, Exam
-from per_tutorial.conformance.trial import Trial, observation_of, plain, reward_of
+from per_tutorial.conformance.context import CAPACITY, TestContext
+from per_tutorial.conformance.harness import BufferHarness, observation_of, plain, reward_of
 
 CONTENTS = ("actions", "rewards", "next_observations", "terminated")
 
@@ -24,11 +23,12 @@ CONTENTS = ("actions", "rewards", "next_observations", "terminated")
     "Do observation, action, reward and next observation come back together?",
     section="Algorithm 1, line 6",
     effect="The agent is told of steps that nobody took, most often where the buffer wraps around.",
+    needs=("only-stored",),
 )
-def contents(exam: Exam) -> Finding:
+def contents(context: TestContext) -> Finding:
     for added in (CAPACITY // 2 + 3, CAPACITY + 21):
-        trial = exam.trial(added, discount=1.0)
-        found = contents_fault(trial, 40)
+        harness = context.harness(added, discount=1.0)
+        found = contents_fault(harness, 40)
         if found:
             return fails(found)
     return holds("in 80 minibatches, before and after the buffer went round")
@@ -38,11 +38,13 @@ def contents(exam: Exam) -> Finding:
     "truncation",
     "Is a time limit told from a terminal state?",
     section="not in the paper; Pardo et al. 2018",
-    effect="The value after a time limit is taken for 0: a good state at the limit is learned to be bad.",
+    effect="The value after a time limit is taken for 0: a good state at the limit is learned to "
+    "be bad.",
+    needs=("contents",),
 )
-def truncation(exam: Exam) -> Finding:
-    trial = exam.trial(discount=1.0).add(CAPACITY - 8, truncated=True)
-    found = contents_fault(trial, 40)
+def truncation(context: TestContext) -> Finding:
+    harness = context.harness(discount=1.0).add(CAPACITY - 8, truncated=True)
+    found = contents_fault(harness, 40)
     if found:
         return fails(f"with episodes that end by a time limit: {found}")
     return holds("truncated steps come back as not terminated, with their true next observation")
@@ -54,88 +56,32 @@ def truncation(exam: Exam) -> Finding:
     section="Algorithm 1, line 12",
     effect="Where transitions are added between drawing and updating (several actors, a prefetched "
     "minibatch), new experience gets the priority of what it replaced.",
+    needs=("update-positions",),
     false_alarm=FALSE_ALARM,
 )
-def stale_updates(exam: Exam) -> Finding:
-    if exam.adapter.law == "uniform":
+def stale_updates(context: TestContext) -> Finding:
+    if context.adapter.distribution == "uniform":
         raise NotOffered("updates mean nothing to it")
-    trial = exam.trial(CAPACITY, exact=True)
-    known = trial.count(
-        trial.draw(1000).serials
-    )  # a buffer that is not even at first: no verdict here
-    drawn, serials, _ = trial.sample()
-    trial.add(CAPACITY)
+    harness = context.harness(CAPACITY, exact=True)
+    drawn, serials, _ = harness.sample()
+    harness.add(CAPACITY)
     try:
-        exam.adapter.update(trial.buffer, drawn.keys, np.full(len(serials), 1000.0))
-    except Exception as error:
-        return holds(f"it refuses such an update: {type(error).__name__}")
-    counts = trial.counts(8000)
-    half = np.array([counts[np.isin(trial.stored - CAPACITY, serials)].sum(), 0])
-    half[1] = counts.sum() - half[0]
-    of = len(set(serials.tolist())) / len(known)
-    share = half[0] / counts.sum()
-    if trial.adapter.law == "rank":
-        # Newcomers are equals, and any order of them is right: only which ones come often may tell.
-        top = np.argsort(-counts)[: len(set(serials.tolist()))]
-        owners = np.flatnonzero(np.isin(trial.stored - CAPACITY, serials))
-        if set(top.tolist()) == set(owners.tolist()):
-            return fails(
-                f"the {len(owners)} new owners took the first ranks, {share:.0%} of the draws"
-            )
-        return holds(
-            f"the new owners got {share:.0%} of the draws, they are {of:.0%} of the buffer"
-        )
-    if worst_misfit(half, np.array([of, 1 - of])) is None:
-        return holds(
-            f"the new owners got {share:.0%} of the draws, they are {of:.0%} of the buffer"
-        )
-    return fails(f"the new owners got {share:.0%} of the draws, they are {of:.0%} of the buffer")
-
-
-@question(
-    "duplicates",
-    "If a minibatch holds a transition several times, which of its errors counts?",
-    section="Algorithm 1, line 12",
-    effect="A choice; the last one is usual. The sums must fit in any case.",
-    false_alarm=2 * FALSE_ALARM,
-)
-def duplicates(exam: Exam) -> Finding:
-    if exam.adapter.law != "proportional":
-        raise NotOffered("only proportional draws tell priorities apart")
-    trial = exam.trial(CAPACITY, exact=True)
-    if trial.settings.batch_size == 1:
-        raise NotOffered("no minibatch holds a transition twice")
-    trial.set_errors(lambda serial: 50.0 if serial == 5 else 0.5)
-    for _ in range(50):
-        drawn, serials, _ = trial.sample()
-        places = np.flatnonzero(serials == 5)
-        if len(places) >= 3:
-            break
+        harness.update(drawn, np.full(len(serials), 1000.0))
+    except BufferRaised as raised:
+        return holds(f"it refuses such an update: {type(raised.__cause__).__name__}")
+    counts = harness.counts(8000)
+    owners = np.isin(harness.stored - CAPACITY, serials)
+    fair, share = owners.mean(), counts[owners].sum() / counts.sum()
+    if harness.adapter.distribution == "rank":
+        # New transitions are equals, and any order of them is right: only which come often may
+        # tell.
+        top = np.argsort(-counts)[: owners.sum()]
+        right = set(top.tolist()) != set(np.flatnonzero(owners).tolist())
     else:
-        raise Untold("no minibatch held the same transition three times")
-    several = np.full(len(places), 30.0)
-    several[0], several[1], several[-1] = 10.0, 90.0, 25.0
-    errors = np.full(len(serials), 0.5)
-    errors[places] = several
-    exam.adapter.update(trial.buffer, drawn.keys, errors)
-    counts = trial.counts(40_000)
-    item = int(np.flatnonzero(trial.stored == 5)[0])
-    candidates = {
-        "the last": 25.0,
-        "the first": 10.0,
-        "the largest": 90.0,
-        "their mean": float(several.mean()),
-        "their sum": float(several.sum()),
-        "none": 50.0,
-    }
-    for name, value in candidates.items():
-        trial.errors[5] = value
-        if worst_misfit(counts, trial.expected()) is None:
-            return reported(f"{name} of {len(places)}")
-    return fails(
-        f"neither the first nor the last, the largest, the mean or the sum of {len(places)}: a share "
-        f"of {counts[item] / counts.sum():.1%}"
-    )
+        half = np.array([counts[owners].sum(), counts[~owners].sum()])
+        right = worst_misfit(half, np.array([fair, 1 - fair])) is None
+    sentence = f"the new owners got {share:.0%} of the draws, they are {fair:.0%} of the buffer"
+    return holds(sentence) if right else fails(sentence)
 
 
 @question(
@@ -143,16 +89,17 @@ def duplicates(exam: Exam) -> Finding:
     "Does the seed decide what is drawn?",
     section="not in the paper",
     effect="Runs cannot be repeated; or all runs are the same one, and thirty seeds are one.",
+    needs=("only-stored",),
 )
-def seeds(exam: Exam) -> Finding:
-    if not exam.adapter.seeded:
+def seeds(context: TestContext) -> Finding:
+    if not context.adapter.seeded:
         raise NotOffered("it takes no seed")
 
     def run(seed: int) -> list[int]:
-        trial: Trial = exam.trial(CAPACITY, seed=seed)
-        drawn, first, _ = trial.sample()
-        exam.adapter.update(trial.buffer, drawn.keys, np.linspace(0.1, 2, len(first)))
-        return [*first.tolist(), *trial.draw(100).serials.ravel().tolist()]
+        harness = context.harness(CAPACITY, seed=seed)
+        drawn, first, _ = harness.sample()
+        harness.update(drawn, np.linspace(0.1, 2, len(first)))
+        return [*first.tolist(), *harness.draw(100).ravel().tolist()]
 
     first, again, other = run(7), run(7), run(8)
     if first != again:
@@ -162,24 +109,24 @@ def seeds(exam: Exam) -> Finding:
     return holds("equal seeds draw the same, two seeds differ")
 
 
-def contents_fault(trial: Trial, batches: int) -> str | None:
+def contents_fault(harness: BufferHarness, batches: int) -> str | None:
     """What is wrong with the contents of drawn transitions, or None."""
     checked: set[str] = set()
-    size = trial.settings.batch_size
+    size = harness.settings.batch_size
     for _ in range(batches):
-        drawn, serials, _ = trial.sample()
-        trial.count(serials)
+        drawn, serials, _ = harness.sample()
+        harness.count(serials)
         for name in CONTENTS:
             value = getattr(drawn, name)
             if value is None:
                 continue
             checked.add(name)
             shape = (size, 2) if name == "next_observations" else (size,)
-            got, wanted = plain(name, value, shape), true_values(trial, name, serials)
-            wrong = np.abs(got.astype(np.float64) - wanted).reshape(size, -1).max(axis=1) > 1e-4
+            got, wanted = plain(name, value, shape), true_values(harness, name, serials)
+            wrong = np.abs(got - wanted).reshape(size, -1).max(axis=1) > 1e-4
             if wrong.any():
                 k = int(np.flatnonzero(wrong)[0])
-                where = {trial.stored[0]: ", the oldest", trial.stored[-1]: ", the newest"}
+                where = {harness.stored[0]: ", the oldest", harness.stored[-1]: ", the newest"}
                 return (
                     f"of transition {serials[k]}{where.get(serials[k], '')}, {name} is "
                     f"{np.asarray(got[k]).tolist()}, not {wanted[k].tolist()}"
@@ -189,11 +136,13 @@ def contents_fault(trial: Trial, batches: int) -> str | None:
     return None
 
 
-def true_values(trial: Trial, name: str, serials: NDArray[np.int64]) -> NDArray[np.float64]:
+def true_values(
+    harness: BufferHarness, name: str, serials: NDArray[np.int64]
+) -> NDArray[np.float64]:
     """A field of these transitions, as it was added."""
     values = []
     for serial in serials.tolist():
-        transition = trial.history[serial]
+        transition = harness.history[serial]
         state = int(np.asarray(transition.observation)[0])
         values.append(
             {

@@ -7,21 +7,13 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from per_tutorial.conformance.answers import (
-    Fault,
-    Finding,
-    NotOffered,
-    fails,
-    holds,
-    question,
-    reported,
-)
-from per_tutorial.conformance.chance import FALSE_ALARM, share_misfits
-from per_tutorial.conformance.exam import CAPACITY, Exam
+from per_tutorial.conformance.answers import Finding, NotOffered, fails, holds, question, reported
+from per_tutorial.conformance.chance import FALSE_ALARM
+from per_tutorial.conformance.context import CAPACITY, TestContext
+from per_tutorial.conformance.harness import BufferHarness
 from per_tutorial.conformance.questions.distribution import compare, mixed_error
 from per_tutorial.conformance.questions.life_cycle import contents_fault
-from per_tutorial.conformance.questions.newcomers import newcomers_share, relative
-from per_tutorial.conformance.trial import Trial
+from per_tutorial.conformance.questions.new_transitions import judge_new, kinds_of_new
 
 SECTION = "not in the paper"
 
@@ -30,27 +22,24 @@ SECTION = "not in the paper"
     "saved-contents",
     "Does a loaded buffer hold the same transitions, and write on in the right place?",
     section=SECTION,
-    effect="A resumed training starts over with what it knows, or overwrites its newest experience.",
+    effect="A resumed training starts over with what it knows, or overwrites its newest "
+    "experience.",
+    needs=("contents", "reach"),
 )
-def saved_contents(exam: Exam) -> Finding:
-    with loaded(exam, exam.trial(CAPACITY + 21)) as trial:
-        before = trial.counts(2000)
-        if (before == 0).any():
-            raise_missing(trial, before)
-        trial.add(5)
-        after = trial.counts(
-            2000
-        )  # raises a Fault if one is drawn that the five must have replaced
-        if (after == 0).any():
-            raise_missing(trial, after)
-        found = None
+def saved_contents(context: TestContext) -> Finding:
+    context.offered("save", "load")
+    harness = context.harness(CAPACITY + 21)
+    with saved(harness) as path:
+        load(harness, path)
+        for added in (0, 5):  # the five must have replaced the oldest: `counts` would tell
+            missing = harness.stored[harness.add(added).counts(2000) == 0]
+            if len(missing):
+                return fails(f"after loading, transition {missing[0]} never comes")
         try:
-            found = contents_fault(trial, 20)
+            found = contents_fault(harness, 20)
         except NotOffered:
-            pass
-        return (
-            fails(f"after loading, {found}") if found else holds("64 of 64, and five added later")
-        )
+            found = None
+        return fails(f"after loading, {found}") if found else holds("64 of 64, and 5 added later")
 
 
 @question(
@@ -58,32 +47,34 @@ def saved_contents(exam: Exam) -> Finding:
     "Does it keep the priorities?",
     section=SECTION,
     effect="After resuming, replay is uniform until every transition was replayed again.",
+    needs=("proportions-full", "sum-after-outliers", "weights-normalisation"),
     false_alarm=FALSE_ALARM,
 )
-def saved_priorities(exam: Exam) -> Finding:
-    with loaded(exam, exam.trial(CAPACITY, exact=True).set_errors(mixed_error)) as trial:
-        return compare(trial, 20_000)
+def saved_priorities(context: TestContext) -> Finding:
+    context.offered("save", "load")
+    harness = context.harness(CAPACITY, exact=True).set_errors(mixed_error)
+    with saved(harness) as path:
+        load(harness, path)
+        return compare(harness, 20_000)
 
 
 @question(
     "saved-largest",
-    "Does it keep the largest priority seen, for newcomers?",
+    "Does it keep the largest priority seen, for new transitions?",
     section="Algorithm 1, line 6",
     effect="After resuming, new experience is given 1 and waits behind all that was larger.",
+    needs=("newcomers-largest", "saved-priorities"),
     false_alarm=FALSE_ALARM,
 )
-def saved_largest(exam: Exam) -> Finding:
-    trial = exam.trial(CAPACITY - 8, exact=True)
-    trial.set_errors(lambda serial: 10.0 if serial % 2 else 3.0)
-    with loaded(exam, trial):
-        known = trial.priorities()
-        counts = trial.add(8).counts(20_000)
-        low, high = newcomers_share(trial, known, known.max())
-        new = int(counts[-8:].sum())
-        ratio = relative(new / counts.sum(), (low + high) / 2)
-        sentence = f"a newcomer after loading is {ratio:.2f} times as likely as the largest"
-        return (
-            fails(sentence) if share_misfits(new, int(counts.sum()), low, high) else holds(sentence)
+def saved_largest(context: TestContext) -> Finding:
+    context.offered("save", "load")
+    harness = context.harness(CAPACITY - 8, exact=True)
+    harness.set_errors(lambda serial: 10.0 if serial % 2 else 3.0)
+    with saved(harness) as path:
+        load(harness, path)
+        kinds, ratio = kinds_of_new(harness)
+        return judge_new(
+            kinds, f"one added after loading is {ratio:.2f} times as likely as the largest"
         )
 
 
@@ -92,42 +83,32 @@ def saved_largest(exam: Exam) -> Finding:
     "Does it keep the random generator?",
     section=SECTION,
     effect="A choice. If it does, a resumed training is the one that was never interrupted.",
+    needs=("saved-priorities",),
 )
-def saved_generator(exam: Exam) -> Finding:
-    trial = exam.trial(CAPACITY).set_errors(mixed_error)
-    with saved(exam, trial) as path:
-        original = trial.draw(300).serials
-        load(exam, trial, path)
-        if np.array_equal(original, trial.draw(300).serials):
+def saved_generator(context: TestContext) -> Finding:
+    context.offered("save", "load")
+    harness = context.harness(CAPACITY).set_errors(mixed_error)
+    with saved(harness) as path:
+        original = harness.draw(300)
+        load(harness, path)
+        if np.array_equal(original, harness.draw(300)):
             return reported("yes: the loaded buffer draws what the first one drew")
         return reported("no: the loaded buffer draws something else")
 
 
 @contextmanager
-def saved(exam: Exam, trial: Trial) -> Iterator[str]:
-    """The path that a trial's buffer was saved to."""
-    exam.require("save", "load")
+def saved(harness: BufferHarness) -> Iterator[str]:
+    """The path that the buffer was saved to."""
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "buffer")
-        exam.adapter.save(trial.buffer, path)  # type: ignore[attr-defined]
+        harness.call("save", harness.buffer, path)
         yield path
 
 
-@contextmanager
-def loaded(exam: Exam, trial: Trial) -> Iterator[Trial]:
-    """The same trial, its buffer saved and loaded into a new one."""
-    with saved(exam, trial) as path:
-        load(exam, trial, path)
-        yield trial
-
-
-def load(exam: Exam, trial: Trial, path: str) -> None:
-    """Give a trial a new buffer, loaded from a file. Some libraries return it, others fill it."""
-    fresh = exam.adapter.make(trial.settings)
-    returned = exam.adapter.load(fresh, path)  # type: ignore[attr-defined]
-    trial.buffer = fresh if returned is None else returned
-
-
-def raise_missing(trial: Trial, counts: np.ndarray) -> None:
-    """A Fault that names a stored transition which was not drawn."""
-    raise Fault(f"after loading, transition {trial.stored[counts == 0][0]} never comes")
+def load(harness: BufferHarness, path: str) -> None:
+    """Give the harness a new buffer, loaded from a file. Some libraries return it, others
+    fill it.
+    """
+    fresh = harness.call("make", harness.settings)
+    returned = harness.call("load", fresh, path)
+    harness.buffer = fresh if returned is None else returned

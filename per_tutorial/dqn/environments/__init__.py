@@ -1,7 +1,8 @@
-"""Where the agents act. What differs between kinds of worlds is said here and nowhere else.
+"""Where agents act. What differs between kinds of environments is said here only.
 
-A new kind is one module beside this one, which does what `EnvModule` says, and one entry in `ENV_SPECS`.
-The modules are imported when their environments are asked for: settings need only what is said here.
+A new kind is one module beside this one, which does what `EnvModule` says, and one entry in
+`ENV_SPECS`. The modules are imported when their environments are asked for: settings need only what
+is said here.
 """
 
 import math
@@ -15,29 +16,32 @@ if TYPE_CHECKING:
 
 
 class EnvModule(Protocol):
-    """What a module of this folder does for its kind of worlds."""
+    """What a module of this folder does for its kind of environments."""
 
     def training_environments(self, config: EnvSettings, seeds: Sequence[int]) -> "Environments":
-        """Environments to train in, ``config.environments`` for each seed, those of the first first."""
+        """Environments to train in: ``config.environments`` for each seed, seed by seed."""
 
     def evaluation_environments(self, config: EnvSettings, seeds: Sequence[int]) -> "Environments":
-        """Environments to evaluate in, one for each seed; rewards are what the world itself pays."""
+        """Environments to evaluate in, one for each seed, with the rewards unchanged."""
 
     def check_id(self, env: str) -> None:
-        """ValueError unless making ``env`` runs only what is installed, registered and known by name."""
+        """Raise ValueError unless ``env`` is the id of a registered, installed environment."""
 
 
 class EnvSpec(NamedTuple):
-    """A kind of worlds.
+    """A kind of environments.
 
     Attributes:
         module: imports and returns the `EnvModule`.
-        storage: the kind that keeps its transitions, a name in `per_tutorial.replay.registry.STORAGES`.
+        storage: the kind that keeps its transitions, a name in
+            `per_tutorial.replay.registry.STORAGES`.
         observation_dtype: of the observations that the storage keeps, if it can keep several kinds.
-        frames: whether observations are images, bytes or bits that a network needs convolutions for.
+        frames: whether observations are images, bytes or bits that a network needs convolutions
+            for.
         frame_size: their height and width; None: what the settings say.
         side_by_side: whether several environments may feed a run.
-        evaluation_epsilon: share of random actions in an evaluation, unless another one is asked for.
+        evaluation_epsilon: share of random actions in an evaluation, unless another one is asked
+            for.
     """
 
     module: Callable[[], EnvModule]
@@ -49,7 +53,7 @@ class EnvSpec(NamedTuple):
     evaluation_epsilon: float = 0.0
 
     def network_inputs(self, observation_shape: Sequence[int]) -> int | tuple[int, ...]:
-        """What a `QNetwork` is told of observations: the shape of frames, or how many numbers they are."""
+        """The inputs of a `QNetwork`: the shape of frames, or the number of numbers."""
         return tuple(observation_shape) if self.frames else math.prod(observation_shape)
 
 

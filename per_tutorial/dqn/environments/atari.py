@@ -2,27 +2,30 @@
 
 Two pipelines make the agent's observations: ale-py's C++ `AtariVectorEnv`, many games at once, to
 train on (`make_atari_environments`), and Gymnasium's wrappers, which can be read, looked into and
-rendered, to explain and to evaluate with (`make_atari_reference`). Both repeat an action for 4 frames,
-take the maximum of the last two, shrink it to 84×84 in grey, and show the last 4 such frames. For the
-same actions they give the same frames, bit by bit. Where they depart:
+rendered, to explain and to evaluate with (`make_atari_reference`). Both repeat an action for 4
+frames, take the maximum of the last two, shrink it to 84×84 in grey, and show the last 4 such
+frames. For the same actions they give the same frames, bit by bit. Where they depart:
 
 - **Start.** Both press FIRE for one frame if the game has that button, then do nothing for a random
   number of frames, each drawing it from a generator of its own. Counted with FIRE, the C++ pipeline
   plays max(1, U) frames before the first observation, the reference 1 + U', with U uniform in
   0 … 29 and U' in 1 … 30 (without the button: U and U').
-- **Time limit.** 108,000 frames end a game in both, but only the reference counts those of the start.
+- **Time limit.** 108,000 frames end a game in both, but only the reference counts those of the
+  start.
 - **Sticky actions** (off by default) come from different generators.
-- **Padding.** Frames before a game's first are black in both; Gymnasium alone would by default repeat
-  the first one.
-- **Lives.** `AtariVectorEnv(episodic_life=True)` starts a new game whenever a life is lost, so that an
-  agent sees nothing but first lives, and with `life_loss_info=True` it has no last observation of a
-  life. Here the emulators play whole games, and `AtariEnvironments` makes an episode of each life:
-  terminated, while the game goes on (without another FIRE), and with a new stack. The reference's
+- **Padding.** Frames before a game's first are black in both; Gymnasium alone would by default
+  repeat the first one.
+- **Lives.** `AtariVectorEnv(episodic_life=True)` starts a new game whenever a life is lost, so that
+  an agent sees nothing but first lives, and with `life_loss_info=True` it has no last observation
+  of a life. Here the emulators play whole games, and `AtariEnvironments` makes an episode of each
+  life: terminated, while the game goes on (without another FIRE), and with a new stack. The
+      reference's
   episodes are games: what counts in the end is the score of a game.
-- **Rewards** are clipped to [−1, 1] for learning and left as they are in scores and in the reference.
+- **Rewards** are clipped to [−1, 1] for learning and left as they are in scores and in the
+  reference.
 
-All this is what the v4 environments do (`PongNoFrameskip-v4`). `ALE/Pong-v5`, as Gymnasium makes it,
-has sticky actions (0.25): scores of the two must not be compared.
+All this is what the v4 environments do (`PongNoFrameskip-v4`). `ALE/Pong-v5`, as Gymnasium makes
+it, has sticky actions (0.25): scores of the two must not be compared.
 """
 
 import difflib

@@ -25,8 +25,8 @@ from per_tutorial.dqn.environments.settings import EnvSettings
 MAX_STEPS = 2**62  # of a checkpoint: more than can be made, less than would overflow
 MAX_BYTES = 2**28  # of a checkpoint, about the inside of all environments
 
-# What changes, beside generators, while these run. One with a part of any other type cannot be saved:
-# nothing tells which of its attributes matter, or whether attributes are all there is.
+# What changes, beside generators, while these run. One with a part of any other type cannot be
+# saved: nothing tells which of its attributes matter, or whether attributes are all there is.
 CHANGING: dict[type, tuple[str, ...]] = {
     SyncVectorEnv: ("_autoreset_envs",),
     OrderEnforcing: (),
@@ -156,8 +156,8 @@ class Environments:
     def restore(self, state: State) -> bool:
         """Go on from what `state` gave; returns whether the episodes that ran then go on as well.
 
-        Where they cannot be saved (`can_be_saved`), new ones begin, and other ones than those that this
-        object began with.
+        Where they cannot be saved (`can_be_saved`), new ones begin, and other ones than those that
+        this object began with.
 
         Raises:
             ValueError: it is no state of such environments. They are as they were then.
@@ -180,7 +180,7 @@ class Environments:
         try:
             facts = json.loads(state["simulation"].tobytes())
             return self._made_from(facts, state["observation"])
-        # What a text that somebody made up may end in
+        # Errors that malformed text may raise
         except (ArithmeticError, LookupError, RecursionError, TypeError, ValueError) as error:
             raise ValueError(f"state: simulation is not of these environments ({error})") from error
 

@@ -1,10 +1,11 @@
-"""MinAtar: five Atari games on a board of 10×10 cells (Young & Tian 2019), a channel a kind of object.
+"""MinAtar: five Atari games on a board of 10×10 cells (Young & Tian 2019), a channel a kind of
+object.
 
 Named as Gymnasium knows them: "MinAtar/Breakout-v1" has the actions that do something in this game,
-"MinAtar/Breakout-v0" all six. The games are those of the package `minatar`, as it makes them: actions
-are sticky (in one step of ten the previous action is repeated), and asterix, seaquest and space
-invaders grow harder while an episode goes on. Only freeway ends by itself after some time (2,500
-steps); for the others, `DQNConfig.max_episode_steps` is a good idea.
+"MinAtar/Breakout-v0" all six. The games are those of the package `minatar`, as it makes them:
+actions are sticky (in one step of ten the previous action is repeated), and asterix, seaquest and
+space invaders grow harder while an episode goes on. Only freeway ends by itself after some time
+(2,500 steps); for the others, `DQNConfig.max_episode_steps` is a good idea.
 
 An observation is (channels, 10, 10), True where an object is.
 """
@@ -38,7 +39,7 @@ IDS = {
     for version in (0, 1)
 }
 
-# Of a game: what never changes, and its generator, which is saved by itself
+# What never changes in a game, and its generator, which is saved separately
 CONSTANT = {"channels", "action_map", "ramping", "random"}
 MT19937_NUMBERS = 624  # in the state of a generator
 
@@ -70,7 +71,7 @@ class MinAtarVectorEnv(gym.vector.VectorEnv):
     def reset(
         self, *, seed: Any = None, options: dict[str, Any] | None = None
     ) -> tuple[NDArray[np.bool_], dict[str, Any]]:
-        """Begin an episode in every game. With an int for each as ``seed``, they repeat themselves."""
+        """Begin an episode in every game; with a ``seed`` for each, episodes repeat themselves."""
         if seed is not None:
             for game, own in zip(self.games, seed, strict=True):
                 game.seed(_seed(own))
@@ -149,7 +150,7 @@ class MinAtarVectorEnv(gym.vector.VectorEnv):
 
 
 class MinAtarEnvironments(Environments):
-    """Games of MinAtar whose steps are transitions; a training goes on in the middle of an episode."""
+    """Games of MinAtar; a training can continue in the middle of an episode."""
 
     can_be_saved = True
 
@@ -192,7 +193,7 @@ def check_id(env: str) -> None:
 
 
 def _game_class() -> Any:
-    """`minatar.Environment`, which draws with matplotlib and seaborn: importing it takes a second."""
+    """`minatar.Environment`; importing it loads matplotlib and seaborn, which takes a second."""
     try:
         from minatar import Environment
     except ImportError as error:
@@ -201,7 +202,7 @@ def _game_class() -> Any:
 
 
 def _seed(seed: int) -> int | list[int]:
-    """What `np.random.RandomState` takes; below 2³² the seed itself, as in Gymnasium's environments."""
+    """A seed for `np.random.RandomState`; below 2³² the seed itself, as in Gymnasium."""
     return int(seed) if seed < 2**32 else [int(seed) % 2**32, int(seed) >> 32]
 
 
@@ -224,7 +225,7 @@ def _rows(values: list, count: int) -> zip:
 
 
 def _like(own: Any, saved: Any) -> Any:
-    """What JSON gave back, as a value of the same kind as our own; ValueError or TypeError if it isn't."""
+    """A value from JSON as the same kind as ours; ValueError or TypeError if it is another."""
     if isinstance(own, np.ndarray):
         array = np.array(saved, dtype=own.dtype)
         if array.shape != own.shape or not np.isfinite(array).all():

@@ -1,4 +1,5 @@
-"""The Blind Cliffwalk: where prioritised replay gains most (Schaul et al., section 3.1, appendix B.1).
+"""The Blind Cliffwalk: where prioritised replay gains most (Schaul et al., section 3.1, appendix
+B.1).
 
 A chain of n states. In each of them one of two actions is right, alternating from state to state,
 and leads on; the other one ends the episode. Only the last right action is rewarded. The replay
@@ -23,7 +24,7 @@ def right_action(state: State) -> State:
 
 
 def true_values(n: int) -> NDArray[np.float64]:
-    """Q of the best policy, (n, 2): γ^(n−1−s) for the right action in state s, 0 for the wrong one."""
+    """Optimal Q (n, 2): γ^(n−1−s) for the right action in state s, 0 for the wrong one."""
     values, states = np.zeros((n, 2)), np.arange(n)
     values[states, right_action(states)] = (1 - 1 / n) ** (n - 1 - states)
     return values

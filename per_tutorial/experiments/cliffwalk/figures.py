@@ -6,13 +6,12 @@ from statistics import median
 from typing import TYPE_CHECKING, NamedTuple
 
 from per_tutorial.experiments.cliffwalk.measurements import Point, Walk, updates_by_point
-from per_tutorial.replay.registry import SAMPLERS
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-# The samplers of the package in the colours that they have everywhere, and two that only walk here.
-COLORS = {name: sampler.color for name, sampler in SAMPLERS.items()}
+# As in `notebook.style`, which stands above this room.
+COLORS = {"uniform": "#0072B2", "proportional": "#D55E00", "rank": "#661A66"}
 COLORS |= {"greedy": "#00857A", "oracle": "#333333"}
 QUIET = "#8A8A8A"  # what is there for orientation only
 
@@ -65,7 +64,8 @@ def ratio_table(walks: Iterable[Walk]) -> str:
     """`ratios` as lines of text, without those where nothing was measured."""
     lines = [
         "Our medians divided by the paper's, if its x counts 2^(n+1) − 2 or 2^n − 2 transitions",
-        f"{'figure':8} {'sampler':12} {'α':>4} {'x':>7} {'paper':>8} {'2^(n+1)−2':>10} {'2^n−2':>7}",
+        f"{'figure':8} {'sampler':12} {'α':>4} {'x':>7} {'paper':>8} {'2^(n+1)−2':>10} "
+        f"{'2^n−2':>7}",
     ]
     for figure, sampler, alpha, x, paper, by_count, by_half in ratios(walks):
         if math.isnan(by_count) and math.isnan(by_half):
@@ -80,7 +80,8 @@ def ratio_table(walks: Iterable[Walk]) -> str:
 def draw_figures(figure: "Figure", walks: Iterable[Walk]) -> None:
     """Draw figure 2 (figure 1 is two curves of its left half) into a matplotlib figure.
 
-    Solid: our medians over 2^(n+1) − 2 transitions, the range of the runs faint; dotted: the same over
+    Solid: our medians over 2^(n+1) − 2 transitions, the range of the runs faint; dotted: the same
+        over
     2^n − 2; crosses: the paper's medians.
     """
     found = updates_by_point(walks)

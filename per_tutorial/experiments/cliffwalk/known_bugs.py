@@ -1,12 +1,13 @@
 """What a bug costs on the Blind Cliffwalk, in transitions replayed until the values are right.
 
-The paper's first experiment (section 3.1), with the buffers that agents use, minibatches and weights. All
-transitions of a walk of 10 states are in the buffer from the start. A table of Q learns each minibatch,
-one transition after the other, until its mean squared error is below 1e-3. `studies.broken` asks the same
-of agents; here are the bugs of a buffer that can show in such a walk.
+The paper's first experiment (section 3.1), with the buffers that agents use, minibatches and
+weights. All transitions of a walk of 10 states are in the buffer from the start. A table of Q
+learns each minibatch, one transition after the other, until its mean squared error is below 1e-3.
+`studies.broken` asks the same of agents; here are the bugs of a buffer that can show in such a
+walk.
 
-`python -m per_tutorial.experiments.cliffwalk.known_bugs FILE.csv` measures what the file does not hold yet,
-and reports.
+`python -m per_tutorial.experiments.cliffwalk.known_bugs FILE.csv` measures what the file does not
+hold yet, and reports.
 """
 
 import os
@@ -23,12 +24,7 @@ from per_tutorial.common.tables import read_table, write_table
 from per_tutorial.experiments.cliffwalk.environment import Memory, make_memory, true_values
 from per_tutorial.experiments.cliffwalk.learner import CONVERGED
 from per_tutorial.experiments.known_bugs import KNOWN_BUGS
-from per_tutorial.experiments.statistics.estimates import (
-    holm,
-    paired_difference,
-    paired_t_test,
-    verdict,
-)
+from per_tutorial.experiments.statistics.families import agreement
 from per_tutorial.replay.buffers import PrioritizedReplayBuffer, ReplayBuffer
 from per_tutorial.replay.contracts import Batch, Floats
 from per_tutorial.replay.replay import Replay
@@ -189,14 +185,13 @@ def report(walks: list[Walk]) -> str:
     logs = logarithms(walks)
     lines = [
         f"{QUESTION}\n{METRIC}, {RUNS} runs an arm, paired, 95 % intervals",
-        "factor: how many times as many transitions as PER (≥: some run failed, and counts as if it had "
-        "converged at the limit)",
-        "p: paired t-test, corrected for the number of comparisons (Holm)",
+        "factor: how many times as many transitions as PER",
+        "(≥: some run failed, and counts as if it had converged at the limit)",
+        "p: the largest of bootstrap, paired t-test and signed ranks,",
+        "each corrected for the number of comparisons (Holm)",
     ]
     others = [arm for arm in logs if arm != "per"]
-    p_values = dict(
-        zip(others, holm([paired_t_test(logs[arm], logs["per"]) for arm in others]), strict=True)
-    )
+    judged = dict(zip(others, agreement([(logs[a], logs["per"]) for a in others]), strict=True))
     true_value = true_values(STATES).max(axis=1).mean()
     for arm, values in logs.items():
         mine = [walk for walk in walks if walk.arm == arm]
@@ -207,10 +202,10 @@ def report(walks: list[Walk]) -> str:
             f"largest Q {value:.3f} (true {true_value:.3f})"
         )
         if arm != "per":
-            factor, low, high = (2**number for number in paired_difference(values, logs["per"]))
+            factor, low, high = (2**number for number in judged[arm].difference)
             sign = "≥" if failed else " "
             line += f"  factor {sign}{factor:6.2f} [{low:.2f}, {high:.2f}]  "
-            line += f"{verdict(values, logs['per']):14}  p {p_values[arm]:.3f}"
+            line += f"{judged[arm].verdict:14}  p {judged[arm].p:.3f}"
         lines.append(line)
     return "\n".join(lines)
 

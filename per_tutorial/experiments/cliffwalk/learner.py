@@ -1,10 +1,10 @@
 """Learning the Blind Cliffwalk: five ways to choose the next transition, one learner, compiled.
 
 The learner is tabular or linear, and both are one. The weights are `theta` (2, n + 1):
-Q(s, a) = theta[a, s] + bias · theta[a, n], where the constant feature `bias` is 1 for the linear learner
-and 0 for the tabular one. The step is η / ‖φ‖² (‖φ‖² = 1 + bias²), so that in both an update takes away
-the share η of the error. Without that division even the oracle fails to converge from 8 states on, and
-the paper's does converge.
+Q(s, a) = theta[a, s] + bias · theta[a, n], where the constant feature `bias` is 1 for the linear
+learner and 0 for the tabular one. The step is η / ‖φ‖² (‖φ‖² = 1 + bias²), so that in both an
+update takes away the share η of the error. Without that division even the oracle fails to converge
+from 8 states on, and the paper's does converge.
 """
 
 from typing import NamedTuple
@@ -108,9 +108,9 @@ def oracle_choice(theta, problem, kinds):
 def replay_until_converged(theta, problem, choice, updates, replayed, losses):
     """Replay one transition after the other, until converged or for `updates` updates.
 
-    Changes theta, the arrays of the choice and `replayed`, how often each transition was replayed. If
-    `losses` has room, the global loss after each update is written into it. Returns the number of
-    updates and the last transition.
+    Changes theta, the arrays of the choice and `replayed`, how often each transition was replayed.
+    If `losses` has room, the global loss after each update is written into it. Returns the number
+    of updates and the last transition.
     """
     # Once: to reach into the tuple at every update would make learning several times slower.
     memory, truth, discount, bias, step_size = problem

@@ -1,7 +1,8 @@
 """How many updates the Blind Cliffwalk takes, sampler by sampler and length by length.
 
-Results are a tidy CSV file, a line per (figure, n, sampler, alpha, run). The package holds a complete one;
-`python -m per_tutorial cliffwalk` makes a new one, and continues where it was stopped.
+Results are a tidy CSV file, a line per (figure, n, sampler, alpha, run). The package holds a
+complete one; `python -m per_tutorial cliffwalk` makes a new one, and continues where it was
+stopped.
 """
 
 import os
@@ -51,8 +52,8 @@ class Walk(NamedTuple):
 def points(longest: int = 16) -> list[Point]:
     """All that is measured, for walks of up to `longest` states.
 
-    The paper does not say which α its right panel used: 0.7 and 0.6 are those of its Atari runs, and
-    "search" tries others, on short walks.
+    The paper does not say which α its right panel used: 0.7 and 0.6 are those of its Atari runs,
+    and "search" tries others, on short walks.
     """
     alphas = {"rank": 0.7, "proportional": 0.6}
     lengths = range(2, longest + 1)

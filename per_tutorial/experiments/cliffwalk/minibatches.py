@@ -1,9 +1,10 @@
-"""The Blind Cliffwalk learned by minibatches: draws without replacement, and priorities that are never stale.
+"""The Blind Cliffwalk learned by minibatches: draws without replacement, and priorities that are
+never stale.
 
-Panahi et al. (2024, arXiv 2407.09702) find in tables what PER gains when a minibatch is drawn without
-replacement and when all priorities are recomputed. Neither shows where transitions are replayed one at a
-time, as `learner` does. Here an update learns a whole minibatch, as agents do: all TD errors first,
-then one step along their mean.
+Panahi et al. (2024, arXiv 2407.09702) find in tables what PER gains when a minibatch is drawn
+without replacement and when all priorities are recomputed. Neither shows where transitions are
+replayed one at a time, as `learner` does. Here an update learns a whole minibatch, as agents do:
+all TD errors first, then one step along their mean.
 """
 
 from typing import Any
@@ -32,7 +33,8 @@ LIMIT = 1_000_000  # updates after which a run counts as never converged
 
 @njit_cached
 def draw_one_by_one(nodes, random, replace, slots):
-    """Fill `slots` (1, batch) with draws in proportion to the leaves; without `replace`, all different.
+    """Fill `slots` (1, batch) with draws in proportion to the leaves; without `replace`, all
+    different.
 
     A leaf that is drawn is empty until the minibatch is full.
     """
@@ -106,18 +108,19 @@ def replay_minibatches(
 class MinibatchLearner:
     """A table of Q that learns the walk by minibatches; proportional priorities, or uniform replay.
 
-    All transitions are in the memory from the start, at the largest priority, 1. As in `CliffwalkLearner`
-    there are no importance-sampling weights and no target network; with minibatches of one transition,
-    "stratified" draws and stale priorities, this is its "proportional" learner, draw for draw.
+    All transitions are in the memory from the start, at the largest priority, 1. As in
+    `CliffwalkLearner` there are no importance-sampling weights and no target network; with
+    minibatches of one transition, "stratified" draws and stale priorities, this is its
+    "proportional" learner, draw for draw.
 
     Args:
         n: states of the walk.
         alpha: α; 0 is uniform replay.
-        draws: "stratified", one draw in each of as many equal shares of the priorities (appendix B.2.1 of
-            the paper); "independent" draws, with replacement; or "without replacement", where each draw is
-            in proportion to the priorities of those that are left.
-        recompute: whether all priorities are computed anew before each minibatch; if not, only those of
-            the transitions that were replayed are, after it.
+        draws: "stratified", one draw in each of as many equal shares of the priorities (appendix
+            B.2.1 of the paper); "independent" draws, with replacement; or "without replacement",
+            where each draw is in proportion to the priorities of those that are left.
+        recompute: whether all priorities are recomputed before each minibatch; if not, only
+            those of the transitions that were replayed are, after it.
         batch_size: transitions of a minibatch, at most as many as the memory holds.
         priority_epsilon: ε.
         initial_scale: standard deviation of the initial Q.
@@ -224,8 +227,8 @@ def updates_until_converged(
 ) -> NDArray[np.float64]:
     """Minibatches that each run of `MinibatchLearner` takes until it has converged: (runs,).
 
-    Run k has the seed k, so two settings are paired: the same memory in the same order, and the same
-    initial Q.
+    Run k has the seed k, so two settings are paired: the same memory in the same order, and the
+    same initial Q.
 
     Args:
         n: states of the walk.

@@ -1,13 +1,15 @@
-"""The museum: every way in which prioritised replay has failed in silence, as a small part of ours.
+"""Known bugs: the ways in which prioritised replay has failed in silence, each as a small part of
+ours.
 
-Each exhibit takes a real sampler, storage, buffer or learner and puts one mistake in. None is registered,
-and nothing outside studies and examinations uses one.
+Each bug overrides one method of a real sampler, storage, buffer or learner. No bug is registered,
+and only studies and examinations use them.
 
-- `priorities`, `weights`, `trees`, `life_cycle`: bugs that live in a buffer, `Bug.buffer`.
-- `learners`: bugs that live in an agent, `Bug.train`.
-- `examined`: an exhibit as `per_tutorial.conformance` takes it.
-- `cliffwalk`: what bugs of a buffer cost on the Blind Cliffwalk; `experiments.studies.declared.broken` declares what
-  is asked of agents.
+- `priorities`, `weights`, `trees`, `life_cycle`: bugs of a buffer, made by `Bug.buffer`.
+- `learners`: bugs of an agent, made by `Bug.train`.
+- `examined`: a buffer with a bug as `per_tutorial.conformance` takes it.
+
+`experiments.cliffwalk.known_bugs` measures what bugs of a buffer cost on the Blind Cliffwalk, and
+`experiments.studies.declared.broken` declares what is asked of agents.
 """
 
 from collections.abc import Iterator
@@ -21,19 +23,19 @@ from per_tutorial.replay.samplers.proportional import ProportionalSampler
 __all__ = ["KNOWN_BUGS", "Bug", "registered_bugs"]
 
 KNOWN_BUGS: dict[str, Bug] = {
-    exhibit.name: exhibit
-    for room in (priorities, weights, trees, life_cycle, learners)
-    for exhibit in room.KNOWN_BUGS
+    bug.name: bug
+    for module in (priorities, weights, trees, life_cycle, learners)
+    for bug in module.KNOWN_BUGS
 }
 
 
 @contextmanager
 def registered_bugs() -> Iterator[None]:
-    """Within it, `DQNConfig.sampler` may be "broken-NAME" for each exhibit that is a sampler."""
+    """Within this context, `DQNConfig.sampler` may be "broken-NAME" for each bug of a sampler."""
     before = dict(SAMPLERS)
-    for name, exhibit in KNOWN_BUGS.items():
-        if exhibit.sampler is not ProportionalSampler:
-            register_sampler(f"broken-{name}", exhibit.sampler, "#777777")
+    for name, bug in KNOWN_BUGS.items():
+        if bug.sampler is not ProportionalSampler:
+            register_sampler(f"broken-{name}", bug.sampler)
     try:
         yield
     finally:

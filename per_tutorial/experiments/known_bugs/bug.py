@@ -1,4 +1,4 @@
-"""What the museum knows of a bug, and the buffer or the agent that has it."""
+"""A known bug, and the buffer or the agent that has it."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -7,7 +7,7 @@ from typing import Any
 from per_tutorial.dqn.config import DQNConfig
 from per_tutorial.dqn.history import History
 from per_tutorial.dqn.learner import DQNLearner
-from per_tutorial.replay.random_streams import seeds_for
+from per_tutorial.replay.registry import make_parts
 from per_tutorial.replay.replay import Replay
 from per_tutorial.replay.samplers.proportional import ProportionalSampler
 from per_tutorial.replay.storages.transitions import TransitionStorage
@@ -17,17 +17,17 @@ OF_SAMPLERS = ("alpha", "priority_epsilon", "normalize")  # settings; the others
 
 @dataclass(frozen=True, kw_only=True)
 class Bug:
-    """A bug that prioritised replay has had, as a part of ours with the mistake put in.
+    """A bug that real prioritised replay has had, as one of our parts with the mistake put in.
 
     Attributes:
         name: of a–z, 0–9 and "-".
-        bug: what is wrong, in one sentence.
-        wrong: the line with the mistake, as the exhibit runs it.
+        mistake: what is wrong, in one sentence.
+        wrong: the line with the mistake, as it runs here.
         right: the line of this package that is right.
         seen: where it was found, as "owner/repository#number"; empty if no public case is cited.
         lived: for how long, as far as that is known.
-        found_by: the question of `per_tutorial.conformance` that finds it, or another way to find it
-            if no examination of a buffer can.
+        found_by: the question of `per_tutorial.conformance` that finds it, or another way to find
+            it if no examination of a buffer can.
         sampler, storage, replay, learner: classes that take the places of the real ones.
         buffer_settings: what shows the bug, such as several steps in `n_step`.
         training: changes of a `DQNConfig`, if the mistake is one of settings.
@@ -35,7 +35,7 @@ class Bug:
     """
 
     name: str
-    bug: str
+    mistake: str
     wrong: str
     right: str
     seen: tuple[str, ...]
@@ -75,10 +75,8 @@ class Bug:
             settings: of `PrioritizedReplayBuffer`; by default those that show the bug.
         """
         settings = self.buffer_settings | settings
-        of_sampler = {name: settings.pop(name) for name in OF_SAMPLERS if name in settings}
-        storage = self.storage(capacity, observation_shape, runs or 1, **settings)
-        sampler = self.sampler(capacity, seeds_for(seed, storage.runs), **of_sampler)
-        return self.replay(storage, sampler, runs)
+        parts = (self.storage, self.sampler, capacity, observation_shape, runs, seed, settings)
+        return self.replay(*make_parts(*parts), runs)
 
     def train(self, config: DQNConfig, seeds: Iterable[int], **options: Any) -> History:
         """`per_tutorial.train` with the bug; ``options`` are its other arguments."""

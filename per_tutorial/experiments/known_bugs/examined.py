@@ -1,4 +1,4 @@
-"""An exhibit as an examination sees it."""
+"""A buffer with a known bug, as an examination sees it."""
 
 from per_tutorial.conformance.adapter import OBSERVATION_SHAPE, Settings
 from per_tutorial.conformance.adapters.ours import Proportional
@@ -7,21 +7,21 @@ from per_tutorial.replay.replay import Replay
 
 
 class BugAdapter(Proportional):
-    """The adapter of our proportional buffer, with the bug of an exhibit.
+    """The adapter of our proportional buffer, with a known bug.
 
     Args:
-        exhibit: one whose bug is `in_buffer`.
+        bug: one that is `in_buffer`.
     """
 
-    def __init__(self, exhibit: Bug) -> None:
-        if not exhibit.in_buffer:
-            raise ValueError(f"exhibit: must be one whose bug is in a buffer, got {exhibit.name!r}")
-        self.exhibit = exhibit
-        self.name = exhibit.name  # type: ignore[misc]  # of this one adapter
+    def __init__(self, bug: Bug) -> None:
+        if not bug.in_buffer:
+            raise ValueError(f"bug: must be one of a buffer, got {bug.name!r}")
+        self.bug = bug
+        self.name = bug.name  # type: ignore[misc]  # of this one adapter
 
     def make(self, settings: Settings) -> Replay:  # type: ignore[override]
         """An empty buffer."""
-        return self.exhibit.buffer(
+        return self.bug.buffer(
             settings.capacity,
             OBSERVATION_SHAPE,
             alpha=settings.alpha,

@@ -1,4 +1,4 @@
-"""Losses, priorities and schedules that go wrong in the agent, where no examination of a buffer sees it."""
+"""Losses, priorities, schedules: bugs of the agent, where no examination of a buffer looks."""
 
 import numpy as np
 import torch
@@ -14,7 +14,7 @@ IN_THE_LOSS = "Compare the gradient of a minibatch of two with w · δ, worked o
 
 
 class WrongLosses(DQNLearner):
-    """Losses that a subclass combines with the weights in its own way; autograd finds the gradients."""
+    """A learner whose subclasses combine losses and weights in their own way, with autograd."""
 
     @torch.enable_grad()
     def errors_and_losses(
@@ -59,7 +59,7 @@ class WeightedSquaredPriority(DQNLearner):
 KNOWN_BUGS = (
     Bug(
         name="loss-broadcast",
-        bug="Shapes (B, 1) and (B,) make a table, whose mean is mean(w) · mean(L): nothing is "
+        mistake="Shapes (B, 1) and (B,) make a table, whose mean is mean(w) · mean(L): nothing is "
         "corrected.",
         wrong="return (weights.unsqueeze(-1) * losses.unsqueeze(-2)).mean(dim=(1, 2))",
         right=WEIGHTED,
@@ -73,7 +73,7 @@ KNOWN_BUGS = (
     ),
     Bug(
         name="weights-after-mean",
-        bug="The weights multiply a loss that is averaged already: the same collapse.",
+        mistake="The weights multiply a loss that is averaged already: the same collapse.",
         wrong="return (weights * losses.mean(dim=1, keepdim=True)).mean(dim=1)",
         right=WEIGHTED,
         seen=(),
@@ -83,7 +83,7 @@ KNOWN_BUGS = (
     ),
     Bug(
         name="weighted-squared-priority",
-        bug="What is written back as the TD error is the weighted squared loss.",
+        mistake="What is written back as the TD error is the weighted squared loss.",
         wrong="weighted = np.asarray(batch.weights) * update.td_errors.astype(np.float64) ** 2",
         right="replay.update_priorities(batch.indices, update.td_errors)",
         seen=("higgsfield/RL-Adventure#13", "Shmuma/ptan#36", "Kaixhin/Rainbow#24"),
@@ -93,7 +93,8 @@ KNOWN_BUGS = (
     ),
     Bug(
         name="compounding-beta",
-        bug="Each step adds the share of the way to a β that has already gone part of it: β is all "
+        mistake="Each step adds the share of the way to a β that has already gone part of it: β is "
+        "all "
         "but 1 after 3 % of the steps.",
         wrong="log_gap = math.lgamma(steps) - math.lgamma(steps - step) - step * math.log(steps)",
         right="return end if step >= steps else start + (end - start) * step / steps",

@@ -10,28 +10,44 @@ from numpy.typing import ArrayLike, NDArray
 
 from per_tutorial.common.states import State
 from per_tutorial.experiments.known_bugs.bug import Bug
-from per_tutorial.replay.contracts import Batch, Slots, Transition, Write
+from per_tutorial.replay.contracts import Batch, Fields, PendingWrite, Slots, Transition
 from per_tutorial.replay.replay import Replay
+from per_tutorial.replay.ring import Ring, sum_n_steps
 from per_tutorial.replay.samplers.proportional import ProportionalSampler
-from per_tutorial.replay.storages.ring import sum_windows
 from per_tutorial.replay.storages.transitions import RowWrite, TransitionStorage
 
 
-class StaleWriteBack(TransitionStorage):
-    """A priority goes to the slot, whoever lies there by now."""
+class StaleRing(Ring):
+    """A priority goes to the slot, whichever transition is there by now."""
 
-    def current_slots(self, ids: NDArray[np.int64]) -> Slots:
+    def slots(self, ids: NDArray[np.int64]) -> Slots:
         return ids % self.capacity
+
+
+class StaleWriteBack(TransitionStorage):
+    """Its ring does not know what was overwritten."""
+
+    def __init__(self, *arguments: Any, **settings: Any) -> None:
+        super().__init__(*arguments, **settings)
+        self.ring = StaleRing(self.ring.added, self.capacity)
 
 
 class TruncationAsTerminal(TransitionStorage):
     """A time limit is stored as an end."""
 
-    def _prepare(
-        self, transition: Transition, valid: ArrayLike | None, n: int, **counts: int
+    def prepare(
+        self, transition: Fields, valid: ArrayLike | None = None, *, stacked: bool = True
     ) -> RowWrite:
-        over = np.logical_or(transition.terminated, transition.truncated)
-        return super()._prepare(transition._replace(terminated=over), valid, n, **counts)
+        return super().prepare(self._over(transition), valid, stacked=stacked)
+
+    def prepare_many(self, transitions: Fields, *, stacked: bool = True) -> RowWrite:
+        return super().prepare_many(self._over(transitions), stacked=stacked)
+
+    @staticmethod
+    def _over(fields: Fields) -> Fields:
+        *rest, terminated, truncated = fields
+        over = np.logical_or(terminated, truncated)
+        return (*rest, over, truncated)  # type: ignore[return-value]
 
 
 class WindowsCrossTruncations(TransitionStorage):
@@ -42,9 +58,9 @@ class WindowsCrossTruncations(TransitionStorage):
         last_slots, steps = np.empty_like(slots), np.empty_like(slots)
         terminated = self.rows["terminated"]
         nowhere = np.zeros_like(terminated)
-        sum_windows(
+        sum_n_steps(
             *(self.rows["reward"], terminated, nowhere),
-            *(self.added, self.environments, slots, self.n_step, self.discount),
+            *(self.ring.added, self.environments, slots, self.n_step, self.discount),
             *(returns, last_slots, steps),
         )
         return returns, last_slots, steps
@@ -53,8 +69,8 @@ class WindowsCrossTruncations(TransitionStorage):
 class NextSlotsObservation(TransitionStorage):
     """The next observation is read from the next slot, to save memory."""
 
-    def windows(self, slots: Slots) -> tuple[NDArray, NDArray[np.int64]]:
-        rows, steps = super().windows(slots)
+    def n_step_transitions(self, slots: Slots) -> tuple[NDArray, NDArray[np.int64]]:
+        rows, steps = super().n_step_transitions(slots)
         runs = np.arange(self.runs)[:, None]
         rows["next_observation"] = self.rows["observation"][runs, (slots + 1) % self.capacity]
         return rows, steps
@@ -63,13 +79,12 @@ class NextSlotsObservation(TransitionStorage):
 class TailNeverFlushed(Replay):
     """The last n − 1 steps of an episode wait for a window that is never complete."""
 
-    def _write(self, write: Write, transition: Transition) -> None:
-        super()._write(write, transition)
-        ends = self._ends(write.slots, transition)
-        lengths = self.storage.episode_lengths(ends)
-        for back in range(self.storage.n_step - 1):
-            tail = np.where(back < lengths, (ends - back) % self.capacity, -1)
-            self.sampler._write(tail, np.zeros(tail.shape))  # type: ignore[attr-defined]
+    def _write(self, write: PendingWrite) -> None:
+        super()._write(write)
+        lengths = self.storage.episode_lengths(write.slots)
+        for back in range(self.storage.settings["n_step"] - 1):
+            tail = np.where(back < lengths, (write.slots - back) % self.capacity, -1)
+            self.sampler._write(tail, np.zeros(tail.shape))
 
 
 class RejectedDraws(Replay):
@@ -87,9 +102,9 @@ class NotANumber(Replay):
     """Any TD error is taken, NaN as well."""
 
     def update_priorities(self, indices: ArrayLike, td_errors: ArrayLike) -> None:
-        shape = (self.storage.runs, -1)
+        shape = (self.sampler.runs, -1)
         errors = np.asarray(td_errors, dtype=np.float64).reshape(shape)
-        self.sampler.update(self.storage.current_slots(np.reshape(indices, shape)), errors)
+        self.sampler.update(self.storage.ring.slots(np.reshape(indices, shape)), errors)
 
 
 class SinglePrecisionErrors(Replay):
@@ -158,9 +173,9 @@ class SeedIgnored(ProportionalSampler):
 KNOWN_BUGS = (
     Bug(
         name="stale-write-back",
-        bug="A priority is written to a slot whose transition was replaced since it was drawn.",
+        mistake="A priority is written to a slot whose transition was replaced since it was drawn.",
         wrong="return ids % self.capacity",
-        right="slots[run, k] = -1 if not stored else slot if slot >= 0 else slot + capacity",
+        right="slots[run, k] = NO_SLOT if not stored else slot if slot >= 0 else slot + capacity",
         seen=("vwxyzjn/cleanrl#511",),
         lived="not known",
         found_by="stale-updates",
@@ -168,8 +183,8 @@ KNOWN_BUGS = (
     ),
     Bug(
         name="truncation-as-terminal",
-        bug="A time limit counts as an end, so that the value of the last state is lost.",
-        wrong="over = np.logical_or(transition.terminated, transition.truncated)",
+        mistake="A time limit counts as an end, so that the value of the last state is lost.",
+        wrong="over = np.logical_or(terminated, truncated)",
         right="return rewards + discount * next_values.masked_fill(terminated, 0.0)",
         seen=(
             "Curt-Park/rainbow-is-all-you-need#70",
@@ -182,7 +197,7 @@ KNOWN_BUGS = (
     ),
     Bug(
         name="windows-cross-truncations",
-        bug="n-step returns run on over a time limit into the next episode.",
+        mistake="n-step returns run on over a time limit into the next episode.",
         wrong="nowhere = np.zeros_like(terminated)",
         right="over = terminated[run, slot] or truncated[run, slot]",
         seen=("Curt-Park/rainbow-is-all-you-need#86", "tensorflow/agents#939"),
@@ -193,7 +208,8 @@ KNOWN_BUGS = (
     ),
     Bug(
         name="next-slots-observation",
-        bug="The next observation is that of the next slot: wrong where an episode ends, and at the "
+        mistake="The next observation is that of the next slot: wrong where an episode ends, and "
+        "at the "
         "place where the ring is written.",
         wrong='rows["next_observation"] = self.rows["observation"]'
         "[runs, (slots + 1) % self.capacity]",
@@ -205,7 +221,7 @@ KNOWN_BUGS = (
     ),
     Bug(
         name="tail-never-flushed",
-        bug="The last n − 1 steps of every episode are never the start of a window.",
+        mistake="The last n − 1 steps of every episode are never the start of a window.",
         wrong="self.sampler._write(tail, np.zeros(tail.shape))",
         right="if over or length == n_step or length > newer:",
         seen=(),
@@ -216,10 +232,11 @@ KNOWN_BUGS = (
     ),
     Bug(
         name="rejected-draws",
-        bug="Draws that the buffer rejects are never updated, so they keep the largest priority.",
+        mistake="Draws that the buffer rejects are never updated, so they keep the largest "
+        "priority.",
         wrong="accepted = np.where(rejected, rejected.argmin(axis=1)[:, None], "
         "np.arange(slots.shape[1]))",
-        right="self.sampler.update(self.storage.current_slots(numbers), errors)",
+        right="self.sampler.update(ring.slots(ids), errors)",
         seen=(),
         lived="not known",
         found_by="n-step-tail",
@@ -227,9 +244,9 @@ KNOWN_BUGS = (
     ),
     Bug(
         name="not-a-number",
-        bug="A TD error that is NaN becomes a priority, and all sums above it are NaN.",
+        mistake="A TD error that is NaN becomes a priority, and all sums above it are NaN.",
         wrong="errors = np.asarray(td_errors, dtype=np.float64).reshape(shape)",
-        right="if not are_valid(numbers, errors, self.storage.added):",
+        right="if not are_valid(ids, errors, ring.added):",
         seen=(),
         lived="not known",
         found_by="nan-errors",
@@ -237,7 +254,7 @@ KNOWN_BUGS = (
     ),
     Bug(
         name="single-precision-errors",
-        bug="TD errors in float32 make priorities in float32 (NumPy 2, NEP 50).",
+        mistake="TD errors in float32 make priorities in float32 (NumPy 2, NEP 50).",
         wrong="priorities = np.abs(np.asarray(td_errors)) + epsilon",
         right='errors = float_array("td_errors", td_errors)',
         seen=(),
@@ -248,18 +265,19 @@ KNOWN_BUGS = (
     ),
     Bug(
         name="autoreset-stored",
-        bug="The step on which a vector environment resets is stored as a transition, one for each "
+        mistake="The step on which a vector environment resets is stored as a transition, one for "
+        "each "
         "episode, from its end to the start of the next.",
         wrong="super().add(*reset, valid=None if self.runs is None else over)",
         right="replay.add(*with_axes(storage.leading_axes, transition), valid=step.valid)",
         seen=(),
         lived="not known",
-        found_by="contents",
+        found_by="only-stored",
         replay=AutoresetStored,
     ),
     Bug(
         name="lossy-checkpoint",
-        bug="A file does not keep the largest priority: it is 1 again after loading.",
+        mistake="A file does not keep the largest priority: it is 1 again after loading.",
         wrong="self.largest_priority[:] = 1.0",
         right="array[:] = state[name]",
         seen=(),
@@ -269,7 +287,7 @@ KNOWN_BUGS = (
     ),
     Bug(
         name="forgotten-priorities",
-        bug="A file keeps the transitions and not their priorities.",
+        mistake="A file keeps the transitions and not their priorities.",
         wrong="self._write(slots, np.ones(slots.shape))",
         right="array[:] = state[name]",
         seen=(),
@@ -279,7 +297,7 @@ KNOWN_BUGS = (
     ),
     Bug(
         name="seed-ignored",
-        bug="The buffer does not use the seed that it is given, and no run can be repeated.",
+        mistake="The buffer does not use the seed that it is given, and no run can be repeated.",
         wrong="seeds = [secrets.randbits(63) for _ in seeds]",
         right='self.streams = RandomStreams(seeds, "replay")',
         seen=(),

@@ -102,17 +102,18 @@ class MixedUnits(ProportionalSampler):
 KNOWN_BUGS = (
     Bug(
         name="squared-priority",
-        bug="The priority is δ² where |δ| was meant, which doubles α.",
+        mistake="The priority is δ² where |δ| was meant, which doubles α.",
         wrong="self._write(slots, td_errors**2 + self.priority_epsilon)",
         right=OF_ERRORS,
-        seen=(),
+        seen=("higgsfield/RL-Adventure#13", "Shmuma/ptan#36"),
         lived="not known",
-        found_by="exponent-large-errors",
+        found_by="exponent-small-errors",
         sampler=SquaredPriority,
     ),
     Bug(
         name="huber-priority",
-        bug="The priority is the Huber loss, which is ½δ² below 1: small errors get twice the α.",
+        mistake="The priority is the Huber loss, which is ½δ² below 1: small errors get twice the "
+        "α.",
         wrong="huber = np.where(size < 1, size**2 / 2, size - 0.5)",
         right=OF_ERRORS,
         seen=(),
@@ -122,7 +123,8 @@ KNOWN_BUGS = (
     ),
     Bug(
         name="signed-priority",
-        bug="The absolute value is missing: what was worse than expected counts as if it were known.",
+        mistake="The absolute value is missing: what was worse than expected counts as if it were "
+        "known.",
         wrong="self._write(slots, np.maximum(td_errors, self.priority_epsilon))",
         right=OF_ERRORS,
         seen=(),
@@ -132,7 +134,7 @@ KNOWN_BUGS = (
     ),
     Bug(
         name="no-epsilon",
-        bug="Without ε a transition whose error was once 0 is never replayed again.",
+        mistake="Without ε a transition whose error was once 0 is never replayed again.",
         wrong="self._write(slots, np.abs(td_errors))",
         right=OF_ERRORS,
         seen=(),
@@ -142,7 +144,7 @@ KNOWN_BUGS = (
     ),
     Bug(
         name="epsilon-twice",
-        bug="The caller adds ε and the buffer adds it again.",
+        mistake="The caller adds ε and the buffer adds it again.",
         wrong="super().update(slots, np.abs(td_errors) + self.priority_epsilon)",
         right=OF_ERRORS,
         seen=(),
@@ -152,17 +154,18 @@ KNOWN_BUGS = (
     ),
     Bug(
         name="alpha-twice",
-        bug="α is applied to every priority twice, so the exponent is α².",
+        mistake="α is applied to every priority twice, so the exponent is α².",
         wrong="super()._write(slots, priorities**self.alpha)",
         right=POWER,
         seen=(),
         lived="not known",
-        found_by="exponent-large-errors",
+        found_by="exponent-small-errors",
         sampler=AlphaTwice,
     ),
     Bug(
         name="alpha-twice-for-newcomers",
-        bug="α is applied twice to new transitions, so that they rank below the largest priority.",
+        mistake="α is applied twice to new transitions, so that they rank below the largest "
+        "priority.",
         wrong="largest = self.largest_priority[:, None] ** self.alpha",
         right=OF_NEWCOMERS,
         seen=("pytorch/rl#3925",),
@@ -172,7 +175,8 @@ KNOWN_BUGS = (
     ),
     Bug(
         name="starved-newcomers",
-        bug="A new transition starts with ε, the smallest priority, and is hardly ever replayed.",
+        mistake="A new transition starts with ε, the smallest priority, and is hardly ever "
+        "replayed.",
         wrong="self._write(slots, np.full(slots.shape, self.priority_epsilon))",
         right=OF_NEWCOMERS,
         seen=(),
@@ -182,7 +186,7 @@ KNOWN_BUGS = (
     ),
     Bug(
         name="newcomers-at-one",
-        bug="A new transition gets priority 1, however large the priorities have become.",
+        mistake="A new transition gets priority 1, however large the priorities have become.",
         wrong="self._write(slots, np.ones(slots.shape))",
         right=OF_NEWCOMERS,
         seen=("ray-project/ray#2927", "ray-project/ray#11750", "astooke/rlpyt#102"),
@@ -192,7 +196,8 @@ KNOWN_BUGS = (
     ),
     Bug(
         name="current-maximum",
-        bug="A new transition gets the largest priority of those that are stored now, the paper's the "
+        mistake="A new transition gets the largest priority of those that are stored now, the "
+        "paper's the "
         "largest ever seen, which never falls.",
         wrong="self.largest_priority[largest > 0] = largest[largest > 0] ** (1 / self.alpha)",
         right="largest[run] = max(largest[run], priorities[run, k])",
@@ -204,7 +209,7 @@ KNOWN_BUGS = (
     ),
     Bug(
         name="mixed-units",
-        bug="Leaves hold p^α, but the minimum that weights are divided by is kept without α.",
+        mistake="Leaves hold p^α, but the minimum that weights are divided by is kept without α.",
         wrong="set_minima(self.minima.nodes, sums.first_root, slots, priorities)",
         right="set_minima(minima, first_root, slots, values)",
         seen=("thu-ml/tianshou (prio.py)",),

@@ -83,7 +83,7 @@ def find_unguarded(nodes, first_root, prefixes, slots):
 
 
 class UnguardedTree(SumTree):
-    """Takes prefix sums in float32, which may be rounded up to the total, and finds an empty leaf there."""
+    """Prefix sums in float32: one may be rounded up to the total, and find an empty leaf."""
 
     def find(self, prefix_sums: ArrayLike) -> Slots:
         prefixes = np.asarray(prefix_sums, dtype=np.float32)
@@ -118,7 +118,7 @@ def add_changes(nodes, first_root, slots, values):
 
 
 class DriftingSums(ProportionalSampler):
-    """Sums are changed and never computed anew, in float32."""
+    """Sums in float32 are changed by differences and never recomputed."""
 
     def _write(self, slots: Slots, priorities: Floats) -> None:
         add_changes(self.sums.nodes, self.sums.first_root, slots, priorities**self.alpha)
@@ -154,7 +154,8 @@ class UnfilledSlots(ProportionalSampler):
 KNOWN_BUGS = (
     Bug(
         name="off-by-one-total",
-        bug="The prefix sums leave out the last slot: the newest transition is never drawn, and in a "
+        mistake="The prefix sums leave out the last slot: the newest transition is never drawn, "
+        "and in a "
         "full buffer one slot is dead.",
         wrong="total_but_one = self.sums.total[:, None] - self.sums.get(sizes[:, None] - 1)",
         right=PREFIXES,
@@ -170,7 +171,8 @@ KNOWN_BUGS = (
     ),
     Bug(
         name="tie-branch",
-        bug="Where two subtrees are equal, one is taken by chance and the prefix sum stays as it was.",
+        mistake="Where two subtrees are equal, one is taken by chance and the prefix sum stays as "
+        "it was.",
         wrong="node = 2 * node + (next_uniform(states, run) < 0.5)",
         right="return right, prefix - nodes[left]",
         seen=(),
@@ -180,7 +182,8 @@ KNOWN_BUGS = (
     ),
     Bug(
         name="single-precision-prefix",
-        bug="A prefix sum in float32 is rounded up to the total, and finds a slot where nothing is.",
+        mistake="A prefix sum in float32 is rounded up to the total, and finds a slot where "
+        "nothing is.",
         wrong="if rest >= nodes[node]:",
         right="if (prefix < nodes[left]) | (nodes[right] == 0.0):",
         seen=(
@@ -195,7 +198,7 @@ KNOWN_BUGS = (
     ),
     Bug(
         name="drifting-sums",
-        bug="Each change is added to the sums above in float32, and the rounding errors stay.",
+        mistake="Each change is added to the sums above in float32, and the rounding errors stay.",
         wrong="nodes[node] = np.float32(nodes[node]) + change",
         right=ANCESTORS,
         seen=("instadeepai/flashbax#52",),
@@ -205,7 +208,7 @@ KNOWN_BUGS = (
     ),
     Bug(
         name="duplicates-count-twice",
-        bug="A transition that is in the minibatch twice changes the sums above it twice.",
+        mistake="A transition that is in the minibatch twice changes the sums above it twice.",
         wrong="np.add.at(sums.nodes, node, changes)",
         right=ANCESTORS,
         seen=(),
@@ -215,12 +218,14 @@ KNOWN_BUGS = (
     ),
     Bug(
         name="unfilled-slots",
-        bug="Empty slots have a priority, and a draw returns a transition that was never stored.",
+        mistake="Empty slots have a priority, and a draw returns a transition that was never "
+        "stored.",
         wrong="self.sums.set(everywhere, np.ones(everywhere.shape))",
-        right="self.nodes = np.full(2 * self.first_root * self.leaves, self._empty, dtype=np.float64)",
+        right="self.nodes = np.full(2 * self.first_root * self.leaves, self._empty, "
+        "dtype=np.float64)",
         seen=(),
         lived="not known",
-        found_by="proportions-part-full",
+        found_by="only-stored",
         sampler=UnfilledSlots,
     ),
 )

@@ -62,7 +62,8 @@ class BetaClimbsWithDraws(ProportionalSampler):
 KNOWN_BUGS = (
     Bug(
         name="no-weights",
-        bug="The weights are left out, so that nothing corrects what replaying by priority distorts.",
+        mistake="The weights are left out, so that nothing corrects what replaying by priority "
+        "distorts.",
         wrong="return np.ones_like(relative)",
         right=POWER,
         seen=(),
@@ -72,7 +73,7 @@ KNOWN_BUGS = (
     ),
     Bug(
         name="inverted-weights",
-        bug="The sign of β is missing: what is replayed often counts more, not less.",
+        mistake="The sign of β is missing: what is replayed often counts more, not less.",
         wrong="weights = relative**beta",
         right=POWER,
         seen=(),
@@ -82,18 +83,19 @@ KNOWN_BUGS = (
     ),
     Bug(
         name="weights-that-sum-to-one",
-        bug="Weights are divided by their sum and then averaged: the step shrinks by the batch size.",
+        mistake="Weights are divided by their sum and then averaged: the step shrinks by the batch "
+        "size.",
         wrong="weights /= weights.sum(axis=1, keepdims=True)",
         right=NORMALISED,
         seen=(),
         lived="not known",
-        found_by="weights-normalisation",
+        found_by="weights-scale",
         sampler=WeightsThatSumToOne,
-        choice=True,
     ),
     Bug(
         name="zero-minimum",
-        bug="The minimum counts empty slots as 0, so every weight is 0 until the buffer is full.",
+        mistake="The minimum counts empty slots as 0, so every weight is 0 until the buffer is "
+        "full.",
         wrong="smallest = self.sums.leaves_of(self.sums.nodes)[: self.runs, : self.capacity]"
         ".min(axis=1)",
         right=BY_MINIMUM,
@@ -105,7 +107,8 @@ KNOWN_BUGS = (
     ),
     Bug(
         name="buffer-minimum",
-        bug="Weights are divided by the largest of the whole buffer: one transition of tiny priority "
+        mistake="Weights are divided by the largest of the whole buffer: one transition of tiny "
+        "priority "
         "scales all others towards zero.",
         wrong=BY_MINIMUM,
         right=NORMALISED,
@@ -117,7 +120,7 @@ KNOWN_BUGS = (
     ),
     Bug(
         name="beta-climbs-with-draws",
-        bug="β grows by 0.001 with each minibatch, and is 1 after 600 of them.",
+        mistake="β grows by 0.001 with each minibatch, and is 1 after 600 of them.",
         wrong="beta = min(1.0, beta + 0.001 * self.draws)",
         right=POWER,
         seen=("MorvanZhou/Reinforcement-learning-with-tensorflow#183",),

@@ -25,7 +25,8 @@ def resampled_means(values: Floats, resamples: int, seed: int) -> Floats:
 
     Args:
         values: (..., runs).
-        resamples: how often the runs are drawn again; the same draws at every place of the other axes.
+        resamples: how often the runs are drawn again; the same draws at every place of the other
+            axes.
         seed: of the draws.
 
     Returns:

@@ -1,4 +1,5 @@
-"""From runs to conclusions: intervals, paired differences, verdicts, failures, steps to a threshold.
+"""From runs to conclusions: intervals, paired differences, verdicts, failures, steps to a
+threshold.
 
 The unit that is drawn again is always the run, never the episode: episodes of one run share a
 network and say little more than one of them. Colas et al. (2019), Agarwal et al. (2021) and
@@ -99,8 +100,9 @@ def estimate(
 def interquartile_mean(values: ArrayLike, axis: int = -1) -> Any:
     """The mean of the middle half: the lowest and the highest quarter of the runs are left out.
 
-    It is as robust as the median while less than a quarter of the runs fail, and less noisy, because
-    more than one or two runs count (Agarwal et al. 2021). ⌊runs / 4⌋ runs are left out at each end.
+    It is as robust as the median while less than a quarter of the runs fail, and less noisy,
+    because more than one or two runs count (Agarwal et al. 2021). ⌊runs / 4⌋ runs are left out at
+    each end.
 
     Args:
         values: array with the runs along ``axis``.
@@ -136,8 +138,9 @@ def summary(values: ArrayLike, **options: Any) -> dict[str, Estimate]:
 def failure_rate(values: ArrayLike, threshold: float, confidence: float = 0.95) -> Estimate:
     """The share of runs below a threshold and its Wilson interval: an `Estimate`.
 
-    Not a bootstrap interval: where no run failed, no resample has a failure either, and the interval
-    would be [0, 0]. Wilson's still shows what the runs cannot exclude: [0, 0.11] for 30 of them.
+    Not a bootstrap interval: where no run failed, no resample has a failure either, and the
+    interval would be [0, 0]. Wilson's still shows what the runs cannot exclude: [0, 0.11] for 30 of
+    them.
 
     Args:
         values: (runs,) results, more is better; NaN counts as below.
@@ -172,7 +175,7 @@ def paired_difference(
         a, b: arrays of the same shape with the runs along ``axis``.
         axis, statistic, options: as in `bootstrap_interval`.
     """
-    return estimate(_differences(a, b), axis, statistic, **options)
+    return estimate(differences_of(a, b), axis, statistic, **options)
 
 
 def verdict(
@@ -184,11 +187,13 @@ def verdict(
 ) -> Verdict:
     """What the mean `paired_difference` of two arms allows to be said of them.
 
-    - "clear": its interval leaves out zero.
-    - "not told apart": its interval holds zero.
-    - "borderline": the interval would say one of the two, but hardly. Either a limit is nearer to
-      zero than its own Monte Carlo error, so that another bootstrap seed might decide otherwise; or
-      the `paired_t_test`, which looks at the same differences in another way, disagrees.
+    - "clear": its interval leaves out zero, and the `paired_t_test` and the `signed_rank_test`,
+      which look at the same differences in other ways, find p below 1 − confidence.
+    - "not told apart": none of the three sees a difference.
+    - "borderline": the three disagree, or a limit of the interval is nearer to zero than its own
+      Monte Carlo error, so that another bootstrap seed might decide otherwise.
+
+    This is a comparison by itself. Where several were declared together, ask `families.agreement`.
 
     The Monte Carlo error of a limit is two standard errors. A limit is a percentile of the
     resamples, and the share of resamples below it is binomial: that gives the percentiles between
@@ -198,7 +203,7 @@ def verdict(
         a, b: (runs,) results, paired by their seeds.
         confidence, resamples, seed: as in `bootstrap_interval`.
     """
-    differences = one_number_a_run("a, b", _differences(a, b))
+    differences = one_number_a_run("a, b", differences_of(a, b))
     at_least_two(len(differences))
     resamples = whole_number("resamples", resamples)
     means = resampled_means(differences, resamples, seed)
@@ -209,10 +214,14 @@ def verdict(
         below, above = np.quantile(means, np.clip((share - margin, share + margin), 0, 1))
         if abs(limit) < (above - below) / 2:
             return "borderline"
-    leaves_out_zero = low > 0 or high < 0
-    if leaves_out_zero != (paired_t_test(a, b) < 1 - confidence):
-        return "borderline"
-    return "clear" if leaves_out_zero else "not told apart"
+    tests = (paired_t_test(a, b), signed_rank_test(a, b))
+    return agreed([low > 0 or high < 0, *(p < 1 - confidence for p in tests)])
+
+
+def agreed(sees_a_difference: ArrayLike) -> Verdict:
+    """One word for whether each of several looks sees a difference."""
+    seen = np.asarray(sees_a_difference)
+    return "clear" if seen.all() else "borderline" if seen.any() else "not told apart"
 
 
 def paired_t_test(a: ArrayLike, b: ArrayLike) -> float:
@@ -223,11 +232,27 @@ def paired_t_test(a: ArrayLike, b: ArrayLike) -> float:
     """
     from scipy.stats import ttest_1samp
 
-    differences = one_number_a_run("a, b", _differences(a, b))
+    differences = one_number_a_run("a, b", differences_of(a, b))
     if not differences.any():  # 0 / 0 to the test; nothing could speak less for a difference
         return 1.0
     with warnings.catch_warnings(action="ignore"):  # where all differences are the same
         return float(ttest_1samp(differences, 0.0).pvalue)
+
+
+def signed_rank_test(a: ArrayLike, b: ArrayLike) -> float:
+    """The p-value of Wilcoxon's two-sided signed-rank test of a − b: it asks only for order and
+    sign.
+
+    Args:
+        a, b: (runs,) results, paired by their seeds.
+    """
+    from scipy.stats import wilcoxon
+
+    differences = one_number_a_run("a, b", differences_of(a, b))
+    if not differences.any():
+        return 1.0
+    with warnings.catch_warnings(action="ignore"):  # where few differences are left, or some tie
+        return float(wilcoxon(differences).pvalue)
 
 
 def holm(p_values: ArrayLike) -> NDArray[np.float64]:
@@ -246,7 +271,8 @@ def holm(p_values: ArrayLike) -> NDArray[np.float64]:
     if p_values.ndim != 1 or ((p_values < 0) | (p_values > 1)).any():
         raise ValueError(f"p_values: must be (comparisons,) numbers in [0, 1], got {p_values}")
     order = np.argsort(p_values)
-    # The smallest counts as often as there are p-values, the next once less; none overtakes another.
+    # The smallest counts as often as there are p-values, the next once less; none overtakes
+    # another.
     weighted = p_values[order] * np.arange(len(p_values), 0, -1)
     corrected = np.empty_like(p_values)
     corrected[order] = np.minimum(np.maximum.accumulate(weighted), 1)
@@ -262,8 +288,8 @@ def probability_of_improvement(
 ) -> Estimate:
     """How likely a run of ``a`` is to beat a run of ``b``: P(a > b) + ½ P(a = b), an `Estimate`.
 
-    Every run of the one is compared with every run of the other (Agarwal et al. 2021), so pairs play
-    no part: the interval draws the runs of both separately.
+    Every run of the one is compared with every run of the other (Agarwal et al. 2021), so pairs
+    play no part: the interval draws the runs of both separately.
 
     Args:
         a, b: (runs,) results, more is better; their numbers of runs may differ.
@@ -283,16 +309,16 @@ def probability_of_improvement(
 def steps_to_threshold(curve: ArrayLike, grid: ArrayLike, threshold: float) -> NDArray[np.float64]:
     """The first step at which each run's curve reaches the threshold: (runs,) floats.
 
-    A run that never does is *censored*: all we know is that it would need more steps than it had. It
-    gets `inf`. All runs of a study have the same budget, so ``np.median(steps)`` is right as it is:
-    a number where more than half of the runs arrive, otherwise `inf`, to be read as "more than
+    A run that never does is *censored*: all we know is that it would need more steps than it had.
+    It gets `inf`. All runs of a study have the same budget, so ``np.median(steps)`` is right as it
+    is: a number where more than half of the runs arrive, otherwise `inf`, to be read as "more than
     ``grid[-1]``".
 
     Whatever averages or subtracts (`estimate`, `paired_difference`) needs the restricted times,
     ``np.minimum(steps, grid[-1])``. Where more than half of the runs arrive, their median is the
     same, and an end of its interval at ``grid[-1]`` reads "that or more"; their mean is a lower
-    bound. `probability_of_improvement` only compares and takes ``-steps`` as they are: two runs that
-    never arrive tie.
+    bound. `probability_of_improvement` only compares and takes ``-steps`` as they are: two runs
+    that never arrive tie.
 
     Args:
         curve: (len(grid), runs), such as `History.learning_curve` gives; NaN counts as below.
@@ -319,7 +345,8 @@ def never_infinite(name: str, values: ArrayLike) -> NDArray[np.float64]:
     return values
 
 
-def _differences(a: ArrayLike, b: ArrayLike) -> NDArray[np.float64]:
+def differences_of(a: ArrayLike, b: ArrayLike) -> NDArray[np.float64]:
+    """a − b of paired runs, checked."""
     a, b = never_infinite("a", a), never_infinite("b", b)
     if a.shape != b.shape:
         raise ValueError(f"b: paired runs need the shape of a {a.shape}, got {b.shape}")

@@ -1,15 +1,16 @@
 """Many worlds, one number: normalised scores, and what they say of an arm over all worlds together.
 
-As Agarwal et al. (2021, "Deep Reinforcement Learning at the Edge of the Statistical Precipice") do it, and
-their library rliable: the interquartile mean over the runs of all worlds, the probability that one arm
-improves on another, averaged over worlds, and a bootstrap that draws the runs of each world by themselves.
-rliable itself would bring arch, statsmodels and absl, for which this series has no other use.
+As Agarwal et al. (2021, "Deep Reinforcement Learning at the Edge of the Statistical Precipice") do
+it, and their library rliable: the interquartile mean over the runs of all worlds, the probability
+that one arm improves on another, averaged over worlds, and a bootstrap that draws the runs of each
+world by themselves. rliable itself would bring arch, statsmodels and absl, for which this series
+has no other use.
 
-It goes beyond rliable in one point: run k of every arm has the same seed, so a resample draws the same
-runs for all arms. What the seed does to both arms then cancels, as in `paired_difference`.
+It goes beyond rliable in one point: run k of every arm has the same seed, so a resample draws the
+same runs for all arms. What the seed does to both arms then cancels, as in `paired_difference`.
 
-A score depends on the learning rate. Nothing here picks the better rate of an arm: picked by the runs that
-it is then judged by, it would look better than it is. Compare arms at the same rate.
+A score depends on the learning rate. Nothing here picks the better rate of an arm: picked by the
+runs that it is then judged by, it would look better than it is. Compare arms at the same rate.
 """
 
 import os
@@ -47,10 +48,10 @@ class Reference(NamedTuple):
     good: float
 
 
-# Random actions were measured, over 2,000 to 5,000 episodes where returns vary and 30 where they hardly do.
-# What is good is the environment's own threshold (`reward_threshold` of Gymnasium), the one reward of the
-# Blind Cliffwalk, and on MinAtar what DQN reached after 5 million frames, read from the published curves
-# (kenjyoung/MinAtar, img/learning_curves.gif): means of 30 runs.
+# Random actions were measured, over 2,000 to 5,000 episodes where returns vary and 30 where they
+# hardly do. What is good is the environment's own threshold (`reward_threshold` of Gymnasium), the
+# one reward of the Blind Cliffwalk, and on MinAtar what DQN reached after 5 million frames, read
+# from the published curves (kenjyoung/MinAtar, img/learning_curves.gif): means of 30 runs.
 REFERENCES = {
     "per_tutorial.cliffwalk:per_tutorial/BlindCliffwalk-v0": Reference(0.004, 1.0),  # 2⁻⁸
     "CartPole-v1": Reference(22.3, 475.0),
@@ -105,9 +106,9 @@ def aggregate(
 ) -> dict[str, Estimate]:
     """The interquartile mean over the runs of all worlds, for every arm that each world has.
 
-    A quarter of all runs is left out at each end, whichever worlds they are of, so that neither a few
-    broken runs nor one easy world decides. Where worlds have different numbers of runs, each world
-    weighs the same.
+    A quarter of all runs is left out at each end, whichever worlds they are of, so that neither a
+    few broken runs nor one easy world decides. Where worlds have different numbers of runs, each
+    world weighs the same.
 
     Args:
         worlds: world → arm → (runs,) normalised scores; within a world, paired by their seeds.
@@ -119,8 +120,8 @@ def aggregate(
         arm → `Estimate`; NaN where a run is missing.
 
     Raises:
-        ValueError: no world, no common arm, an infinite score, or a world whose arms differ in their
-            number of runs.
+        ValueError: no world, no common arm, an infinite score, or a world whose arms differ in
+            their number of runs.
         TypeError: the scores are no numbers.
     """
     strata = _Strata(worlds)
@@ -133,15 +134,16 @@ def aggregate(
 def runs_kept(worlds: Worlds, arm: str) -> dict[str, float]:
     """How many runs of each world the `aggregate` of an arm keeps.
 
-    Where the scores of the worlds hardly overlap, it keeps many runs of one world and few of another.
+    Where the scores of the worlds hardly overlap, it keeps many runs of one world and few of
+    another.
 
     Args:
         worlds: as in `aggregate`.
         arm: a name that every world has.
 
     Returns:
-        world → runs. The lowest and the highest score that are kept may be kept in part; runs of equal
-        scores are kept in equal parts.
+        world → runs. The lowest and the highest score that are kept may be kept in part; runs of
+        equal scores are kept in equal parts.
 
     Raises:
         ValueError: as `aggregate_difference`, or a run without a score.
@@ -187,14 +189,16 @@ def aggregate_improvement(
     resamples: int = RESAMPLES,
     seed: int = 0,
 ) -> Estimate:
-    """How likely a run of one arm is to beat one of the other in the same world, averaged over worlds.
+    """How likely a run of one arm is to beat one of the other in the same world, averaged over
+    worlds.
 
     P(arm > other) + ½ P(arm = other), where every run is compared with every run of its world
-    (Agarwal et al. 2021, section 4.3). It asks which is better and not by how much, so the scores need no
-    normalisation.
+    (Agarwal et al. 2021, section 4.3). It asks which is better and not by how much, so the scores
+    need no normalisation.
 
     Args:
-        worlds, confidence, resamples, seed: as in `aggregate`; the scores may be those of the worlds.
+        worlds, confidence, resamples, seed: as in `aggregate`; the scores may be those of the
+            worlds.
         arm, other: names of arms that every world has.
 
     Raises:
@@ -270,7 +274,7 @@ class _Strata:
     def resampled(
         self, statistic: Callable[[list[Floats]], Floats], resamples: int, seed: int
     ) -> Floats:
-        """(…, resamples) of a statistic that is computed from the counts (resamples, runs) of each world."""
+        """A statistic (…, resamples), from the counts (resamples, runs) of each environment."""
         resamples = whole_number("resamples", resamples)
         parts = [statistic(counts) for _, counts in stratified_counts(self.runs, resamples, seed)]
         return np.concatenate(parts, axis=-1)
@@ -278,7 +282,7 @@ class _Strata:
     def interquartile_means(
         self, arms: tuple[str, ...], resamples: int, seed: int
     ) -> tuple[dict[str, float], dict[str, Floats]]:
-        """Of the runs themselves, arm → number, and of the resamples, arm → (resamples,)."""
+        """The aggregate of the runs, arm → number, and of the resamples, arm → (resamples,)."""
         pooled = [self.pooled(arm) for arm in arms]
 
         def trimmed(counts: Floats) -> Floats:

@@ -1,6 +1,7 @@
 """The results of a study: read from its file, curve by curve, and reported in words.
 
-Every number stands in a tidy table: the arm, the seed of the run, what was measured, when, its value.
+Every number stands in a tidy table: the arm, the seed of the run, what was measured, when, its
+value.
 """
 
 import os
@@ -17,13 +18,10 @@ from per_tutorial.dqn.config import DQNConfig
 from per_tutorial.experiments.statistics.estimates import (
     Estimate,
     failure_rate,
-    holm,
-    paired_difference,
-    paired_t_test,
     probability_of_improvement,
     summary,
-    verdict,
 )
+from per_tutorial.experiments.statistics.families import agreement
 from per_tutorial.experiments.studies.sb3.settings import LIBRARY, SB3Config
 from per_tutorial.experiments.studies.study import METRICS
 
@@ -37,8 +35,8 @@ def read_results(
     """The heading and the rows of a file of results, of one stack or of a whole study.
 
     Raises:
-        ValueError: the file is damaged, its heading lacks one of the ``facts``, or a row has no numbers
-            where they belong.
+        ValueError: the file is damaged, its heading lacks one of the ``facts``, or a row has no
+            numbers where they belong.
     """
     heading, rows = read_table(path, COLUMNS)
     missing = [name for name in facts if name not in heading]
@@ -117,7 +115,8 @@ class StudyResults:
     def curve(
         self, arm: str, measure: str = "score"
     ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """A measure over time: the grid (points,), the same for all arms, and the values (points, runs).
+        """A measure over time: the grid (points,), the same for all arms, and the values (points,
+        runs).
 
         Args:
             arm: its name.
@@ -132,7 +131,8 @@ class StudyResults:
         return np.array(grid), np.array(curve)
 
     def scores(self, arm: str, metric: str | None = None) -> NDArray[np.float64]:
-        """The one number of each run, (runs,): ``metric`` of `METRICS`, by default the declared one.
+        """The one number of each run, (runs,): ``metric`` of `METRICS`, by default the declared
+        one.
 
         A curve counts from the first episode that the run finished; NaN if it finished none.
         """
@@ -149,7 +149,8 @@ def _settings(stack: dict[str, Any]) -> Any:
 
 
 def load_study(name: str, folder: str | os.PathLike[str] = SHIPPED) -> StudyResults:
-    """The `StudyResults` of a study; those that come with the package unless another folder is given.
+    """The `StudyResults` of a study; those that come with the package unless another folder is
+    given.
 
     Raises:
         ValueError: there are none of this name, or the file is damaged.
@@ -184,17 +185,17 @@ def report(results: StudyResults) -> str:
         lines.append(f"{arm:28} {'  '.join(parts)}  failed {_shown(failed, '.0%')}")
     lines += [
         f"paired differences of the mean {metric}, and whether they are clear",
-        "p: paired t-test, corrected for the number of comparisons (Holm); "
-        "P(better): how likely a run of the first arm is the better one",
+        "p: the largest of bootstrap, paired t-test and signed ranks, each corrected for the "
+        "number of "
+        "comparisons (Holm); P(better): how likely a run of the first arm is the better one",
     ]
     pairs = results.comparisons
-    p_values = holm([paired_t_test(scores[arm], scores[other]) for arm, other in pairs])
-    for (arm, other), p in zip(pairs, p_values, strict=True):
-        a, b = scores[arm], scores[other]
+    family = agreement([(scores[arm], scores[other]) for arm, other in pairs])
+    for (arm, other), judged in zip(pairs, family, strict=True):
+        better = probability_of_improvement(scores[arm], scores[other])
         lines.append(
-            f"{f'{arm} − {other}':48} {_shown(paired_difference(a, b), f'+9.{digits}f')}  "
-            f"{verdict(a, b):14}  p {p:.3f}  "
-            f"P(better) {_shown(probability_of_improvement(a, b), '.2f')}"
+            f"{f'{arm} − {other}':48} {_shown(judged.difference, f'+9.{digits}f')}  "
+            f"{judged.verdict:14}  p {judged.p:.3f}  P(better) {_shown(better, '.2f')}"
         )
     return "\n".join(lines)
 

@@ -1,4 +1,5 @@
-"""Runs a study: trains what is missing, in one process or several, and continues where it was stopped.
+"""Runs a study: trains what is missing, in one process or several, and continues where it was
+stopped.
 
 A study is trained stack by stack (`python -m per_tutorial study NAME`), for minutes or hours. Every
 finished stack is a file of its own; when all are there they become one, which the package ships for
@@ -55,7 +56,7 @@ class TrainedStack(NamedTuple):
     agent: "DQNLearner | None"  # of studies that keep their agents
 
 
-def run_study(
+def run_study(  # noqa: C901  (checks first, then one loop over stacks)
     study: Study,
     folder: str | os.PathLike[str],
     *,
@@ -68,8 +69,8 @@ def run_study(
     Args:
         study: a `Study`.
         folder: where the results go: ``folder/NAME/*.csv``, a file a stack, and in the end
-            ``folder/NAME.csv.gz``. It is made if need be. With ``study.checkpoint_every``, the agents
-            of a stack go to a ``*.safetensors`` file beside it (`DQNLearner.load`), and its
+            ``folder/NAME.csv.gz``. It is made if need be. With ``study.checkpoint_every``, the
+            agents of a stack go to a ``*.safetensors`` file beside it (`DQNLearner.load`), and its
             checkpoints are there until it is done. The stack's heading then says whether it was
             "continued" from one; if so, its "seconds" are those of the last sitting alone.
         processes: stacks trained at the same time, each in a process with one thread (on a CPU two
@@ -93,8 +94,8 @@ def run_study(
             check_device(device)
     if any(isinstance(config, SB3Config) for config in study.arms.values()):
         library_version()
-        if study.checkpoint_every is not None or study.exhibits or study.curves:
-            raise ValueError("study: runs of SB3 have no checkpoints, exhibits or curves")
+        if study.checkpoint_every is not None or study.bugs or study.curves:
+            raise ValueError("study: runs of SB3 have no checkpoints, bugs or curves")
     parts = Path(folder) / study.name
     parts.mkdir(parents=True, exist_ok=True)
     whole = Path(folder) / f"{study.name}.csv.gz"
@@ -196,16 +197,16 @@ def _train(
     from per_tutorial.dqn.training import evaluate, train
     from per_tutorial.experiments.known_bugs import KNOWN_BUGS
 
-    config, exhibit = study.arms[arm], study.exhibits.get(arm)
+    config, bug = study.arms[arm], study.bugs.get(arm)
     if isinstance(config, SB3Config):
         from per_tutorial.experiments.studies.sb3 import training as sb3_training
 
         return sb3_training.train(config, seeds, EVALUATION_EPISODES)
     assert isinstance(config, DQNConfig)
-    if exhibit is None:
+    if bug is None:
         history = train(config, seeds, checkpoints=checkpoints)
     else:
-        history = KNOWN_BUGS[exhibit].train(config, seeds, checkpoints=checkpoints)
+        history = KNOWN_BUGS[bug].train(config, seeds, checkpoints=checkpoints)
     agent = history.agent
     assert agent is not None, "a training leaves its agent"
     return history, evaluate(agent, EVALUATION_EPISODES).mean(axis=1)
@@ -249,7 +250,7 @@ def _identity(study: Study, arm: str, seeds: list[int]) -> dict[str, Any]:
         "seeds": seeds,
         "episodes": study.episodes,
         "curves": list(study.curves),
-        "exhibit": study.exhibits.get(arm),
+        "exhibit": study.bugs.get(arm),
         "score_window": study.score_window,
         **library,
         "settings": _settings(config),

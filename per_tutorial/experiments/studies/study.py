@@ -16,7 +16,8 @@ GRID_POINTS = 50  # steps at which a curve is kept
 SCORE_WINDOW = 20  # episodes
 EVALUATION_EPISODES = 20
 # The paper runs PER at a quarter of the learning rate of uniform replay, because it replays large
-# errors more often. To tell the effect of the one from that of the other, all samplers get both rates.
+# errors more often. To tell the effect of the one from that of the other, all samplers get both
+# rates.
 QUARTER = 0.25
 
 # What a study may declare as the one number of a run that decides.
@@ -56,12 +57,13 @@ class Study:
         failed_below: a run whose greedy score is lower counts as failed.
         seeds: the same for every arm, which makes the runs pairs; at least two.
         stack: runs trained side by side in one process.
-        episodes: if not None, the score after every 20 episodes is kept as well, up to this many; the
-            first one when there are enough for a score.
+        episodes: if not None, the score after every 20 episodes is kept as well, up to this many;
+            the first one when there are enough for a score.
         curves: measures of `History` that are kept over time beside the score, of its `MEASURES`.
-        checkpoint_every: if not None, environment steps between `Checkpoints` of a stack in training:
-            a study that was killed then continues inside its stacks too, and keeps their agents.
-        exhibits: arm → the exhibit of the `museum` that it trains with, for arms that have a bug.
+        checkpoint_every: if not None, environment steps between `Checkpoints` of a stack in
+            training: a study that was killed then continues inside its stacks too, and keeps their
+                agents.
+        bugs: arm → the bug of `known_bugs` that it trains with, for arms that have a bug.
         score_window: episodes whose mean return is the score.
     """
 
@@ -76,7 +78,7 @@ class Study:
     episodes: int | None = None
     curves: tuple[str, ...] = ("q_value",)
     checkpoint_every: int | None = None
-    exhibits: dict[str, str] = field(default_factory=dict)
+    bugs: dict[str, str] = field(default_factory=dict)
     score_window: int = SCORE_WINDOW
 
     def __post_init__(self) -> None:
@@ -95,8 +97,8 @@ class Study:
         for name in (self.name, *self.arms):
             if not re.fullmatch(r"[a-z0-9.-]+", name):  # it becomes the name of a file
                 raise ValueError(f"name, arms: must be of a–z, 0–9, '-' and '.', got {name!r}")
-        for arm in self.exhibits:
-            one_of("exhibits", arm, self.arms)
+        for arm in self.bugs:
+            one_of("bugs", arm, self.arms)
         steps = {config.steps for config in self.arms.values()}
         if len(steps) != 1:
             raise ValueError(f"arms: must all have the same number of steps, got {sorted(steps)}")

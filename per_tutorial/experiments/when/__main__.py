@@ -1,6 +1,7 @@
 """python -m per_tutorial.experiments.when STUDY: run a study of this folder; killed, it continues.
 
-Each cell is a file in ``results/when-STUDY/``; in the end they become ``results/when-STUDY.json.gz``.
+Each cell is a file in ``results/when-STUDY/``; in the end they become
+``results/when-STUDY.json.gz``.
 """
 
 import gzip

@@ -1,26 +1,30 @@
-"""Can one tell beforehand? A forecast from a tenth of a run with uniform replay. Declared before it ran.
+"""Can one tell beforehand? A forecast from a tenth of a run with uniform replay. Declared before it
+ran.
 
-**Features**, which any agent can log. A sample of transitions that the memory holds at a twentieth of the
-budget is looked at twice, then and at a tenth: their TD errors δ, with sign.
+**Features**, which any agent can log. A sample of transitions that the memory holds at a twentieth
+of the budget is looked at twice, then and at a tenth: their TD errors δ, with sign.
 
-- ``concentration``: −log2 of the effective share of the sample, (Σ|δ|)² / (n Σδ²), at a tenth. 0: all errors
-  are alike; 3: they might as well sit in an eighth of the memory.
-- ``repeat``: the correlation of δ at the two times. What noise put there stays; what is learned goes.
-- ``rarity``: −log2 of the share of rewards that differ from the commonest one (a share of 0 counts as half a
-  transition of the sample).
+- ``concentration``: −log2 of the effective share of the sample, (Σ|δ|)² / (n Σδ²), at a tenth. 0:
+  all errors are alike; 3: they might as well sit in an eighth of the memory.
+- ``repeat``: the correlation of δ at the two times. What noise put there stays; what is learned
+  goes.
+- ``rarity``: −log2 of the share of rewards that differ from the commonest one (a share of 0 counts
+  as half a transition of the sample).
 - ``coverage``: the share of different observations in the sample.
 
-**Rule.** Gain of PER ≈ a + b · concentration + c · repeat, by least squares over the cells of the map (the
-network's study was declared to be in, but had not run when the rule was frozen). With s, the standard deviation of what is left out one cell at a time: above s/2 the
-forecast is "yes", below −s/2 "no", between them "undecided". (Rarity and coverage are kept for the trivial
-guess and to be looked at; they are not in the rule.)
+**Rule.** Gain of PER ≈ a + b · concentration + c · repeat, by least squares over the cells of the
+map (the network's study was declared to be in, but had not run when the rule was frozen). With s,
+the standard deviation of what is left out one cell at a time: above s/2 the forecast is "yes",
+below −s/2 "no", between them "undecided". (Rarity and coverage are kept for the trivial guess and
+to be looked at; they are not in the rule.)
 
 **Test.** Once, on worlds for which paired runs are shipped: Blind Cliffwalk, CartPole, Acrobot and
-MountainCar of ``after-*`` and MinAtar's Breakout, Asterix and Space Invaders of ``minatar-*`` (ten pairs, one rate). Each of PER and
-uniform replay has the better of its shipped rates, by mean score over training. PER helps or hurts there if
-the paired t-test is below 0.05 after Holm's correction over these worlds; else the truth is undecided, and a
-"yes" or "no" counts as undecided. Five runs with uniform replay give the mean features of a world, three in MinAtar. A MinAtar game whose
-short runs cannot be afforded is left out, before its features are known: so it happened to all three.
+MountainCar of ``after-*`` and MinAtar's Breakout, Asterix and Space Invaders of ``minatar-*`` (ten
+pairs, one rate). Each of PER and uniform replay has the better of its shipped rates, by mean score
+over training. PER helps or hurts there if the paired t-test is below 0.05 after Holm's correction
+over these worlds; else the truth is undecided, and a "yes" or "no" counts as undecided. Five runs
+with uniform replay give the mean features of a world, three in MinAtar. A MinAtar game whose short
+runs cannot be afforded is left out, before its features are known: so it happened to all three.
 Beside it: "always", "never", and "yes where rarity is above 5, else no".
 """
 
@@ -102,12 +106,14 @@ def features_of_agent(config: DQNConfig, seeds: Sequence[int] = range(5)) -> lis
 
     def look(history: History) -> None:
         if "then" not in seen and history.step >= tenth // 2 and history.agent is not None:
-            size = int(replay.storage.sizes.min())
+            size = int(replay.storage.ring.sizes.min())
             chosen = np.sort(rng.choice(size, min(SAMPLE, size), replace=False))
             slots = np.tile(chosen, (len(seeds), 1))
-            rows, _ = replay.storage.windows(slots)
-            seen["batch"] = Batch(  # type: ignore[call-arg]  # the star is three fields
-                *(rows[name].copy() for name in ("observation", "action", "reward")),
+            rows, _ = replay.storage.n_step_transitions(slots)
+            seen["batch"] = Batch(
+                rows["observation"].copy(),
+                rows["action"].copy(),
+                rows["reward"].copy(),
                 rows["next_observation"].copy(),
                 rows["terminated"].copy(),
                 np.ones(slots.shape),
@@ -151,7 +157,8 @@ def answer(features: dict[str, float], numbers: Sequence[float], s: float) -> tu
 
 
 def truths() -> dict[str, tuple[DQNConfig, Estimate, str]]:
-    """Of each test world: the settings of uniform replay, PER's gain in score, and whether it helps.
+    """Of each test world: the settings of uniform replay, PER's gain in score, and whether it
+    helps.
 
     The answer is "yes", "no" or "undecided", as declared above.
     """
@@ -176,7 +183,9 @@ def truths() -> dict[str, tuple[DQNConfig, Estimate, str]]:
 
 
 def run_world(name: str) -> dict[str, Any]:
-    """The features of a test world's short runs with uniform replay, and the truth: what JSON can hold."""
+    """The features of a test world's short runs with uniform replay, and the truth: what JSON can
+    hold.
+    """
     config, gain, told = truths()[name]
     seeds = range(3) if config.env.startswith("MinAtar/") else range(5)
     return {"features": features_of_agent(config, seeds), "truth": told, "gain": list(gain)}

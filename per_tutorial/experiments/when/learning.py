@@ -1,8 +1,8 @@
 """A table of Q that learns from replay in a world with knobs: a stack of runs at once.
 
 The samplers are those of the package. At each step one transition of a random policy comes into the
-memory, and some are replayed, one after another. So what a run meets does not depend on what it learns,
-and two methods with the same seed see the same experience.
+memory, and some are replayed, one after another. So what a run meets does not depend on what it
+learns, and two methods with the same seed see the same experience.
 """
 
 from collections.abc import Sequence
@@ -36,7 +36,8 @@ class Replaying:
     Args:
         method: a name in `METHODS`.
         replays: transitions replayed per step of the world.
-        batch: transitions drawn at once, before their priorities are written; a multiple of ``replays``.
+        batch: transitions drawn at once, before their priorities are written; a multiple of
+            ``replays``.
         memory: transitions that the memory holds, as a share of the whole experience.
         alpha, beta: in place of the method's own; ``beta`` is then the same throughout.
         target_every: steps between copies of Q, from which ReLo takes its second loss.
@@ -72,8 +73,9 @@ def replay_in_order(
 ):  # fmt: skip
     """Learn the drawn slots (runs, batch) one after another; write what the sampler is told.
 
-    A slot holds the newest transition of those that fall on it: ``slots`` are counted in the ring, and
-    ``newest`` is the newest one's number. ``reducible``: δ² minus that of the copy, in place of δ.
+    A slot holds the newest transition of those that fall on it: ``slots`` are counted in the ring,
+    and ``newest`` is the newest one's number. ``reducible``: δ² minus that of the copy, in place of
+    δ.
     """
     capacity = newest[1]
     for run in range(slots.shape[0]):
@@ -128,7 +130,7 @@ def learn(
     if replaying.alpha is not None:
         keywords = keywords | {"alpha": replaying.alpha}
     capacity = max(int(replaying.memory * steps), replaying.batch)
-    sampler = SAMPLERS[name].make(capacity, [seeds[row] for row in rows], **keywords)
+    sampler = SAMPLERS[name](capacity, [seeds[row] for row in rows], **keywords)
     first = np.stack(
         [np.random.default_rng((s, 11)).normal(0, INITIAL_SCALE, (2 * knobs.n, 2)) for s in seeds]
     )

@@ -1,28 +1,31 @@
 """The map and its cuts, declared before they ran.
 
-**Question.** In which worlds does prioritised replay learn the true values sooner than uniform replay?
+**Question.** In which worlds does prioritised replay learn the true values sooner than uniform
+replay?
 
-**Metric.** The area of a run: the mean over training of the RMS error of Q over the walk's pairs of state
-and action. The gain of a method is log2(area of uniform replay / area of the method), over thirty pairs
-of runs that meet the same experience: +1 means half the error, −1 twice the error.
+**Metric.** The area of a run: the mean over training of the RMS error of Q over the walk's pairs of
+state and action. The gain of a method is log2(area of uniform replay / area of the method), over
+thirty pairs of runs that meet the same experience: +1 means half the error, −1 twice the error.
 
-**Rates.** Each method has its best of eight learning rates in each cell: the smallest mean log2 area of ten
-other seeds.
+**Rates.** Each method has its best of eight learning rates in each cell: the smallest mean log2
+area of ten other seeds.
 
 **Decision.** PER helps or hurts in a cell where the gain's paired t-test is below 0.05 after Holm's
-correction over all cells and all three methods of the map; else it is not told apart. For each cut, over
-all of its points and methods. Intervals are bootstrapped, 95 %, 100,000 resamples, for one cell each.
+correction over all cells and all three methods of the map; else it is not told apart. For each cut,
+over all of its points and methods. Intervals are bootstrapped, 95 %, 100,000 resamples, for one
+cell each.
 
-**Expected.** The gain of PER grows with rarity and shrinks with noise, to below zero in the worst corner;
-rank-based replay and ReLo lose less to noise.
+**Expected.** The gain of PER grows with rarity and shrinks with noise, to below zero in the worst
+corner; rank-based replay and ReLo lose less to noise.
 
-Before this was written, a pilot with the tuning seeds on n = 3, 4, 6, 7 chose the warm-up, the replays per
-step and the grid of rates.
+Before this was written, a pilot with the tuning seeds on n = 3, 4, 6, 7 chose the warm-up, the
+replays per step and the grid of rates.
 
-**What changed after the map had run once.** Without noise some methods were best at 1.5, the largest rate, and
-with noise 1 at 1/64, the smallest. So these two rows got grids of their own and ran again. n = 9 was
-declared, too; it took too long, and was stopped after its first cell. The cuts had not run; they were moved from
-n = 6 to n = 5 and got fewer points, to save time; a share of 0.9 irrelevant episodes was stopped before its end.
+**What changed after the map had run once.** Without noise some methods were best at 1.5, the
+largest rate, and with noise 1 at 1/64, the smallest. So these two rows got grids of their own and
+ran again. n = 9 was declared, too; it took too long, and was stopped after its first cell. The cuts
+had not run; they were moved from n = 6 to n = 5 and got fewer points, to save time; a
+share of 0.9 irrelevant episodes was stopped before its end.
 """
 
 from collections.abc import Iterator

@@ -1,20 +1,23 @@
-"""What a replay really brings, beside what |δ| promises: exactly, in tables. Declared before it ran.
+"""What a replay really brings, beside what |δ| promises: exactly, in tables. Declared before it
+ran.
 
-In each cell of the map a table learns by uniform replay, thirty runs, at the rate that the map chose for it.
-At six moments its memory is looked into. Let e = Q − Q* be the error of the pair of a transition, δ its TD
-error, and m the mean of δ over all that the world could have answered. Replaying it with a step η
+In each cell of the map a table learns by uniform replay, thirty runs, at the rate that the map
+chose for it. At six moments its memory is looked into. Let e = Q − Q* be the error of the pair of a
+transition, δ its TD error, and m the mean of δ over all that the world could have answered.
+Replaying it with a step η
 
     brings      e² − (e + η δ)²,    less squared error of Q (negative: more of it);
     useful is   e² − (e + η m)²,    what it would bring if the world had no noise;
     noise takes the difference.
 
-Minibatches of eight are drawn from the memory by PER with priorities that are all fresh, weights as in the
-map, and uniformly. **Lift**: what PER's minibatches bring minus what uniform ones bring, over what uniform
-ones would bring without noise. It is split into PER's lift of the useful part and of the noise's part.
+Minibatches of eight are drawn from the memory by PER with priorities that are all fresh, weights as
+in the map, and uniformly. **Lift**: what PER's minibatches bring minus what uniform ones bring,
+over what uniform ones would bring without noise. It is split into PER's lift of the useful part and
+of the noise's part.
 
-**Decision.** The proxy's failure accounts for the map as far as the lift, averaged over the moments, ranks the
-cells as the map's gain of PER does: Spearman's correlation over cells, with a bootstrap interval over cells.
-Beside it the same for noise alone and rarity alone.
+**Decision.** The proxy's failure accounts for the map as far as the lift, averaged over the
+moments, ranks the cells as the map's gain of PER does: Spearman's correlation over cells, with a
+bootstrap interval over cells. Beside it the same for noise alone and rarity alone.
 """
 
 from typing import Any, NamedTuple
@@ -144,8 +147,8 @@ def run_cell(cell: Any, rate: float, seeds: Any = range(30)) -> dict[str, Any]:
 def lift(found: dict[str, Any], part: str = "") -> NDArray[np.float64]:
     """The lift of a cell, (moments, runs): the whole, or the "useful" part, or the "noise" part.
 
-    Means over runs stand in the denominator, since that of a single run may be near zero. NaN at moments at
-    which all tables are right, so that nothing is left to bring.
+    Means over runs stand in the denominator, since that of a single run may be near zero. NaN at
+    moments at which all tables are right, so that nothing is left to bring.
     """
     lifts = []
     for moment in (str(share) for share in MOMENTS):

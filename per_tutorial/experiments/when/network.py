@@ -1,9 +1,11 @@
-"""The same worlds with a network: DQN on one-hot states, behaving at random. Declared before it ran.
+"""The same worlds with a network: DQN on one-hot states, behaving at random. Declared before it
+ran.
 
-Three worlds, n = 4, noise 0, 0.25 and 1; uniform replay, PER and ReLo. One hidden layer of 32 units; a
-minibatch of 32 at every second step, so 16 replays a step. The metric, the gain, the pairs and the decision are
-those of `maps`; the best of three learning rates of Adam is chosen on ten other seeds, around the best of a pilot
-with noise 0.25. Holm's correction is over all worlds and methods.
+Three worlds, n = 4, noise 0, 0.25 and 1; uniform replay, PER and ReLo. One hidden layer of 32
+units; a minibatch of 32 at every second step, so 16 replays a step. The metric, the gain, the pairs
+and the decision are those of `maps`; the best of three learning rates of Adam is chosen on ten
+other seeds, around the best of a pilot with noise 0.25. Holm's correction is over all worlds and
+methods.
 """
 
 from collections.abc import Iterator, Sequence
@@ -82,7 +84,9 @@ def areas(knobs: Knobs, method: str, rate: float, seeds: Sequence[int]) -> NDArr
 
 
 def run_cell(cell: Cell) -> dict[str, Any]:
-    """As `maps.run_cell`, without curves; "features" are those of uniform replay (see `forecast`)."""
+    """As `maps.run_cell`, without curves; "features" are those of uniform replay (see
+    `forecast`).
+    """
     found: dict[str, Any] = {}
     for method in NETWORK_METHODS:
         means = [

@@ -53,8 +53,8 @@ def judged(
 ) -> dict[tuple[str, str], Judged]:
     """The gain of each method over uniform replay in each cell: {(cell, method): `Judged`}.
 
-    Intervals are bootstrapped over pairs, 95 %, for one cell. The verdicts rest on paired t-tests with
-    Holm's correction over all cells and methods that are given.
+    Intervals are bootstrapped over pairs, 95 %, for one cell. The verdicts rest on paired t-tests
+    with Holm's correction over all cells and methods that are given.
     """
     keys = [(cell, method) for cell in cells for method in methods if method in cells[cell]]
     every = [gains(cells[cell], method) for cell, method in keys]

@@ -1,8 +1,8 @@
 """Worlds with knobs: a blind cliff walk in which each knob changes one thing.
 
-A walk of n states, two actions. The right action, which alternates from state to state, leads one state
-on; the other one ends the episode. The last right action pays 1, all else pays 0. So a random policy is
-rewarded at one of 2^(n+1) − 2 steps. Beside the walk lies a copy of it that pays nothing.
+A walk of n states, two actions. The right action, which alternates from state to state, leads one
+state on; the other one ends the episode. The last right action pays 1, all else pays 0. So a random
+policy is rewarded at one of 2^(n+1) − 2 steps. Beside the walk lies a copy of it that pays nothing.
 """
 
 from dataclasses import dataclass
@@ -80,7 +80,9 @@ class Knobs:
         return q
 
     def model(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """The chances of the next state (2n, 2, 2n), what is missing to 1 ends; mean rewards (2n, 2)."""
+        """The chances of the next state (2n, 2, 2n), what is missing to 1 ends; mean rewards (2n,
+        2).
+        """
         states = 2 * self.n
         chances, rewards = np.zeros((states, 2, states)), np.zeros((states, 2))
         for state in range(states):

@@ -6,9 +6,9 @@
     model.learn(50_000)
 
 Every integration must answer three questions. New transitions get the largest priority so far when
-SB3 adds them (`buffers.py`); the loss is multiplied by the weights, and the raw TD errors are written
-back, in `train` of each algorithm (`algorithms.py`, `actor_critic.py`, `quantiles.py`). `frames.py`
-and `frame_store.py` keep stacked pictures with every frame once.
+SB3 adds them (`buffers.py`); the loss is multiplied by the weights, and the raw TD errors are
+written back, in `train` of each algorithm (`algorithms.py`, `actor_critic.py`, `quantiles.py`).
+`frames.py` and `frame_store.py` keep stacked pictures with every frame once.
 """
 
 from per_tutorial.common.lazy import lazy_names

@@ -1,9 +1,10 @@
 """Stable-Baselines3's SAC and TD3 with prioritised replay.
 
-They have two critics or more (`n_critics`), each with a TD error of its own. A transition's priority is
-the mean of their |δ| (`combine_errors`), and the loss of every critic is multiplied by the same weights. The actor and
-the entropy coefficient learn from the states of the minibatch as they are, without weights: their
-losses are no TD errors, and the paper says nothing of them. So do tianshou and others.
+They have two critics or more (`n_critics`), each with a TD error of its own. A transition's
+priority is the mean of their |δ| (`combine_errors`), and the loss of every critic is multiplied by
+the same weights. The actor and the entropy coefficient learn from the states of the minibatch as
+they are, without weights: their losses are no TD errors, and the paper says nothing of them. So do
+tianshou and others.
 """
 
 from collections.abc import Sequence
@@ -32,13 +33,15 @@ class PrioritizedActorCritic(PrioritizedAlgorithm):
     def combine_errors(self, sizes: th.Tensor) -> th.Tensor:
         """The size of a transition's TD error, (batch, 1), made of its |δ|, (critics, batch, 1).
 
-        It is their mean. Override it to try another rule, such as the largest: ``sizes.amax(dim=0)``.
+        It is their mean. Override it to try another rule, such as the largest:
+        ``sizes.amax(dim=0)``.
         """
         return sizes.mean(dim=0)
 
 
 class PrioritizedSAC(PrioritizedActorCritic, SAC):
-    """SB3's `SAC` with prioritised replay; the arguments are those of SAC and of `PrioritizedAlgorithm`.
+    """SB3's `SAC` with prioritised replay; the arguments are those of SAC and of
+    `PrioritizedAlgorithm`.
 
     Example:
         >>> from per_tutorial.integrations.sb3 import PrioritizedSAC
@@ -50,7 +53,8 @@ class PrioritizedSAC(PrioritizedActorCritic, SAC):
         (60, True)
     """
 
-    def train(self, gradient_steps: int, batch_size: int = 64) -> None:
+    # As long as the method of SB3 that it repeats with weights, to be compared line by line.
+    def train(self, gradient_steps: int, batch_size: int = 64) -> None:  # noqa: PLR0915
         """SB3's `SAC.train` with weights and priorities for the critics."""
         self.policy.set_training_mode(True)
         optimizers = [self.actor.optimizer, self.critic.optimizer]
@@ -120,7 +124,8 @@ class PrioritizedSAC(PrioritizedActorCritic, SAC):
 
 
 class PrioritizedTD3(PrioritizedActorCritic, TD3):
-    """SB3's `TD3` with prioritised replay; the arguments are those of TD3 and of `PrioritizedAlgorithm`.
+    """SB3's `TD3` with prioritised replay; the arguments are those of TD3 and of
+    `PrioritizedAlgorithm`.
 
     Example:
         >>> from per_tutorial.integrations.sb3 import PrioritizedTD3

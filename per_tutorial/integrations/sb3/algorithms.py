@@ -30,16 +30,18 @@ class PrioritizedAlgorithm(OffPolicyAlgorithm):
     """What SB3's agents need to learn from prioritised replay; a class to inherit from beside one.
 
     Args:
-        policy, env, args, kwargs: of SB3's agent. Settings of the buffer and of its sampler, such as
-            `{"sampler": "rank", "normalize": "none"}`, go to `replay_buffer_kwargs`;
-            `replay_buffer_class` is a `PrioritizedReplayBuffer`, by default one that fits the space.
+        policy, env, args, kwargs: of SB3's agent. Settings of the buffer and of its sampler, such
+            as `{"sampler": "rank", "normalize": "none"}`, go to `replay_buffer_kwargs`;
+            `replay_buffer_class` is a `PrioritizedReplayBuffer`, by default one that fits the
+            space.
         alpha: how strongly priorities count, in [0, 1]; None: the sampler's own default.
-        beta: exponent of the importance-sampling weights, in [0, 1], or a schedule, a function of the
-            remaining progress of `learn` (from 1 to 0); None: from 0.4 to 1 in a straight line, as in
-            the paper.
+        beta: exponent of the importance-sampling weights, in [0, 1], or a schedule, a function of
+            the remaining progress of `learn` (from 1 to 0); None: from 0.4 to 1 in a straight line,
+            as in the paper.
 
     Raises:
-        ValueError, TypeError: an option is none, or can't be served together with prioritised replay.
+        ValueError, TypeError: an option is none, or can't be served together with prioritised
+            replay.
     """
 
     replay_buffer: PrioritizedReplayBuffer | None
@@ -79,7 +81,8 @@ class PrioritizedAlgorithm(OffPolicyAlgorithm):
         kind = self.replay_buffer_class
         if not issubclass(kind, PrioritizedReplayBuffer):
             raise TypeError(
-                "replay_buffer_class: must be a PrioritizedReplayBuffer, such as FrameReplayBuffer, "
+                "replay_buffer_class: must be a PrioritizedReplayBuffer, such as "
+                "FrameReplayBuffer, "
                 f"got {kind.__name__}, which has no priorities"
             )
         agents: dict[str, Any] = {"gamma": self.gamma}
@@ -125,8 +128,8 @@ class PrioritizedAlgorithm(OffPolicyAlgorithm):
         As every pickle it must be trusted: it can run any code.
 
         Raises:
-            ValueError: the file holds another buffer, or one of other spaces, environments, n_steps or
-                gamma. The agent has the buffer that it had then.
+            ValueError: the file holds another buffer, or one of other spaces, environments, n_steps
+                or gamma. The agent has the buffer that it had then.
         """
         loaded = load_from_pkl(path, self.verbose)
         if not isinstance(loaded, PrioritizedReplayBuffer):
@@ -220,7 +223,8 @@ class PrioritizedQLearner(PrioritizedAlgorithm):
 
 
 class PrioritizedDQN(PrioritizedQLearner, DQN):
-    """SB3's `DQN` with prioritised replay; the arguments are those of DQN and of `PrioritizedAlgorithm`.
+    """SB3's `DQN` with prioritised replay; the arguments are those of DQN and of
+    `PrioritizedAlgorithm`.
 
     Example:
         >>> from per_tutorial.integrations.sb3 import PrioritizedDQN

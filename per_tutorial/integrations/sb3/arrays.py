@@ -30,11 +30,14 @@ def grown(array: NDArray, rows: int) -> NDArray:
 
 
 def warn_if_too_large(size: int) -> None:
-    """Warn if so many bytes are more than the machine has left. Arrays of zeros take them only later."""
+    """Warn if so many bytes are more than the machine has left. Arrays of zeros take them only
+    later.
+    """
     available = None if psutil is None else psutil.virtual_memory().available
     if available is not None and size > available:
         warnings.warn(
             f"The replay buffer will need {size / 1e9:.1f} GB when it is full, and the machine has "
-            f"{available / 1e9:.1f} GB left. For stacked pictures, FrameReplayBuffer needs an eighth.",
+            f"{available / 1e9:.1f} GB left. For stacked pictures, FrameReplayBuffer needs an "
+            f"eighth.",
             stacklevel=4,
         )

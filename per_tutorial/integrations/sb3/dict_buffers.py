@@ -41,7 +41,8 @@ class PrioritizedDictReplayBuffer(PrioritizedReplayBuffer, DictReplayBuffer):  #
     ) -> None:
         if optimize_memory_usage:
             raise ValueError(
-                "optimize_memory_usage: must be False for Dict observations, as in Stable-Baselines3"
+                "optimize_memory_usage: must be False for Dict observations, as in "
+                "Stable-Baselines3"
             )
         PrioritizedReplayBuffer.__init__(
             self,

@@ -1,15 +1,16 @@
 """Observations that are kept once, although two transitions and several stacks contain them.
 
-The next observation of a step is the observation of the step after it, and a stack of 4 frames has 3
-in common with the one before. So a step adds one frame to a ring, and observations are rebuilt when
-they are sampled. With a stack of 4, of one environment:
+The next observation of a step is the observation of the step after it, and a stack of 4 frames has
+3 in common with the one before. So a step adds one frame to a ring, and observations are rebuilt
+when they are sampled. With a stack of 4, of one environment:
 
     observation of step 10 = frames 7 8 9 10, its next observation = frames 8 9 10 11
 
 Nothing is taken on trust: every observation is compared with what was expected of it, and what a
-neighbour doesn't tell is kept as it came, in two dicts. These are the frames that the first stack of
-an episode is filled up with (copies of the first frame, say; black ones need no memory), and the last
-observation of an episode. So every observation comes back as it was added, whatever the wrapper does.
+neighbour doesn't tell is kept as it came, in two dicts. These are the frames that the first stack
+of an episode is filled up with (copies of the first frame, say; black ones need no memory), and the
+last observation of an episode. So every observation comes back as it was added, whatever the
+wrapper does.
 """
 
 from typing import Any
@@ -19,6 +20,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from per_tutorial.integrations.sb3.arrays import grown
 from per_tutorial.replay.contracts import Slots
+from per_tutorial.replay.storages.frames import find_stacks
 
 
 class FrameStore:
@@ -82,19 +84,25 @@ class FrameStore:
 
     def observations(self, steps: Slots, environments: Slots) -> NDArray:
         """(batch, stack, frame_size): the observations of steps that are stored."""
-        rows = (steps[:, None] - np.arange(self.stack - 1, -1, -1)) % self.rows
-        flat = self.frames.reshape(-1, self.frames.shape[-1])
-        stacks = flat.take(rows * self.environments + environments[:, None], axis=0)
-        depths = self.depths[rows[:, -1], environments]
+        # The row after the newest step may be empty: whoever asks for it, takes `newest` in its
+        # place.
+        depths = np.maximum(self.depths[steps % self.rows, environments], 1)
+        frames = self.frames.reshape(-1, self.frames.shape[-1])
+        indices = np.empty((1, len(steps), self.stack), dtype=np.int64)
+        ids = steps * self.environments + environments  # as in `FrameStorage`
+        find_stacks(ids[None], depths[None], self.environments, len(frames), indices)
+        stacks = frames.take(indices[0], axis=0)
         for k in np.flatnonzero(depths < self.stack).tolist():
             depth = int(depths[k])
-            first = (int(rows[k, -depth]), int(environments[k]))
+            first = (int(steps[k] - depth + 1) % self.rows, int(environments[k]))
             older = self.older.get(first)
             stacks[k, : self.stack - depth] = 0 if older is None else older[depth - 1 :]
         return stacks
 
     def next_observations(self, steps: Slots, environments: Slots, newest: int) -> NDArray:
-        """(batch, stack, frame_size): the next observations of steps; ``newest`` is the last one added."""
+        """(batch, stack, frame_size): the next observations of steps; ``newest`` is the last one
+        added.
+        """
         stacks = self.observations(steps + 1, environments)
         last = steps == newest
         if last.any():

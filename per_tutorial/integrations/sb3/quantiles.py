@@ -10,7 +10,8 @@ try:
     from sb3_contrib import QRDQN
 except ImportError as error:
     raise ImportError(
-        'PrioritizedQRDQN needs sb3-contrib, which is not installed: pip install "per_tutorial[sb3]"'
+        "PrioritizedQRDQN needs sb3-contrib, which is not installed: "
+        'pip install "per_tutorial[sb3]"'
     ) from error
 
 
@@ -18,7 +19,8 @@ def quantile_losses(quantiles: th.Tensor, targets: th.Tensor) -> th.Tensor:
     """The quantile Huber loss (Dabney et al. 2018, eq. 10) of each transition: (batch, 1).
 
     Args:
-        quantiles, targets: (batch, n) each. Every one of the n quantiles is compared with every target.
+        quantiles, targets: (batch, n) each. Every one of the n quantiles is compared with every
+            target.
     """
     n = quantiles.shape[1]
     fractions = (th.arange(n, device=quantiles.device, dtype=quantiles.dtype) + 0.5) / n

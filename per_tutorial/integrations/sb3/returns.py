@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from per_tutorial.replay.storages.ring import sum_windows
+from per_tutorial.replay.ring import sum_n_steps
 
 
 class Returns(NamedTuple):
@@ -30,8 +30,9 @@ def n_step_returns(
 ) -> Returns:
     """The returns of the transitions in ``slots`` (batch,).
 
-    A window ends after ``n_steps`` steps, with its episode, and at the newest transition: behind that
-    lie the oldest ones. There the value of the next observation takes over, as after a time limit.
+    A window ends after ``n_steps`` steps, with its episode, and at the newest transition: behind
+    that lie the oldest ones. There the value of the next observation takes over, as after a time
+    limit.
 
     Args:
         rewards, dones, timeouts: (steps, environments), of the whole buffer.
@@ -42,7 +43,7 @@ def n_step_returns(
     environments = rewards.shape[1]
     shape = (1, len(slots))
     sums, last, steps = np.empty(shape), np.empty(shape, np.int64), np.empty(shape, np.int64)
-    sum_windows(
+    sum_n_steps(
         *(rewards.reshape(1, -1), dones.reshape(1, -1), timeouts.reshape(1, -1)),
         *(np.array([added]), environments, slots[None], n_steps, gamma),
         *(sums, last, steps),

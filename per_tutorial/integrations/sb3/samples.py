@@ -12,8 +12,8 @@ class Drawn:
     """What prioritised replay adds to a minibatch of SB3, which stays the tuple that it is.
 
     Attributes:
-        weights: (batch, 1) float32, importance-sampling weights: one for each entry of the loss, which
-            is (batch, 1) in SB3.
+        weights: (batch, 1) float32, importance-sampling weights: one for each entry of the loss,
+            which is (batch, 1) in SB3.
         indices: (batch,) the numbers of the transitions, counted from 0 as they were added; for
             `PrioritizedReplayBuffer.update_priorities`.
     """

@@ -1,43 +1,27 @@
-"""`check`, which the notebooks call: it says whether an answer is right, or what probably went wrong.
+"""`check`, which the notebooks call: it says whether an answer is right, or what is probably wrong.
 
 | file | what it holds |
 |---|---|
-| here | `check`, and the register of checkers, one for each exercise |
+| here | `check` |
+| `declaring` | what an exercise is, and how an answer to it is examined |
 | `answers` | calls an answer and reads what it returns, whatever it does |
 | `comparing` | compares an answer with the right one, and finds the mistake that explains it |
 | `tensors` | the same for torch: arguments, results and gradients |
-| `trees` | sum trees, right and wrong, for the checkers of notebook 01 |
 
-The checkers themselves stand in `exercises`, one file for each notebook. A checker takes an answer. It returns None if the answer is right, or else a sentence about the
-mistake; it may also raise the sentence as a `Hint`. It is registered under the notebook's number
-and its own: `@checks("01.2")`.
+The exercises themselves are data, and stand in `exercises`, one file for each notebook.
 """
 
 import re
 import warnings
-from collections.abc import Callable
 from importlib import import_module
 from importlib.util import find_spec
-from typing import Any
 
 import numpy as np
 
 from per_tutorial.notebook.checking.answers import Hint, Unsolved, is_stub
+from per_tutorial.notebook.checking.declaring import CHECKERS, Checker
 
-Checker = Callable[[Any], str | None]
-
-CHECKERS: dict[str, Checker] = {}
 EXERCISES = "per_tutorial.notebook.exercises"
-
-
-def checks(name: str) -> Callable[[Checker], Checker]:
-    """Register a checker for the exercise of this name."""
-
-    def register(checker: Checker) -> Checker:
-        CHECKERS[name] = checker
-        return checker
-
-    return register
 
 
 def check(name: str, answer: object) -> bool:
@@ -73,7 +57,7 @@ def check(name: str, answer: object) -> bool:
 
 
 def checker_of(name: str) -> Checker:
-    """The checker of an exercise. A notebook's checkers are imported when the first is needed."""
+    """The checker of an exercise. A notebook's exercises are imported when the first is needed."""
     number = re.match(r"\d\d(?=\.)", name)
     module = f"{EXERCISES}.notebook_{number[0]}" if number else ""
     if name not in CHECKERS and module and find_spec(module):

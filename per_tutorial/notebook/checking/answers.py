@@ -21,6 +21,10 @@ class Hint(Exception):
     """A sentence about the mistake in an answer."""
 
 
+class Stopped(Hint):
+    """A function has stopped with an exception."""
+
+
 class Unsolved(Exception):
     """An answer is still the stub that the notebook starts with."""
 
@@ -61,8 +65,6 @@ def call(answer: Any, arguments: Case) -> Any:
         pass
     try:
         result = answer(*arguments.values())
-        if isinstance(result, Iterator):
-            result = list(result)  # here, where its errors are the answer's
     except Hint:  # of arguments that watch what the answer does with them
         raise
     except Exception as error:  # noqa: BLE001  (a wrong answer may raise anything)
@@ -71,7 +73,7 @@ def call(answer: Any, arguments: Case) -> Any:
                 "your function leaves torch, and the gradient would be lost on the way: use the "
                 "operations of torch."
             ) from None
-        raise Hint(
+        raise Stopped(
             f"your function stopped with {type(error).__name__}: {error} — for "
             f"{described(arguments)}."
         ) from None
@@ -79,7 +81,18 @@ def call(answer: Any, arguments: Case) -> Any:
         raise Unsolved
     if result is None:
         raise Hint("your function returns None: is the `return` missing?")
+    refuse_iterators(result)
     return result
+
+
+def refuse_iterators(value: Any) -> None:
+    """Raise a `Hint` about what is empty after it was read once."""
+    if isinstance(value, Iterator):
+        kind = type(value).__name__
+        raise Hint(f"that is a {kind}, which can be read only once: make a list of it, `list(…)`.")
+    if isinstance(value, list | tuple):
+        for each in value:
+            refuse_iterators(each)
 
 
 def identical(a: Any, b: Any) -> bool:
@@ -94,18 +107,17 @@ def identical(a: Any, b: Any) -> bool:
 
 
 def plain(value: Any) -> Any:
-    """A tensor as an array, what can only be iterated as a list; everything else as it is."""
+    """A tensor as an array, also in a list or a tuple; everything else as it is."""
     if hasattr(value, "detach"):
         return value.detach().cpu().numpy()
-    if isinstance(value, Iterator):
-        value = list(value)
     if isinstance(value, list | tuple):
         return [plain(each) for each in value]
     return value
 
 
 def numbers(value: Any) -> NDArray[np.float64]:
-    """The numbers in a list, a tuple, an array, a tensor, an iterator or a number."""
+    """The numbers in a list, a tuple, an array, a tensor or a number."""
+    refuse_iterators(value)
     value = plain(value)
     if value is None:
         raise Hint("that is None, and a number is asked for.")
@@ -119,6 +131,8 @@ def numbers(value: Any) -> NDArray[np.float64]:
         raise Hint("the rows have different lengths, so they are no array.") from None
     if kind in "US":
         raise Hint(f"{shown(value)} is text: write the number without quotation marks.")
+    if kind == "c":
+        raise Hint(f"{shown(value)} cannot be read as numbers.")
     if kind == "b":
         raise Hint(f"{shown(value)} is no number: return the value, not whether it is so.")
     try:
@@ -159,7 +173,14 @@ def like(result: Any, right: Any) -> NDArray[np.float64]:
 
 
 def part(result: Any, place: int, names: Sequence[str], right: Any = None) -> Any:
-    """One of the several things that a function should return, none other of which is like it."""
+    """One of the several things that a function should return.
+
+    Args:
+        result: what the function returned.
+        place: which of them to take.
+        names: what they are, in their order.
+        right: the right one, if no other has its shape.
+    """
     wanted = f"return {len(names)} things, {' and '.join(names)}"
     size = tuple(np.shape(plain(result))) if hasattr(result, "shape") else None
     if size not in (None, (len(names),)):
@@ -179,10 +200,11 @@ def part(result: Any, place: int, names: Sequence[str], right: Any = None) -> An
 # Telling ------------------------------------------------------------------------------------------
 
 
-def same(a: Any, b: Any) -> bool:
-    """Whether two results are equal, but for what float32 rounds off."""
+def same(a: Any, b: Any, *, exact: bool = False) -> bool:
+    """Whether two results are equal, but for what float32 rounds off (if exact: float64)."""
     a, b = np.asarray(a), np.asarray(b)
-    return a.shape == b.shape and np.allclose(a, b, rtol=1e-5, atol=1e-6, equal_nan=True)
+    rtol, atol = (1e-12, 1e-12) if exact else (1e-5, 1e-6)
+    return a.shape == b.shape and np.allclose(a, b, rtol=rtol, atol=atol, equal_nan=True)
 
 
 def shown(value: Any, digits: int = 4) -> str:

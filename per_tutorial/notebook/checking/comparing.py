@@ -1,6 +1,7 @@
 """Comparing an answer with the right one, over cases that tell the known mistakes apart."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,6 @@ from per_tutorial.notebook.checking.answers import (
     described,
     identical,
     like,
-    number,
     numbers,
     same,
     shown,
@@ -23,6 +23,15 @@ from per_tutorial.notebook.checking.answers import (
 
 Function = Callable[..., Any]
 Mistake = tuple[Function, str]  # a wrong answer, and the sentence about it
+Row = tuple[Any, ...]  # wrong answers, then the hint that they share
+Tell = Callable[..., str | None]  # (a case, a wrong result, …) → a sentence about it
+
+
+def one_by_one(rows: Iterable[Row], right: Any = None) -> Iterator[tuple[Any, str]]:
+    """Each wrong answer of a table with its hint; a dictionary replaces steps of the right one."""
+    for *wrongs, hint in rows:
+        for wrong in wrongs:
+            yield (partial(right, **wrong) if isinstance(wrong, dict) else wrong), hint
 
 
 def compare(
@@ -31,9 +40,12 @@ def compare(
     cases: Sequence[Case],
     mistakes: Sequence[Mistake],
     *,
+    larger: Sequence[Case] = (),
     give: Give = a_copy,
     read: Callable[[Any, Any], Any] = like,
-    otherwise: Callable[[Case, Any], str | None] = lambda case, got: None,
+    exact: bool = False,
+    told: Tell = lambda case, got: None,
+    otherwise: Tell = lambda case, got, results: None,
 ) -> str | None:
     """None if a function returns what the right one does in all cases, or else the likely mistake.
 
@@ -47,45 +59,68 @@ def compare(
         cases: the arguments of each call. Two cases that differ in one argument alone find out
             whether the answer uses it.
         mistakes: wrong functions, each with the sentence about it; the first that fits is told.
+        larger: more cases, for answers that are right only as long as the numbers are small.
         give: makes the arguments that the answer gets.
         read: takes what the answer returned and what is right, and returns what can be compared.
-        otherwise: a sentence about a wrong result that no known mistake explains, given the case
-            and the result.
+        exact: whether results must not be rounded to float32. Whole numbers never are.
+        told: (case, result) → a sentence about a wrong one, before anything else is tried.
+        otherwise: (case, result, results of all cases) → one if no known mistake explains it.
     """
+    cases = [*cases, *larger]
     expected = [right(*case.values()) for case in cases]
+    exact = exact or all(np.asarray(value).dtype.kind in "iu" for value in expected)
+    got, stopped = results_of(answer, cases, expected, give, read)
+    expected = [numbers(value) for value in expected]
+    wrong = [k for k, value in enumerate(got) if not same(value, expected[k], exact=exact)]
+    if not wrong and stopped:
+        raise stopped
+    if not wrong:
+        return None
+    first, everywhere = wrong[0], range(len(got))
+
+    def known(places: Sequence[int]) -> str:
+        """The hint about the first mistake that gives the same results in these places, or ''."""
+
+        def explains(mistake: Function) -> bool:
+            return all(same(got[k], outcome(mistake, cases[k]), exact=exact) for k in places)
+
+        return next((sentence for mistake, sentence in mistakes if explains(mistake)), "")
+
+    return (
+        told(cases[first], got[first])
+        or known(everywhere)
+        or always_the_same(got)
+        or rounded(got, expected)
+        or unused_argument(cases, got, expected)
+        # One case alone may be chance, and what would have shown earlier is another mistake.
+        or (known([*range(first), *wrong]) if len(wrong) > 1 else "")
+        or otherwise(cases[first], got[first], got)
+        or (
+            "right as long as the numbers are small; but "
+            if first >= len(cases) - len(larger)
+            else ""
+        )
+        + "for {} it should be {}, yours is {}.".format(
+            described(cases[first]), *told_apart(expected[first], got[first])
+        )
+    )
+
+
+def results_of(
+    answer: Any,
+    cases: Sequence[Case],
+    expected: Sequence[Any],
+    give: Give,
+    read: Callable[[Any, Any], Any],
+) -> tuple[list[Any], Hint | None]:
+    """What a function returns in these cases, and what stopped it before the last one, if so."""
     got: list[Any] = []
-    stopped: Hint | None = None
     for case, value in zip(cases, expected, strict=True):
         try:
             got.append(read(ask(answer, case, give), value))
         except Hint as hint:
-            stopped = hint
-            break
-    expected = [numbers(value) for value in expected]
-    wrong = [k for k, value in enumerate(got) if not same(value, expected[k])]
-    if not wrong:
-        if stopped:
-            raise stopped
-        return None
-
-    def explains(mistake: Function, places: Sequence[int]) -> bool:
-        return all(same(got[k], outcome(mistake, cases[k])) for k in places)
-
-    for mistake, sentence in mistakes:
-        if explains(mistake, range(len(got))):
-            return sentence
-    if len(got) > 1 and all(same(value, got[0]) for value in got):
-        return f"your answer is always {shown(got[0])}; it should depend on the arguments."
-    if name := unused_argument(cases, got, expected):
-        return f"your answer does not change with `{name}`: is the argument used everywhere?"
-    for mistake, sentence in mistakes:
-        if len(wrong) > 1 and explains(mistake, wrong):  # one case alone may be chance
-            return sentence
-    first = wrong[0]
-    if told := otherwise(cases[first], got[first]):
-        return told
-    should, does = told_apart(expected[first], got[first])
-    return f"for {described(cases[first])} it should be {should}, yours is {does}."
+            return got, hint
+    return got, None
 
 
 def outcome(mistake: Function, case: Case) -> Any:
@@ -96,8 +131,29 @@ def outcome(mistake: Function, case: Case) -> Any:
         return None
 
 
+def always_the_same(got: Sequence[Any]) -> str:
+    """A sentence about results that are all the same, or else ''."""
+    if len(got) > 1 and all(same(value, got[0]) for value in got):
+        return f"your answer is always {shown(got[0])}; it should depend on the arguments."
+    return ""
+
+
+def rounded(got: Sequence[Any], expected: Sequence[Any]) -> str:
+    """A sentence about results that are right but for their digits, or else ''."""
+    pairs = list(zip(got, expected, strict=False))
+    ways: list[Function] = [np.floor, np.ceil, np.trunc]
+    ways += [partial(np.round, decimals=digits) for digits in range(6)]
+    if len(pairs) > 1 and any(
+        all(same(value, way(right), exact=True) for value, right in pairs) for way in ways
+    ):
+        return "right but for the rounding: leave the fractions."
+    if all(same(value, np.float32(right), exact=True) for value, right in pairs):
+        return "right but for the rounding: float32 has seven digits, float64 has sixteen."
+    return ""
+
+
 def unused_argument(cases: Sequence[Case], got: Sequence[Any], expected: Sequence[Any]) -> str:
-    """The name of a number that should change the result and never does, or else ''."""
+    """A sentence about a number that should change the result and never does, or else ''."""
     changes: dict[str, bool] = {}
     for k in range(len(got)):
         for j in range(k):
@@ -106,11 +162,17 @@ def unused_argument(cases: Sequence[Case], got: Sequence[Any], expected: Sequenc
             single = len(names) == 1 and np.ndim(cases[k][names[0]]) == 0
             if single and not same(expected[j], expected[k]):
                 changes[names[0]] = changes.get(names[0], False) or not same(got[j], got[k])
-    return next((name for name, change in changes.items() if not change), "")
+    sentence = "your answer does not change with `{}`: is the argument used everywhere?"
+    return next((sentence.format(name) for name, change in changes.items() if not change), "")
 
 
-def remembers(answer: Any, cases: Sequence[Case]) -> bool:
-    """Whether a function returns another number when it is asked again."""
-    before = [number(ask(answer, case)) for case in cases]
-    again = [0, len(cases) // 4]
-    return not same([number(ask(answer, cases[k])) for k in again], [before[k] for k in again])
+def remembers(answer: Any, cases: Sequence[Case], give: Give = a_copy) -> bool:
+    """Whether a function answers differently when it is asked for all these again."""
+
+    def results() -> list[Any]:
+        return [numbers(ask(answer, case, give)) for case in cases]
+
+    try:
+        return not all(map(same, results(), results()))
+    except Hint:  # something else is wrong with it
+        return False

@@ -1,4 +1,5 @@
-"""The exercises' checkers, a file for each notebook, and the mistakes that they know.
+"""The exercises as data, a file for each notebook: right answers, inputs, mistakes and their hints.
 
-A function `@checks("NN.K")` in `notebook_NN` is found by the exercise's name (`notebook/checking`).
+An exercise is declared by `function_exercise` or `value_exercise` of `checking.declaring`, and
+found by its name, which begins with the number of its notebook.
 """

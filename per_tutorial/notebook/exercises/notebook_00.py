@@ -1,27 +1,27 @@
 """Notebook 00, the Blind Cliffwalk: copies of a transition, how fast a value is learned, how often
 the first rank is drawn, and what greedy replay never looks at again."""
 
+import itertools
 import math
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
 
-from per_tutorial.notebook.checking import checks
-from per_tutorial.notebook.checking.answers import cases_of
-from per_tutorial.notebook.checking.comparing import Function, compare
+from per_tutorial.notebook.checking.declaring import function_exercise
 
 Array = NDArray[np.float64]
 
-# 00.1: how many copies of each transition of a state the memory holds ---------------------------
+# 00.1: how many copies of each transition of a state the memory holds -----------------------------
 
 
 def copies(n: int, state: int) -> int:
     return 2 ** (n - 1 - state)
 
 
-SIZES = [(5, 4), (5, 0), (8, 3), (5, 2), (6, 2), (7, 6), (3, 1), (10, 2), (9, 5)]
-
-COPIES_MISTAKES = [
+function_exercise(
+    "00.1", copies, "n state",
+    [(5, 4), (5, 0), (8, 3), (5, 2), (6, 2), (7, 6), (3, 1), (10, 2), (9, 5)], [
     (lambda n, s: 2**s,
      "that grows along the walk; the later a state, the fewer sequences reach it."),
     (lambda n, s: 2 ** (n - s),
@@ -41,15 +41,9 @@ COPIES_MISTAKES = [
     (lambda n, s: (n - 1 - s) ** 2,
      "the other way round: 2 is raised to the number of free actions."),
     (lambda n, s: 1, "there is one copy at the last state alone."),
-]  # fmt: skip
+], larger=[(11, 0), (12, 7), (14, 1), (16, 3)])  # fmt: skip
 
-
-@checks("00.1")
-def check_copies(answer: object) -> str | None:
-    return compare(answer, copies, cases_of("n state", SIZES), COPIES_MISTAKES)
-
-
-# 00.2: updates until the error of a value is small ----------------------------------------------
+# 00.2: updates until the error of a value is small ------------------------------------------------
 
 
 def updates_until_close(error: float, step_size: float, tolerance: float) -> int:
@@ -91,11 +85,27 @@ def updates_until_equal(error: float, step_size: float, tolerance: float) -> int
     return max(0, math.ceil(exact_updates(error, step_size, tolerance)))
 
 
-UPDATES_MISTAKES = [
-    (lambda e, s, t: max(0, math.ceil((abs(e) - t) / (s * abs(e)))), OF_WHAT_IS_LEFT),
-    (lambda e, s, t: max(0, math.ceil((abs(e) - t) / s)), OF_WHAT_IS_LEFT),
-    (lambda e, s, t: max(0, math.floor((abs(e) - t) / (s * abs(e))) + 1), OF_WHAT_IS_LEFT),
-    (lambda e, s, t: max(0, math.floor((abs(e) - t) / s) + 1), OF_WHAT_IS_LEFT),
+def straight_lines() -> list[Callable[..., float]]:
+    """Errors that shrink by the same amount at every update, and how that is rounded."""
+
+    def line(size, amount, whole, least):
+        return lambda e, s, t: max(least, whole((size(e) - t) / amount(e, s, t)))
+
+    sizes = abs, lambda e: e
+    amounts = (
+        lambda e, s, t: s * abs(e),
+        lambda e, s, t: s * e,
+        lambda e, s, t: s,
+        lambda e, s, t: s * t,
+        lambda e, s, t: s * (abs(e) - t),
+    )
+    wholes = math.ceil, lambda n: math.floor(n) + 1, math.floor, round, float
+    some = itertools.product(sizes, amounts, wholes, (0, -math.inf))
+    return [line(*each) for each in some]
+
+
+function_exercise("00.2", updates_until_close, "error step_size tolerance", ERRORS, [
+    (*straight_lines(), OF_WHAT_IS_LEFT),
     (lambda e, s, t: updates_until_close(e, 1 - s, t),
      "`step_size` is what an update takes away; what is left is the share 1 − step_size."),
     (lambda e, s, t: updates_until_close(e, s, t) + 1,
@@ -119,14 +129,7 @@ UPDATES_MISTAKES = [
      "an update multiplies the error by 1 − step_size; exp(−step_size) only comes near that."),
     (lambda e, s, t: abs(e) * (1 - s) ** updates_until_close(e, s, t),
      "that is what is left of the error; the number of updates is asked for."),
-]  # fmt: skip
-
-
-@checks("00.2")
-def check_updates_until_close(answer: object) -> str | None:
-    cases = cases_of("error step_size tolerance", ERRORS)
-    return compare(answer, updates_until_close, cases, UPDATES_MISTAKES)
-
+], larger=[(1.0, 0.05, 0.03), (1.0, 0.01, 0.035), (-20.0, 0.003, 0.001)])  # fmt: skip
 
 # 00.3: draws until the largest error comes up, by rank --------------------------------------------
 
@@ -135,11 +138,9 @@ def draws_until_largest(size: int, alpha: float) -> float:
     return sum((1 / rank) ** alpha for rank in range(1, size + 1))
 
 
-MEMORIES = [
-    (10, 0.7), (10, 0.4), (10, 1.0), (100, 0.7), (2, 1.0), (500, 0.6), (1, 0.7), (10, 0.0),
-]  # fmt: skip
-
-LARGEST_MISTAKES = [
+function_exercise(
+    "00.3", draws_until_largest, "size alpha",
+    [(10, 0.7), (10, 0.4), (10, 1.0), (100, 0.7), (2, 1.0), (500, 0.6), (1, 0.7), (10, 0.0)], [
     (lambda n, a: 1 / draws_until_largest(n, a),
      "that is the probability P that it comes up at a draw; it takes 1/P draws on average."),
     (lambda n, a: draws_until_largest(n - 1, a),
@@ -158,14 +159,7 @@ LARGEST_MISTAKES = [
     (lambda n, a: n**a, "divide by the sum over *all* ranks: priorities are no probabilities yet."),
     (lambda n, a: 1,
      "its priority is 1, but not its probability: that is its share of all priorities."),
-]  # fmt: skip
-
-
-@checks("00.3")
-def check_draws_until_largest(answer: object) -> str | None:
-    cases = cases_of("size alpha", MEMORIES)
-    return compare(answer, draws_until_largest, cases, LARGEST_MISTAKES)
-
+], larger=[(3_000, 0.5), (20_000, 0.8)])  # fmt: skip
 
 # 00.4: what greedy replay never chooses again -----------------------------------------------------
 
@@ -179,21 +173,21 @@ def never_chosen(noted: Array, actual: Array) -> int:
     return len(noted) - len(chosen)
 
 
-def left_when(stays: Function) -> Function:
-    """`never_chosen` with another reason to stay, given (the place k, noted, actual)."""
-
-    def wrong(noted, actual):
-        order = np.argsort(-noted)
-        for seen, k in enumerate(order, start=1):
-            if stays(k, noted, actual):
-                return len(noted) - seen
-        return 0
-
-    return wrong
+def until_one_grows(noted: Array, actual: Array) -> int:
+    """How many are left when greedy replay has found an error that is larger than noted."""
+    for seen, k in enumerate(np.argsort(-noted), start=1):
+        if actual[k] > noted[k]:
+            return len(noted) - seen
+    return 0
 
 
-# (noted, actual): it stays with one at once, after some, after all. An error that greedy replay does
-# not reach is the largest of all, and one that grows is not always the largest.
+def shuffled(size: int) -> Array:
+    """Different numbers, (2, size)."""
+    return np.random.default_rng(size).permutation(2 * size).reshape(2, size) / size
+
+
+# It stays with one at once, after some, after all. An error that greedy replay does not reach is
+# the largest of all, and one that grows is not always the largest.
 NOTED = [
     ([0.9, 0.5, 0.3, 0.7, 0.1, 0.45], [0.2, 0.6, 0.05, 0.4, 0.8, 0.02]),
     ([0.2, 1.1, 0.6, 0.9], [3.0, 1.5, 0.1, 0.05]),
@@ -203,7 +197,8 @@ NOTED = [
     ([1.3, 2.4, 0.7, 1.9, 0.2], [0.1, 1.0, 0.9, 0.3, 0.6]),
 ]
 
-NEVER_MISTAKES = [
+
+function_exercise("00.4", never_chosen, "noted actual", [map(np.array, row) for row in NOTED], [
     (lambda noted, actual: len(noted) - never_chosen(noted, actual),
      "that is how many it does choose."),
     (lambda noted, actual: len(noted) - never_chosen(noted, actual) - 1,
@@ -214,7 +209,7 @@ NEVER_MISTAKES = [
     (lambda noted, actual: len(noted) - 1,
      "each time it notes what it finds: noted[k] becomes actual[k]."),
     (lambda noted, actual: never_chosen(-noted, -actual), "greedy replay takes the *largest*."),
-    (left_when(lambda k, noted, actual: actual[k] > noted[k]),
+    (until_one_grows,
      "it stays where what it finds is larger than all *other* noted errors, also if it has become "
      "smaller itself."),
     (lambda noted, actual: np.sum(actual > noted),
@@ -229,10 +224,4 @@ NEVER_MISTAKES = [
     (lambda noted, actual: 0,
      "not all come up: as soon as something that it has found is larger than all that is noted, "
      "greedy replay stays there."),
-]  # fmt: skip
-
-
-@checks("00.4")
-def check_never_chosen(answer: object) -> str | None:
-    rows = [(np.array(noted), np.array(actual)) for noted, actual in NOTED]
-    return compare(answer, never_chosen, cases_of("noted actual", rows), NEVER_MISTAKES)
+], larger=[shuffled(n) for n in (30, 300, 1_000)])  # fmt: skip

@@ -1,41 +1,47 @@
 """Notebook 01, the segment tree: a walk, `find` and `set` from memory, prefix sums, memory."""
 
+import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from per_tutorial.notebook.checking import checks
-from per_tutorial.notebook.checking.answers import (
-    Case,
-    call,
-    cases_of,
-    number,
-    numbers,
-    shown,
-)
-from per_tutorial.notebook.checking.comparing import compare
-from per_tutorial.notebook.checking.trees import (
+import numpy as np
+
+from per_tutorial.notebook.checking.answers import Case, call, shown
+from per_tutorial.notebook.checking.declaring import AN_INDEX, function_exercise, value_exercise
+from per_tutorial.notebook.exercises.trees import (
     LARGE,
     LEAVES,
     CountedNodes,
-    climb,
-    climbed,
     counted,
     leaves_of,
-    left_sibling,
-    on_its_own_nodes,
     root_at_0,
-    sum_after,
-    sum_before,
     sum_nodes,
-    walk_down,
 )
 
-# 01.1: the nodes that `find(23)` visits ----------------------------------------------------------
+Function = Callable[..., Any]
+
+# 01.1: the nodes that `find(23)` visits -----------------------------------------------------------
 
 PATH = [1, 3, 7, 14]
 
-WRONG_PATHS = [
+
+def where_it_leaves(path: Any) -> str:
+    if path.ndim != 1:
+        return "the answer is a list, with the numbers of the nodes on the way: [1, …]."
+    for step, node in enumerate(PATH):
+        if path[step : step + 1].tolist() != [node]:
+            parent = PATH[step - 1]
+            return (
+                f"you leave the path at node {parent}: compare what is left of the prefix there "
+                f"with the sum of its left child, node {2 * parent}."
+                if step
+                else "the walk starts at the root, and the root is node 1."
+            )
+    return "the walk is over when it stands on a leaf; four nodes are enough."
+
+
+value_exercise("01.1", PATH, [
     ([1, 3, 6, 13],
      "at node 3 the prefix equals the left sum, 14. A leaf's strip does not hold its right end: "
      "go left only if the prefix is *less* than the left sum."),
@@ -55,35 +61,28 @@ WRONG_PATHS = [
      "that is what is left of the prefix at each node; the numbers of the nodes are asked for."),
     ([1, 2, 3, 6, 7, 14],
      "the walk looks at left children to compare, but it only visits the nodes that it stands on."),
-]  # fmt: skip
+], where_it_leaves)  # fmt: skip
 
 
-@checks("01.1")
-def check_path(answer: object) -> str | None:
-    array = numbers(answer)
-    if array.ndim != 1:
-        return "the answer is a list, with the numbers of the nodes on the way: [1, …]."
-    path = array.tolist()
-    if path == PATH:
-        return None
-    for wrong, sentence in WRONG_PATHS:
-        if path == wrong:
-            return sentence
-    if path[:1] != [1]:
-        return "the walk starts at the root, and the root is node 1."
-    for step, node in enumerate(PATH[1:], start=1):
-        if path[step : step + 1] != [node]:
-            parent = PATH[step - 1]
-            return (
-                f"you leave the path at node {parent}: compare what is left of the prefix there "
-                f"with the sum of its left child, node {2 * parent}."
-            )
-    return "the walk is over when it stands on a leaf; four nodes are enough."
+# 01.2: `find` in a tree whose root is node 0 ------------------------------------------------------
 
 
-# 01.2: `find` in a tree whose root is node 0 -----------------------------------------------------
-
-find = walk_down()
+def find(
+    nodes: Sequence[float],
+    prefix: float,
+    goes_left: Function = lambda prefix, left, right: prefix < left or right == 0,
+    rest: Function = lambda prefix, left, right: prefix - left,
+    result: Function = lambda node, nodes: node - len(nodes) // 2,
+) -> int:
+    node = 0
+    while node < len(nodes) // 2:
+        left, right = nodes[2 * node + 1], nodes[2 * node + 2]
+        if goes_left(prefix, left, right):
+            node = 2 * node + 1
+        else:
+            prefix = rest(prefix, left, right)
+            node = 2 * node + 2
+    return result(node, nodes)
 
 
 def find_of_section_6(nodes: Sequence[float], prefix: float) -> int:
@@ -102,140 +101,173 @@ def shorter_comparison(prefix: float, left: float, right: float) -> bool:
     return prefix < left
 
 
+def tie(side: int, *, guard: bool) -> dict[str, Function]:
+    """Equal children as a special case: always this side (0: left), and the prefix stays."""
+
+    def goes_left(prefix, left, right):
+        return not side if left == right else prefix < left or (guard and right == 0)
+
+    def rest(prefix, left, right):
+        return prefix if left == right else prefix - left
+
+    return {"goes_left": goes_left, "rest": rest}
+
+
+def guarded_below(limit: float) -> dict[str, Function]:
+    return {"goes_left": lambda prefix, left, right: prefix < left or right < limit}
+
+
 NUMBERING = (
     "that is the numbering with the root at place 1. Here it is at place 0, and the children of "
     "node i are 2i + 1 and 2i + 2."
 )
+TIES = (
+    "Mistake 3: equal children are no special case. When you go right, you subtract the left sum."
+)
 FIRST_LEAF = "it is off by one or more: with N leaves, the first leaf is node N - 1."
 
-FIND_MISTAKES = [
-    (walk_down(shorter_comparison),
+
+def where_it_should_be(case: Case, got: Any, results: Any) -> str:
+    return (
+        f"for a dart at {shown(case['prefix'], 17)} and the leaves "
+        f"{shown(leaves_of(case['nodes']))} it should be leaf {find(**case)}, yours is "
+        f"{shown(got)}."
+    )
+
+
+def too_many_reads(answer: Any, arguments: dict[str, Any], most: int, sentence: str) -> str | None:
+    """The sentence if an answer reads more nodes of a large tree than a walk needs."""
+    nodes = CountedNodes(arguments["nodes"])
+    call(answer, arguments | {"nodes": nodes})
+    return sentence.format(nodes.reads) if nodes.reads > most else None
+
+
+def walks_all(answer: Any) -> str | None:
+    return too_many_reads(
+        answer,
+        {"nodes": root_at_0(LARGE), "prefix": 4000.25},
+        60,
+        "the leaf is right, but it read {} nodes of a tree of 1024 leaves. Walk down from the "
+        "root: "
+        "ten comparisons are enough.",
+    )
+
+
+LAST = math.nextafter(1.0, 0.0)
+TIED = [([1.0, 3.0, 1.0, 3.0], 4.5), ([2.0, 2.0, 1.0, 1.0], 3.0)]
+DARTS = [
+    *((LEAVES, prefix) for prefix in (0.0, 2.9, 3.0, 7.5, 8.0, 13.0, 14.0, 22.5, 23.0, 30.5)),
+    ([7.0], 3.0), ([2.0, 5.0], 1.5), ([2.0, 5.0], 2.0), *TIED,
+    ([0.0, 2.0, 1.0, 1.0], 0.0), ([0.0, 0.0, 4.0, 0.0], 0.0), ([3.0, 0.0, 0.0, 2.0], 3.0),
+    ([0.3, 0.0, 0.7, 0.0], LAST), ([0.3, 0.0, 0.0, 0.0, 0.7, 0.0, 0.0, 0.0], LAST),
+    *(([0.5, small, 0.5, 2.0 * small], prefix) for small in (1e-4, 1e-8, 1e-14)
+      for prefix in (0.5 + 0.5 * small, 1.0 + 2.0 * small)),
+    (LARGE[:16], 61.0), (LARGE[:64], 200.5), (LARGE, 4000.25),
+]  # fmt: skip
+
+function_exercise(
+    "01.2", find, "nodes prefix",
+    [(root_at_0(leaves), prefix) for leaves, prefix in DARTS], [
+    (dict(goes_left=shorter_comparison),
      "nearly: after rounding, the prefix can be as large as all that is left. Then your walk ends "
      "in an empty leaf: never go right where nothing is."),
-    (walk_down(lambda prefix, left, right: prefix <= left or right == 0),
+    (dict(goes_left=lambda prefix, left, right: prefix <= left or right == 0),
      "Mistake 1: with `<=` a dart at the left end of a strip goes to the neighbour, even to an "
      "empty one."),
-    *((walk_down(goes_left, lambda prefix, left, right: prefix),
-       "when you go right, the prefix still counts from the start of the parent: subtract the "
-       "left sum.")
-      for goes_left in (lambda prefix, left, right: prefix < left or right == 0,
-                        shorter_comparison)),
-    *((walk_down(goes_left, lambda prefix, left, right: prefix - right),
-       "when you go right, what lies before you is the *left* sum: subtract that one.")
-      for goes_left in (lambda prefix, left, right: prefix < left or right == 0,
-                        shorter_comparison)),
-    *((walk_down(goes_left), "compare the prefix with the sum of the *left* child.")
-      for goes_left in (lambda prefix, left, right: prefix < right,
-                        lambda prefix, left, right: prefix < right or right == 0,
-                        lambda prefix, left, right: prefix < right or left == 0)),
-    (walk_down(lambda prefix, left, right: prefix >= left),
+    (dict(rest=lambda prefix, left, right: prefix),
+     dict(rest=lambda prefix, left, right: prefix, goes_left=shorter_comparison),
+     "when you go right, the prefix still counts from the start of the parent: subtract the "
+     "left sum."),
+    (dict(rest=lambda prefix, left, right: prefix - right),
+     dict(rest=lambda prefix, left, right: prefix - right, goes_left=shorter_comparison),
+     "when you go right, what lies before you is the *left* sum: subtract that one."),
+    (dict(goes_left=lambda prefix, left, right: prefix < right),
+     dict(goes_left=lambda prefix, left, right: prefix < right or right == 0),
+     dict(goes_left=lambda prefix, left, right: prefix < right or left == 0),
+     "compare the prefix with the sum of the *left* child."),
+    (dict(goes_left=lambda prefix, left, right: prefix >= left),
      "left and right are exchanged: a prefix below the left sum lies on the left."),
-    (walk_down(lambda prefix, left, right: prefix < left or left == 0),
+    (dict(goes_left=lambda prefix, left, right: prefix < left or left == 0),
      "the guard looks at the wrong child: it is the right one that must not be empty."),
-    (walk_down(lambda prefix, left, right: left == right or prefix < left or right == 0),
+    (dict(goes_left=lambda prefix, left, right: left == right or prefix < left or right == 0),
      "Mistake 3: equal children are no special case."),
-    *((walk_down(goes_left), "you follow the larger child; but the prefix says where to go.")
-      for goes_left in (lambda prefix, left, right: left >= right,
-                        lambda prefix, left, right: left > right)),
-    (walk_down(result=lambda node, nodes: node),
+    (tie(0, guard=False), tie(1, guard=True), tie(1, guard=False), TIES),
+    (*(guarded_below(10.0**-digits) for digits in range(1, 14)),
+     "a small priority is small, but not empty: the guard compares with 0."),
+    (dict(goes_left=lambda prefix, left, right: left >= right),
+     dict(goes_left=lambda prefix, left, right: left > right),
+     "you follow the larger child; but the prefix says where to go."),
+    (dict(result=lambda node, nodes: node),
      "that is the leaf's node; the number of the leaf is asked for, from 0."),
-    (walk_down(result=lambda node, nodes: node - len(nodes) // 2 - 1), FIRST_LEAF),
-    (walk_down(result=lambda node, nodes: node - len(nodes) // 2 + 1), FIRST_LEAF),
-    (walk_down(result=lambda node, nodes: nodes[node]),
+    (dict(result=lambda node, nodes: node - len(nodes) // 2 - 1),
+     dict(result=lambda node, nodes: node - len(nodes) // 2 + 1), FIRST_LEAF),
+    (dict(result=lambda node, nodes: nodes[node]),
      "that is the priority of the leaf; its number is asked for, from 0."),
-    (walk_down(result=lambda node, nodes: node - 7),
+    (dict(result=lambda node, nodes: node - 7),
      "it is right for 8 leaves, but not for other sizes: the first leaf is node len(nodes) // 2."),
     (find_of_section_6, NUMBERING),
-]  # fmt: skip
+], give=counted,
+   asked_twice=([(root_at_0(leaves), prefix) for leaves, prefix in 8 * TIED], TIES),
+   otherwise=where_it_should_be,
+   dtype=AN_INDEX,
+   after=walks_all)  # fmt: skip
 
 
-@checks("01.2")
-def check_find(answer: object) -> str | None:
-    darts = [(LEAVES, prefix) for prefix in (0.0, 2.9, 3.0, 7.5, 8.0, 13.0, 14.0, 22.5, 23.0, 30.5)]
-    darts += [([7.0], 3.0), ([2.0, 5.0], 1.5), ([2.0, 5.0], 2.0), ([1.0, 3.0, 1.0, 3.0], 4.5)]
-    darts += [([0.0, 2.0, 1.0, 1.0], 0.0), ([0.0, 0.0, 4.0, 0.0], 0.0), ([3.0, 0.0, 0.0, 2.0], 3.0)]
-    last = math.nextafter(1.0, 0.0)
-    darts += [([0.3, 0.0, 0.7, 0.0], last), ([0.3, 0.0, 0.0, 0.0, 0.7, 0.0, 0.0, 0.0], last)]
-    darts += [(LARGE[:16], 61.0), (LARGE[:64], 200.5), (LARGE, 4000.25)]
-    cases = cases_of("nodes prefix", [(root_at_0(leaves), prefix) for leaves, prefix in darts])
+# 01.3: `set` in the same tree ---------------------------------------------------------------------
 
-    def otherwise(case: Case, got: Any) -> str:
-        return (
-            f"for a dart at {shown(case['prefix'], 17)} and the leaves "
-            f"{shown(leaves_of(case['nodes']))} it should be leaf {find(**case)}, yours is "
-            f"{shown(got)}."
-        )
 
-    if mistake := compare(answer, find, cases, FIND_MISTAKES, give=counted, otherwise=otherwise):
-        return mistake
+def set_leaf(
+    nodes: Sequence[float],
+    leaf: int,
+    value: float,
+    write: Function = lambda nodes, node, value, change: nodes[2 * node + 1] + nodes[2 * node + 2],
+    first: Function = lambda nodes, leaf: len(nodes) // 2 + leaf,
+    parent: Function = lambda node: (node - 1) // 2,
+    put: Function = lambda old, value: value,
+    goes_on: Function = lambda node: node > 0,
+) -> list[float]:
+    """It works on a copy."""
+    nodes, node = list(nodes), first(nodes, leaf)
+    change = value - nodes[node]
+    nodes[node] = put(nodes[node], value)
+    while goes_on(node):
+        node = parent(node)
+        nodes[node] = write(nodes, node, value, change)
+    return nodes
+
+
+def in_float32(nodes: Sequence[float], node: int, value: float, change: float) -> float:
+    return float(np.float32(nodes[2 * node + 1]) + np.float32(nodes[2 * node + 2]))
+
+
+def on_its_own_nodes(answer: Any) -> Any:
+    """An answer that changes nodes in place, as one that leaves its arguments alone."""
+    if not callable(answer):
+        return answer
+
+    @functools.wraps(answer)
+    def changed(nodes, leaf, value):
+        own = CountedNodes(nodes)
+        result = answer(own, leaf, value)
+        return own if result is None else result  # what is missing there is told in the end
+
+    return changed
+
+
+def where_the_sum_is_wrong(case: Case, got: Any, results: Any) -> str:
+    right = set_leaf(**case)
+    node = next(k for k in range(len(right)) if not math.isclose(right[k], got[k], rel_tol=1e-12))
+    return (
+        f"after leaf {case['leaf']} of {shown(leaves_of(case['nodes']))} is set to "
+        f"{shown(case['value'])}, node {node} should be {shown(right[node])}, yours is "
+        f"{shown(got[node])}."
+    )
+
+
+def changes_them_well(answer: Any) -> str | None:
+    """What is wrong with a function that finds the right sums."""
     nodes = CountedNodes(root_at_0(LARGE))
-    call(answer, {"nodes": nodes, "prefix": 4000.25})
-    if nodes.reads > 60:
-        return (
-            f"the leaf is right, but it read {nodes.reads} nodes of a tree of 1024 leaves. Walk "
-            "down from the root: ten comparisons are enough."
-        )
-    return None
-
-
-# 01.3: `set` in the same tree --------------------------------------------------------------------
-
-set_leaf = climb()
-
-SET_MISTAKES = [
-    (climb(goes_on=lambda node: False), "the leaf has its value; the sums above it are still the old."),
-    *((climb(lambda nodes, node, value, change: nodes[node] + change, put=put),
-       "Mistake 5: you add the change, and the sums keep every rounding error. Add the two children "
-       "instead.")
-      for put in (lambda old, value: value, lambda old, value: old + (value - old))),
-    (climb(goes_on=lambda node: node > 2), "the root is node 0, and it needs its new sum as well."),
-    (climb(goes_on=lambda node: node > 1),
-     "the root is node 0: from the left side your walk ends before it."),
-    (climb(goes_on=lambda node: node >= 0),
-     "one step too far: above the root there is nothing, and nodes[-1] is the last leaf."),
-    (climb(parent=lambda node: node // 2),
-     "with the root at place 0, the parent of node i is (i - 1) // 2."),
-    (climb(first=lambda nodes, leaf: len(nodes) // 2 + 1 + leaf),
-     "one place too far: with N leaves, leaf 0 is node N - 1."),
-    (climb(first=lambda nodes, leaf: leaf),
-     "you change node number `leaf`; leaf [k] is node N - 1 + k."),
-    (climb(put=lambda old, value: old + value),
-     "you add to the leaf; `value` is what the leaf has afterwards."),
-    (climb(lambda nodes, node, value, change: nodes[2 * node] + nodes[2 * node + 1]),
-     "with the root at place 0, the children of node i are 2i + 1 and 2i + 2."),
-    (climb(lambda nodes, node, value, change: max(nodes[2 * node + 1], nodes[2 * node + 2])),
-     "a node holds the sum of its children, not the larger of them."),
-    (climb(lambda nodes, node, value, change: nodes[node] + value),
-     "you add the new value to the sums, and the old one is still in them."),
-    (climb(lambda nodes, node, value, change: value),
-     "you write the value of the leaf into all nodes above it; they are sums of two children."),
-    (climb(first=lambda nodes, leaf: 7 + leaf),
-     "it is right for 8 leaves, but not for other sizes: the first leaf is node len(nodes) // 2."),
-]  # fmt: skip
-
-
-@checks("01.3")
-def check_set(answer: Any) -> str | None:
-    changes = [(LEAVES, leaf, value) for leaf, value in enumerate([5, 0, 10, 2.5, 1, 9, 4, 7])]
-    changes += [(LARGE[:16], 13, 20.0), (LARGE[:64], 22, 0.5), ([0.0, 0.0, 4.0, 0.0], 2, 0.0)]
-    changes += [([1.0, 1e17], 1, 2.0), ([7.0], 0, 3.0), ([2.0, 5.0], 0, 4.0)]
-    cases = cases_of("nodes leaf value", [(root_at_0(leaves), *rest) for leaves, *rest in changes])
-
-    def otherwise(case: Case, got: Any) -> str:
-        right = set_leaf(**case)
-        node = next(k for k in range(len(right)) if not math.isclose(right[k], got[k]))
-        return (
-            f"after leaf {case['leaf']} of {shown(leaves_of(case['nodes']))} is set to "
-            f"{shown(case['value'])}, node {node} should be {shown(right[node])}, yours is "
-            f"{shown(got[node])}."
-        )
-
-    if mistake := compare(
-        on_its_own_nodes(answer), set_leaf, cases, SET_MISTAKES, otherwise=otherwise
-    ):
-        return mistake
-    nodes = CountedNodes(root_at_0(LARGE))
-    answer(nodes, 500, 30.0)
+    result = answer(nodes, 500, 30.0)
     if nodes == root_at_0(LARGE):
         return (
             "you return a changed copy, and `nodes` is as it was. Change `nodes` itself: to copy a "
@@ -246,17 +278,118 @@ def check_set(answer: Any) -> str | None:
             f"the sums are right, but it read {nodes.reads} nodes of a tree of 1024 leaves. Only "
             "the ten sums above the leaf have changed: walk up."
         )
+    if result is None:
+        return "`nodes` is changed rightly, but your function returns None: return `nodes` as well."
     return None
 
 
-# 01.4: the sum of all leaves before a leaf -------------------------------------------------------
+CHANGES = [
+    *((LEAVES, leaf, value) for leaf, value in enumerate([5, 0, 10, 2.5, 1, 9, 4, 7])),
+    (LARGE[:16], 13, 20.0), (LARGE[:64], 22, 0.5), ([0.0, 0.0, 4.0, 0.0], 2, 0.0),
+    ([1.0, 1e17], 1, 2.0), ([7.0], 0, 3.0), ([2.0, 5.0], 0, 4.0),
+    ([0.1, 0.7, 1e-7, 0.3], 1, 1 / 3), ([0.1, 0.7, 1e-7, 0.3], 2, 1e-9),
+]  # fmt: skip
 
-FIRST_NODES = (
-    "you add up the first places of the list, which hold the sums: the leaves begin in its "
-    "middle, at len(nodes) // 2."
-)
+function_exercise(
+    "01.3", set_leaf, "nodes leaf value",
+    [(root_at_0(leaves), *change) for leaves, *change in CHANGES], [
+    (dict(goes_on=lambda node: False),
+     "the leaf has its value; the sums above it are still the old."),
+    (dict(write=lambda nodes, node, value, change: nodes[node] + change),
+     dict(write=lambda nodes, node, value, change: nodes[node] + change,
+          put=lambda old, value: old + (value - old)),
+     "Mistake 5: you add the change, and the sums keep every rounding error. Add the two children "
+     "instead."),
+    (dict(goes_on=lambda node: node > 2), "the root is node 0, and it needs its new sum as well."),
+    (dict(goes_on=lambda node: node > 1),
+     "the root is node 0: from the left side your walk ends before it."),
+    (dict(goes_on=lambda node: node >= 0),
+     "one step too far: above the root there is nothing, and nodes[-1] is the last leaf."),
+    (dict(parent=lambda node: node // 2),
+     "with the root at place 0, the parent of node i is (i - 1) // 2."),
+    (dict(first=lambda nodes, leaf: len(nodes) // 2 + 1 + leaf),
+     "one place too far: with N leaves, leaf 0 is node N - 1."),
+    (dict(first=lambda nodes, leaf: leaf),
+     "you change node number `leaf`; leaf [k] is node N - 1 + k."),
+    (dict(put=lambda old, value: old + value),
+     "you add to the leaf; `value` is what the leaf has afterwards."),
+    (dict(write=lambda nodes, node, value, change: nodes[2 * node] + nodes[2 * node + 1]),
+     "with the root at place 0, the children of node i are 2i + 1 and 2i + 2."),
+    (dict(write=lambda nodes, node, value, change: max(nodes[2 * node + 1], nodes[2 * node + 2])),
+     "a node holds the sum of its children, not the larger of them."),
+    (dict(write=lambda nodes, node, value, change: nodes[node] + value),
+     "you add the new value to the sums, and the old one is still in them."),
+    (dict(write=lambda nodes, node, value, change: value),
+     "you write the value of the leaf into all nodes above it; they are sums of two children."),
+    (dict(write=in_float32),
+     dict(write=in_float32, put=lambda old, value: float(np.float32(value))),
+     "the sums are rounded to float32: Python's own floats, float64, keep twice as many digits."),
+    (dict(first=lambda nodes, leaf: 7 + leaf),
+     "it is right for 8 leaves, but not for other sizes: the first leaf is node len(nodes) // 2."),
+], wraps=on_its_own_nodes,
+   exact=True,
+   otherwise=where_the_sum_is_wrong,
+   after=changes_them_well)  # fmt: skip
 
-SUM_MISTAKES = [
+
+# 01.4: the sum of all leaves before a leaf --------------------------------------------------------
+
+
+def sum_before(nodes: Sequence[float], leaf: int) -> float:
+    first = len(nodes) // 2
+    return float(sum(nodes[first : first + leaf]))
+
+
+def sum_after(nodes: Sequence[float], leaf: int) -> float:
+    return nodes[1] - sum_before(nodes, leaf + 1)
+
+
+def climbed(
+    adds: Function, start: Function = lambda nodes, leaf: len(nodes) // 2 + leaf
+) -> Function:
+    """A walk up the tree that adds what `adds(nodes, node)` says."""
+
+    def wrong(nodes, leaf):
+        node, before = start(nodes, leaf), 0.0
+        while node > 1:
+            before += adds(nodes, node)
+            node //= 2
+        return before
+
+    return wrong
+
+
+def left_sibling(nodes: Sequence[float], node: int) -> float:
+    return nodes[node - 1] if node % 2 == 1 else 0.0
+
+
+def which_sum_it_should_be(case: Case, got: Any, results: Any) -> str:
+    leaves = case["nodes"][len(case["nodes"]) // 2 :]
+    return (
+        f"for leaf {case['leaf']} of {shown(leaves)} the sum before it is "
+        f"{shown(sum_before(**case))}, yours is {shown(got)}."
+    )
+
+
+def adds_them_all(answer: Any) -> str | None:
+    sentence = (
+        "the sums are right, but it read {} nodes of a tree of 1024 leaves. Ten are enough: walk "
+        "up, "
+        "and add whole subtrees on the way."
+    )
+    places = ({"nodes": sum_nodes(LARGE), "leaf": leaf} for leaf in (512, 1023))
+    return next(filter(None, (too_many_reads(answer, each, 40, sentence) for each in places)), None)
+
+
+PLACES = [
+    *((LEAVES, leaf) for leaf in range(8)),
+    ([7.0], 0), ([2.0, 5.0], 1), (LARGE[:16], 13), (LARGE[:64], 22), (LARGE, 1023),
+    ([0.125, 1e-4, 3e-4, 0.5], 2), ([0.125, 1e-4, 3e-4, 0.5], 3),
+]  # fmt: skip
+
+function_exercise(
+    "01.4", climbed(left_sibling), "nodes leaf",
+    [(sum_nodes(leaves), leaf) for leaves, leaf in PLACES], [
     (lambda nodes, leaf: sum_before(nodes, leaf + 1),
      "you count the leaf itself: the sum ends *before* it."),
     (sum_after,
@@ -267,15 +400,15 @@ SUM_MISTAKES = [
     (lambda nodes, leaf: nodes[len(nodes) // 2 + leaf],
      "that is the leaf alone; add up all leaves before it."),
     (lambda nodes, leaf: nodes[1], "that is the sum of all leaves."),
-    (lambda nodes, leaf: sum(nodes[:leaf]), FIRST_NODES),
-    (lambda nodes, leaf: sum(nodes[1 : leaf + 1]), FIRST_NODES),
-    (lambda nodes, leaf: sum(nodes[1:leaf]), FIRST_NODES),
+    (lambda nodes, leaf: sum(nodes[:leaf]),
+     lambda nodes, leaf: sum(nodes[1 : leaf + 1]),
+     lambda nodes, leaf: sum(nodes[1:leaf]),
+     "you add up the first places of the list, which hold the sums: the leaves begin in its "
+     "middle, at len(nodes) // 2."),
     (climbed(left_sibling, start=lambda nodes, leaf: leaf),
      "the walk begins at the leaf's node, len(nodes) // 2 + leaf, not at `leaf`."),
     (climbed(lambda nodes, node: nodes[node - 1]),
-     "you add a node at every step: only where you stand on a *right* child does its sibling "
-     "come before."),
-    (climbed(lambda nodes, node: nodes[node - node % 2]),
+     climbed(lambda nodes, node: nodes[node - node % 2]),
      "you add a node at every step: only where you stand on a *right* child does its sibling "
      "come before."),
     (climbed(lambda nodes, node: nodes[node] if node % 2 else 0.0),
@@ -285,68 +418,26 @@ SUM_MISTAKES = [
     (lambda nodes, leaf: left_sibling(nodes, len(nodes) // 2 + leaf),
      "after the first step up, the walk goes on to the root."),
     (lambda nodes, leaf: sum_before(nodes[:16], leaf),
+     lambda nodes, leaf: sum(nodes[8 : 8 + leaf]),
      "it is right for 8 leaves, but not for other sizes: the leaves begin at len(nodes) // 2."),
-    (lambda nodes, leaf: sum(nodes[8 : 8 + leaf]),
-     "it is right for 8 leaves, but not for other sizes: the leaves begin at len(nodes) // 2."),
-]  # fmt: skip
+], give=counted, otherwise=which_sum_it_should_be, after=adds_them_all)  # fmt: skip
 
 
-@checks("01.4")
-def check_sum_before(answer: object) -> str | None:
-    places = [(LEAVES, leaf) for leaf in range(8)]
-    places += [([7.0], 0), ([2.0, 5.0], 1), (LARGE[:16], 13), (LARGE[:64], 22), (LARGE, 1023)]
-    cases = cases_of("nodes leaf", [(sum_nodes(leaves), leaf) for leaves, leaf in places])
-
-    def otherwise(case: Case, got: Any) -> str:
-        leaves = case["nodes"][len(case["nodes"]) // 2 :]
-        return (
-            f"for leaf {case['leaf']} of {shown(leaves)} the sum before it is "
-            f"{shown(sum_before(**case))}, yours is {shown(got)}."
-        )
-
-    if mistake := compare(
-        answer, sum_before, cases, SUM_MISTAKES, give=counted, otherwise=otherwise
-    ):
-        return mistake
-    for leaf in (512, 1023):  # far from both ends, and at one of them
-        nodes = CountedNodes(sum_nodes(LARGE))
-        call(answer, {"nodes": nodes, "leaf": leaf})
-        if nodes.reads > 40:
-            return (
-                f"the sums are right, but it read {nodes.reads} nodes of a tree of 1024 leaves. Ten "
-                "are enough: walk up, and add whole subtrees on the way."
-            )
-    return None
+# 01.5: the size of a tree -------------------------------------------------------------------------
 
 
-# 01.5: the size of a tree ------------------------------------------------------------------------
-
-NO_POWER_OF_TWO = "a million is no power of two: what is it padded to?"
-
-WRONG_SIZES = {
-    2 * 1_000_000 * 8: NO_POWER_OF_TWO,
-    (2 * 1_000_000 - 1) * 8: NO_POWER_OF_TWO,
-    1_000_000 * 8: "these are the leaves alone, not padded, without the sums above them.",
-    2**20
-    * 8: "half of it: the sums above the leaves need as much again, and each node has 8 bytes.",
-    2 * 2**20: "that is the number of nodes; each is a float64 of 8 bytes.",
-    2**20: "that is the number of leaves; there are sums above them, and each node has 8 bytes.",
-    (2 * 2**20 - 1) * 8: "nearly: the array has a place 0, too, though no node uses it.",
-    4 * 2**20 * 8: "twice too much: 2**20 is more than a million already.",
-    2 * 2**20 * 64: "those are bits; a byte has eight.",
-    16: "that is in MiB, 2**20 bytes; the question asks for bytes.",
-    16384: "that is in KiB, 1024 bytes; the question asks for bytes.",
-}
-
-
-@checks("01.5")
-def check_bytes(answer: object) -> str | None:
-    size = number(answer)
-    if size == 2 * 2**20 * 8:
-        return None
-    if size in (16.777216, 16.8, 17):
-        return "that is in megabytes; the question asks for bytes."
-    return WRONG_SIZES.get(
-        int(size) if size.is_integer() else -1,
-        "bytes = 8 × nodes, nodes = 2 × leaves, leaves = a power of two.",
-    )
+value_exercise("01.5", 2 * 2**20 * 8, [
+    (2 * 1_000_000 * 8, (2 * 1_000_000 - 1) * 8,
+     "a million is no power of two: what is it padded to?"),
+    (1_000_000 * 8, "these are the leaves alone, not padded, without the sums above them."),
+    (2**20 * 8,
+     "half of it: the sums above the leaves need as much again, and each node has 8 bytes."),
+    (2 * 2**20, "that is the number of nodes; each is a float64 of 8 bytes."),
+    (2**20, "that is the number of leaves; there are sums above them, and each node has 8 bytes."),
+    ((2 * 2**20 - 1) * 8, "nearly: the array has a place 0, too, though no node uses it."),
+    (4 * 2**20 * 8, "twice too much: 2**20 is more than a million already."),
+    (2 * 2**20 * 64, "those are bits; a byte has eight."),
+    (16.777216, 16.8, 17, "that is in megabytes; the question asks for bytes."),
+    (16, "that is in MiB, 2**20 bytes; the question asks for bytes."),
+    (16384, "that is in KiB, 1024 bytes; the question asks for bytes."),
+], lambda size: "bytes = 8 × nodes, nodes = 2 × leaves, leaves = a power of two.")  # fmt: skip

@@ -1,35 +1,34 @@
 """Notebook 05, Atari: skipped frames, stacks, memory, clipped rewards and lives, convolutions."""
 
-import operator
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from per_tutorial.notebook.checking import checks
-from per_tutorial.notebook.checking.answers import (
-    Hint,
-    ask,
-    cases_of,
-    like,
-    number,
-    numbers,
-    part,
-    plain,
-    shown,
-)
-from per_tutorial.notebook.checking.comparing import Function, compare
+from per_tutorial.notebook.checking.answers import Case, Hint, numbers, part, plain, shown
+from per_tutorial.notebook.checking.declaring import AN_INDEX, Part, function_exercise
 
-# 05.1: four frames, one step ---------------------------------------------------------------------
+Function = Callable[..., Any]
+
+# 05.1: four frames, one step ----------------------------------------------------------------------
 
 Screens = NDArray[np.uint8]
+
+
+def max_and_skip(
+    frames: Screens,
+    rewards: NDArray[np.float64],
+    see: Function = lambda frames: frames[-2:].max(axis=0),
+    score: Function = np.sum,
+) -> tuple[Screens, float]:
+    return see(frames), score(rewards)
+
+
 TRAIL = (
     "you take the maximum of {} frames: whatever moves leaves a trail. The last two are enough "
     "against flicker."
 )
-DIM = "that is the mean: what is not in every frame would be seen dimly."
-SUM = "you add the frames: what is in both is twice as bright, and uint8 starts again after 255."
 OTHER_SCREENS = [
     (slice(3, 4), "that is the last frame alone: it may lack what flickers."),
     (slice(2, 3), "that is the frame before the last alone."),
@@ -43,82 +42,52 @@ OTHER_SCREENS = [
     (slice(1, 4), TRAIL.format("the last three")),
     (slice(0, 3), TRAIL.format("the first three")),
 ]  # fmt: skip
-SCREEN_MISTAKES = [
-    *((lambda f, r, some=some: f[some].max(axis=0), words) for some, words in OTHER_SCREENS),
-    *((lambda f, r, last=last, kind=kind: f[-last:].mean(axis=0).astype(kind), DIM)
-      for last in (2, 3, 4) for kind in (float, np.uint8)),
-    *((lambda f, r, last=last, kind=kind: f[-last:].sum(axis=0, dtype=kind), SUM)
-      for last in (2, 4) for kind in (float, np.uint8)),
-    (lambda f, r: f[-2:].min(axis=0), "that is the minimum: what flickers would never be seen."),
+
+# In the first, no two pixels are the same, and most sums of two exceed 255.
+RANDOM = np.random.default_rng(5)
+SCREENS = [
+    (np.arange(24) * 73 % 256).astype(np.uint8).reshape(4, 3, 2),
+    *(RANDOM.integers(0, 256, shape, dtype=np.uint8)
+      for shape in ((4, 5, 3), (3, 2, 4), (2, 2, 4), (1, 2, 4))),
 ]  # fmt: skip
-ALL_FOUR = "all four count; only the screen is made of the last two."
-CLIPPED = "they are clipped later, where one learns from them."
-CUT_SHORT = (
-    "right for four frames. But a game can end within a step, which then has fewer: use the last two "
-    "of those that are there, or the only one. "
-)
-ONE_FRAME = "one frame's alone is too little: points may be scored in any of the four."
-REWARD_MISTAKES = [
-    (lambda f, r: r[-1], ONE_FRAME),
-    (lambda f, r: r[0], ONE_FRAME),
-    (lambda f, r: r.mean(), "they are added up; the mean would divide every score by 4."),
-    (lambda f, r: r.max(), "the maximum is for the pixels; rewards are added up."),
-    (lambda f, r: r[-2:].max(), "the maximum is for the pixels; rewards are added up."),
-    (lambda f, r: r[-2:].sum(), ALL_FOUR),
-    (lambda f, r: r[:2].sum(), ALL_FOUR),
-    (lambda f, r: r[1:].sum(), "all four count, the first as well."),
-    (lambda f, r: np.abs(r).sum(), "lost points are negative: add them up with their signs."),
-    (lambda f, r: r.clip(-1, 1).sum(), CLIPPED),
-    (lambda f, r: r.sum().clip(-1, 1), CLIPPED),
-    (lambda f, r: np.sign(r).sum(), CLIPPED),
-]
+REWARDS = [[4.0, 0.0, 5.0, 2.0], [0.5, -3.0, 0.0, 1.0], [-2.0, 1.0, 4.0], [1.0, 4.0], [4.0]]
+ALL_STEPS = list(zip(SCREENS, map(np.array, REWARDS), strict=True))
 
+function_exercise("05.1", max_and_skip, "frames rewards", ALL_STEPS[:2], later=[(
+    ALL_STEPS[2:],
+    "right for four frames. But a game can end within a step, which then has fewer: use the last "
+    "two "
+    "of those that are there, or the only one. ({})",
+)], parts=[
+    Part(name="the screen that the agent sees", mistakes=[
+    *((dict(see=lambda f, some=some: f[some].max(axis=0)), words) for some, words in OTHER_SCREENS),
+    (*(dict(see=lambda f, last=last, kind=kind: f[-last:].mean(axis=0).astype(kind))
+       for last in (2, 3, 4) for kind in (float, np.uint8)),
+     "that is the mean: what is not in every frame would be seen dimly."),
+    (*(dict(see=lambda f, last=last, kind=kind: f[-last:].sum(axis=0, dtype=kind))
+       for last in (2, 4) for kind in (float, np.uint8)),
+     "you add the frames: what is in both is twice as bright, and uint8 starts again after 255."),
+    (dict(see=lambda f: f[-2:].min(axis=0)),
+     "that is the minimum: what flickers would never be seen."),
+    ], dtype=("uint8", "the right screen, but as {}: leave it uint8, one byte a pixel.")),
+    Part(name="the reward of the step", intro="the screen is right. But the rewards: ", mistakes=[
+    (dict(score=lambda r: r[-1]), dict(score=lambda r: r[0]),
+     "one frame's alone is too little: points may be scored in any of the four."),
+    (dict(score=np.mean), "they are added up; the mean would divide every score by 4."),
+    (dict(score=np.max), dict(score=lambda r: r[-2:].max()),
+     "the maximum is for the pixels; rewards are added up."),
+    (dict(score=lambda r: r[-2:].sum()), dict(score=lambda r: r[:2].sum()),
+     "all four count; only the screen is made of the last two."),
+    (dict(score=lambda r: r[1:].sum()), "all four count, the first as well."),
+    (dict(score=lambda r: np.abs(r).sum()),
+     "lost points are negative: add them up with their signs."),
+    (dict(score=lambda r: r.clip(-1, 1).sum()), dict(score=lambda r: r.sum().clip(-1, 1)),
+     dict(score=lambda r: np.sign(r).sum()),
+     "they are clipped later, where one learns from them."),
+    ]),
+])  # fmt: skip
 
-@checks("05.1")
-def check_max_and_skip(answer: object) -> str | None:
-    # In the first, no two pixels are the same, and most sums of two exceed 255.
-    random = np.random.default_rng(5)
-    screens = [
-        (np.arange(24) * 73 % 256).astype(np.uint8).reshape(4, 3, 2),
-        random.integers(0, 256, (4, 5, 3), dtype=np.uint8),
-    ]
-    short = [random.integers(0, 256, (count, 2, 4), dtype=np.uint8) for count in (3, 2, 1)]
-    rewards = [4.0, 0.0, 5.0, 2.0], [0.5, -3.0, 0.0, 1.0]
-    cases = cases_of("frames rewards", zip(screens, np.array(rewards), strict=True))
-    cut = cases_of("frames rewards", [(s, np.array([-2.0, 1.0, 4.0])[-len(s) :]) for s in short])
-    things = ["the screen that the agent sees", "the reward of the step"]
-    types = set()
-
-    def screen(result: Any, right: Screens) -> Any:
-        first = part(result, 0, things, right)
-        types.add(np.asarray(plain(first)).dtype)
-        return like(first, right)
-
-    def reward(result: Any, right: float) -> Any:
-        return like(part(result, 1, things), right)
-
-    def seen(frames: Screens, rewards: object) -> Screens:
-        return frames[-2:].max(axis=0)
-
-    def scored(frames: Screens, rewards: NDArray[np.float64]) -> float:
-        return rewards.sum()
-
-    if mistake := compare(answer, seen, cases, SCREEN_MISTAKES, read=screen):
-        return mistake
-    if types != {np.dtype(np.uint8)}:
-        other = next(str(each) for each in types if each != np.uint8)
-        return f"the right screen, but as {other}: leave it uint8, one byte a pixel."
-    if mistake := compare(answer, scored, cases, REWARD_MISTAKES, read=reward):
-        return f"the screen is right. But the rewards: {mistake}"
-    try:
-        mistake = compare(answer, seen, cut, [], read=screen)
-        mistake = mistake or compare(answer, scored, cut, [], read=reward)
-    except Hint as hint:
-        mistake = str(hint)
-    return mistake and f"{CUT_SHORT}({mistake})"
-
-
-# 05.2: which frames are a stack ------------------------------------------------------------------
+# 05.2: which frames are a stack -------------------------------------------------------------------
 
 
 def stack_numbers(newest: int, depth: int, environments: int, stack: int = 4) -> list[int]:
@@ -149,25 +118,30 @@ def black_at_the_end(k: int, depth: int, e: int, stack: int) -> list[int]:
     return own_numbers(k, depth, e, stack) + [-1] * (stack - depth)
 
 
-NEWEST_FIRST = "the newest comes first in yours: the stack begins with the oldest."
-STEP_BACK = (
-    "you step back by 1, to frames of other environments: one's own are `environments` apart."
-)
-OFF_BY_ONE = "off by one: the stack ends with the frame `newest`, and `depth` counts it, too."
-STACK_MISTAKES = [
-    (lambda k, d, e, n: own_numbers(k, d, e, n),
+def a_list(result: Any, right: list[int]) -> str | None:
+    if isinstance(result, list | tuple) and None in result:
+        return "a black frame is −1 in the list, not None."
+    shape = numbers(result).shape
+    return None if len(shape) == 1 else f"return a list of numbers; yours has the shape {shape}."
+
+
+function_exercise("05.2", stack_numbers, "newest depth environments stack", [
+    (10, 4, 3, 4), (10, 2, 3, 4), (3, 2, 3, 4), (9, 1, 1, 4), (23, 3, 2, 4), (40, 5, 6, 6),
+    (17, 2, 4, 3), (8, 3, 1, 3),
+], [
+    (own_numbers,
      "right, but without the black frames: a stack always has `stack` numbers."),
     (lambda k, d, e, n: stack_numbers(k, d, e),
      "you always return 4 numbers; `stack` says how many."),
-    (lambda k, d, e, n: stack_numbers(k, d, 1, n), STEP_BACK),
-    (lambda k, d, e, n: stack_numbers(k, n, 1, n), STEP_BACK),
+    (lambda k, d, e, n: stack_numbers(k, d, 1, n), lambda k, d, e, n: stack_numbers(k, n, 1, n),
+     "you step back by 1, to frames of other environments: one's own are `environments` apart."),
     (lambda k, d, e, n: stack_numbers(k, n, e, n),
      "you look back beyond the beginning, at frames of the episode before: this one has seen "
      "only `depth` so far."),
     (black_at_the_end, "the black frames are at the wrong end: they come before the others."),
-    (lambda k, d, e, n: stack_numbers(k, d, e, n)[::-1], NEWEST_FIRST),
-    (lambda k, d, e, n: own_numbers(k, d, e, n)[::-1], NEWEST_FIRST),
-    (lambda k, d, e, n: black_at_the_end(k, d, e, n)[::-1], NEWEST_FIRST),
+    (lambda *given: stack_numbers(*given)[::-1], lambda *given: own_numbers(*given)[::-1],
+     lambda *given: black_at_the_end(*given)[::-1],
+     "the newest comes first in yours: the stack begins with the oldest."),
     (padded(lambda own: own[0]),
      "you repeat the episode's first frame, as Gymnasium does by default: here the missing ones "
      "are black, −1."),
@@ -175,69 +149,51 @@ STACK_MISTAKES = [
     (padded(lambda own: 0), "0 is the number of a frame; a black one is −1."),
     (lambda *given: [number or -1 for number in stack_numbers(*given)],
      "0 is the number of a frame, too."),
-    (lambda *given: [n + given[2] * (n >= 0) for n in stack_numbers(*given)], OFF_BY_ONE),
-    *((moved(frames, more), OFF_BY_ONE) for frames in (-1, 0, 1) for more in (-1, 0, 1)
-      if (frames, more) != (0, 0)),
+    (lambda *given: [n + given[2] * (n >= 0) for n in stack_numbers(*given)],
+     *(moved(frames, more) for frames in (-1, 0, 1) for more in (-1, 0, 1) if frames or more),
+     "off by one: the stack ends with the frame `newest`, and `depth` counts it, too."),
     (lambda k, d, e, n: [k] * n,
      "these are all the newest frame; step back by `environments` each time."),
-]  # fmt: skip
+], larger=[(1_000_003, 4, 128, 4), (999, 12, 16, 20)],
+   forms=a_list, reads=lambda result, right: numbers(result), dtype=AN_INDEX)  # fmt: skip
+
+# 05.3: memory -------------------------------------------------------------------------------------
 
 
-@checks("05.2")
-def check_stack_numbers(answer: object) -> str | None:
-    rows = [(10, 4, 3, 4), (10, 2, 3, 4), (3, 2, 3, 4), (9, 1, 1, 4), (23, 3, 2, 4), (40, 5, 6, 6),
-            (17, 2, 4, 3), (8, 3, 1, 3)]  # fmt: skip
-    cases = cases_of("newest depth environments stack", rows)
-
-    def read(result: Any, right: list[int]) -> Any:
-        if isinstance(result, list | tuple) and None in result:
-            raise Hint("a black frame is −1 in the list, not None.")
-        got = numbers(result)
-        if got.ndim != 1:
-            raise Hint(f"return a list of numbers; yours has the shape {got.shape}.")
-        return got
-
-    return compare(answer, stack_numbers, cases, STACK_MISTAKES, read=read)
+def gigabytes(
+    transitions: int,
+    single_frames: bool,
+    frame: int,
+    stack: int,
+    full: Function = lambda stack: 2 * stack,
+    once: Function = lambda stack: 1,
+) -> float:
+    """With other numbers of frames for each transition, held in full or once, given the stack."""
+    return transitions * frame * (once if single_frames else full)(stack) / 1e9
 
 
-# 05.3: memory ------------------------------------------------------------------------------------
-
-
-def gigabytes(transitions: int, single_frames: bool, frame: int, stack: int) -> float:
-    return transitions * frame * (1 if single_frames else 2 * stack) / 1e9
-
-
-def with_stacks(count: Function) -> Function:
-    """`gigabytes` with other numbers of frames where stacks are held, given the stack."""
-    return lambda n, single, frame, stack: n * frame * (1 if single else count(stack)) / 1e9
-
-
-def with_single(count: Function) -> Function:
-    """`gigabytes` with other numbers of frames where every frame is held once, given the stack."""
-    return lambda n, single, frame, stack: n * frame * (count(stack) if single else 2 * stack) / 1e9
-
-
-ONCE = (
-    "a frame that is held once serves every stack that it is in: no factor for stacks is left "
-    "where `single_frames` is True."
-)
-TWICE = (
-    "counted twice: the newest frame of a next observation is that of the following observation, "
-    "and each is held once."
-)
-MEMORY_MISTAKES = [
-    (with_stacks(lambda stack: stack),
+function_exercise("05.3", gigabytes, "transitions single_frames frame stack", [
+    (1_000_000, False, 84 * 84, 4), (1_000_000, True, 84 * 84, 4), (50_000, False, 80 * 60, 3),
+    (50_000, True, 80 * 60, 3), (1_000_000, False, 80 * 60, 4), (1_000_000, False, 84 * 84, 6),
+    (20_000, True, 42 * 42, 6),
+], [
+    (dict(full=lambda stack: stack),
      "the next observation is missing: each transition holds two stacks."),
-    (with_stacks(lambda stack: 2), "an observation is a stack of `stack` frames."),
-    (with_stacks(lambda stack: 1), "that is one frame for each transition; it holds two stacks."),
-    (with_stacks(lambda stack: stack + 1),
+    (dict(full=lambda stack: 2), "an observation is a stack of `stack` frames."),
+    (dict(full=lambda stack: 1), "that is one frame for each transition; it holds two stacks."),
+    (dict(full=lambda stack: stack + 1),
      "the two stacks share frames, but each has its own copy of them."),
-    (lambda n, single, f, k: gigabytes(n, single, f, 4), "a stack has `stack` frames, not always 4."),
+    (lambda n, single, f, k: gigabytes(n, single, f, 4),
+     "a stack has `stack` frames, not always 4."),
     (lambda n, single, f, k: gigabytes(n, single, 84 * 84, k),
      "a frame has `frame` pixels, not always 84 × 84."),
-    (with_single(lambda stack: 2), TWICE),
-    *((with_single(count), ONCE)
-      for count in (lambda s: s, lambda s: s + 1, lambda s: 2 * s, lambda s: 1 / s)),
+    (dict(once=lambda stack: 2),
+     "counted twice: the newest frame of a next observation is that of the following observation, "
+     "and each is held once."),
+    (dict(once=lambda s: s), dict(once=lambda s: s + 1), dict(once=lambda s: 2 * s),
+     dict(once=lambda s: 1 / s),
+     "a frame that is held once serves every stack that it is in: no factor for stacks is left "
+     "where `single_frames` is True."),
     (lambda n, single, f, k: gigabytes(n, not single, f, k),
      "the other way round: `single_frames=True` holds every frame once."),
     (lambda n, single, f, k: gigabytes(n, single, f * f, k),
@@ -252,123 +208,113 @@ MEMORY_MISTAKES = [
           (1e9, "those are bytes; divide by 10**9."),
           (1e6, "those are thousands of bytes; divide by 10**9."),
           (1e3, "those are millions of bytes; divide by 10**9."))),
-]  # fmt: skip
+])  # fmt: skip
+
+# 05.4: what is learned from -----------------------------------------------------------------------
 
 
-@checks("05.3")
-def check_gigabytes(answer: object) -> str | None:
-    rows = [(1_000_000, single, 84 * 84, 4) for single in (False, True)]
-    rows += [(50_000, single, 80 * 60, 3) for single in (False, True)]
-    rows += [(1_000_000, False, 80 * 60, 4), (1_000_000, False, 84 * 84, 6)]
-    rows += [(20_000, True, 42 * 42, 6)]
-    cases = cases_of("transitions single_frames frame stack", rows)
-    return compare(answer, gigabytes, cases, MEMORY_MISTAKES)
+def learning_view(
+    reward: float,
+    lives_before: int,
+    lives: int,
+    over: bool,
+    clip: Function = lambda reward: min(max(reward, -1.0), 1.0),
+) -> tuple[float, int]:
+    return clip(reward), int(over or 0 < lives < lives_before)
 
 
-# 05.4: what is learned from ----------------------------------------------------------------------
+# lives before, lives, over → the sentence for who sees it differently
+ENDS = {
+    (3, 3, False): "no life is lost and the game is not over: the episode goes on.",
+    (3, 2, False): "a lost life ends an episode.",
+    (4, 2, False): "two lives may be lost in one step: what counts is that there are fewer.",
+    (2, 3, False): "a life is gained there: episodes end with fewer lives than before.",
+    **dict.fromkeys([(1, 0, False), (2, 0, False)],
+                    "the game is about to be over, and if 0 lives end it, too, one end becomes "
+                    "two."),
+    (0, 0, False): "a game without lives, such as Pong, shows 0 all the time: no end.",
+    (0, 3, False): "a new game begins with more lives than the one before had left: no end.",
+    **dict.fromkeys([(3, 2, True), (1, 0, True), (0, 0, True), (3, 3, True)],
+                    "when the game is over, so is the episode, whatever the lives say."),
+}  # fmt: skip
 
 
-def clipped_reward(reward: float, lives_before: int, lives: int, over: bool) -> float:
-    return min(max(reward, -1.0), 1.0)
-
-
-ALWAYS = "when the game is over, so is the episode, whatever the lives say."
-# lives before, lives, over, terminated, and the sentence for who sees it differently
-ENDS = [
-    (3, 3, False, False, "no life is lost and the game is not over: the episode goes on."),
-    (3, 2, False, True, "a lost life ends an episode."),
-    (4, 2, False, True, "two lives may be lost in one step: what counts is that there are fewer."),
-    (2, 3, False, False, "a life is gained there: episodes end with fewer lives than before."),
-    *((before, 0, False, False, "the game is about to be over, and if 0 lives end it, too, one end "
-                                "becomes two.") for before in (1, 2)),
-    (0, 0, False, False, "a game without lives, such as Pong, shows 0 all the time: no end."),
-    (0, 3, False, False, "a new game begins with more lives than the one before had left: no end."),
-    (3, 2, True, True, ALWAYS),
-    (1, 0, True, True, ALWAYS),
-    (0, 0, True, True, ALWAYS),
-    (3, 3, True, True, ALWAYS),
-]  # fmt: skip
-BETWEEN = "clipping leaves what lies between −1 and 1 as it is; yours does not."
-CLIP_MISTAKES = [
-    (lambda r, *end: r, "nothing is clipped: the limits are −1 and 1, and both count."),
-    (lambda r, *end: min(r, 1.0), "the lower limit is missing: −7 becomes −1."),
-    (lambda r, *end: max(r, -1.0), "the upper limit is missing: 4 becomes 1."),
-    (lambda r, *end: np.sign(r),
-     "that is the sign. For whole points it is the same, but clipping leaves what lies between "
-     "−1 and 1 as it is."),
-    (lambda r, *end: np.clip(r, 0, 1), "points can be lost, too: the lower limit is −1, not 0."),
-    (lambda r, *end: int(np.clip(r, -1, 1)), BETWEEN),
-    (lambda r, *end: round(np.clip(r, -1, 1)), BETWEEN),
-    (lambda r, *end: np.tanh(r), BETWEEN),
-    (lambda r, *end: abs(np.clip(r, -1, 1)), "a lost point is negative: leave the sign."),
-    (lambda r, before, lives, over: 0.0 if over or 0 < lives < before else np.clip(r, -1, 1),
-     "the end of an episode does not take its last reward away."),
-]  # fmt: skip
-
-
-@checks("05.4")
-def check_learning_view(answer: object) -> str | None:
-    names = "reward lives_before lives over"
-    things = ["the clipped reward", "whether the step terminates"]
-
-    def clipped(result: Any, right: float) -> Any:
-        first, second = (part(result, place, things) for place in (0, 1))
-        if isinstance(first, bool | np.bool_) and not isinstance(second, bool | np.bool_):
-            raise Hint(f"in this order, please: {', then '.join(things)}.")
-        return like(first, right)
-
-    rewards = (4.0, -7.0, 0.5, -0.25, 0.75, 0.0)
-    cases = cases_of(names, [(reward, *end) for *end, _, _ in ENDS for reward in rewards])
-    if mistake := compare(answer, clipped_reward, cases, CLIP_MISTAKES, read=clipped):
-        return mistake
-    for k, case in enumerate(cases):
-        before, lives, over, ended, sentence = ENDS[k // len(rewards)]
-        flag = plain(part(ask(answer, case), 1, things))
-        if isinstance(flag, str) or flag is None or np.size(flag) != 1:
-            return f"{things[1]} is True or False, not {shown(flag)}."
-        if bool(flag) != ended:
-            return f"lives_before = {before}, lives = {lives}, over = {over}: {sentence}"
+def swapped(result: Any, right: Any) -> str | None:
+    first, second = (part(result, place, THINGS) for place in (0, 1))
+    if isinstance(first, bool | np.bool_) and not isinstance(second, bool | np.bool_):
+        return f"in this order, please: {', then '.join(THINGS)}."
     return None
 
 
-# 05.5: what the convolutions leave ---------------------------------------------------------------
+def flag(result: Any, right: int) -> bool:
+    value = plain(result)
+    if isinstance(value, str) or value is None or np.size(value) != 1:
+        raise Hint(f"{THINGS[1]} is True or False, not {shown(value)}.")
+    return bool(value)
 
 
-def with_step(step: Function) -> Function:
-    """`output_size` with another size after a layer, given (size, kernel, stride)."""
-
-    def wrong(size, layers):
-        for kernel, stride in layers:
-            size = step(size, kernel, stride)
-        return size
-
-    return wrong
+def seen_differently(case: Case, got: Any) -> str:
+    _, before, lives, over = case.values()
+    return f"lives_before = {before}, lives = {lives}, over = {over}: {ENDS[before, lives, over]}"
 
 
-def output_size(size: int, layers: Sequence[tuple[int, int]]) -> int:
+THINGS = ["the clipped reward", "whether the step terminates"]
+
+function_exercise("05.4", learning_view, "reward lives_before lives over", [
+    (reward, *end) for end in ENDS for reward in (4.0, -7.0, 0.5, -0.25, 0.75, 0.0, 0.31416)
+], parts=[
+    Part(name=THINGS[0], forms=swapped, mistakes=[
+    (dict(clip=lambda r: r), "nothing is clipped: the limits are −1 and 1, and both count."),
+    (dict(clip=lambda r: min(r, 1.0)), "the lower limit is missing: −7 becomes −1."),
+    (dict(clip=lambda r: max(r, -1.0)), "the upper limit is missing: 4 becomes 1."),
+    (dict(clip=np.sign),
+     "that is the sign. For whole points it is the same, but clipping leaves what lies between "
+     "−1 and 1 as it is."),
+    (dict(clip=lambda r: np.clip(r, 0, 1)),
+     "points can be lost, too: the lower limit is −1, not 0."),
+    (dict(clip=lambda r: int(np.clip(r, -1, 1))), dict(clip=lambda r: round(np.clip(r, -1, 1))),
+     dict(clip=np.tanh), "clipping leaves what lies between −1 and 1 as it is; yours does not."),
+    (dict(clip=lambda r: abs(np.clip(r, -1, 1))), "a lost point is negative: leave the sign."),
+    (lambda *given: learning_view(*given)[0] * (1 - learning_view(*given)[1]),
+     "the end of an episode does not take its last reward away."),
+    ]),
+    Part(name=THINGS[1], reads=flag, told=seen_differently),
+])  # fmt: skip
+
+# 05.5: what the convolutions leave ----------------------------------------------------------------
+
+
+def output_size(
+    size: int,
+    layers: Sequence[tuple[int, int]],
+    step: Function = lambda size, kernel, stride: (size - kernel) // stride + 1,
+) -> int:
     for kernel, stride in layers:
-        size = (size - kernel) // stride + 1
+        size = step(size, kernel, stride)
     return size
 
 
-NOT_WHOLE = "a size is a whole number: divide by `//`, which leaves out what does not fit."
-A_FLOAT = "the right numbers, but not as an int: `int(…)` makes one."
-NO_KERNEL = "where is the kernel? It stays inside the picture: its corner can move size − kernel."
-SIZE_MISTAKES = [
-    (with_step(lambda n, k, s: (n - k) / s + 1), NOT_WHOLE),
-    (with_step(lambda n, k, s: int((n - k) / s)),
+function_exercise("05.5", output_size, "size layers", [
+    (84, [(8, 4), (4, 2), (3, 1)]), (42, [(5, 2), (3, 2), (3, 2)]), (50, [(6, 3)]),
+    (96, [(8, 4), (4, 2), (3, 1)]), (61, [(7, 3), (4, 2)]),
+    (120, [(9, 2), (5, 3), (4, 2), (3, 2)]), (10, []),
+], [
+    (dict(step=lambda n, k, s: (n - k) / s + 1),
+     "a size is a whole number: divide by `//`, which leaves out what does not fit."),
+    (dict(step=lambda n, k, s: int((n - k) / s)),
      "the + 1 is missing: the kernel has a place before it takes its first step."),
-    (with_step(lambda n, k, s: (n - k + 1) // s),
+    (dict(step=lambda n, k, s: (n - k + 1) // s),
      "the + 1 belongs after the division: it counts the kernel's first place."),
-    (with_step(lambda n, k, s: -(-(n - k) // s) + 1),
+    (dict(step=lambda n, k, s: -(-(n - k) // s) + 1),
      "you round up: a step that would carry the kernel over the edge is not taken."),
-    (with_step(lambda n, k, s: n // s), NO_KERNEL),
-    (with_step(lambda n, k, s: -(-n // s)), NO_KERNEL),
-    (with_step(lambda n, k, s: n - k + 1),
+    (dict(step=lambda n, k, s: n // s), dict(step=lambda n, k, s: -(-n // s)),
+     "where is the kernel? It stays inside the picture: its corner can move size − kernel."),
+    (dict(step=lambda n, k, s: n - k + 1),
      "where is the stride? The kernel moves by so many pixels at a time."),
-    (with_step(lambda n, s, k: (n - k) // s + 1),
+    (dict(step=lambda n, s, k: (n - k) // s + 1),
      "kernel and stride are swapped: a layer is (kernel, stride)."),
-    (lambda n, layers: output_size(n, layers[:1]), "that is the size after the first layer; go on."),
+    (lambda n, layers: output_size(n, layers[:1]),
+     "that is the size after the first layer; go on."),
     (lambda n, layers: output_size(n, layers[:-1]), "the last layer is missing."),
     (lambda n, layers: output_size(n, layers[1:]), "the first layer is missing."),
     (lambda n, layers: output_size(n, layers[-1:]),
@@ -376,24 +322,4 @@ SIZE_MISTAKES = [
     (lambda n, layers: output_size(n, layers[::-1]), "the layers are applied in the wrong order."),
     (lambda n, layers: output_size(n, layers) ** 2,
      "that is the number of pixels; a side is asked for."),
-]  # fmt: skip
-
-
-@checks("05.5")
-def check_output_size(answer: object) -> str | None:
-    sizes = [(84, [(8, 4), (4, 2), (3, 1)]), (42, [(5, 2), (3, 2), (3, 2)]), (50, [(6, 3)]),
-             (96, [(8, 4), (4, 2), (3, 1)]), (61, [(7, 3), (4, 2)]),
-             (120, [(9, 2), (5, 3), (4, 2), (3, 2)]), (10, [])]  # fmt: skip
-    cases = cases_of("size layers", sizes)
-    whole = True
-
-    def read(result: Any, right: int) -> Any:
-        nonlocal whole
-        try:
-            operator.index(result)
-        except TypeError:
-            whole = False
-        return number(result)
-
-    mistake = compare(answer, output_size, cases, SIZE_MISTAKES, read=read)
-    return mistake if mistake or whole else A_FLOAT
+], larger=[(4_000, [(3, 1)] * 12), (5_001, [(5, 3)] * 6)])  # fmt: skip

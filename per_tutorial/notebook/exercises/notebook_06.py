@@ -1,5 +1,6 @@
 """Notebook 06, PER in an agent that exists: places in a ring, the loss, several critics, memory."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -8,14 +9,12 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.functional import mse_loss, smooth_l1_loss
 
-from per_tutorial.notebook.checking import checks
-from per_tutorial.notebook.checking.answers import Hint, cases_of, like, part
-from per_tutorial.notebook.checking.comparing import Function, compare
-from per_tutorial.notebook.checking.tensors import check_gradient, tensors
+from per_tutorial.notebook.checking.declaring import AN_INDEX, function_exercise
 
 Array = NDArray[np.float64]
+Function = Callable[..., Any]
 
-# 06.1: the row and the column of a transition ----------------------------------------------------
+# 06.1: the row and the column of a transition -----------------------------------------------------
 
 
 def place(number: int, environments: int, rows: int) -> tuple[int, int]:
@@ -23,10 +22,15 @@ def place(number: int, environments: int, rows: int) -> tuple[int, int]:
     return step % rows, column
 
 
-PLACE_MISTAKES = [
+function_exercise("06.1", place, "number environments rows", [
+    *((number, 4, 10) for number in (0, 1, 5, 22, 39, 40, 43, 107)),
+    *((number, 3, 7) for number in (1, 20, 21, 64)),
+    *((number, 1, 5) for number in (3, 5, 12)), (107, 6, 10), (107, 4, 11),
+], [
     (lambda n, e, rows: (n // e, n % e),
      "after the last row the first is written again: the row needs `% rows`."),
-    (lambda n, e, rows: place(n, e, rows)[::-1], "in this order, please: the row, then the column."),
+    (lambda n, e, rows: place(n, e, rows)[::-1],
+     "in this order, please: the row, then the column."),
     (lambda n, e, rows: (n % rows, n // rows),
      "that fills one environment after the other; E transitions come with each step, so divide "
      "the number by `environments`."),
@@ -35,9 +39,7 @@ PLACE_MISTAKES = [
     (lambda n, e, rows: (n // rows, n % rows),
      "a row has `environments` columns, not `rows`: divide by `environments`."),
     (lambda n, e, rows: (n // rows % e, n % rows),
-     "that fills one environment after the other; E transitions come with each step, so divide "
-     "the number by `environments`."),
-    (lambda n, e, rows: (n % rows, n // rows % e),
+     lambda n, e, rows: (n % rows, n // rows % e),
      "that fills one environment after the other; E transitions come with each step, so divide "
      "the number by `environments`."),
     (lambda n, e, rows: (n % rows // e, n % e),
@@ -47,133 +49,123 @@ PLACE_MISTAKES = [
     (lambda n, e, rows: (n // e % (rows // e), n % e),
      "`rows` counts steps already: it is not divided by the number of environments."),
     (lambda n, e, rows: (n // e % (rows + 1), n % e),
-     "the rows are counted from 0: after row rows − 1 comes row 0."),
-    (lambda n, e, rows: (n // e % (rows - 1), n % e),
+     lambda n, e, rows: (n // e % (rows - 1), n % e),
      "the rows are counted from 0: after row rows − 1 comes row 0."),
     (lambda n, e, rows: ((n - 1) // e % rows, (n - 1) % e),
      "the numbers are counted from 0 as well: the first transition has the number 0."),
     (lambda n, e, rows: (min(n // e, rows - 1), n % e),
      "it stays in the last row; a ring begins again with the first."),
-    (lambda n, e, rows: (n // e % rows, 0), "the column is the environment, the rest of the division."),
+    (lambda n, e, rows: (n // e % rows, 0),
+     "the column is the environment, the rest of the division."),
     (lambda n, e, rows: (n / e % rows, n % e),
      "`/` keeps the fraction, and a row is a whole number: use `//`."),
-]  # fmt: skip
+], larger=[(123_456_789, 16, 10_000), (99_999, 7, 1_000)],
+   names=["the row", "the column"], dtype=AN_INDEX)  # fmt: skip
 
-
-@checks("06.1")
-def check_place(answer: object) -> str | None:
-    rows = [(number, 4, 10) for number in (0, 1, 5, 22, 39, 40, 43, 107)]
-    rows += [(number, 3, 7) for number in (1, 20, 21, 64)]
-    rows += [(number, 1, 5) for number in (3, 5, 12)] + [(107, 6, 10), (107, 4, 11)]
-
-    def read(result: Any, right: tuple[int, int]) -> Array:
-        things = ["the row", "the column"]
-        return np.array([like(part(result, k, things), right[k]) for k in range(2)])
-
-    cases = cases_of("number environments rows", rows)
-    return compare(answer, place, cases, PLACE_MISTAKES, read=read)
-
-
-# 06.2: the weighted loss in SB3's shapes ---------------------------------------------------------
+# 06.2: the weighted loss in SB3's shapes ----------------------------------------------------------
 
 
 def each_loss(values: Tensor, targets: Tensor) -> Tensor:
     return smooth_l1_loss(values, targets, reduction="none")
 
 
-def per_loss(values: Tensor, targets: Tensor, weights: Tensor) -> Tensor:
-    return (weights[:, None] * each_loss(values, targets)).mean()
-
-
-def with_terms(terms: Function, reduce: Function = torch.mean) -> Function:
-    """`per_loss` with other terms, given (δ, w), both (batch, 1)."""
-    return lambda values, targets, weights: reduce(terms(targets - values, weights[:, None]))
-
-
 def huber(errors: Tensor) -> Tensor:
     return each_loss(errors, torch.zeros_like(errors))
 
 
-TABLE = "(batch, 1) times (batch,) has made a table of (batch, batch)."
-BOTH = (
-    f"{TABLE} Bring both to one shape first. (Or you have multiplied two means: weigh each loss "
-    "before the mean.)"
-)
+def per_loss(
+    values: Tensor,
+    targets: Tensor,
+    weights: Tensor,
+    terms: Function = lambda errors, weights: weights * huber(errors),
+    reduce: Function = torch.mean,
+) -> Tensor:
+    return reduce(terms(values - targets, weights[:, None]))
 
-LOSS_MISTAKES = [
-    (lambda v, t, w: (w * each_loss(v, t)).mean(), BOTH),
+
+TABLE = "(batch, 1) times (batch,) has made a table of (batch, batch)."
+BATCHES = [
+    ([0.1, 2.0, -0.4, 1.0], [0.3, -1.5, 0.2, 5.0], [0.9, 0.4, 0.8, 0.1]),
+    ([2.0, 0.3, 0.0, 1.2, -3.0], [0.0, 0.5, 0.4, -0.7, 0.1], [0.2, 0.6, 0.9, 0.35, 0.15]),
+]
+
+function_exercise("06.2", per_loss, "values targets weights", [
+    (torch.tensor(values)[:, None], torch.tensor(targets)[:, None], torch.tensor(weights))
+    for values, targets, weights in BATCHES
+], [
+    (lambda v, t, w: (w * each_loss(v, t)).mean(),
+     f"{TABLE} Bring both to one shape first. (Or you have multiplied two means: weigh each loss "
+     "before the mean.)"),
     (lambda v, t, w: (w * each_loss(v, t)).sum(), f"{TABLE} Bring both to one shape first."),
     (lambda v, t, w: (w * mse_loss(v, t, reduction="none")).mean(),
      f"{TABLE} And it is the Huber loss that is asked for, not the square."),
-    (with_terms(lambda d, w: w * huber(d), torch.sum),
+    (dict(terms=lambda d, w: w * huber(d), reduce=torch.sum),
      "that is the sum over the minibatch; take the mean."),
-    (with_terms(lambda d, w: w * huber(d) / w.sum(), torch.sum),
+    (dict(terms=lambda d, w: w * huber(d) / w.sum(), reduce=torch.sum),
      "divide by the size of the minibatch, not by the sum of the weights."),
-    (with_terms(lambda d, w: huber(d)), "where are the weights?"),
-    (with_terms(lambda d, w: w * d**2), "that is w·δ²: the loss is the Huber loss."),
-    (with_terms(lambda d, w: w * 0.5 * d**2),
+    (dict(terms=lambda d, w: huber(d)), "where are the weights?"),
+    (dict(terms=lambda d, w: w * d**2), "that is w·δ²: the loss is the Huber loss."),
+    (dict(terms=lambda d, w: w * 0.5 * d**2),
      "that is w·½δ²; the Huber loss grows like |δ| for large errors."),
-    (with_terms(lambda d, w: w * d.abs()), "that is w·|δ|: the loss is the Huber loss."),
-    (with_terms(lambda d, w: huber(w * d)),
+    (dict(terms=lambda d, w: w * d.abs()), "that is w·|δ|: the loss is the Huber loss."),
+    (dict(terms=lambda d, w: huber(w * d)),
      "the weight multiplies the loss, not the error inside of it."),
-    (with_terms(lambda d, w: w**2 * huber(d)), "the weight is squared; it multiplies the loss once."),
-    (with_terms(lambda d, w: w / w.max() * huber(d)),
+    (dict(terms=lambda d, w: w**2 * huber(d)),
+     "the weight is squared; it multiplies the loss once."),
+    (dict(terms=lambda d, w: w / w.max() * huber(d)),
      "the weights are used as they come; they are not divided by the largest again."),
-    (with_terms(lambda d, w: huber(d) / w), "you divide by the weights; multiply."),
-    (with_terms(lambda d, w: (w * huber(d)).max(), lambda each: each),
+    (dict(terms=lambda d, w: huber(d) / w), "you divide by the weights; multiply."),
+    (dict(terms=lambda d, w: (w * huber(d)).max(), reduce=lambda each: each),
      "that is the largest; take the mean."),
-]  # fmt: skip
+], larger=[(torch.linspace(-2.0, 3.0, 128)[:, None], torch.linspace(1.0, -1.0, 128)[:, None],
+            torch.linspace(1.0, 0.1, 128))],
+   trained=["values"])  # fmt: skip
+
+# 06.3: the priority of several critics ------------------------------------------------------------
 
 
-@checks("06.2")
-def check_loss(answer: object) -> str | None:
-    batches = [
-        ([0.1, 2.0, -0.4, 1.0], [0.3, -1.5, 0.2, 5.0], [0.9, 0.4, 0.8, 0.1]),
-        ([2.0, 0.3, 0.0, 1.2, -3.0], [0.0, 0.5, 0.4, -0.7, 0.1], [0.2, 0.6, 0.9, 0.35, 0.15]),
-    ]
-    rows = [
-        (torch.tensor(values)[:, None], torch.tensor(targets)[:, None], torch.tensor(weights))
-        for values, targets, weights in batches
-    ]
-    cases = cases_of("values targets weights", rows)
-    trained = ["values"]
-    mistake = compare(answer, per_loss, cases, LOSS_MISTAKES, give=tensors(trained))
-    if mistake is None:
-        check_gradient(answer, per_loss, cases[0], trained)
-    return mistake
+def priorities(
+    values: Array,
+    targets: Array,
+    epsilon: float,
+    reduce: Function = lambda errors: np.abs(errors).mean(axis=1),
+) -> Array:
+    return reduce(targets[:, None] - values) + epsilon
 
 
-# 06.3: the priority of several critics -----------------------------------------------------------
+def one_for_each_critic(result: Any, right: Array) -> str | None:
+    if np.shape(result) in ((2,), (3,)) and np.shape(result) != np.shape(right):
+        return "one priority for each transition, not for each critic: `axis=1`."
+    return None
 
 
-def priorities(values: Array, targets: Array, epsilon: float) -> Array:
-    return np.abs(targets[:, None] - values).mean(axis=1) + epsilon
+PAIRS = np.array([[1.0, -1.0], [0.5, 0.25], [2.0, 3.0], [-4.0, 0.5], [0.1, 0.9]])
+THREES = np.array([[0.3, 0.1, -2.0], [1.0, 1.5, 0.5]])
+TARGETS = np.array([0.0, 1.0, -1.0, 0.5, 0.4])
 
-
-def of_errors(reduce: Function) -> Function:
-    """`priorities` with another way to make one number of the errors (batch, critics)."""
-    return lambda values, targets, epsilon: reduce(targets[:, None] - values) + epsilon
-
-
-SEVERAL = "there may be more than two critics: take the mean over all of them."
-
-PRIORITY_MISTAKES = [
-    (of_errors(lambda d: np.abs(d.mean(axis=1))),
+function_exercise("06.3", priorities, "values targets epsilon", [
+    (PAIRS, TARGETS, 0.01), (PAIRS, TARGETS, 0.5), (THREES, np.array([0.2, 0.9]), 0.01),
+], [
+    (dict(reduce=lambda d: np.abs(d.mean(axis=1))),
      "the signs must go first: +1 and −1 cancel in the mean, though both critics are wrong."),
-    (of_errors(lambda d: d.mean(axis=1)),
+    (dict(reduce=lambda d: d.mean(axis=1)),
      "a priority is never negative: take the size of each error before the mean."),
-    (of_errors(lambda d: np.abs(d).sum(axis=1)), "that is the sum over the critics; take the mean."),
-    (of_errors(lambda d: np.abs(d).sum(axis=1) / 2), SEVERAL),
-    (of_errors(lambda d: np.abs(d[:, :2]).mean(axis=1)), SEVERAL),
-    (of_errors(lambda d: np.abs(d).max(axis=1)), "that is the largest of the sizes; take the mean."),
-    (of_errors(lambda d: np.abs(d).min(axis=1)), "that is the smallest of the sizes; take the mean."),
-    (of_errors(lambda d: np.abs(d[:, 0])), "that is the first critic alone: all of them count."),
-    (of_errors(lambda d: np.abs(d[:, -1])), "that is the last critic alone: all of them count."),
+    (dict(reduce=lambda d: np.abs(d).sum(axis=1)),
+     "that is the sum over the critics; take the mean."),
+    (dict(reduce=lambda d: np.abs(d).sum(axis=1) / 2),
+     dict(reduce=lambda d: np.abs(d[:, :2]).mean(axis=1)),
+     "there may be more than two critics: take the mean over all of them."),
+    (dict(reduce=lambda d: np.abs(d).max(axis=1)),
+     "that is the largest of the sizes; take the mean."),
+    (dict(reduce=lambda d: np.abs(d).min(axis=1)),
+     "that is the smallest of the sizes; take the mean."),
+    (dict(reduce=lambda d: np.abs(d[:, 0])), "that is the first critic alone: all of them count."),
+    (dict(reduce=lambda d: np.abs(d[:, -1])), "that is the last critic alone: all of them count."),
     (lambda v, t, e: np.abs(t - v.min(axis=1)) + e,
      "that is the error of the smallest Q: the minimum belongs into the target, not here."),
-    (of_errors(lambda d: (d**2).mean(axis=1)),
+    (dict(reduce=lambda d: (d**2).mean(axis=1)),
      "the error is squared: that is the loss. The priority is the size |δ|."),
-    (of_errors(lambda d: np.sqrt((d**2).mean(axis=1))),
+    (dict(reduce=lambda d: np.sqrt((d**2).mean(axis=1))),
      "that is the root of the mean square; take the mean of the sizes."),
     (lambda v, t, e: np.abs(t[:, None] - v).mean(axis=1), "ε is missing: a priority is never 0."),
     (lambda v, t, e: np.maximum(np.abs(t[:, None] - v).mean(axis=1), e),
@@ -186,58 +178,31 @@ PRIORITY_MISTAKES = [
      "that is one number for the whole minibatch: the mean goes over the critics, `axis=1`."),
     (lambda v, t, e: priorities(v, t, e) ** 0.6,
      "α is the buffer's business: hand over the priority, not p^α."),
-]  # fmt: skip
+], larger=[(np.sin(np.arange(1_000.0)).reshape(200, 5), np.linspace(-1.0, 2.0, 200), 1e-3)],
+   forms=one_for_each_critic)  # fmt: skip
+
+# 06.4: memory -------------------------------------------------------------------------------------
 
 
-@checks("06.3")
-def check_priorities(answer: object) -> str | None:
-    two = np.array([[1.0, -1.0], [0.5, 0.25], [2.0, 3.0], [-4.0, 0.5], [0.1, 0.9]])
-    three = np.array([[0.3, 0.1, -2.0], [1.0, 1.5, 0.5]])
-    targets = np.array([0.0, 1.0, -1.0, 0.5, 0.4])
-    rows = [(two, targets, 0.01), (two, targets, 0.5), (three, np.array([0.2, 0.9]), 0.01)]
-    cases = cases_of("values targets epsilon", rows)
-
-    def read(result: Any, right: Array) -> Array:
-        if np.shape(result) in ((2,), (3,)) and np.shape(result) != np.shape(right):
-            raise Hint("one priority for each transition, not for each critic: `axis=1`.")
-        return like(result, right)
-
-    return compare(answer, priorities, cases, PRIORITY_MISTAKES, read=read)
+def memory(
+    transitions: int, pixels: int, stack: int, full: float = 1, once: float = 1
+) -> tuple[float, float]:
+    return 2 * stack * pixels * transitions * full, pixels * transitions * once
 
 
-# 06.4: memory ------------------------------------------------------------------------------------
-
-
-def memory(transitions: int, pixels: int, stack: int) -> tuple[int, int]:
-    return 2 * stack * pixels * transitions, pixels * transitions
-
-
-def scaled(full: float, once: float) -> Function:
-    """`memory` with both numbers multiplied by something."""
-    return lambda n, pixels, stack: (
-        memory(n, pixels, stack)[0] * full, memory(n, pixels, stack)[1] * once,
-    )  # fmt: skip
-
-
-def with_ends(pictures: Function) -> Function:
-    """`memory` with `pictures(stack)` more of them in the second buffer."""
-    return lambda n, pixels, stack: (2 * stack * pixels * n, (n + pictures(stack)) * pixels)
-
-
-ENDS = (
-    "the first pictures of an episode and its last one are left out here: one for each transition."
-)
-
-MEMORY_MISTAKES = [
-    (scaled(0.5, 1.0),
+function_exercise("06.4", memory, "transitions pixels stack", [
+    (1_000_000, 7056, 4), (1_000, 7056, 4), (1_000, 100, 4), (1_000, 100, 2), (50, 64, 3),
+], [
+    (dict(full=0.5, once=1.0),
      "the next observation is stored as well, in full: two stacks for each transition."),
-    (scaled(1.0, 2.0),
+    (dict(full=1.0, once=2.0),
      "each frame once: that of the next observation is the one that the next transition brings."),
-    (scaled(0.5, 2.0), "the next observations cost memory in the first kind, and not in the second."),
-    (scaled(4.0, 4.0), "a pixel is one byte here, not four."),
-    (scaled(1e-9, 1e-9), "bytes are asked for, not GB."),
-    (scaled(1e-6, 1e-6), "bytes are asked for, not MB."),
-    (scaled(1 / 2**30, 1 / 2**30), "bytes are asked for, not GiB."),
+    (dict(full=0.5, once=2.0),
+     "the next observations cost memory in the first kind, and not in the second."),
+    (dict(full=4.0, once=4.0), "a pixel is one byte here, not four."),
+    (dict(full=1e-9, once=1e-9), "bytes are asked for, not GB."),
+    (dict(full=1e-6, once=1e-6), "bytes are asked for, not MB."),
+    (dict(full=1 / 2**30, once=1 / 2**30), "bytes are asked for, not GiB."),
     (lambda n, pixels, stack: (2 * pixels * n, pixels * n),
      "an observation has `stack` pictures: in full, they are all stored."),
     (lambda n, pixels, stack: (2 * stack * pixels * n, stack * pixels * n),
@@ -250,21 +215,10 @@ MEMORY_MISTAKES = [
      "that is for one transition; multiply by their number."),
     (lambda n, pixels, stack: (2 * stack * pixels**2 * n, pixels**2 * n),
      "`pixels` counts all pixels of a picture already, 84 · 84: it is not squared."),
-    (with_ends(lambda stack: 1), ENDS),
-    (with_ends(lambda stack: stack), ENDS),
-    (with_ends(lambda stack: stack - 1), ENDS),
+    (*(lambda n, pixels, stack, more=more: (2 * stack * pixels * n, (n + more(stack)) * pixels)
+       for more in (lambda stack: 1, lambda stack: stack, lambda stack: stack - 1)),
+     "the first pictures of an episode and its last one are left out here: one for each "
+     "transition."),
     (lambda n, pixels, stack: memory(n, pixels, stack)[::-1],
      "in this order, please: in full, then each frame once."),
-]  # fmt: skip
-
-
-@checks("06.4")
-def check_memory(answer: object) -> str | None:
-    rows = [(1_000_000, 7056, 4), (1_000, 7056, 4), (1_000, 100, 4), (1_000, 100, 2), (50, 64, 3)]
-    cases = cases_of("transitions pixels stack", rows)
-
-    def read(result: Any, right: tuple[int, int]) -> Array:
-        things = ["the bytes in full", "the bytes with each frame once"]
-        return np.array([like(part(result, k, things), right[k]) for k in range(2)])
-
-    return compare(answer, memory, cases, MEMORY_MISTAKES, read=read)
+], names=["the bytes in full", "the bytes with each frame once"])  # fmt: skip

@@ -1,4 +1,4 @@
-"""Notebook 07, broken replay: an adapter, and three patients; the examination itself is the check."""
+"""Notebook 07, broken replay: an adapter and three patients. The examination is the check."""
 
 import inspect
 import re
@@ -9,46 +9,32 @@ from typing import Any
 import numpy as np
 
 from per_tutorial.conformance import Adapter, Answer, Drawn, Settings, Transition, Verdict, examine
-from per_tutorial.notebook.checking import checks
 from per_tutorial.notebook.checking.answers import Hint, Unsolved, is_stub
+from per_tutorial.notebook.checking.declaring import CHECKERS
 from per_tutorial.notebook.exercises.plain_replay import PlainReplay
 from per_tutorial.replay.contracts import Floats
 
 # question, what its answer looks like (a regular expression), what to say
 Clue = tuple[str, str, str]
 
-DRAWS = (
-    "handling",
-    "proportions-full",
-    "proportions-part-full",
-    "proportions-wrapped",
-    "exponent-small-errors",
-    "exponent-large-errors",
-    "alpha-zero",
-    "sign",
-    "reach",
-    "one-transition",
-)
-WEIGHTS = (
-    "weights-exponent",
-    "weights-beta-zero",
-    "weights-part-full",
-    "weights-normalisation",
-    "weights-collapse",
-)
-NEWCOMERS = ("newcomers-at-first", "newcomers-largest", "newcomers-forget")
-RING = ("contents", "truncation", "stale-updates", "seeds", "zero-errors", "nan-errors", "empty")
-ASKED = (*DRAWS, *WEIGHTS, *NEWCOMERS, *RING)
+ASKED = (
+    "handling proportions-full proportions-part-full proportions-wrapped exponent-small-errors "
+    "exponent-large-errors alpha-zero sign reach one-transition weights-exponent weights-beta-zero "
+    "weights-part-full weights-normalisation weights-collapse newcomers-at-first newcomers-largest "
+    "newcomers-forget contents truncation stale-updates seeds zero-errors nan-errors empty"
+).split()
 
 
 def complaint(adapter: Adapter, clues: Sequence[Clue]) -> str | None:
-    """What an examination finds wrong, in the words of the first clue that fits; None if nothing."""
+    """What an examination finds wrong, in the words of the first clue that fits, or None."""
     answers = {answer.question.name: answer for answer in examine(adapter, questions=ASKED).answers}
     for name, pattern, sentence in clues:
         if re.search(pattern, _said(answers[name])):
-            return f"{sentence} ({name}: {answers[name].measured}.)"
+            return f"{sentence} ({name}: {_measured(answers[name])}.)"
     wrong = [
-        answer for answer in answers.values() if answer.verdict in (Verdict.FAILS, Verdict.UNTOLD)
+        answer
+        for answer in answers.values()
+        if answer.verdict in (Verdict.FAILS, Verdict.INCONCLUSIVE)
     ]
     if wrong:
         first = wrong[0]
@@ -58,10 +44,17 @@ def complaint(adapter: Adapter, clues: Sequence[Clue]) -> str | None:
 
 def _said(answer: Answer) -> str:
     """Verdict and measurement, such as "fails: exponent 1.200 where 0.6 was set"."""
-    return f"{answer.verdict.value}: {answer.measured}"
+    wrong = answer.verdict is Verdict.NOT_JUDGED  # since another question fails as well
+    verdict = Verdict.FAILS if wrong else answer.verdict
+    return f"{verdict.value}: {_measured(answer)}"
 
 
-# 07.1: an adapter ------------------------------------------------------------------------------------
+def _measured(answer: Answer) -> str:
+    """What was measured, without the cause for which a question was not judged."""
+    return re.sub(r"^because \S+ fails \((.*)\)$", r"\1", answer.measured)
+
+
+# 07.1: an adapter ---------------------------------------------------------------------------------
 
 ADAPTER_CLUES: list[Clue] = [
     ("alpha-zero", "never added", "`observations` should be what `draw` calls `state`."),
@@ -92,33 +85,39 @@ ADAPTER_CLUES: list[Clue] = [
      "`terminated` alone."),
     ("truncation", "^not offered",
      "`Drawn` should tell `next_observations` and `terminated` as well."),
-    ("seeds", "^fails|^can't|^not", "`settings.seed` does not reach the buffer."),
+    ("seeds", "^fails|^inconclusive|^not", "`settings.seed` does not reach the buffer."),
     ("proportions-wrapped", "^fails",
      "`keys` should be what `draw` calls `number`: after a round, it is no longer the slot."),
 ]  # fmt: skip
 
 
-@checks("07.1")
-def check_adapter(answer: object) -> str | None:
-    adapter: Any = answer() if isinstance(answer, type) else answer
+def made_by(adapter: Any) -> PlainReplay:
+    """The buffer of an adapter that can be examined; raises a `Hint` about any other."""
     for name in ("make", "add", "sample", "update"):
         if not callable(getattr(adapter, name, None)):
-            return f"the adapter has no method `{name}`."
+            raise Hint(f"the adapter has no method `{name}`.")
     try:
         buffer = adapter.make(Settings(4))
     except Exception as error:  # noqa: BLE001  (an answer may raise anything)
         raise Hint(
-            f"`make` stopped with {type(error).__name__}: {error}. Do the arguments stand in the order "
-            "`PlainReplay(capacity, alpha, seed)`?"
+            f"`make` stopped with {type(error).__name__}: {error}. Do the arguments stand in the "
+            "order `PlainReplay(capacity, alpha, seed)`?"
         ) from None
     if is_stub(buffer):
         raise Unsolved
     if not hasattr(adapter, "time_limit"):
-        return "the class should begin with `class PlainAdapter(Adapter)`."
+        raise Hint("the class should begin with `class PlainAdapter(Adapter)`.")
     if inspect.isclass(buffer):
-        return "`make` returns the class; return a buffer, made with capacity, alpha and seed."
+        raise Hint("`make` returns the class; return a buffer, made with capacity, alpha and seed.")
     if not isinstance(buffer, PlainReplay):
-        return f"`make` should return a `PlainReplay`; yours returns a {type(buffer).__name__}."
+        returned = type(buffer).__name__
+        raise Hint(f"`make` should return a `PlainReplay`; yours returns a {returned}.")
+    return buffer
+
+
+def check_adapter(answer: object) -> str | None:
+    adapter: Any = answer() if isinstance(answer, type) else answer
+    buffer = made_by(adapter)
     one = np.ones(2, np.float32)
     adapter.add(buffer, Transition(one, 0, 0.0, one, False, False))
     if not len(buffer):
@@ -135,6 +134,9 @@ def check_adapter(answer: object) -> str | None:
             "`self.epsilon`. Without it, the examination takes ε for 0."
         )
     return complaint(adapter, ADAPTER_CLUES)
+
+
+CHECKERS["07.1"] = check_adapter
 
 
 # 07.2 to 07.4: patients ---------------------------------------------------------------------------
@@ -163,7 +165,12 @@ class Ward(Adapter):
         buffer.learned(keys, td_errors)
 
 
-def check_patient(answer: object, asked: Sequence[str], clues: Sequence[Clue]) -> str | None:
+def patient_exercise(name: str, methods: Sequence[str], clues: Sequence[Clue]) -> None:
+    """Declare an exercise that asks for a subclass of `PlainReplay` in which these are healed."""
+    CHECKERS[name] = lambda answer: check_patient(answer, methods, clues)
+
+
+def check_patient(answer: object, methods: Sequence[str], clues: Sequence[Clue]) -> str | None:
     """None if a subclass of `PlainReplay` with these methods is healthy, else what ails it."""
     if isinstance(answer, PlainReplay):
         answer = type(answer)
@@ -177,7 +184,7 @@ def check_patient(answer: object, asked: Sequence[str], clues: Sequence[Clue]) -
     for method in vars(answer).values():
         if inspect.isfunction(method) and method.__code__.co_consts[-1:] == (...,):
             raise Unsolved
-    for name in asked:
+    for name in methods:
         method = getattr(answer, name)
         names = method.__code__.co_names if inspect.isfunction(method) else ()
         if method is getattr(PlainReplay, name) or {"super", "PlainReplay"} & set(names):
@@ -185,7 +192,7 @@ def check_patient(answer: object, asked: Sequence[str], clues: Sequence[Clue]) -
     return complaint(Ward(answer), clues)
 
 
-PRIORITY_CLUES: list[Clue] = [
+patient_exercise("07.2", ["priority", "newcomer"], [
     ("handling", "contain NaN",
      "probabilities are NaN. What does the very first newcomer get, when nothing was stored yet?"),
     ("handling", "^fails", "it stops with an error."),
@@ -199,21 +206,19 @@ PRIORITY_CLUES: list[Clue] = [
      "α is applied twice: `learned` raises the priority to α by itself."),
     ("exponent-large-errors", "^fails: exponent -?0[.]0",
      "the priority should grow with |δ|."),
-    ("sign", "^fails|^can't", "the absolute value is missing: a bad surprise is a surprise, too."),
-    ("newcomers-largest", "^fails: 0", "newcomers come less often than the largest priority so far."),
+    ("sign", "^fails|^inconclusive",
+     "the absolute value is missing: a bad surprise is a surprise, too."),
+    ("newcomers-largest", "^fails: 0",
+     "newcomers come less often than the largest priority so far."),
     ("newcomers-largest", "^fails", "newcomers come more often than the largest priority so far."),
     ("zero-errors", "^fails|^reported",
      "ε is missing: a transition whose error was once 0 never comes again."),
-]  # fmt: skip
+])  # fmt: skip
 
 
-@checks("07.2")
-def check_first_patient(answer: object) -> str | None:
-    return check_patient(answer, ("priority", "newcomer"), PRIORITY_CLUES)
-
-
-WEIGHT_CLUES: list[Clue] = [
-    ("handling", "^fails: weights", "there should be one finite weight for each transition of the minibatch."),
+patient_exercise("07.3", ["weights"], [
+    ("handling", "^fails: weights",
+     "there should be one finite weight for each transition of the minibatch."),
     ("weights-part-full", "weight is 0",
      "before the buffer is full, all weights are 0: empty slots have no smallest priority."),
     ("weights-part-full", "^fails",
@@ -230,12 +235,7 @@ WEIGHT_CLUES: list[Clue] = [
      "divide by the largest weight of the minibatch, not of the whole buffer."),
     ("weights-normalisation", "^(?!reported: by the largest of the minibatch)",
      "the largest weight of a minibatch should be 1: divide by the largest, and by nothing else."),
-]  # fmt: skip
-
-
-@checks("07.3")
-def check_second_patient(answer: object) -> str | None:
-    return check_patient(answer, ("weights",), WEIGHT_CLUES)
+])  # fmt: skip
 
 
 RING_CLUES: list[Clue] = [
@@ -244,22 +244,23 @@ RING_CLUES: list[Clue] = [
     ("one-transition", "raises",
      "the newest is still left out: with a single transition stored, nothing is left to draw."),
     ("handling", "^fails: it raises",
-     "it stops with an error. `slots_of` should return a slot for each number, −1 where it is gone."),
+     "it stops with an error. `slots_of` should return a slot for each number, −1 where it is "
+     "gone."),
     ("reach", "^fails", "a slot is still never drawn."),
     ("exponent-large-errors", "^fails: exponent 0[.]3",
      "α is applied twice: `self.leaves` holds p^α already."),
     ("exponent-large-errors", "^fails: exponent -?0[.]0",
      "no priority arrives: `slots_of` says −1 for what is still stored."),
     ("stale-updates", "^fails",
-     "a late priority still goes to the slot's new tenant: −1 where the number is no longer stored."),
+     "a late priority still goes to the slot's new tenant: −1 where the number is no longer "
+     "stored."),
     ("proportions-full", "^fails",
      "some transitions that are still stored don't get their priority. Which is the oldest one?"),
 ]  # fmt: skip
 
 
-@checks("07.4")
 def check_third_patient(answer: object) -> str | None:
-    mistake = check_patient(answer, ("probabilities", "slots_of"), RING_CLUES)
+    mistake = check_patient(answer, ["probabilities", "slots_of"], RING_CLUES)
     patient: PlainReplay = (answer if isinstance(answer, type) else type(answer))(4)
     if mistake and mistake.startswith("no priority arrives"):
         patient.added, patient.leaves = 4, np.arange(1.0, 5.0)
@@ -271,3 +272,6 @@ def check_third_patient(answer: object) -> str | None:
         if np.shape(patient.slots_of(np.arange(6))) != (6,):
             return "`slots_of` should return a slot for each number, −1 where it is gone."
     return mistake
+
+
+CHECKERS["07.4"] = check_third_patient

@@ -1,29 +1,34 @@
-"""Notebook 08, after PER: the smallest κ, the loss in PER, reliabilities, LaBER with the Huber loss."""
+"""Notebook 08, after PER: κ, the loss in PER, reliabilities, LaBER with the Huber loss."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from per_tutorial.notebook.checking import checks
-from per_tutorial.notebook.checking.answers import Hint, cases_of, like, number
-from per_tutorial.notebook.checking.comparing import Function, compare
+from per_tutorial.notebook.checking.answers import numbers
+from per_tutorial.notebook.checking.declaring import function_exercise
 
 Array = NDArray[np.float64]
+Function = Callable[..., Any]
 
-# 08.1: the smallest κ ------------------------------------------------------------------------------
+# 08.1: the smallest κ -----------------------------------------------------------------------------
 
 
 def smallest_kappa(largest: float, times: float, alpha: float) -> float:
     return largest / times ** (1 / alpha)
 
 
-KAPPA_MISTAKES = [
+function_exercise("08.1", smallest_kappa, "largest times alpha", [
+    (20.0, 10.0, 0.5), (20.0, 10.0, 0.4), (20.0, 4.0, 0.5), (3.0, 10.0, 0.5), (8.0, 2.5, 1.0),
+], [
     (lambda m, t, a: m / t,
-     "that holds for α = 1. The *priorities* may differ `times`-fold, and they are powers: the ratio "
+     "that holds for α = 1. The *priorities* may differ `times`-fold, and they are powers: the "
+     "ratio "
      "of the errors may be larger."),
     (lambda m, t, a: m / t**a,
-     "α is on the wrong side: (largest / κ)^α = times, so largest / κ is `times` to the power of 1/α."),
+     "α is on the wrong side: (largest / κ)^α = times, so largest / κ is `times` to the power of "
+     "1/α."),
     (lambda m, t, a: (m / t) ** (1 / a),
      "only `times` is raised to 1/α: `largest` is an error, not a priority."),
     (lambda m, t, a: (m / t) ** a, "solve (largest / κ)^α = times for κ."),
@@ -37,69 +42,68 @@ KAPPA_MISTAKES = [
     (lambda m, t, a: m * a / t, "α is an exponent, not a factor: (largest / κ)^α = times."),
     (lambda m, t, a: m / (t - 1) ** (1 / a),
      "`times` as often, not `times` − 1: the ratio of the two priorities is `times`."),
-    (lambda m, t, a: m, "with κ as large as the largest error all are drawn alike; smaller will do."),
-    (lambda m, t, a: 0.0, "with κ = 0 a transition without an error is never drawn: the ratio is ∞."),
-]  # fmt: skip
+    (lambda m, t, a: m,
+     "with κ as large as the largest error all are drawn alike; smaller will do."),
+    (lambda m, t, a: 0.0,
+     "with κ = 0 a transition without an error is never drawn: the ratio is ∞."),
+], larger=[(5_000.0, 1_000.0, 0.7), (0.3, 50.0, 0.9)])  # fmt: skip
+
+# 08.2: the loss that hides in PER -----------------------------------------------------------------
 
 
-@checks("08.1")
-def check_kappa(answer: object) -> str | None:
-    rows = [
-        (20.0, 10.0, 0.5),
-        (20.0, 10.0, 0.4),
-        (20.0, 4.0, 0.5),
-        (3.0, 10.0, 0.5),
-        (8.0, 2.5, 1.0),
-    ]
-    cases = cases_of("largest times alpha", rows)
-    return compare(
-        answer, smallest_kappa, cases, KAPPA_MISTAKES, read=lambda result, _: number(result)
-    )
-
-
-# 08.2: the loss that hides in PER ----------------------------------------------------------------
-
-
-def slopes_of_per(errors: Array, alpha: float, beta: float) -> Array:
+def slopes_of_per(
+    errors: Array,
+    alpha: float,
+    beta: float,
+    factor: Function = lambda x, alpha, beta: x ** (1 - beta),
+) -> Array:
+    """`factor` stands before δ, given N · P, α and β."""
     p = np.abs(errors) ** alpha
-    return (len(errors) * p / p.sum()) ** (1 - beta) * errors
+    return factor(len(errors) * p / p.sum(), alpha, beta) * errors
 
 
-def with_factor(factor: Function) -> Function:
-    """The slopes with another factor before δ, given (N · P, α, β)."""
-
-    def wrong(errors, alpha, beta):
-        p = np.abs(errors) ** alpha
-        return factor(len(errors) * p / p.sum(), alpha, beta) * errors
-
-    return wrong
+def one_slope_each(result: Any, right: Array) -> str | None:
+    if np.shape(result) == ():
+        return "one slope for each transition, not their sum or mean."
+    if np.isnan(numbers(result)).any():
+        return "that holds NaN: a negative number has no power of 0.6. Take |δ| first."
+    return None
 
 
-PULL = "that is PER's pull. Uniform draws take each transition with 1/N, so its slope is N times as large."
+FIVE, FOUR = np.array([0.5, -2.0, 0.1, 4.0, -1.0]), np.array([3.0, -0.2, 1.5, -0.7])
 
-SLOPE_MISTAKES = [
-    (lambda e, a, b: slopes_of_per(e, a, b) / len(e), PULL),
+function_exercise("08.2", slopes_of_per, "errors alpha beta", [
+    (FIVE, 0.6, 0.4), (FIVE, 0.6, 1.0), (FIVE, 0.6, 0.0), (FIVE, 0.3, 0.4), (FOUR, 0.7, 0.5),
+], [
+    (lambda e, a, b: slopes_of_per(e, a, b) / len(e),
+     "that is PER's pull. Uniform draws take each transition with 1/N, so its slope is N times as "
+     "large."),
+    (lambda e, a, b: -slopes_of_per(e, a, b),
+     "the sign is the other one: here the slope of ½δ² is δ, as in section 4. (By Q it would be "
+     "−δ, "
+     "as δ is the target minus Q.)"),
     (lambda e, a, b: np.abs(slopes_of_per(e, a, b)),
      "the sign got lost: only in the priority is the error's size taken, the slope is δ itself."),
-    (with_factor(lambda x, a, b: x**-b),
+    (dict(factor=lambda x, a, b: x**-b),
      "that is weight times slope. PER also *draws* unevenly: the probability is a factor, too."),
-    (with_factor(lambda x, a, b: x / len(x) * x**-b * len(x) ** b),
+    (dict(factor=lambda x, a, b: x / len(x) * x**-b * len(x) ** b),
      "N P(i) stands in the weight: (N P)^−β, with N inside the power."),
-    (with_factor(lambda x, a, b: x),
+    (dict(factor=lambda x, a, b: x),
      "that is PER without its weights (β = 0): each weight (N P)^−β is a factor, too."),
-    (with_factor(lambda x, a, b: x ** (1 + b)), "the sign of β: weights are (N P) to the power of −β."),
-    (with_factor(lambda x, a, b: x**b), "P times (N P)^−β leaves the exponent 1 − β, not β."),
-    (with_factor(lambda x, a, b: x ** (b - 1)), "the exponent is 1 − β, not β − 1."),
-    (with_factor(lambda x, a, b: x ** (a * (1 - b))),
+    (dict(factor=lambda x, a, b: x ** (1 + b)),
+     "the sign of β: weights are (N P) to the power of −β."),
+    (dict(factor=lambda x, a, b: x**b), "P times (N P)^−β leaves the exponent 1 − β, not β."),
+    (dict(factor=lambda x, a, b: x ** (b - 1)), "the exponent is 1 − β, not β − 1."),
+    (dict(factor=lambda x, a, b: x ** (a * (1 - b))),
      "α is in the probabilities already; it is not applied again."),
     (lambda e, a, b: np.abs(e) ** (a * (1 - b)) * e,
      "right but for a factor: P is divided by the sum of all priorities, and multiplied by N."),
     (lambda e, a, b: np.sign(e) * np.abs(e) ** (1 + a),
      "that is right for β = 0, and up to a factor: where are the weights?"),
     (lambda e, a, b: e, "that is right for β = 1, where the weights take everything back."),
-    (with_factor(lambda x, a, b: x ** (1 - b) / (x ** (1 - b)).max()),
+    (dict(factor=lambda x, a, b: x ** (1 - b) / (x ** (1 - b)).max()),
      "the weights are not divided by anything here."),
-    (with_factor(lambda x, a, b: x * x**-b / (x**-b).max()),
+    (dict(factor=lambda x, a, b: x * x**-b / (x**-b).max()),
      "the weights are not divided by their largest here."),
     (lambda e, a, b: 0.5 * slopes_of_per(e, a, b) * e,
      "that is a loss; its slope is asked for: ½δ² has the slope δ."),
@@ -108,67 +112,26 @@ SLOPE_MISTAKES = [
     (lambda e, a, b: slopes_of_per(e, a, b) / e,
      "δ itself is missing: that is the factor before it. The slope of ½δ² is δ."),
     (lambda e, a, b: slopes_of_per(e, a, b) * e, "one δ too many: the slope of ½δ² is δ, not δ²."),
-]  # fmt: skip
+], larger=[(np.geomspace(1e-4, 50.0, 40), 0.6, 0.4)], forms=one_slope_each)  # fmt: skip
+
+# 08.3: reliabilities of two environments ----------------------------------------------------------
 
 
-@checks("08.2")
-def check_slopes(answer: object) -> str | None:
-    five, four = np.array([0.5, -2.0, 0.1, 4.0, -1.0]), np.array([3.0, -0.2, 1.5, -0.7])
-    rows = [
-        (five, 0.6, 0.4),
-        (five, 0.6, 1.0),
-        (five, 0.6, 0.0),
-        (five, 0.3, 0.4),
-        (four, 0.7, 0.5),
-    ]
-
-    def read(result: Any, right: Array) -> Array:
-        if np.shape(result) == ():
-            raise Hint("one slope for each transition, not their sum or mean.")
-        slopes = like(result, right)
-        if np.isnan(slopes).any():
-            raise Hint("that holds NaN: a negative number has no power of 0.6. Take |δ| first.")
-        return slopes
-
-    cases = cases_of("errors alpha beta", rows)
-    return compare(answer, slopes_of_per, cases, SLOPE_MISTAKES, read=read)
-
-
-# 08.3: reliabilities of two environments -------------------------------------------------------------
-
-
-def by_episode(share: Function, environments: int = 2) -> Function:
-    """R of a memory that environments feed in turns; ``share`` makes it from |δ| of an episode."""
-
-    def answer(errors: Array, ends: NDArray[np.bool_]) -> Array:
-        R = np.ones(len(errors))
-        for first in range(environments):
-            places = np.arange(first, len(errors), environments)
-            last = np.flatnonzero(ends[places])
-            for episode in np.split(places, last + 1)[: len(last)]:
-                R[episode] = share(np.abs(errors[episode]))
-        return R
-
-    return answer
-
-
-def signed(errors: Array, ends: NDArray[np.bool_]) -> Array:
-    """R from errors with their signs."""
+def reliabilities(
+    errors: Array,
+    ends: NDArray[np.bool_],
+    share: Function = lambda sizes: np.cumsum(sizes) / sizes.sum(),
+    size: Function = np.abs,
+    environments: int = 2,
+) -> Array:
+    """R of a memory that environments feed in turns; `share` makes it from |δ| of an episode."""
     R = np.ones(len(errors))
-    for first in (0, 1):
-        places = np.arange(first, len(errors), 2)
+    for first in range(environments):
+        places = np.arange(first, len(errors), environments)
         last = np.flatnonzero(ends[places])
         for episode in np.split(places, last + 1)[: len(last)]:
-            R[episode] = np.cumsum(errors[episode]) / errors[episode].sum()
+            R[episode] = share(size(errors[episode]))
     return R
-
-
-def until_now(sizes: Array) -> Array:
-    """1 − Σ_{i>t} / Σ of the errors of an episode."""
-    return np.cumsum(sizes) / sizes.sum()
-
-
-reliabilities = by_episode(until_now)
 
 
 def running_alike(errors: Array, ends: NDArray[np.bool_]) -> Array:
@@ -189,40 +152,6 @@ def swapped(errors: Array, ends: NDArray[np.bool_]) -> Array:
     return np.concatenate([reliabilities(errors, ends)[k::2] for k in (0, 1)])
 
 
-RELIABILITY_MISTAKES = [
-    (by_episode(until_now, environments=1),
-     "that is right for one environment. Here the neighbours of a step belong to the other episode: "
-     "the next step of its own is two places on."),
-    (lambda e, d: reliabilities(np.maximum(e, 0), d), "errors below zero count too: sum |δ|."),
-    (lambda e, d: reliabilities(e**2, d), "sum |δ|, not its square."),
-    (lambda e, d: signed(e, d), "sum |δ|: with their signs, errors take each other away."),
-    (lambda e, d: reliabilities(e, d | np.roll(d, 1) & (np.arange(len(d)) % 2 == 1)
-                                | np.roll(d, -1) & (np.arange(len(d)) % 2 == 0)),
-     "an end closes the episode of its own environment, not that of the other."),
-    (by_episode(lambda s: 1 - np.cumsum(s) / s.sum()),
-     "the wrong part: R is 1 minus the share that is still *to come*, so the last step has R = 1."),
-    (by_episode(lambda s: np.cumsum(s[::-1])[::-1] / s.sum()),
-     "backwards: what counts against a step is what comes *after* it."),
-    (by_episode(lambda s: (np.cumsum(s) - s) / s.sum()),
-     "the sum above the line goes over i > t: the step's own error does not count against it."),
-    (by_episode(lambda s: 1 - (s.sum() - np.cumsum(s) + s) / s.sum()),
-     "the sum above the line goes over i > t: the step's own error does not count against it."),
-    (by_episode(np.cumsum),
-     "divide by the sum over the episode: R is a share, and the last step has 1."),
-    (by_episode(lambda s: s / s.sum()), "sum up to the step; that is the share of the step alone."),
-    (by_episode(lambda s: np.cumsum(s) / s.max()), "divide by the episode's sum, not its largest."),
-    (by_episode(lambda s: np.arange(1, len(s) + 1) / len(s)),
-     "that counts steps; R counts their errors."),
-    (running_alike, "an episode that still runs has R = 1: nobody knows yet what is to come."),
-    (over_all, "each episode for itself: begin again after an end."),
-    (lambda e, d: np.where(running(d), 0.0, reliabilities(e, d)),
-     "in an episode that still runs, R is 1, not 0."),
-    (swapped, "back to the order of the memory: first and second environment in turns."),
-    (lambda e, d: reliabilities(e, np.append(d[2:], [False, False])),
-     "the step where `ends` is True is the last one of its episode, not the first of the next."),
-]  # fmt: skip
-
-
 def running(ends: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """Which transitions belong to an episode that has not ended."""
     later = np.zeros(len(ends), dtype=bool)
@@ -232,18 +161,51 @@ def running(ends: NDArray[np.bool_]) -> NDArray[np.bool_]:
     return later
 
 
-@checks("08.3")
-def check_reliabilities(answer: object) -> str | None:
-    eight = np.array([1.0, -0.5, 2.0, 0.3, -4.0, 0.7, 1.0, 2.5])
-    one_end, several = np.zeros(8, dtype=bool), np.zeros(12, dtype=bool)
-    one_end[[4, 7]] = True
-    several[[2, 5, 7, 8]] = True
-    twelve = np.concatenate([eight, [-0.6, 3.0, 0.9, -1.1]])
-    cases = cases_of("errors ends", [(eight, one_end), (twelve, several), (twelve[::-1], several)])
-    return compare(answer, reliabilities, cases, RELIABILITY_MISTAKES)
+ONE_END, SEVERAL = np.isin(np.arange(8), [4, 7]), np.isin(np.arange(12), [2, 5, 7, 8])
+TWELVE = np.array([1.0, -0.5, 2.0, 0.3, -4.0, 0.7, 1.0, 2.5, -0.6, 3.0, 0.9, -1.1])
 
+function_exercise("08.3", reliabilities, "errors ends", [
+    (TWELVE[:8], ONE_END), (TWELVE, SEVERAL), (TWELVE[::-1], SEVERAL),
+], [
+    (dict(environments=1),
+     "that is right for one environment. Here the neighbours of a step belong to the other "
+     "episode: "
+     "the next step of its own is two places on."),
+    (lambda e, d: reliabilities(np.maximum(e, 0), d), "errors below zero count too: sum |δ|."),
+    (lambda e, d: reliabilities(e**2, d), "sum |δ|, not its square."),
+    (dict(size=lambda e: e), "sum |δ|: with their signs, errors take each other away."),
+    (lambda e, d: reliabilities(e, d | np.roll(d, 1) & (np.arange(len(d)) % 2 == 1)
+                                | np.roll(d, -1) & (np.arange(len(d)) % 2 == 0)),
+     "an end closes the episode of its own environment, not that of the other."),
+    (dict(share=lambda s: 1 - np.cumsum(s) / s.sum()),
+     "the wrong part: R is 1 minus the share that is still *to come*, so the last step has R = 1."),
+    (dict(share=lambda s: np.cumsum(s[::-1])[::-1] / s.sum()),
+     "backwards: what counts against a step is what comes *after* it."),
+    (dict(share=lambda s: (np.cumsum(s) - s) / s.sum()),
+     dict(share=lambda s: 1 - (s.sum() - np.cumsum(s) + s) / s.sum()),
+     "the sum above the line goes over i > t: the step's own error does not count against it."),
+    (dict(share=np.cumsum),
+     "divide by the sum over the episode: R is a share, and the last step has 1."),
+    (dict(share=lambda s: s / s.sum()), "sum up to the step; that is the share of the step alone."),
+    (dict(share=lambda s: np.cumsum(s) / s.max()), "divide by the episode's sum, not its largest."),
+    (dict(share=lambda s: np.arange(1, len(s) + 1) / len(s)),
+     "that counts steps; R counts their errors."),
+    (lambda e, d: np.ones(len(e)),
+     "R is 1 only where the episode still runs, and at its last step. Where it has ended, it is "
+     "known "
+     "what came after: R is 1 minus the share that was still to come."),
+    (running_alike,
+     "an episode that still runs has R = 1: nobody knows yet what is to come. "
+     "(This page departs from the paper there, which takes the largest sum of any episode.)"),
+    (over_all, "each episode for itself: begin again after an end."),
+    (lambda e, d: np.where(running(d), 0.0, reliabilities(e, d)),
+     "in an episode that still runs, R is 1, not 0."),
+    (swapped, "back to the order of the memory: first and second environment in turns."),
+    (lambda e, d: reliabilities(e, np.append(d[2:], [False, False])),
+     "the step where `ends` is True is the last one of its episode, not the first of the next."),
+], larger=[(np.sin(np.arange(1.0, 301.0)), np.arange(300) % 37 == 30)])  # fmt: skip
 
-# 08.4: LaBER with the Huber loss -----------------------------------------------------------------
+# 08.4: LaBER with the Huber loss ------------------------------------------------------------------
 
 
 def laber_huber(errors: Array, chosen: NDArray[np.int64], kappa: float) -> float:
@@ -269,13 +231,27 @@ def huber_loss(errors: Array, kappa: float) -> Array:
     return np.where(np.abs(errors) <= kappa, errors**2 / 2, kappa * (np.abs(errors) - kappa / 2))
 
 
-LABER_MISTAKES = [
+def one_number(result: Any, right: float) -> str | None:
+    return (
+        "a single number is asked for: the mean over the chosen." if np.ndim(result) == 1 else None
+    )
+
+
+CANDIDATES = np.array([0.4, -3.0, 1.2, -0.1, 6.0, -0.8]), np.array([-0.3, 2.0, -5.0, 0.6, 1.5])
+
+function_exercise("08.4", laber_huber, "errors chosen kappa", [
+    *((CANDIDATES[0], np.array(chosen), kappa)
+      for chosen, kappa in (([4, 1, 4], 1.0), ([4, 1, 4], 2.5), ([0, 3, 2, 4], 1.0))),
+    *((CANDIDATES[1], np.array(chosen), kappa)
+      for chosen, kappa in (([0, 0, 1, 1, 4], 0.5), ([2, 0, 2, 1], 1.0))),
+], [
     (with_weights(lambda e, c, k: np.abs(e).mean() / np.abs(e[c])),
      "the candidates were chosen by min(|δ|, κ), so the weights need that, too."),
     (with_weights(lambda e, c, k: size(e, k).mean() / size(e[c], k), lambda d: d),
      "the slope of the Huber loss is δ cut off at ±κ."),
     (with_weights(lambda e, c, k: np.abs(e).mean() / np.abs(e[c]), lambda d: d),
-     "that is LaBER with the squared loss: both |δ| in the weights and the slope are cut off at κ."),
+     "that is LaBER with the squared loss: both |δ| in the weights and the slope are cut off at "
+     "κ."),
     (with_weights(lambda e, c, k: size(e[c], k).mean() / size(e[c], k)),
      "the mean goes over *all* candidates, not over the chosen ones."),
     (with_weights(lambda e, c, k: 1 / size(e[c], k)),
@@ -295,7 +271,8 @@ LABER_MISTAKES = [
      "estimate uses the chosen ones."),
     (lambda e, c, k: abs(laber_huber(e, c, k)),
      "the sign of the whole estimate got lost: it may be negative."),
-    (lambda e, c, k: -laber_huber(e, c, k), "the sign is the other one: the slope is δ, cut off at ±κ."),
+    (lambda e, c, k: -laber_huber(e, c, k),
+     "the sign is the other one: the slope is δ, cut off at ±κ."),
     (lambda e, c, k: np.mean(size(e, k).mean() / size(e[c], k) * np.minimum(e[c], k)),
      "the slope of the Huber loss is δ cut off at ±κ, on both sides."),
     (with_weights(lambda e, c, k: size(e, k).mean() / size(e[c], k), np.abs),
@@ -304,20 +281,4 @@ LABER_MISTAKES = [
      "that is the loss; its slope is asked for: δ cut off at ±κ."),
     (lambda e, c, k: laber_huber(e, np.unique(c), k),
      "a candidate that was chosen twice counts twice."),
-]  # fmt: skip
-
-
-@checks("08.4")
-def check_laber(answer: object) -> str | None:
-    six = np.array([0.4, -3.0, 1.2, -0.1, 6.0, -0.8])
-    five = np.array([-0.3, 2.0, -5.0, 0.6, 1.5])
-    rows = [(six, [4, 1, 4], 1.0), (six, [4, 1, 4], 2.5), (six, [0, 3, 2, 4], 1.0),
-            (five, [0, 0, 1, 1, 4], 0.5), (five, [2, 0, 2, 1], 1.0)]  # fmt: skip
-    cases = cases_of("errors chosen kappa", [(e, np.array(c), k) for e, c, k in rows])
-
-    def read(result: Any, right: float) -> float:
-        if np.ndim(result) == 1:
-            raise Hint("a single number is asked for: the mean over the chosen.")
-        return number(result)
-
-    return compare(answer, laber_huber, cases, LABER_MISTAKES, read=read)
+], larger=[(1e3 * CANDIDATES[0], np.array([1, 4, 0]), 200.0)], forms=one_number)  # fmt: skip

@@ -3,20 +3,24 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from per_tutorial.notebook.checking import checks
-from per_tutorial.notebook.checking.answers import cases_of, number
-from per_tutorial.notebook.checking.comparing import compare
+from per_tutorial.notebook.checking.declaring import function_exercise
 
 Array = NDArray[np.float64]
 
-# 10.1: the gain ------------------------------------------------------------------------------------
+# 10.1: the gain -----------------------------------------------------------------------------------
 
 
 def mean_gain(uniform: Array, per: Array) -> float:
     return float(np.mean(np.log2(uniform / per)))
 
 
-GAIN_MISTAKES = [
+function_exercise(
+    "10.1", mean_gain, "uniform per",
+    [
+        (np.array([0.2, 0.4, 0.9]), np.array([0.1, 0.4, 0.3])),
+        (np.array([0.2, 0.1]), np.array([0.3, 0.7])),
+        (np.array([0.2, 0.4, 0.9]), np.array([0.2, 0.5, 0.3])),
+    ], [
     (lambda u, p: np.mean(np.log2(p / u)), "the sign: where PER has the smaller area, it gains."),
     (lambda u, p: np.log2(u.mean() / p.mean()),
      "runs are pairs: take the ratio of each pair first, and the mean last."),
@@ -27,21 +31,10 @@ GAIN_MISTAKES = [
     (lambda u, p: np.median(np.log2(u / p)), "that is the median: the mean is asked for."),
     (lambda u, p: np.sum(np.log2(u / p)), "that is the sum: the mean is asked for."),
     (lambda u, p: np.mean(u - p), "that is a difference: the gain is a ratio, on a log scale."),
-]  # fmt: skip
+])  # fmt: skip
 
 
-@checks("10.1")
-def check_gain(answer: object) -> str | None:
-    rows = [
-        (np.array([0.2, 0.4, 0.9]), np.array([0.1, 0.4, 0.3])),
-        (np.array([0.2, 0.1]), np.array([0.3, 0.7])),
-        (np.array([0.2, 0.4, 0.9]), np.array([0.2, 0.5, 0.3])),
-    ]
-    cases = cases_of("uniform per", rows)
-    return compare(answer, mean_gain, cases, GAIN_MISTAKES, read=lambda got, _: number(got))
-
-
-# 10.2: the effective share -------------------------------------------------------------------------
+# 10.2: the effective share ------------------------------------------------------------------------
 
 
 def effective_share(errors: Array) -> float:
@@ -49,30 +42,26 @@ def effective_share(errors: Array) -> float:
     return float(size.sum() ** 2 / (len(size) * (size**2).sum()))
 
 
-SHARE_MISTAKES = [
+function_exercise(
+    "10.2", effective_share, "errors",
+    [
+        (np.array([1.0, -1.0, 1.0, 1.0]),),
+        (np.array([4.0, 0.0, 0.0, 0.0]),),
+        (np.array([3.0, -1.0, 0.5, 0.0, 2.0]),),
+    ], [
     (lambda e: e.sum() ** 2 / (len(e) * (e**2).sum()),
      "errors of both signs cancel in that sum: take |δ|."),
     (lambda e: np.abs(e).sum() ** 2 / (e**2).sum(),
      "that is how many transitions count: divide by how many there are."),
-    (lambda e: (e**2).sum() * len(e) / np.abs(e).sum() ** 2, "upside down: the share is at most 1."),
+    (lambda e: (e**2).sum() * len(e) / np.abs(e).sum() ** 2,
+     "upside down: the share is at most 1."),
     (lambda e: np.abs(e).sum() / (len(e) * (e**2).sum()), "the sum of |δ| is squared."),
     (lambda e: (np.abs(e) > 0).mean(), "that counts all errors above zero alike."),
     (lambda e: np.abs(e).max() / np.abs(e).sum(), "all errors count, not only the largest."),
-]  # fmt: skip
+])  # fmt: skip
 
 
-@checks("10.2")
-def check_share(answer: object) -> str | None:
-    rows = [
-        (np.array([1.0, -1.0, 1.0, 1.0]),),
-        (np.array([4.0, 0.0, 0.0, 0.0]),),
-        (np.array([3.0, -1.0, 0.5, 0.0, 2.0]),),
-    ]
-    cases = cases_of("errors", rows)
-    return compare(answer, effective_share, cases, SHARE_MISTAKES, read=lambda got, _: number(got))
-
-
-# 10.3: priorities of reducible loss ----------------------------------------------------------------
+# 10.3: priorities of reducible loss ---------------------------------------------------------------
 
 
 def relo_probabilities(online: Array, target: Array, alpha: float) -> Array:
@@ -84,7 +73,17 @@ def _normalised(priorities: Array) -> Array:
     return priorities / priorities.sum()
 
 
-RELO_MISTAKES = [
+online, target = np.array([2.0, -0.5, 0.3, -1.5]), np.array([1.0, 1.0, -0.1, -1.2])
+other = np.array([0.2, -0.5, 1.3, -1.5])
+
+function_exercise(
+    "10.3", relo_probabilities, "online target alpha",
+    [
+        (online, target, 0.6),
+        (online, target, 1.0),
+        (other, target, 0.6),
+        (online, other, 0.3),
+    ], [
     (lambda o, t, a: _normalised((np.abs(o) + 1e-6) ** a),
      "that is PER: the loss of the target network is not taken off."),
     (lambda o, t, a: _normalised((np.abs(o**2 - t**2) + 1e-6) ** a),
@@ -98,23 +97,10 @@ RELO_MISTAKES = [
     (lambda o, t, a: _normalised(((o - t) ** 2 + 1e-6) ** a),
      "square each error first, and then take the difference."),
     (lambda o, t, a: _normalised(np.maximum(o**2 - t**2, 0) ** a + 1e-6),
-     "ε = 1e-6 is added before the power is taken: where nothing can be reduced, it is all there is."),
+     "ε = 1e-6 is added before the power is taken: where nothing can be reduced, it is all there "
+     "is."),
     (lambda o, t, a: _normalised(np.maximum(o**2 - t**2, 0) + 1e-6),
      "α is missing: it is the power of the priority."),
     (lambda o, t, a: (np.maximum(o**2 - t**2, 0) + 1e-6) ** a,
      "those are priorities: divide them by their sum."),
-]  # fmt: skip
-
-
-@checks("10.3")
-def check_relo(answer: object) -> str | None:
-    online, target = np.array([2.0, -0.5, 0.3, -1.5]), np.array([1.0, 1.0, -0.1, -1.2])
-    other = np.array([0.2, -0.5, 1.3, -1.5])
-    rows = [
-        (online, target, 0.6),
-        (online, target, 1.0),
-        (other, target, 0.6),
-        (online, other, 0.3),
-    ]
-    cases = cases_of("online target alpha", rows)
-    return compare(answer, relo_probabilities, cases, RELO_MISTAKES)
+])  # fmt: skip

@@ -32,12 +32,13 @@ def choose_by_priority(priorities, chances, chosen):
 class LaberSampler(UniformSampler):
     """Draws m times the minibatch uniformly, and keeps P(i) ∝ p_i = |δ_i| + ε of it, with δ of now.
 
-    |δ| stands for the size of the gradient. Where the loss is Huber's, that is min(|δ|, κ): then set
-    `DQNConfig.td_error_clip` to κ, as the authors' code does with κ = 1. ε keeps weights finite.
+    |δ| stands for the size of the gradient. Where the loss is Huber's, that is min(|δ|, κ): then
+    set `DQNConfig.td_error_clip` to κ, as the authors' code does with κ = 1. ε keeps weights
+    finite.
 
-    The weights do not depend on β. "mean": mean(p) / p_i, so that the gradient is the one of uniform
-    draws on average; "lazy": 1 / p_i; "max": 1 / p_i divided by the largest of the minibatch
-    (section 5 of Lahire et al.).
+    The weights do not depend on β. "mean": mean(p) / p_i, so that the gradient is the one of
+    uniform draws on average; "lazy": 1 / p_i; "max": 1 / p_i divided by the largest of the
+    minibatch (section 5 of Lahire et al.).
 
     Args:
         capacity: slots per run.
@@ -84,8 +85,8 @@ class LaberSampler(UniformSampler):
     ) -> tuple[Slots, NDArray]:
         """Candidates and weights of 1, both (runs, batch).
 
-        The chances of the choice are drawn as well: if what lies between the two fails, as computing TD
-        errors may, the streams are where they would be.
+        The chances of the choice are drawn as well: if what lies between the two fails, as
+        computing TD errors may, the streams are where they would be.
         """
         uniform = self.streams.uniform(batch_size + batch_size // self.candidates)
         self._chances = uniform[:, batch_size:]

@@ -17,9 +17,10 @@ from per_tutorial.replay.samplers.proportional import (
 class LapSampler(ProportionalSampler):
     """P(i) ∝ max(|δ_i|, κ)^α, and every weight is 1 (section 4.2 of Fujimoto et al. 2020).
 
-    Meant for the Huber loss that bends at the same κ (`DQNConfig.loss`). An error below κ is then drawn
-    as in uniform replay, and an error beyond has a gradient of constant size, which the priority scales:
-    so there is no bias to correct. A new transition gets the largest priority so far, 1 at the start.
+    Meant for the Huber loss that bends at the same κ (`DQNConfig.loss`). An error below κ is then
+    drawn as in uniform replay, and an error beyond has a gradient of constant size, which the
+    priority scales: so there is no bias to correct. A new transition gets the largest priority so
+    far, 1 at the start.
 
     Args:
         capacity: slots per run.
@@ -30,7 +31,8 @@ class LapSampler(ProportionalSampler):
     Example:
         >>> from per_tutorial import Replay
         >>> from per_tutorial.replay import LapSampler, TransitionStorage
-        >>> replay = Replay(TransitionStorage(9, (1,)), LapSampler(9, seeds=[0], alpha=0.5, kappa=4.0))
+        >>> replay = Replay(TransitionStorage(9, (1,)), LapSampler(9, seeds=[0], alpha=0.5,
+        kappa=4.0))
         >>> for step in range(2):
         ...     replay.add([step], 1, 0.5, [step + 1], terminated=False)
         >>> replay.update_priorities([0, 1], [-9.0, 0.1])

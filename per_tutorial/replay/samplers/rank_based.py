@@ -2,14 +2,14 @@
 
 P(i) = rank(i)^−α / Σ_k k^−α, where the transition of the largest |δ| has rank 1 (Schaul et al.,
 section 3.3). Keeping N errors sorted would cost too much, so the paper takes the array of a binary
-heap for an approximately sorted one (appendix B.2.1): what lies at position i of the heap has, about,
-rank i. From time to time the array is sorted in full, which leaves it a heap.
+heap for an approximately sorted one (appendix B.2.1): what lies at position i of the heap has,
+about, rank i. From time to time the array is sorted in full, which leaves it a heap.
 
 The paper cuts the ranks into k segments of equal probability, draws one transition in each, and
 keeps the cuts until N has changed by much. Here the segments are exact for every N, at no cost: the
-sums H(n) = 1 + 2^−α + … + n^−α do not depend on N, so one table serves all, and segment j of k is the
-stretch [j/k, (j + 1)/k) · H(N) of it. A rank that a cut goes through belongs to both segments by its
-shares, so that, over a batch, P(i) is exactly the formula's.
+sums H(n) = 1 + 2^−α + … + n^−α do not depend on N, so one table serves all, and segment j of k is
+the stretch [j/k, (j + 1)/k) · H(N) of it. A rank that a cut goes through belongs to both segments
+by its shares, so that, over a batch, P(i) is exactly the formula's.
 
 Heaps are rows of arrays, one run a row. Entry 0 is unused: position 1 is the top, the children of
 position i are 2i and 2i + 1, as in `segment_tree`, and a rank of 0 means "nothing stored".
@@ -30,7 +30,8 @@ from per_tutorial.replay.random_streams import RandomStreams, next_uniform
 
 @njit_cached
 def settle(keys, slots, ranks, size, rank, key, slot):
-    """Put (key, slot) into the hole at position `rank` of one heap, and move it to where it belongs.
+    """Put (key, slot) into the hole at position `rank` of one heap, and move it to where it
+    belongs.
 
     Invariant: but for the hole, no key is larger than its parent's. A newcomer moves up past its
     equals, so of transitions that were never replayed the newest come first.
@@ -94,15 +95,15 @@ def update_keys(keys, slots, ranks, sizes, written, largest, changed, values, so
 
 
 @njit_cached
-def add_keys(keys, slots, ranks, sizes, written, largest, told, added, changed, sort_every):
+def add_keys(keys, slots, ranks, sizes, written, largest, num_added, added, changed, sort_every):
     """Give each of the slots `changed` (runs, n) its run's largest key, one after the other.
 
-    A run that was `told` of as many transitions as were `added` has these already: it is left alone.
+    A run whose `num_added` is what is `added` has these already: it is left alone.
     Heaps are sorted when they are due, in the middle as well.
     """
     key = np.empty((1, 1))
     for run in range(changed.shape[0]):
-        if told[run] == added[run]:
+        if num_added[run] == added[run]:
             continue
         one = slice(run, run + 1)
         key[0, 0] = largest[run]
@@ -111,7 +112,7 @@ def add_keys(keys, slots, ranks, sizes, written, largest, told, added, changed, 
                 keys[one], slots[one], ranks[one], sizes[one], written[one], largest[one],
                 changed[one, k : k + 1], key, sort_every,
             )  # fmt: skip
-        told[run] = added[run]
+        num_added[run] = added[run]
 
 
 @njit_cached
@@ -142,8 +143,8 @@ class RankBasedSampler:
     """P(i) = rank(i)^−α / Σ_k k^−α, ranks by |δ| (section 3.3 and appendix B.2.1; notebook 00).
 
     A new transition gets the largest |δ| seen so far in its run, 1 at the start. The weights
-    w_i = (N · P(i))^−β take P from the position in the heap that i was drawn at, so they correct for
-    what was done even where position and rank differ.
+    w_i = (N · P(i))^−β take P from the position in the heap that i was drawn at, so they correct
+    for what was done even where position and rank differ.
 
     Args:
         capacity: slots per run.
@@ -165,6 +166,8 @@ class RankBasedSampler:
         >>> replay.probabilities[:2].round(2).tolist()  # 1/1 : 1/2
         [0.67, 0.33]
     """
+
+    needs_updates = True
 
     def __init__(
         self,
@@ -189,7 +192,9 @@ class RankBasedSampler:
         self.ranks = np.zeros((self.runs, self.capacity), dtype=np.int32)
         self.sizes = np.zeros(self.runs, dtype=np.int64)
         self.written = np.zeros(self.runs, dtype=np.int64)  # since the last full sort
-        self.told = np.zeros(self.runs, dtype=np.int64)  # transitions added, as far as we know
+        self.num_added = np.zeros(
+            self.runs, dtype=np.int64
+        )  # transitions added, as far as is known here
         self.largest_priority = np.ones(self.runs)
         self.settings: dict[str, Any] = {
             "sampler": "rank",
@@ -200,7 +205,7 @@ class RankBasedSampler:
 
     def add(self, slots: Slots, added: NDArray[np.int64]) -> None:
         """Give newly written slots (runs, n) the largest priority seen so far."""
-        add_keys(*self._heaps, self.told, added, slots, self.sort_every)
+        add_keys(*self._heaps, self.num_added, added, slots, self.sort_every)
 
     def sample(
         self, batch_size: int, sizes: NDArray[np.int64], beta: float
@@ -241,8 +246,9 @@ class RankBasedSampler:
     @property
     def state(self) -> State:
         """The random streams, the heaps, and what is counted of them."""
-        names = ("keys", "slots", "ranks", "sizes", "written", "told", "largest_priority")
-        return {"streams": self.streams.states} | {name: getattr(self, name) for name in names}
+        names = ("keys", "slots", "ranks", "sizes", "written", "largest_priority")
+        counted = {"streams": self.streams.states, "told": self.num_added}
+        return counted | {name: getattr(self, name) for name in names}
 
     @property
     def schema(self) -> Schema:

@@ -14,11 +14,11 @@ from per_tutorial.replay.reliability import (
     RUNNING,
     compute_all,
     compute_run,
-    let_run,
     mark_episodes,
+    mark_running,
+    refresh_ends,
+    refresh_minima,
     reliability,
-    renew_ends,
-    renew_minima,
 )
 from per_tutorial.replay.samplers.proportional import (
     LARGEST_PRIORITY,
@@ -46,14 +46,25 @@ def draw_one(priorities, chance):
 
 @njit_cached
 def sample_reliable(
-    sums, errors, first_root, before, after, told, strides, omega, tries, states, slots, priorities
+    sums,
+    errors,
+    first_root,
+    before,
+    after,
+    num_added,
+    strides,
+    omega,
+    tries,
+    states,
+    slots,
+    priorities,
 ):
     """Draw slots (runs, batch) in proportion to p^α · R^ω, and write these into `priorities`.
 
-    A slot is proposed in proportion to p^α and taken with the probability R^ω, which leaves just these
-    odds (rejection sampling); so no change of an episode has to be written to its steps. In episodes
-    of equal errors at least half of the proposals are taken. Should `tries` of them fail, the same odds
-    come from one pass over all slots.
+    A slot is proposed in proportion to p^α and taken with the probability R^ω, which leaves just
+    these odds (rejection sampling); so no change of an episode has to be written to its steps. In
+    episodes of equal errors at least half of the proposals are taken. Should `tries` of them fail,
+    the same odds come from one pass over all slots.
     """
     runs, batch = slots.shape
     leaves = len(sums) // (2 * first_root)
@@ -61,7 +72,7 @@ def sample_reliable(
     for run in range(runs):
         root = first_root + run
         first_leaf = root * leaves
-        episodes = before[run], after[run], told[run], strides[run]
+        episodes = before[run], after[run], num_added[run], strides[run]
         for k in range(batch):
             slots[run, k] = -1
             for _ in range(tries):
@@ -86,38 +97,40 @@ def write_both(sums, errors, first_root, slots, values, priorities, largest):
 
 
 @njit_cached
-def write_and_renew(
-    minima, sums, errors, first_root, before, after, told, strides, omega,
+def write_and_refresh(
+    minima, sums, errors, first_root, before, after, num_added, strides, omega,
     slots, values, priorities, largest,
 ):  # fmt: skip
-    """`write_both` and `renew_ends`: all of it, or none, for an interrupt."""
+    """`write_both` and `refresh_ends`: all of it, or none, for an interrupt."""
     write_both(sums, errors, first_root, slots, values, priorities, largest)
-    renew_ends(minima, sums, errors, first_root, before, after, told, strides, omega, slots)
+    refresh_ends(minima, sums, errors, first_root, before, after, num_added, strides, omega, slots)
 
 
 class ReaperSampler(ProportionalSampler):
     """P(i) ∝ R_i^ω · p_i^α with p_i = |δ_i| + ε and the reliability R_i of its target.
 
-    R_t = 1 − Σ_{i>t} p_i / Σ_i p_i over the episode of step t: the less error lies between a step and
-    the end of its episode, the more its target can be trusted (section 4 of Pleiss et al.). Each TD
-    error changes the R of its whole episode. Sums over part of an episode come from a tree, in
-    O(log N) where one environment feeds a run; with several, whose steps alternate, in O(length).
-    The smallest priority of each episode is kept in another tree, if the weights need it.
+    R_t = 1 − Σ_{i>t} p_i / Σ_i p_i over the episode of step t: the less error lies between a step
+    and the end of its episode, the more its target can be trusted (section 4 of Pleiss et al.).
+    Each TD error changes the R of its whole episode. Sums over part of an episode come from a tree,
+    in O(log N) where one environment feeds a run; with several, whose steps alternate, in
+    O(length). The smallest priority of each episode is kept in another tree, if the weights need
+    it.
 
-    Choices that differ from the authors' code: ε; sums go over the steps that are still stored; R is 1
-    as long as the episode runs. A new transition gets the largest p so far, 1 at the start. The weights
-    are (N · P(i))^−β.
+    Choices that differ from the authors' code: ε; sums go over the steps that are still stored; R
+    is 1 as long as the episode runs. A new transition gets the largest p so far, 1 at the start.
+    The weights are (N · P(i))^−β.
 
     Args:
         capacity: slots per run.
         seeds: one int per run.
         alpha: how strongly errors count, in [0, 1].
-        omega: how strongly reliability counts, in [0, 1]; 0 is proportional replay, drawn without its
-            equal ranges.
+        omega: how strongly reliability counts, in [0, 1]; 0 is proportional replay, drawn without
+            its equal ranges.
         priority_epsilon: ε, in [1e-20, 1e20].
-        normalize: weights are divided by the largest one of the "batch", or of the whole "buffer", as
-            in the authors' code, for which each update takes a pass over the episodes that it changes;
-            "none" leaves them as they are, for which each minibatch takes a pass over all slots.
+        normalize: weights are divided by the largest one of the "batch", or of the whole "buffer",
+            as in the authors' code, for which each update takes a pass over the episodes that it
+            changes; "none" leaves them as they are, for which each minibatch takes a pass over all
+            slots.
 
     Example:
         >>> from per_tutorial import Replay
@@ -147,7 +160,7 @@ class ReaperSampler(ProportionalSampler):
         self.errors = SumTree(self.capacity, runs=self.runs)
         self.before = np.zeros((self.runs, self.capacity), dtype=np.int64)  # steps of the episode
         self.after = np.full((self.runs, self.capacity), RUNNING)
-        self.told = np.zeros(self.runs, dtype=np.int64)  # transitions added
+        self.num_added = np.zeros(self.runs, dtype=np.int64)  # transitions added
         self.strides = np.ones(self.runs, dtype=np.int64)  # slots from a step to the next one
         self.least = MinTree(self.capacity, runs=self.runs) if normalize == "buffer" else None
         self.settings = {
@@ -160,14 +173,14 @@ class ReaperSampler(ProportionalSampler):
 
     def add(self, slots: Slots, added: NDArray[np.int64]) -> None:
         """Give newly written slots (runs, n) the largest priority seen so far."""
-        let_run(self.before, self.after, slots)
-        self.told[:] = added
+        mark_running(self.before, self.after, slots)
+        self.num_added[:] = added
         super().add(slots, added)
         if self.least is not None:
             # The oldest steps have lost those before them, and so their episodes have other sums.
             oldest = (added[:, None] + np.arange(self.strides[0])) % self.capacity
             full = added[:, None] >= self.capacity
-            renew_ends(self.least.nodes, *self._memory, np.where(full, oldest, -1))
+            refresh_ends(self.least.nodes, *self._memory, np.where(full, oldest, -1))
 
     def end_episodes(self, slots: Slots, lengths: NDArray[np.int64], stride: int) -> None:
         """Note which steps make up the episodes that end with ``slots`` (runs, n)."""
@@ -177,7 +190,7 @@ class ReaperSampler(ProportionalSampler):
             back = np.arange(lengths.max())
             steps = (slots[..., None] - stride * back) % self.capacity
             steps = np.where((slots[..., None] >= 0) & (back < lengths[..., None]), steps, -1)
-            renew_minima(self.least.nodes, *self._memory, steps.reshape(self.runs, -1))
+            refresh_minima(self.least.nodes, *self._memory, steps.reshape(self.runs, -1))
 
     def sample(
         self, batch_size: int, sizes: NDArray[np.int64], beta: float
@@ -203,12 +216,14 @@ class ReaperSampler(ProportionalSampler):
     @property
     def state(self) -> State:
         """That of proportional replay, the tree of p, and where episodes begin and end."""
-        names = ("before", "after", "told", "strides")
-        return (
-            super().state
-            | {"errors": self.errors.nodes}
-            | {name: getattr(self, name) for name in names}
-        )
+        return {
+            **super().state,
+            "errors": self.errors.nodes,
+            "before": self.before,
+            "after": self.after,
+            "told": self.num_added,
+            "strides": self.strides,
+        }
 
     @property
     def schema(self) -> Schema:
@@ -224,7 +239,9 @@ class ReaperSampler(ProportionalSampler):
         }
 
     def check(self, state: State, sizes: NDArray[np.int64]) -> None:
-        """Raise ValueError unless the trees are trees, with leaves of the same possible priorities."""
+        """Raise ValueError unless the trees are trees, with leaves of the same possible
+        priorities.
+        """
         super().check(state, sizes)
         self.errors.check("errors", state["errors"], sizes)
         stored = np.arange(self.errors.leaves) < sizes[:, None]
@@ -254,8 +271,8 @@ class ReaperSampler(ProportionalSampler):
         if self.least is not None:
             self.least.nodes[:] = np.inf
             every = np.arange(self.capacity)
-            stored = np.where(every < self.told[:, None], every, -1)
-            renew_minima(self.least.nodes, *self._memory, stored)
+            stored = np.where(every < self.num_added[:, None], every, -1)
+            refresh_minima(self.least.nodes, *self._memory, stored)
 
     @property
     def _memory(self) -> tuple[NDArray | int | float, ...]:
@@ -263,7 +280,7 @@ class ReaperSampler(ProportionalSampler):
         tree = self.sums
         return (
             tree.nodes, self.errors.nodes, tree.first_root,
-            self.before, self.after, self.told, self.strides, self.omega,
+            self.before, self.after, self.num_added, self.strides, self.omega,
         )  # fmt: skip
 
     def _priorities(self) -> Floats:
@@ -278,4 +295,4 @@ class ReaperSampler(ProportionalSampler):
         if self.least is None:
             write_both(self.sums.nodes, self.errors.nodes, self.sums.first_root, *written)
         else:
-            write_and_renew(self.least.nodes, *self._memory, *written)
+            write_and_refresh(self.least.nodes, *self._memory, *written)

@@ -12,8 +12,9 @@ class ReloSampler(ProportionalSampler):
     """P(i) ∝ (max(ReLo_i, 0) + ε)^α with the loss that can still be reduced, ReLo_i.
 
     ReLo is the loss of the online network minus that of the target network, which an agent computes
-    (`DQNLearner.reducible_losses`) and hands to `update` in place of TD errors. Noise raises both losses
-    alike, and so not their difference. Weights and new transitions are those of proportional replay.
+    (`DQNLearner.reducible_losses`) and hands to `update` in place of TD errors. Noise raises both
+    losses alike, and so not their difference. Weights and new transitions are those of proportional
+    replay.
 
     Args:
         capacity: slots per run.

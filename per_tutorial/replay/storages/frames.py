@@ -1,11 +1,12 @@
 """Which experiences are kept when they are pictures: every frame once (notebook 05).
 
 An agent that plays Atari sees the last 4 frames. As transitions, each frame would be stored eight
-times: in four observations and in four next observations. Here it is stored once, and the stacks are
+times: in four observations and in four next observations. Here it is stored once, and the stacks
+    are
 rebuilt when they are sampled.
 
 E environments take turns in adding to a run, so transition k is one of environment k % E, and its
-predecessor there is transition k − E. The newest frame of its observation has the number k, too.
+predecessor there is transition k − E. The newest frame of its observation has the id k, too.
 With E = 3, in the order they are added:
 
     transition    0  1  2  |  3  4  5  |  6  7  8  |  9 10 11  |  ...
@@ -13,9 +14,11 @@ With E = 3, in the order they are added:
 
     observation of transition 10 = frames 1 4 7 10, its next observation = frames 4 7 10 13
 
-Where an episode has begun less than 4 frames ago, the missing frames are black (zeros). In Gymnasium that
-is `FrameStackObservation(env, 4, padding_type="zero")`; by default it repeats the first frame. Stacks
-that are none of such an environment could not be rebuilt, and are refused.
+Where an episode has begun less than 4 frames ago, the missing frames are black (zeros). In
+Gymnasium that is `FrameStackObservation(env, 4, padding_type="zero")`; by default it repeats the
+first frame. Other stacks could not be rebuilt, and are refused. `FrameReplayBuffer`, for
+Stable-Baselines3, takes first stacks of either kind, since that library's wrappers make both: it
+compares every stack, and keeps what it could not rebuild as it came.
 """
 
 from typing import Any, NamedTuple
@@ -23,34 +26,37 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from per_tutorial.common.arguments import plain_array
 from per_tutorial.common.states import ArraySpec, Schema, State
 from per_tutorial.replay.compiling import njit_cached
-from per_tutorial.replay.contracts import Slots, Transition
+from per_tutorial.replay.contracts import Fields, Slots, Transition
+from per_tutorial.replay.ring import NO_SLOT
 from per_tutorial.replay.storages.ring import RingStorage, as_field, as_shape
 
 
 @njit_cached
-def find_stacks(newest, depths, stride, ring, places):
-    """Where the frames of stacks lie, oldest first: `places` (runs, batch, stack) is written.
+def find_stacks(newest, depths, stride, ring, indices):
+    """Where the frames of stacks lie, oldest first: `indices` (runs, batch, stack) is written.
 
-    `newest` (runs, batch) are the numbers of their newest frames, `depths` how many frames each has.
-    The others, before the episode began, are at −1.
+    `newest` (runs, batch) are the ids of their newest frames, and `depths` how many frames each
+    has, which lie `stride` apart in the ring of `ring` frames of their run. The others, before the
+    episode began, are at NO_SLOT.
     """
-    runs, batch, stack = places.shape
+    runs, batch, stack = indices.shape
     for run in range(runs):
         for k in range(batch):
             for back in range(stack):
-                number = newest[run, k] - back * stride
-                place = run * ring + number % ring if back < depths[run, k] else -1
-                places[run, k, stack - 1 - back] = place
+                frame = run * ring + (newest[run, k] - back * stride) % ring
+                indices[run, k, stack - 1 - back] = frame if back < depths[run, k] else NO_SLOT
 
 
 @njit_cached
-def first_unlike(stacks, next_stacks, begins, frames, places):
+def first_unlike(stacks, next_stacks, begins, frames, indices):
     """The first of `stacks` that shows other frames than will be rebuilt, or −1 if there is none.
 
-    `stacks` and `next_stacks` are (n, stack, pixels), `begins` (n,), `frames` (all, pixels) uint8, and
-    `places` (n, stack) those of the rebuilt frames. Where an episode begins, the newest may be any.
+    `stacks` and `next_stacks` are (n, stack, pixels), `begins` (n,), `frames` (all, pixels) uint8,
+    and `indices` (n, stack) those of the rebuilt frames. Where an episode begins, the newest may be
+    any.
     """
     n, stack, pixels = stacks.shape
     for k in range(n):
@@ -58,7 +64,7 @@ def first_unlike(stacks, next_stacks, begins, frames, places):
         for j in range(stack):
             if j < stack - 1 or not begins[k]:
                 for pixel in range(pixels):
-                    unlike |= stacks[k, j, pixel] ^ frames[places[k, j], pixel]
+                    unlike |= stacks[k, j, pixel] ^ frames[indices[k, j], pixel]
             if j > 0:
                 for pixel in range(pixels):
                     unlike |= stacks[k, j, pixel] ^ next_stacks[k, j - 1, pixel]
@@ -75,8 +81,8 @@ class FrameWrite(NamedTuple):
     rows: NDArray
     frames: NDArray[np.uint8]  # the newest of each observation …
     next_frames: NDArray[np.uint8]  # … and of each next one
-    places: NDArray[np.int64]  # of `frames`
-    next_places: NDArray[np.int64]
+    indices: NDArray[np.int64]  # of `frames`
+    next_indices: NDArray[np.int64]
 
 
 class FrameStorage(RingStorage):
@@ -87,12 +93,12 @@ class FrameStorage(RingStorage):
         observation_shape: (stack, *frame shape), such as (4, 84, 84).
         runs: number of runs.
         environments: environments that feed each run. All of them add a transition in every step.
-        n_step, discount: see `windows`.
+        n_step, discount: see `n_step_transitions`.
 
     Attributes:
         rows: (runs, capacity) what is small: action, reward, terminated, truncated, and the depth,
             the number of frames that the observation has seen of its episode, at most the stack.
-        frames: (places, *frame shape) uint8, `ring` places for each run, and a black frame.
+        frames: (frames, *frame shape) uint8, `frame_capacity` for each run, and a black frame.
         final_frames: {(run, slot): the last frame of the episode that ended with that transition}.
 
     Example:
@@ -130,10 +136,11 @@ class FrameStorage(RingStorage):
         observation = np.dtype((np.uint8, (self.stack, *frame_shape)))
         self._dtypes = {"observation": observation, "next_observation": observation}
         self._dtypes |= {name: self.rows.dtype[name] for name in self.rows.dtype.names}
-        # The oldest transition needs the stack − 1 frames before its own, the newest step the frames
-        # after it: with E·(stack − 1) and E places more than transitions, none is overwritten early.
-        self.ring = self.capacity + self.environments * self.stack
-        self.frames = np.zeros((self.runs * self.ring + 1, *frame_shape), dtype=np.uint8)
+        # The oldest transition needs the stack − 1 frames before its own, the newest step the
+        # frames after it: with E·(stack − 1) and E places more than transitions, none is
+        # overwritten early.
+        self.frame_capacity = self.capacity + self.environments * self.stack
+        self.frames = np.zeros((self.runs * self.frame_capacity + 1, *frame_shape), dtype=np.uint8)
         self.final_frames: dict[tuple[int, int], NDArray[np.uint8]] = {}
 
     def __getstate__(self) -> dict[str, Any]:
@@ -142,7 +149,9 @@ class FrameStorage(RingStorage):
     def __setstate__(self, kept: dict[str, Any]) -> None:
         super().__setstate__(kept)
         written = kept["frames"]
-        self.frames = np.zeros((self.runs * self.ring + 1, *written.shape[2:]), dtype=np.uint8)
+        self.frames = np.zeros(
+            (self.runs * self.frame_capacity + 1, *written.shape[2:]), dtype=np.uint8
+        )
         self._rings[:, : written.shape[1]] = written
 
     @property
@@ -150,47 +159,52 @@ class FrameStorage(RingStorage):
         """The axes that fields begin with when they are added."""
         return (self.runs, self.environments)
 
-    def prepare(self, transition: Transition, valid: ArrayLike | None = None) -> FrameWrite:
-        """Make ready to write one transition of every environment, fields (runs, environments, ...).
+    def prepare(
+        self, transition: Fields, valid: ArrayLike | None = None, *, stacked: bool = True
+    ) -> FrameWrite:
+        """Make ready to write one transition of every environment.
 
-        Of the stacks only the newest frames are taken: the others are here already. Raises ValueError or
-        TypeError for a field that does not fit, and ValueError for a stack that could not be rebuilt.
+        Fields are shaped (runs, environments, ...), or (environments, ...) if not ``stacked``. Of
+        the stacks only the newest frames are taken: the others are here already. Raises ValueError
+        or TypeError for a field that does not fit, and ValueError for a stack that could not be
+        rebuilt.
         """
         if valid is not None and not np.all(valid):
             raise ValueError(
                 "valid: frames need a transition of every environment in every step "
                 f"(SAME_STEP autoreset), got {valid}"
             )
-        if transition.truncated is False:
-            transition = transition._replace(truncated=np.zeros(self.leading_axes, dtype=bool))
+        if transition[5] is False:
+            nowhere = np.zeros(self.leading_axes[not stacked :], dtype=bool)
+            transition = (*transition[:5], nowhere)
         counts = {"runs": self.runs, "environments": self.environments}
-        fields = {
-            name: as_field(name, values, self._dtypes[name], **counts)
-            for name, values in transition._asdict().items()
-        }
-        numbers = self.added[:, None] + np.arange(self.environments)
-        slots = numbers % self.capacity
-        before = self._take((numbers - self.environments) % self.capacity)
-        begins = before["terminated"] | before["truncated"] | (numbers < self.environments)
+        fields = {}
+        for name, values in zip(Transition._fields, transition, strict=True):
+            array = plain_array(name, values)
+            array = array if stacked else array[None]
+            fields[name] = as_field(name, array, self._dtypes[name], **counts)
+        ids = self.ring.added[:, None] + np.arange(self.environments)
+        before = self._take((ids - self.environments) % self.capacity)
+        begins = before["terminated"] | before["truncated"] | (ids < self.environments)
         rows = np.zeros(before.shape, before.dtype)  # the bytes between fields as well
         for name in ("action", "reward", "terminated", "truncated"):
             rows[name] = fields[name]
         rows["depth"] = np.where(begins, 1, np.minimum(before["depth"], self.stack - 1) + 1)
         stacks = fields["observation"], fields["next_observation"]
-        self._refuse_other_frames(numbers, rows["depth"], begins, *stacks)
+        self._refuse_other_frames(ids, rows["depth"], begins, *stacks)
         return FrameWrite(
-            slots=slots,
-            added=self.added + self.environments,
+            slots=ids % self.capacity,
+            added=self.ring.added + self.environments,
             rows=rows,
             frames=fields["observation"][:, :, -1].copy(),
             next_frames=fields["next_observation"][:, :, -1].copy(),
-            places=self._places(numbers),
-            next_places=self._places(numbers + self.environments),
+            indices=self._indices(ids),
+            next_indices=self._indices(ids + self.environments),
         )
 
     def _refuse_other_frames(
         self,
-        numbers: NDArray[np.int64],
+        ids: NDArray[np.int64],
         depths: NDArray[np.uint8],
         begins: NDArray[np.bool_],
         *stacks: NDArray,
@@ -199,9 +213,11 @@ class FrameStorage(RingStorage):
         frames = self.frames.reshape(len(self.frames), -1)
         shape = (-1, self.stack, frames.shape[1])
         now, following = (each.astype(np.uint8, copy=False).reshape(shape) for each in stacks)
-        places = np.empty((*numbers.shape, self.stack), dtype=np.int64)
-        find_stacks(numbers, depths, self.environments, self.ring, places)
-        k = first_unlike(now, following, begins.reshape(-1), frames, places.reshape(-1, self.stack))
+        indices = np.empty((*ids.shape, self.stack), dtype=np.int64)
+        find_stacks(ids, depths, self.environments, self.frame_capacity, indices)
+        k = first_unlike(
+            now, following, begins.reshape(-1), frames, indices.reshape(-1, self.stack)
+        )
         if k < 0:
             return
         run, environment = divmod(k, self.environments)
@@ -209,52 +225,44 @@ class FrameStorage(RingStorage):
             "black but for the newest frame, since an episode begins (in Gymnasium, "
             'FrameStackObservation with padding_type="zero")'
             if begins[run, environment]
-            else "the last next_observation, since its episode goes on (when you reset the environments, "
-            "call cut; if a step was not added, do both)"
+            else "the last next_observation, since its episode goes on (when you reset the "
+            "environments, "
+            "call truncate_episodes; if a step was not added, do both)"
         )
         raise ValueError(
-            f"observation: must be {allowed}, and next_observation the same frames moved on by one; "
+            f"observation: must be {allowed}, and next_observation the same frames moved on by "
+            f"one; "
             f"got other frames from environment {environment} of run {run}"
         )
 
-    def prepare_many(self, transitions: Transition) -> FrameWrite:
-        """Not for frames: raises TypeError."""
-        raise TypeError("extend: frames are added one step of the environments at a time, by add")
-
     def commit(self, write: FrameWrite) -> None:
-        """Write what was prepared. A second time, it writes the same to the same places."""
+        """Write what was prepared. A second time, it writes the same to the same slots."""
         np.put_along_axis(self.rows, write.slots, write.rows, axis=1)
         # The next frame is written ahead, so that the newest transition is whole. If the episode
         # goes on, that frame stays; if not, the first one of the next episode will take its place.
-        self.frames[write.places] = write.frames
-        self.frames[write.next_places] = write.next_frames
+        self.frames[write.indices] = write.frames
+        self.frames[write.next_indices] = write.next_frames
         for (run, _), slot in np.ndenumerate(write.slots):
             self.final_frames.pop((run, int(slot)), None)
         ended = write.rows["terminated"] | write.rows["truncated"]
         self._keep_final_frames(write.slots, write.next_frames, ended)
-        self.added[:] = write.added
+        self.ring.added[:] = write.added
 
-    def add(self, transition: Transition, valid: ArrayLike | None = None) -> Slots:
-        """`prepare` and `commit` a step; returns its slots, (runs, environments)."""
-        write = self.prepare(transition, valid)
-        self.commit(write)
-        return write.slots
-
-    def windows(self, slots: Slots) -> tuple[dict[str, NDArray], NDArray[np.int64]]:
+    def n_step_transitions(self, slots: Slots) -> tuple[dict[str, NDArray], NDArray[np.int64]]:
         """The n-step transitions that begin in ``slots`` (runs, batch), a dict of arrays, and k.
 
-        One goes k ≤ n_step steps ahead, as in `TransitionStorage.windows`.
+        One goes k ≤ n_step steps ahead, as in `TransitionStorage.n_step_transitions`.
         """
         rows = self._take(slots)
         returns, last_slots, steps = self._walk(slots)
         last = self._take(last_slots)
         # One array for both: the allocator keeps the memory of one large block for the next batch.
-        places = np.empty((2, *slots.shape, self.stack), dtype=np.int64)
-        ring = (self.environments, self.ring)
-        find_stacks(self.ids(slots), rows["depth"], *ring, places[0])
-        next_frames = self.ids(last_slots) + self.environments
-        find_stacks(next_frames, last["depth"] + 1, *ring, places[1])
-        stacks = self.frames.take(places, axis=0)
+        indices = np.empty((2, *slots.shape, self.stack), dtype=np.int64)
+        ring = (self.environments, self.frame_capacity)
+        find_stacks(self.ring.ids(slots), rows["depth"], *ring, indices[0])
+        next_frames = self.ring.ids(last_slots) + self.environments
+        find_stacks(next_frames, last["depth"] + 1, *ring, indices[1])
+        stacks = self.frames.take(indices, axis=0)
         for run, k in np.argwhere(last["terminated"] | last["truncated"]):
             stacks[1, run, k, -1] = self.final_frames[run, last_slots[run, k]]
         return {
@@ -266,19 +274,20 @@ class FrameStorage(RingStorage):
             "truncated": last["truncated"],
         }, steps
 
-    def cut(self) -> Slots:
+    def truncate_episodes(self) -> Slots:
         """End the running episodes as a time limit does: the environments are about to start again.
 
-        Returns the newest slots (runs, environments), −1 where nothing was added.
+        Returns the newest slots (runs, environments), `NO_SLOT` where nothing was added.
         """
-        if self.added[0] == 0:
-            return np.full(self.leading_axes, -1)
-        numbers = self.added[:, None] + np.arange(-self.environments, 0)
-        slots = numbers % self.capacity
+        slots = self.ring.newest(self.environments)
+        if self.ring.added[0] == 0:
+            return slots
         rows = self._take(slots)
         running = ~(rows["terminated"] | rows["truncated"])
         rows["truncated"] |= running
-        next_frames = self.frames[self._places(numbers + self.environments)]
+        next_frames = self.frames[
+            self._indices(self.ring.added[:, None] + np.arange(self.environments))
+        ]
         self._keep_final_frames(slots, next_frames, running)
         np.put_along_axis(self.rows, slots, rows, axis=1)
         return slots
@@ -302,14 +311,14 @@ class FrameStorage(RingStorage):
         shape, ends = self.frames.shape[1:], range(self.runs * self.capacity + 1)
         return {
             **super().schema,
-            "frames": ArraySpec(np.uint8, (self.runs, range(self.ring + 1), *shape)),
+            "frames": ArraySpec(np.uint8, (self.runs, range(self.frame_capacity + 1), *shape)),
             "final_keys": ArraySpec(np.int64, (ends, 2), 0),
             "final_frames": ArraySpec(np.uint8, (ends, *shape)),
         }
 
     def check(self, state: State) -> NDArray[np.int64]:
-        """As in `RingStorage`. Also, there must be as many frames as transitions were added, with the
-        next ones, and a final frame for each stored transition that ended an episode.
+        """As in `RingStorage`. Also, there must be as many frames as transitions were added, with
+        the next ones, and a final frame for each stored transition that ended an episode.
         """
         sizes = super().check(state)
         added, rows = state["added"], state["rows"]
@@ -317,7 +326,7 @@ class FrameStorage(RingStorage):
             raise ValueError("state: added must be whole steps of all environments")
         if not ((rows["depth"] >= 1) & (rows["depth"] <= self.stack)).all():
             raise ValueError(f"state: depth must be in [1, {self.stack}] everywhere")
-        written = min(int(added[0]) + self.environments, self.ring)
+        written = min(int(added[0]) + self.environments, self.frame_capacity)
         if state["frames"].shape[1] != written:
             raise ValueError(
                 f"state: frames must be {written} for each run, got {state['frames'].shape[1]}"
@@ -339,17 +348,22 @@ class FrameStorage(RingStorage):
 
     @property
     def _rings(self) -> NDArray[np.uint8]:
-        return self.frames[:-1].reshape(self.runs, self.ring, *self.frames.shape[1:])
+        return self.frames[:-1].reshape(self.runs, self.frame_capacity, *self.frames.shape[1:])
 
     @property
     def _written_frames(self) -> NDArray[np.uint8]:
         """(runs, frames, *frame shape): those that hold something, the next ones included."""
-        return self._rings[:, : min(int(self.added[0]) + self.environments, self.ring)]
+        return self._rings[
+            :, : min(int(self.ring.added[0]) + self.environments, self.frame_capacity)
+        ]
 
-    def _places(self, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
-        return np.arange(self.runs)[:, None] * self.ring + numbers % self.ring
+    def _indices(self, ids: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Where in `frames` these (runs, environments) lie."""
+        return np.arange(self.runs)[:, None] * self.frame_capacity + ids % self.frame_capacity
 
     def _keep_final_frames(self, slots: Slots, next_frames: NDArray, ended: NDArray) -> None:
-        """Keep the frames after the transitions in ``slots`` where ``ended`` (runs, environments)."""
+        """Keep the frames after the transitions in ``slots`` where ``ended`` (runs,
+        environments).
+        """
         for run, k in np.argwhere(ended).tolist():
             self.final_frames[run, int(slots[run, k])] = next_frames[run, k].copy()

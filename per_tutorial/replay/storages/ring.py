@@ -1,7 +1,7 @@
-"""What storages share: numbered transitions in a ring of slots for each run.
+"""What storages share: a row of a table for each transition, in the slots of a `Ring`.
 
-A transition is one row of a table (a NumPy structured array), so drawing it touches one place in
-memory instead of one for each field, and a minibatch is one `take`.
+A row is an element of a NumPy structured array, so drawing a transition touches one place in memory
+instead of one for each field, and a minibatch is one `take`.
 """
 
 from typing import Any
@@ -12,151 +12,48 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 from per_tutorial.common.arguments import plain_array, real_number, whole_number
 from per_tutorial.common.states import ArraySpec, Schema, State
 from per_tutorial.replay.compiling import njit_cached
-from per_tutorial.replay.contracts import Slots
+from per_tutorial.replay.contracts import Fields, Slots
 from per_tutorial.replay.prefetching import prefetch
+from per_tutorial.replay.ring import Ring, sum_n_steps
 
 LARGEST_REWARD = float(np.finfo(np.float32).max)  # rewards are stored as float32
-VIEWS = ("_all_rows", "_memory", "_first_rows", "_staged")  # what `_make_views` makes
-MOST_ADDED = 2**62  # transitions of a run; more than any run can make, less than would overflow
+VIEWS = ("_all_rows", "_memory", "_ends", "_staged", "_write")  # what `_make_views` makes
+MAX_ADDED = 2**62  # transitions of a run; more than any run can make, less than would overflow
 
 
 @njit_cached
-def sum_windows(
-    rewards,
-    terminated,
-    truncated,
-    added,
-    stride,
-    slots,
-    n_step,
-    discount,
-    returns,
-    last_slots,
-    steps,
-):
-    """Walk forward from each of `slots` (runs, batch), through at most `n_step` transitions.
+def locate_rows(slots, capacity, memory, row_size, rows):
+    """Write into `rows` (runs, batch) where among the rows of all runs each slot lies.
 
-    `rewards`, `terminated`, `truncated` are (runs, capacity), `added` is (runs,), and a successor
-    lies `stride` slots further on. Written, each (runs, batch): the `returns` Σ_j γ^j r_{t+j}, the
-    `last_slots` and the number of `steps`.
-    """
-    runs, batch = slots.shape
-    capacity = rewards.shape[1]
-    for run in range(runs):
-        for k in range(batch):
-            slot = slots[run, k]
-            # Behind the newest transitions lie the oldest ones, which are no successors of them.
-            newer = (added[run] - 1 - slot) % capacity // stride
-            total, factor, length = 0.0, 1.0, 0
-            while True:
-                total += factor * rewards[run, slot]
-                factor *= discount
-                length += 1
-                over = terminated[run, slot] or truncated[run, slot]
-                if over or length == n_step or length > newer:
-                    break
-                slot = (slot + stride) % capacity
-            returns[run, k], last_slots[run, k], steps[run, k] = total, slot, length
-
-
-@njit_cached
-def count_steps(terminated, truncated, added, stride, slots, lengths):
-    """Write into `lengths` (runs, n) how many steps are stored of the episode that ends in each slot.
-
-    A slot of −1 has none. Before the oldest transition lies the newest one: the walk stops there.
-    """
-    capacity = terminated.shape[1]
-    for run in range(slots.shape[0]):
-        for k in range(slots.shape[1]):
-            slot, length = slots[run, k], 0
-            newer = (added[run] - 1 - slot) % capacity
-            older = min(added[run], capacity) - 1 - newer
-            while slot >= 0:
-                length += 1
-                slot = (slots[run, k] - length * stride) % capacity
-                if length * stride > older or terminated[run, slot] or truncated[run, slot]:
-                    break
-            lengths[run, k] = length
-
-
-@njit_cached
-def fill_ids(ids, slots, added, capacity):
-    """Write into `ids` (runs, batch) the number of the transition that lies in each slot."""
-    for run in range(slots.shape[0]):
-        lap = added[run] // capacity * capacity  # what is in a slot since then has the number …
-        for k in range(slots.shape[1]):
-            number = lap + slots[run, k]  # … and otherwise it is one lap older
-            ids[run, k] = number if number < added[run] else number - capacity
-
-
-@njit_cached
-def fill_slots(slots, ids, added, capacity):
-    """Write into `slots` (runs, batch) where each transition lies, −1 for those overwritten."""
-    for run in range(ids.shape[0]):
-        lap = added[run] // capacity * capacity
-        for k in range(ids.shape[1]):
-            slot = ids[run, k] - lap
-            stored = ids[run, k] >= added[run] - capacity
-            slots[run, k] = -1 if not stored else slot if slot >= 0 else slot + capacity
-
-
-@njit_cached
-def place_rows(places, slots, capacity, memory, row_size):
-    """Write into `places` (runs, batch) where in the rows of all runs each slot lies.
-
-    Rows lie anywhere in `memory`, their bytes, so all of them are asked for before the first is read.
-    Returns False, and leaves `places` unfinished, where a slot is outside [0, capacity).
+    Rows lie anywhere in `memory`, their bytes, so all of them are asked for before the first is
+    read. Returns False, and leaves `rows` unfinished, where a slot is outside [0, capacity).
     """
     for run in range(slots.shape[0]):
         for k in range(slots.shape[1]):
             if not 0 <= slots[run, k] < capacity:
                 return False
-            place = run * capacity + slots[run, k]
-            places[run, k] = place
-            prefetch(memory, place * row_size)
-            prefetch(memory, (place + 1) * row_size - 1)
+            row = run * capacity + slots[run, k]
+            rows[run, k] = row
+            prefetch(memory, row * row_size)
+            prefetch(memory, (row + 1) * row_size - 1)
     return True
 
 
-@njit_cached
-def locate_rows(slots, added, capacity, memory, row_size, places, ids, steps):
-    """`place_rows` and `fill_ids` in one, and windows of one step: `steps` (runs, batch) of 1."""
-    fill_ids(ids, slots, added, capacity)
-    steps[:] = 1
-    return place_rows(places, slots, capacity, memory, row_size)
-
-
-@njit_cached
-def claim_slots(slots, added, valid, capacity):
-    """Write into `slots` (runs, n) where the next n transitions of each run go, and count them.
-
-    `added` (runs,) is raised. Runs that are not `valid` have nothing to add: −1.
-    """
-    runs, n = slots.shape
-    for run in range(runs):
-        for k in range(n):
-            slots[run, k] = (added[run] + k) % capacity if valid[run] else -1
-        added[run] += n if valid[run] else 0
-
-
 class RingStorage:
-    """Numbered transitions in a ring of slots for each run.
-
-    The k-th transition of a run (counting from 0) lies in slot k % capacity until the
-    (k + capacity)-th one takes its place.
+    """Rows in the slots of a ring for each run.
 
     Args:
         capacity: transitions kept for each run; the oldest is overwritten.
         row: dtype of the rows, with fields reward, terminated and truncated.
         runs: number of runs.
-        n_step: steps whose rewards are summed, at most `capacity`; see `windows`.
+        n_step: steps whose rewards are summed, at most `capacity`; see `n_step_transitions`.
         discount: γ of these sums.
-        environments: how many take turns in adding to each run; the numbers of a transition and of
-            its successor are that far apart.
+        environments: how many take turns in adding to each run; the ids of a transition and of its
+            successor are that far apart.
 
     Attributes:
         rows: (runs, capacity) structured array.
-        added: (runs,) transitions ever added.
+        ring: which transition lies where.
         settings: what must agree to `restore` the `state` of another storage.
     """
 
@@ -170,7 +67,6 @@ class RingStorage:
         environments: int = 1,
     ) -> None:
         self.capacity = whole_number("capacity", capacity)
-        self._most = np.array(self.capacity)  # with which NumPy is faster than with an int
         self.runs = whole_number("runs", runs)
         self.n_step = whole_number("n_step", n_step)
         self.environments = whole_number("environments", environments)
@@ -180,8 +76,8 @@ class RingStorage:
                     f"{name}: must be at most capacity ({self.capacity}), got {getattr(self, name)}"
                 )
         self.discount = real_number("discount", discount, 0, 1)
+        self.ring = Ring(np.zeros(self.runs, dtype=np.int64), self.capacity)
         self.rows = np.zeros((self.runs, self.capacity), dtype=np.dtype(row, align=True))
-        self.added = np.zeros(self.runs, dtype=np.int64)
         self.settings: dict[str, Any] = {
             "capacity": self.capacity,
             "row": str(self.rows.dtype.descr),
@@ -195,12 +91,12 @@ class RingStorage:
         """Other looks at the memory of `rows`. A copy of a storage has to make its own."""
         self._all_rows = self.rows.reshape(-1)  # run after run …
         self._memory = self._all_rows.view(np.uint8)  # … and their bytes
-        first_rows = (np.arange(self.runs) * self.capacity)[:, None]
-        # NumPy adds a single number faster than an array that has axes to broadcast.
-        self._first_rows = first_rows.squeeze() if self.runs == 1 else first_rows
+        self._ends = self.rows["terminated"], self.rows["truncated"]
 
     def __getstate__(self) -> dict[str, Any]:
-        """What a copy is made of: no views, which would become arrays of their own, and no empty rows."""
+        """What a copy is made of: no views, which would become arrays of their own, and no empty
+        rows.
+        """
         kept = {name: value for name, value in vars(self).items() if name not in VIEWS}
         return kept | {"rows": self._stored_rows}
 
@@ -216,39 +112,42 @@ class RingStorage:
         return (self.runs,)
 
     @property
-    def sizes(self) -> NDArray[np.int64]:
-        """(runs,) transitions stored now."""
-        return np.minimum(self.added, self._most)
+    def added(self) -> NDArray[np.int64]:
+        """(runs,): transitions ever added."""
+        return self.ring.added
 
-    def ids(self, slots: Slots) -> NDArray[np.int64]:
-        """Which transition lies in each slot (runs, batch): its number, counted from 0 in its run."""
-        ids = np.empty(slots.shape, dtype=np.int64)
-        fill_ids(ids, slots, self.added, self.capacity)
-        return ids
+    def prepare(
+        self, transition: Fields, valid: ArrayLike | None = None, *, stacked: bool = True
+    ) -> Any:
+        """Make ready to write a step: for the storages to say how."""
+        raise NotImplementedError
 
-    def current_slots(self, ids: NDArray[np.int64]) -> Slots:
-        """Where transitions (runs, batch) lie; −1 for those that have been overwritten since."""
-        slots = np.empty_like(ids)
-        fill_slots(slots, ids, self.added, self.capacity)
-        return slots
+    def commit(self, write: Any) -> None:
+        """Write what was prepared: for the storages to say how."""
+        raise NotImplementedError
+
+    def add(self, transition: Fields, valid: ArrayLike | None = None) -> Slots:
+        """`prepare` and `commit` a step, without a sampler; returns the slots."""
+        write = self.prepare(transition, valid)
+        self.commit(write)
+        return write.slots.copy()
 
     def episode_lengths(self, slots: Slots) -> NDArray[np.int64]:
-        """How many steps are stored of the episodes that end with ``slots`` (runs, n); 0 for −1."""
-        lengths = np.empty(slots.shape, dtype=np.int64)
-        ends = self.rows["terminated"], self.rows["truncated"]
-        count_steps(*ends, self.added, self.environments, slots, lengths)
-        return lengths
+        """How many steps are stored of the episodes that end with ``slots`` (runs, n); 0
+        for none.
+        """
+        return self.ring.episode_lengths(slots, *self._ends, self.environments)
 
     @property
     def state(self) -> State:
         """The arrays that a checkpoint holds."""
-        return {"added": self.added, "rows": self._stored_rows}
+        return {"added": self.ring.added, "rows": self._stored_rows}
 
     @property
     def schema(self) -> Schema:
         """What `restore` takes."""
         return {
-            "added": ArraySpec(np.int64, (self.runs,), 0, MOST_ADDED),
+            "added": ArraySpec(np.int64, (self.runs,), 0, MAX_ADDED),
             "rows": ArraySpec(self.rows.dtype, (self.runs, range(self.capacity + 1))),
         }
 
@@ -257,7 +156,7 @@ class RingStorage:
 
         Returns the sizes (runs,).
         """
-        rows, sizes = state["rows"], np.minimum(state["added"], self.capacity)
+        rows, sizes = state["rows"], Ring(state["added"], self.capacity).sizes
         if rows.shape[1] != sizes.max():
             raise ValueError(f"state: rows must be {sizes.max()} for each run, got {rows.shape[1]}")
         for name in ("terminated", "truncated"):
@@ -270,14 +169,14 @@ class RingStorage:
     def restore(self, state: State) -> None:
         """Go on from a state that was checked."""
         stored = state["rows"].shape[1]
-        self.added[:] = state["added"]
+        self.ring.added[:] = state["added"]
         self.rows[:, :stored] = state["rows"]
         self.rows[:, stored:] = np.zeros((), self.rows.dtype)
 
     @property
     def _stored_rows(self) -> NDArray:
         """(runs, transitions) rows, as many as the fullest run has."""
-        stored = int(self.sizes.max())
+        stored = int(self.ring.sizes.max())
         if self.rows[:, :stored].flags.c_contiguous:
             return self.rows[:, :stored]
         # As plain bytes: NumPy copies fields only, and files would hold stray memory between them.
@@ -286,24 +185,20 @@ class RingStorage:
 
     def _take(self, slots: Slots) -> NDArray[np.void]:
         """The rows in ``slots`` (runs, batch), copied."""
-        places = np.empty_like(slots)
-        if not place_rows(places, slots, self.capacity, self._memory, self.rows.itemsize):
-            self._refuse(slots)
-        return self._all_rows.take(places)
-
-    def _refuse(self, slots: Slots) -> None:
-        raise IndexError(
-            f"slots: must be in [0, {self.capacity}), got {slots.min()} to {slots.max()}"
-        )
+        rows = np.empty_like(slots)
+        if not locate_rows(slots, self.capacity, self._memory, self.rows.itemsize, rows):
+            raise IndexError(
+                f"slots: must be in [0, {self.capacity}), got {slots.min()} to {slots.max()}"
+            )
+        return self._all_rows.take(rows)
 
     def _walk(self, slots: Slots) -> tuple[NDArray[np.float64], Slots, NDArray[np.int64]]:
-        """Returns, last slots and steps of the n-step windows that begin in ``slots``."""
+        """Returns, last slots and steps of the n-step transitions that begin in ``slots``."""
         returns = np.empty(slots.shape)
         last_slots, steps = np.empty_like(slots), np.empty_like(slots)
-        sum_windows(
-            *(self.rows[name] for name in ("reward", "terminated", "truncated")),
-            *(self.added, self.environments, slots, self.n_step, self.discount),
-            *(returns, last_slots, steps),
+        sum_n_steps(
+            *(self.rows["reward"], *self._ends, self.ring.added, self.environments),
+            *(slots, self.n_step, self.discount, returns, last_slots, steps),
         )
         return returns, last_slots, steps
 
@@ -341,7 +236,9 @@ def are_rewards(array: NDArray) -> bool:
 
 
 def _converted(name: str, array: NDArray, dtype: np.dtype) -> NDArray:
-    """An array of another type, ready to be written as ``dtype``: no integer becomes another one."""
+    """An array of another type, ready to be written as ``dtype``: no integer becomes
+    another one.
+    """
     if dtype == np.bool_:
         if not ((array == 0) | (array == 1)).all():
             raise ValueError(f"{name}: must be True or False, got {array}")

@@ -1,68 +1,61 @@
-"""The short way of a transition into a storage: no arrays are made, and one compiled call writes it.
+"""Where a transition waits, checked and converted, until it is written into the ring.
 
-An agent adds a transition at every step, nearly always with fields of the very types and shapes that
-are kept. These go, field by field, into a row beside the ring, and from there into their slot. What
-is interrupted before the compiled call has changed nothing; the call itself cannot be interrupted.
+An agent adds a transition at every step, nearly always with fields of the very types and shapes
+that are kept. Such a field goes straight into its place in a staged row; any other one is converted
+first, or refused. The row is then copied into its slot by one compiled call (`write_rows`).
 """
 
+import math
 from typing import Any
 
 import numpy as np
 from numpy import ndarray
 from numpy.typing import ArrayLike, NDArray
 
+from per_tutorial.common.arguments import plain_array
 from per_tutorial.replay.compiling import njit_cached
+from per_tutorial.replay.contracts import Fields
 from per_tutorial.replay.copying import copy_bytes
-from per_tutorial.replay.storages.ring import LARGEST_REWARD, are_rewards
+from per_tutorial.replay.storages.ring import LARGEST_REWARD, are_rewards, as_field
 
-UINT8 = np.dtype(np.uint8)
-REWARDS = (float, np.float32, np.float64)
 PLAIN = {"b": bool, "i": int, "u": int, "f": float}  # Python's types of a single number
+OBSERVATIONS = ("observation", "next_observation")
 
 
 @njit_cached
-def put_rows(memory, capacity, added, rows, row_size, valid, slots, counts):
-    """Copy a row of each run, from the bytes `rows`, to its next slot in the bytes `memory`.
+def write_rows(memory, capacity, added, columns, offsets, row_size, slots, counts):
+    """Copy rows to `slots` (runs, n) in the bytes `memory`; negative slots: none.
 
-    Runs that are not `valid` have nothing to add. Written: `added` (runs,), the `slots` (runs, 1), −1
-    where there is nothing to add, and what is in `added` then into `counts` (runs,).
-    """
-    for run in range(len(added)):
-        slots[run, 0] = -1
-        if valid[run]:
-            slots[run, 0] = added[run] % capacity
-            place = run * capacity + slots[run, 0]
-            copy_bytes(rows, run * row_size, memory, place * row_size, row_size)
-            added[run] += 1
-        counts[run] = added[run]
-
-
-@njit_cached
-def put_columns(memory, capacity, added, columns, row_size, offsets, slots, counts):
-    """`put_rows` of the next n transitions of each run, from the bytes of each field in `columns`.
+    What was `added` to each run becomes `counts` (runs,). Of rows for the same slot the last one
+    stays.
 
     Args:
-        offsets: (fields,) where in a row each field begins.
-        slots: (runs, n).
+        columns: the bytes of whole rows, or of each of their fields; (runs, n) items each.
+        offsets: (columns,) where in a row the items of each begin.
     """
     runs, n = slots.shape
-    for run in range(runs):
-        for k in range(n):
-            slots[run, k] = (added[run] + k) % capacity
-    for field in range(len(columns)):
-        size = len(columns[field]) // (runs * n)
+    for column in range(len(columns)):
+        size = len(columns[column]) // max(runs * n, 1)
         for run in range(runs):
             for k in range(n):
-                place = (run * capacity + slots[run, k]) * row_size + offsets[field]
-                copy_bytes(columns[field], (run * n + k) * size, memory, place, size)
-    for run in range(runs):
-        added[run] += n
-        counts[run] = added[run]
+                if slots[run, k] >= 0:
+                    start = (run * capacity + slots[run, k]) * row_size + offsets[column]
+                    copy_bytes(columns[column], (run * n + k) * size, memory, start, size)
+    added[:] = counts
 
 
-# Where the values of a field are written, of which dtypes and shape they must be to be written as they
-# are, and of which types if they are a single number. (Plain tuples, which are unpacked the fastest.)
-Place = tuple[NDArray, tuple[np.dtype, ...], tuple[int, ...], tuple[type, ...]]
+@njit_cached
+def find_nan(numbers, firsts, row_length, count):
+    """Whether there is a NaN among the `count` numbers after any of `firsts` in any row.
+
+    `numbers` are those of rows, each `row_length` long, one after the other.
+    """
+    nan = False  # no early exit, so that the loop is vectorised
+    for first in firsts:
+        for start in range(first, len(numbers), row_length):
+            for k in range(start, start + count):
+                nan |= numbers[k] != numbers[k]
+    return nan
 
 
 class StagedRows:
@@ -74,70 +67,96 @@ class StagedRows:
 
     Attributes:
         memory: the bytes of the rows, run after run.
+        offsets: (fields,) where in a row each field begins.
     """
 
     def __init__(self, runs: int, dtype: np.dtype) -> None:
-        self.runs, self.dtype = runs, dtype
-        rows = np.zeros(runs, dtype)
-        self.memory = rows.view(np.uint8)
-        fields = {name: rows[name] for name in dtype.names or ()}
-        self.offsets = np.array([dtype.fields[name][1] for name in fields])  # type: ignore[index]
-        self._of_runs = [_place(name, field) for name, field in fields.items()]
-        self._of_one = [
-            _place(name, field[:1].reshape(field.shape[1:])) for name, field in fields.items()
-        ]
+        self.dtype = dtype
+        self._names = dtype.names or ()
+        self.rows = np.zeros(runs, dtype)
+        self.memory = self.rows.view(np.uint8)
+        self.offsets = np.array([dtype.fields[name][1] for name in self._names])  # type: ignore[index]
+        self._nowhere = np.zeros(runs, dtype=bool)
+        fields = [(name, self.rows[name]) for name in self._names]
+        self._of_runs = [_target(name, field) for name, field in fields]
+        self._of_one = [_target(name, field[:1].reshape(field.shape[1:])) for name, field in fields]
+        number = dtype["observation"].base
+        self._may_be_nan = number.kind in "fc"
+        self._numbers: tuple[Any, ...] | None = (
+            None  # arguments of `find_nan`, if it knows the type
+        )
+        if number in (np.float32, np.float64):
+            starts = [dtype.fields[name][1] // number.itemsize for name in OBSERVATIONS]  # type: ignore[index]
+            row_length, count = dtype.itemsize // number.itemsize, dtype["observation"].shape
+            self._numbers = self.rows.view(number), np.array(starts), row_length, math.prod(count)
 
-    def fill(self, fields: tuple[ArrayLike, ...], stacked: bool) -> bool:
-        """Write the rows; False if a field is not of the type and shape that is kept.
+    def fill(self, transition: Fields, valid: NDArray[np.bool_], stacked: bool) -> None:
+        """Write a transition of each run; fields are shaped (runs, ...), or (...) if not
+        ``stacked``.
 
-        Args:
-            fields: those of a `Transition`, in the same order.
-            stacked: whether they begin with an axis for runs.
+        ``truncated`` may be a single False. Raises ValueError or TypeError for a field that does
+        not fit, and ValueError for a NaN in an observation of a ``valid`` (runs,) run.
         """
-        if not _are_rewards(fields[2]):
-            return False
-        places = self._of_runs if stacked else self._of_one
-        try:
-            # `strict` would add a third to the time.
-            for value, (target, dtypes, shape, numbers) in zip(fields, places):  # noqa: B905
-                if type(value) is ndarray:
-                    if value.dtype not in dtypes or value.shape != shape:
-                        return False
-                elif type(value) not in numbers:
-                    return False
-                target[...] = value
-        except OverflowError:  # an int that its field cannot hold
-            return False
-        return True
+        if stacked and transition[5] is False:
+            transition = (*transition[:5], self._nowhere)
+        if not _is_reward(transition[2]):
+            self._convert("reward", transition[2], stacked)  # raises
+        # `strict` would add a third to the time.
+        for value, target in zip(transition, self._of_runs if stacked else self._of_one):  # noqa: B905
+            name, field, dtypes, shape, types = target
+            if type(value) is ndarray:
+                fits = value.dtype in dtypes and value.shape == shape
+            else:
+                fits = type(value) in types
+            try:
+                field[...] = value if fits else self._convert(name, value, stacked)
+            except OverflowError:  # an int that its field cannot hold
+                self._convert(name, value, stacked)
+        if self._may_be_nan and (self._numbers is None or find_nan(*self._numbers)):
+            for name in OBSERVATIONS:
+                self._refuse_nan(name, self.rows[name][valid])
 
-    def columns(
-        self, fields: tuple[ArrayLike, ...], n: int, stacked: bool
-    ) -> tuple[NDArray[np.uint8], ...] | None:
-        """The bytes of fields shaped (runs, n, ...), or (n, ...); None where `fill` says False."""
-        axes, bytes_of = ((self.runs, n) if stacked else (n,)), []
-        if not _are_rewards(fields[2]):
-            return None
-        for value, (_, dtypes, shape, _) in zip(fields, self._of_runs, strict=True):
-            if type(value) is not ndarray or value.dtype not in dtypes:
-                return None
-            if value.shape != axes + shape[1:]:
-                return None
-            if value.dtype != dtypes[0]:
-                value = value.astype(dtypes[0])
-            bytes_of.append(np.ascontiguousarray(value).reshape(-1).view(UINT8))
-        return tuple(bytes_of)
+    def _convert(self, name: str, value: ArrayLike, stacked: bool) -> NDArray:
+        """A field as an array that its place takes, or ValueError or TypeError."""
+        array = plain_array(name, value)
+        array = as_field(
+            name, array if stacked else array[None], self.dtype[name], runs=len(self.rows)
+        )
+        return array if stacked else array[0]
+
+    def columns(self, transitions: Fields, stacked: bool) -> tuple[NDArray[np.uint8], ...]:
+        """The bytes of fields shaped (runs, n, ...), or (n, ...) if not ``stacked``.
+
+        Fields of the type and layout that is kept are not copied. Raises what `fill` raises.
+        """
+        arrays = [plain_array(*field) for field in zip(self._names, transitions, strict=True)]
+        arrays = arrays if stacked else [array[None] for array in arrays]
+        counts = {"runs": len(self.rows), "transitions": np.atleast_2d(arrays[0]).shape[1]}
+        columns = []
+        for name, array in zip(self._names, arrays, strict=True):
+            dtype = self.dtype[name]
+            field = np.ascontiguousarray(as_field(name, array, dtype, **counts), dtype.base)
+            self._refuse_nan(name, field)
+            columns.append(field.reshape(-1).view(np.uint8))
+        return tuple(columns)
+
+    def _refuse_nan(self, name: str, field: NDArray) -> None:
+        if self._may_be_nan and name in OBSERVATIONS and np.isnan(field).any():
+            raise ValueError(f"{name}: must have no NaN, got {field}")
 
 
-def _place(name: str, target: NDArray) -> Place:
-    shape = target.shape
+def _target(name: str, field: NDArray) -> tuple[str, NDArray, tuple, tuple[int, ...], tuple]:
+    """Where a field is written, and of which dtypes and shape it fits, or of which types as a
+    number.
+    """
     # Most environments return rewards as float64.
-    dtypes = (target.dtype, *([np.dtype(np.float64)] if name == "reward" else []))
-    numbers = (PLAIN.get(target.dtype.kind, object), *(dtype.type for dtype in dtypes))
-    return target, dtypes, shape, () if shape else numbers
+    dtypes = (field.dtype, *([np.dtype(np.float64)] if name == "reward" else []))
+    types = (PLAIN.get(field.dtype.kind, object), *(dtype.type for dtype in dtypes))
+    return name, field, dtypes, field.shape, () if field.shape else types
 
 
-def _are_rewards(value: Any) -> bool:
-    """Whether these are floats that fit into a float32."""
+def _is_reward(value: Any) -> bool:
+    """Whether a number, or an array of floats, fits into a float32."""
     if type(value) is ndarray:
-        return value.dtype.kind == "f" and are_rewards(value)
-    return type(value) in REWARDS and abs(value) <= LARGEST_REWARD
+        return value.dtype.kind != "f" or are_rewards(value)
+    return not isinstance(value, (float, np.floating)) or abs(float(value)) <= LARGEST_REWARD

@@ -1,6 +1,8 @@
-"""One cluster in this machine for all cases here, which `test_on_a_cluster.py` runs in a process of its own.
+"""One cluster in this machine for all cases here, which `test_on_a_cluster.py` runs in a process of
+its own.
 
-Processes take seconds to start, so cases share the head, and add a node only to lose it. Every wait ends.
+Processes take seconds to start, so cases share the head, and add a node only to lose it. Every wait
+ends.
 """
 
 import contextlib
@@ -51,8 +53,8 @@ def _limit():
 def without_agents():
     """Nodes without the agents for the dashboard and for environments, which none of this needs.
 
-    Each takes seconds to start; a node waits for them, and gives up if that takes long. It also gives
-    up when one ends: in their place something waits.
+    Each takes seconds to start; a node waits for them, and gives up if that takes long. It also
+    gives up when one ends: in their place something waits.
     """
     from ray._private import services
 

@@ -24,7 +24,7 @@ def median_updates(n, sampler, runs=10, **options):
 
 
 class Twin:
-    """The learner as slow as it is plain: lists, loops, and the sampler's choice told from outside."""
+    """The learner's plain twin: lists and loops; the sampler's choice comes from outside."""
 
     def __init__(self, learner, linear):
         self.rows = list(zip(*(field.tolist() for field in learner.memory), strict=True))

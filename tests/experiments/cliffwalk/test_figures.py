@@ -42,8 +42,8 @@ def test_ratios_by_hand():
     [("tabular", "greedy"), ("tabular", "oracle"), ("linear", "uniform"), ("linear", "oracle")],
 )
 def test_medians_are_within_one_and_a_half_times_the_papers(series):
-    # Where the paper leaves no choice of α, with its axis read as 2^n − 2 transitions. Tabular uniform
-    # replay is not among them: it needs up to 1.8 times the paper's updates.
+    # Where the paper leaves no choice of α, with its axis read as 2^n − 2 transitions. Tabular
+    # uniform replay is not among them: it needs up to 1.8 times the paper's updates.
     found = ratios(load_results())
     halves = [ratio.by_half for ratio in found if (ratio.figure, ratio.sampler) == series]
     measured = [half for half in halves if half == half]  # walks of 17 states are not

@@ -1,4 +1,4 @@
-"""Minibatches on the Blind Cliffwalk: against a plain twin, and against the learner of one at a time."""
+"""Minibatches on the Blind Cliffwalk, against a plain twin and the one-at-a-time learner."""
 
 import numpy as np
 import pytest

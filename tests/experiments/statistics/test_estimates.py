@@ -6,6 +6,7 @@ import sys
 import numpy as np
 import pytest
 
+from per_tutorial.experiments.statistics import estimates
 from per_tutorial.experiments.statistics.estimates import (
     BAND_RESAMPLES,
     RESAMPLES,
@@ -17,6 +18,7 @@ from per_tutorial.experiments.statistics.estimates import (
     paired_difference,
     paired_t_test,
     probability_of_improvement,
+    signed_rank_test,
     steps_to_threshold,
     summary,
     verdict,
@@ -290,8 +292,9 @@ def test_a_verdict_says_whether_the_interval_holds_zero(rng):
 
 
 @pytest.mark.parametrize("side", [1, -1])
-def test_a_limit_nearer_to_zero_than_its_error_is_borderline(rng, side):
-    # So many runs that the t-test agrees, so few resamples that the error is large.
+def test_a_limit_nearer_to_zero_than_its_error_is_borderline(rng, side, monkeypatch):
+    # Enough runs for the t-test to agree, and few resamples, so that the error is large.
+    monkeypatch.setattr(estimates, "signed_rank_test", paired_t_test)  # ranks are not asked here
     sample, zero, options = rng.normal(size=200), np.zeros(200), {"resamples": 4000}
     error = 2 * np.std([bootstrap_interval(sample, seed=seed, **options)[0] for seed in range(40)])
     for distance, expected in (
@@ -305,7 +308,8 @@ def test_a_limit_nearer_to_zero_than_its_error_is_borderline(rng, side):
 
 
 def test_an_interval_that_the_t_test_contradicts_is_borderline(rng):
-    # Of ten runs the bootstrap's interval is too narrow: it leaves out zero where the test does not.
+    # Of ten runs the bootstrap's interval is too narrow: it leaves out zero where the test does
+    # not.
     sample, zero = rng.normal(size=10), np.zeros(10)
     near, far = shifted_to(0.01, sample), shifted_to(0.5, sample)
     assert paired_t_test(near, zero) > 0.05 > paired_t_test(far, zero)
@@ -332,6 +336,23 @@ def test_what_gets_no_verdict():
     assert verdict([1.0, np.nan], [0.0, 0.0]) == "not told apart"  # no interval leaves out zero
 
 
+def test_a_verdict_needs_the_signed_ranks_too():
+    # One run in six lost as much as three won: the mean is away from zero, the ranks hardly are.
+    a = np.r_[np.full(9, 0.1), np.full(9, -0.1), np.full(12, 1.0)]
+    assert verdict(a, np.zeros(30)) == "clear"
+    a = np.r_[np.full(13, 0.1), np.full(12, -0.2), np.full(5, 4.0)]
+    assert paired_t_test(a, np.zeros(30)) < 0.05 < signed_rank_test(a, np.zeros(30))
+    assert bootstrap_interval(a)[0] > 0
+    assert verdict(a, np.zeros(30)) == "borderline"
+
+
+def test_the_signed_rank_test_counts_signs(rng):
+    a = rng.uniform(1, 2, size=8)
+    assert signed_rank_test(a, np.zeros(8)) == pytest.approx(2 / 2**8)  # all 8 of one sign
+    assert signed_rank_test(a**9, np.zeros(8)) == signed_rank_test(np.zeros(8), a)
+    assert signed_rank_test(a, a) == 1.0
+
+
 def test_the_paired_t_test_is_students(rng):
     a, b = rng.normal(size=(2, 12)) + [[0.5], [0]]
     difference = a - b
@@ -344,8 +365,8 @@ def test_the_paired_t_test_is_students(rng):
 
 
 def rejected(p_values, level):
-    """Holm's method as it is told: the smallest p against level / m, the next against level / (m − 1),
-    and so on until one is too large."""
+    """Holm's method as it is told: the smallest p against level / m, the next against level / (m −
+    1), and so on until one is too large."""
     left = sorted(range(len(p_values)), key=lambda k: p_values[k])
     found = set()
     while left and p_values[left[0]] <= level / len(left):

@@ -1,4 +1,4 @@
-"""Aggregates over worlds against plain twins, written from the formulas of Agarwal et al. (2021)."""
+"""Aggregates over environments, against plain twins of the formulas of Agarwal et al. (2021)."""
 
 import time
 
@@ -47,7 +47,7 @@ def table(worlds, arm):
 
 
 def resampled_tables(worlds, arms, resamples, seed):
-    """The tables of each resample, drawn one by one: the runs of each world by themselves, in pairs."""
+    """The tables of each resample, one by one: each environment's runs are drawn in pairs."""
     rng = np.random.default_rng(seed)
     draws = [rng.integers(0, 12, (resamples, 12)) for _ in worlds]
     for k in range(resamples):
@@ -152,7 +152,8 @@ def test_the_middle_half_may_hold_more_runs_of_one_world_than_of_another():
     assert runs_kept(worlds, "a") == pytest.approx({"low": 6, "high": 6})
     worlds["middle"] = {"a": np.arange(50.0, 62.0)}
     assert runs_kept(worlds, "a") == pytest.approx({"low": 3, "high": 3, "middle": 12})
-    # Each world weighs the same: of the few, each run weighs three times as much as one of the many.
+    # Each world weighs the same: of the few, each run weighs three times as much as one of the
+    # many.
     worlds = {"many": {"a": np.arange(30.0)}, "few": {"a": np.arange(100.0, 110.0)}}
     assert runs_kept(worlds, "a") == pytest.approx({"many": 15, "few": 5})
     # Of equal scores, none is kept before another.
@@ -161,7 +162,7 @@ def test_the_middle_half_may_hold_more_runs_of_one_world_than_of_another():
 
 
 def test_the_runs_kept_are_those_that_the_aggregate_is_made_of(rng):
-    """Raised by so little that no two runs change places, a world moves the aggregate by its share."""
+    """Raised so little that no ranks change, an environment moves the aggregate by its share."""
     worlds = {"ten": {"a": rng.normal(0, 1, 10)}, "thirty": {"a": rng.normal(0.5, 2, 30)}}
     before = aggregate(worlds, resamples=2)["a"].value
     for world, kept in runs_kept(worlds, "a").items():

@@ -28,7 +28,7 @@ from per_tutorial.experiments.studies.runner import run_study
 from per_tutorial.replay.contracts import Batch
 
 
-def broken(exhibit):
+def broken(bug):
     """A small study whose second arm has a bug."""
     per = STUDY.arms["per"]
     return dataclasses.replace(
@@ -36,17 +36,15 @@ def broken(exhibit):
         arms={"per": per, "broken": per},
         comparisons=(("broken", "per"),),
         seeds=range(2),
-        exhibits={"broken": exhibit},
+        bugs={"broken": bug},
     )
 
 
-@pytest.mark.parametrize(
-    "exhibit", ["squared-priority", "truncation-as-terminal", "loss-broadcast"]
-)
-def test_an_arm_trains_with_its_bug(exhibit, tmp_path):
-    study = broken(exhibit)
+@pytest.mark.parametrize("bug", ["squared-priority", "truncation-as-terminal", "loss-broadcast"])
+def test_an_arm_trains_with_its_bug(bug, tmp_path):
+    study = broken(bug)
     results = run_study(study, tmp_path)
-    history = KNOWN_BUGS[exhibit].train(study.arms["broken"], range(2))
+    history = KNOWN_BUGS[bug].train(study.arms["broken"], range(2))
     grid, values = results.curve("broken", "q_value")
     expected = history.measure("q_value")[
         np.searchsorted(history.log_steps, grid, side="right") - 1
@@ -54,7 +52,7 @@ def test_an_arm_trains_with_its_bug(exhibit, tmp_path):
     np.testing.assert_allclose(values, expected, rtol=1e-4)
     assert not np.allclose(values, results.curve("per", "q_value")[1], rtol=1e-3)
     named = [(stack["arm"], stack["exhibit"]) for stack in results.facts["stacks"]]
-    assert named == [("per", None), ("broken", exhibit)]
+    assert named == [("per", None), ("broken", bug)]
 
 
 def test_results_of_another_bug_are_refused(tmp_path):
@@ -64,8 +62,8 @@ def test_results_of_another_bug_are_refused(tmp_path):
 
 
 def test_a_bug_of_no_arm_is_refused():
-    with pytest.raises(ValueError, match="exhibits: must be one of 'uniform', 'per', got 'other'"):
-        dataclasses.replace(STUDY, exhibits={"other": "squared-priority"})
+    with pytest.raises(ValueError, match="bugs: must be one of 'uniform', 'per', got 'other'"):
+        dataclasses.replace(STUDY, bugs={"other": "squared-priority"})
 
 
 # The Blind Cliffwalk -----------------------------------------------------------------------------

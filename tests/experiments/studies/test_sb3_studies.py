@@ -110,11 +110,14 @@ def test_a_study_of_pendulum_has_sb3s_own_agent_and_per_at_both_rates(study):
     per, slow = base.replace(replay="proportional"), {"learning_rate": base.learning_rate / 4}
     assert study.arms == {
         "sb3": base,
+        "uniform": base.replace(replay="uniform"),
         "per": per,
         "sb3-quarter": base.replace(**slow),
         "per-quarter": per.replace(**slow),
     }
     assert study.comparisons == (
+        ("uniform", "sb3"),
+        ("per", "uniform"),
         ("per", "sb3"),
         ("per-quarter", "sb3-quarter"),
         ("per-quarter", "sb3"),
@@ -152,10 +155,10 @@ def test_the_worlds_are_those_that_were_promised():
 
 
 @pytest.mark.parametrize(
-    "changes", [{"checkpoint_every": 50}, {"curves": ("q_value",)}, {"exhibits": {"per": "x"}}]
+    "changes", [{"checkpoint_every": 50}, {"curves": ("q_value",)}, {"bugs": {"per": "x"}}]
 )
 def test_what_only_our_own_learner_has_is_refused_before_anything_is_written(changes, tmp_path):
-    with pytest.raises(ValueError, match="study: runs of SB3 have no checkpoints, exhibits or cur"):
+    with pytest.raises(ValueError, match="study: runs of SB3 have no checkpoints, bugs or cur"):
         run_study(dataclasses.replace(STUDY, **changes), tmp_path / "new")
     assert not (tmp_path / "new").exists()
 

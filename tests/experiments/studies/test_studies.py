@@ -122,6 +122,7 @@ SUBJECTS = {
     "long-cartpole": {"sampler"},
     "thousand-episodes": {"sampler"},
     "pong": {"sampler"},
+    "cartpole-conditions": {"sampler"},
     "broken-cartpole": {"sampler", "exhibit"},
     "broken-mountaincar": {"sampler", "exhibit"},
     **{study.name: {"replay", "learning_rate"} for study in SB3_STUDIES},
@@ -157,9 +158,9 @@ def test_a_comparison_changes_its_subject_and_nothing_else(name):
 @pytest.mark.parametrize("name", [name for name in STUDIES if name.startswith("broken")])
 def test_a_broken_arm_is_the_reference_with_one_bug(name):
     study = STUDIES[name]
-    assert set(study.exhibits.values()) <= set(KNOWN_BUGS)
-    assert len(study.exhibits) >= 12
-    assert study.exhibits == {arm: arm for arm in study.arms if arm not in ("per", "uniform")}
+    assert set(study.bugs.values()) <= set(KNOWN_BUGS)
+    assert len(study.bugs) >= 12
+    assert study.bugs == {arm: arm for arm in study.arms if arm not in ("per", "uniform")}
     for pair in study.comparisons:
         assert pair[1] == "per"
         changed = "sampler" if pair[0] == "uniform" else "exhibit"

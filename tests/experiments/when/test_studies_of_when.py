@@ -46,7 +46,8 @@ def test_a_verdict_needs_holms_correction():
     assert found["cell 0", "per"].verdict == "helps"
     assert [one.verdict for one in found.values()].count("not told apart") == 39
     alone = [judged({name: cells[name]}, ["per"], 1000)[name, "per"].verdict for name in cells]
-    assert alone.count("not told apart") < 39  # uncorrected, chance tells some apart
+    # Without the correction some are told apart by chance
+    assert alone.count("not told apart") < 39
     assert found["cell 0", "per"].gain.value == pytest.approx(gains(cells["cell 0"], "per").mean())
     flipped = {"one": {"uniform": cells["cell 0"]["per"], "per": cells["cell 0"]["uniform"]}}
     assert judged(flipped, ["per"], 1000)["one", "per"].verdict == "hurts"

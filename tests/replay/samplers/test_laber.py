@@ -84,7 +84,9 @@ def test_the_largest_chance_chooses_the_last_that_has_a_share():
 
 
 def test_errors_that_cannot_be_computed_leave_the_streams_where_they_would_be():
-    """A call whose TD errors fail has drawn: what comes after does not depend on where it failed."""
+    """A call whose TD errors fail has drawn: what comes after does not depend on where it
+    failed.
+    """
 
     def fails(batch):
         raise RuntimeError("no network")

@@ -29,7 +29,9 @@ def add(buffer, count):
 
 
 def with_td_errors(make, capacity, td_errors, **options):
-    """A buffer that stores as many transitions as there are TD errors, all of them replayed once."""
+    """A buffer that stores as many transitions as there are TD errors, all of them
+    replayed once.
+    """
     buffer = make(capacity, **options)
     add(buffer, len(td_errors))
     stored = np.arange(len(td_errors))[-capacity:]
@@ -190,7 +192,9 @@ class NewestInvisible(ProportionalSampler):
 
 
 def holds_every_stored_transition_can_be_drawn(make):
-    """With equal priorities and one draw in each of `size` equal ranges, each comes exactly once."""
+    """With equal priorities and one draw in each of `size` equal ranges, each comes
+    exactly once.
+    """
     buffer = make(5)
     add(buffer, 1)
     for added in range(2, 15):

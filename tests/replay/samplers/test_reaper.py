@@ -1,11 +1,13 @@
-"""ReaPER against a plain twin that keeps every episode as a list, in rings of one and of many lanes."""
+"""ReaPER against a plain twin that keeps every episode as a list, in rings of one and of many
+lanes.
+"""
 
 from functools import partial
 
 import numpy as np
 import pytest
 from scipy import stats
-from storage_contract import EnvSpec
+from storage_contract import World
 
 from per_tutorial.replay import FrameStorage, ReaperSampler, Replay, TransitionStorage
 from per_tutorial.replay.samplers import reaper
@@ -58,7 +60,9 @@ class Twin:
 
 
 class LeavesTheEpisode(ReaperSampler):
-    """An update changes R of the replayed steps alone: the sums of the others' are those of the end."""
+    """An update changes R of the replayed steps alone: the sums of the others' are those of the
+    end.
+    """
 
     def end_episodes(self, slots, lengths, stride):
         super().end_episodes(slots, lengths, stride)
@@ -83,19 +87,21 @@ class ForgetsWhatIsOverwritten(ReaperSampler):
 
     def add(self, slots, added):
         super().add(slots, added)
-        self.told[:] = np.minimum(added, self.capacity)
+        self.num_added[:] = np.minimum(added, self.capacity)
 
 
 def holds_probabilities_are_the_twins(make, lanes=1, capacity=12, alpha=0.6, omega=0.7):
-    """Episodes of chance, with updates, overwritten steps, cuts, and a full ring several times over.
+    """Episodes of chance, with updates, overwritten steps, cuts, and a full ring several times
+    over.
 
-    The smallest priority of all is the twin's as well, and to the bit what a pass over all slots finds.
+    The smallest priority of all is the twin's as well, and to the bit what a pass over all slots
+    finds.
     """
     rng = np.random.default_rng(7)
     settings = {"alpha": alpha, "omega": omega, "priority_epsilon": EPSILON}
     sampler = make(capacity, [3], normalize="buffer", **settings)
     make_storage = partial(FrameStorage, environments=lanes) if lanes > 1 else TransitionStorage
-    world = EnvSpec(make_storage, capacity, runs=1)
+    world = World(make_storage, capacity, runs=1)
     replay, twin = Replay(world.storage, sampler, runs=1), Twin(capacity, alpha, omega)
     for count in range(90):
         step = world.step()
@@ -104,7 +110,7 @@ def holds_probabilities_are_the_twins(make, lanes=1, capacity=12, alpha=0.6, ome
         for lane in range(lanes):
             twin.add(lane, over[lane])
         if count % 23 == 22:
-            replay.cut()
+            replay.truncate_episodes()
             for lane in range(lanes):
                 twin.cut(lane)
             world.stacks = world.new_stacks()
@@ -137,12 +143,14 @@ def test_several_environments_feed_a_run(lanes, capacity):
 
 
 class ForgetsTheOldest(ReaperSampler):
-    """The smallest priority of an episode stays what it was when its first steps are overwritten."""
+    """The smallest priority of an episode stays what it was when its first steps are
+    overwritten.
+    """
 
     def add(self, slots, added):
-        self.told[:] = 0  # the ring seems not to be full
+        self.num_added[:] = 0  # the ring seems not to be full
         super().add(slots, np.minimum(added, self.capacity - 1))
-        self.told[:] = added
+        self.num_added[:] = added
 
 
 @pytest.mark.parametrize(
@@ -186,7 +194,9 @@ def holds_frequencies_are_the_formula(make):
 
 @pytest.mark.parametrize("tries", [reaper.TRIES, 1, 0])
 def test_frequencies_are_the_formula(tries, monkeypatch):
-    """With one try, or none, many draws come from the pass over all slots: the odds are the same."""
+    """With one try, or none, many draws come from the pass over all slots: the odds are
+    the same.
+    """
     monkeypatch.setattr(reaper, "TRIES", tries)
     holds_frequencies_are_the_formula(ReaperSampler)
 
@@ -241,12 +251,12 @@ def test_an_episode_that_ends_where_nothing_is_stored_is_refused():
     state = {key: array.copy() for key, array in replay.sampler.state.items()}
     state["after"][0, 10], state["after"][0, 11], state["before"][0, 11] = 1, 0, 1  # 11 are stored
     with pytest.raises(ValueError, match="before and after must count the steps of episodes"):
-        replay.sampler.check(state, replay.storage.sizes)
+        replay.sampler.check(state, replay.storage.ring.sizes)
 
 
 def test_a_state_whose_parts_contradict_each_other_is_refused():
     replay, _ = finished()
-    sampler, sizes = replay.sampler, replay.storage.sizes
+    sampler, sizes = replay.sampler, replay.storage.ring.sizes
     for name, message in [
         ("sums", "errors and sums have leaves of different priorities"),
         ("told", "told must be the number of transitions added"),

@@ -1,7 +1,8 @@
 """Frames kept once make the same transitions as stacks kept whole, whatever the episodes do.
 
-`NaiveFrames` is the twin: it keeps whole stacks in lists. As in the other tests of the replay side, a
-function named `holds_…` states a property; the storage has it, those with a bug put in must fail it.
+`NaiveFrames` is the twin: it keeps whole stacks in lists. As in the other tests of the replay side,
+a function named `holds_…` states a property; the storage has it, those with a bug put in must fail
+it.
 """
 
 import numpy as np
@@ -84,10 +85,10 @@ class NaiveFrames:
 def assert_equals_twin(storage, twin):
     """Every transition that the storage should hold, in every slot, is as the twin has it."""
     size = min(int(storage.added[0]), storage.capacity)
-    assert storage.sizes.tolist() == [size] * storage.runs
+    assert storage.ring.sizes.tolist() == [size] * storage.runs
     slots = np.broadcast_to(np.arange(size), (storage.runs, size))
-    rows, steps = storage.windows(slots)
-    numbers = storage.ids(slots)
+    rows, steps = storage.n_step_transitions(slots)
+    numbers = storage.ring.ids(slots)
     newest = int(storage.added[0])
     assert sorted(numbers[0]) == list(range(newest - size, newest))
     for run, k in np.ndindex(slots.shape):
@@ -103,7 +104,7 @@ def fill(storage, twin, films, steps):
         transition = films.step(ends)
         slots = storage.add(transition)
         twin.add(transition)
-        np.testing.assert_array_equal(storage.ids(slots)[:, -1], storage.added - 1)
+        np.testing.assert_array_equal(storage.ring.ids(slots)[:, -1], storage.added - 1)
         assert_equals_twin(storage, twin)
 
 
@@ -173,18 +174,18 @@ class RingTooShort(FrameStorage):
 class StackAcrossEpisodes(FrameStorage):
     """The frames before an episode's start are those of the one before."""
 
-    def windows(self, slots):
+    def n_step_transitions(self, slots):
         self.rows["depth"] = np.minimum(self.stack, self.ids(slots).min() // self.environments + 1)
-        return super().windows(slots)
+        return super().n_step_transitions(slots)
 
 
 class InterleavedStacks(FrameStorage):
     """The frames of a stack come from several environments."""
 
-    def windows(self, slots):
+    def n_step_transitions(self, slots):
         find, frames_module.find_stacks = frames_module.find_stacks, self.find
         try:
-            return super().windows(slots)
+            return super().n_step_transitions(slots)
         finally:
             frames_module.find_stacks = find
 
@@ -196,12 +197,12 @@ class InterleavedStacks(FrameStorage):
 class FirstFrameIsNext(FrameStorage):
     """An episode's last frame is taken for the first one of the next episode."""
 
-    def windows(self, slots):
+    def n_step_transitions(self, slots):
         place = self._places(self.ids(slots) + self.environments)
         for run, slot in self.final_frames:
             if slot in slots[run]:
                 self.final_frames[run, slot] = self.frames[place[run, list(slots[run]).index(slot)]]
-        return super().windows(slots)
+        return super().n_step_transitions(slots)
 
 
 class WindowAcrossTruncation(FrameStorage):
@@ -321,7 +322,7 @@ def test_a_cut_ends_the_running_episodes_like_a_time_limit(before):
     storage, twin, films = new(capacity=8, environments=2, n_step=3)
     steps = np.random.default_rng(before).choice(3, p=[0.6, 0.2, 0.2], size=(before, 1, 2))
     fill(storage, twin, films, steps)
-    storage.cut()
+    storage.truncate_episodes()
     for environment in twin.transitions[0]:
         if environment:
             *fields, terminated, _ = environment[-1]
@@ -359,7 +360,9 @@ def test_what_does_not_fit_is_refused_and_nothing_changes(field, value, error, m
 
 
 def repeated(stacks):
-    """Stacks as Gymnasium pads them by default: the first frame takes the place of the black ones."""
+    """Stacks as Gymnasium pads them by default: the first frame takes the place of the
+    black ones.
+    """
     return np.where(stacks == 0, stacks[..., -1:, :], stacks)
 
 
@@ -380,7 +383,7 @@ def repeated(stacks):
         (
             GOES_ON,
             lambda t: t._replace(observation=t.next_observation),
-            "call cut; if a step was not added, do both",
+            "call truncate_episodes; if a step was not added, do both",
         ),
         (GOES_ON, lambda t: t._replace(next_observation=t.observation), "moved on by one"),
         (TERMINATED, lambda t: t._replace(next_observation=t.observation), "moved on by one"),
@@ -436,7 +439,7 @@ def test_without_a_shape_truncated_is_false_everywhere():
 
 def test_many_steps_at_once_are_refused():
     replay, _, films = make_replay(UniformSampler)
-    with pytest.raises(TypeError, match="extend: frames are added one step"):
+    with pytest.raises(TypeError, match="extend: FrameStorage takes one step"):
         replay.extend(*(field[0] for field in films.step(np.full((1, 3), TRUNCATED))))
     assert len(replay) == 0
 

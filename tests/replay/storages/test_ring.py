@@ -10,7 +10,9 @@ from per_tutorial.replay.storages.ring import as_field, as_shape
 
 @pytest.mark.parametrize("capacity", [1, 2, 5])
 def test_numbers_and_slots_belong_together(capacity):
-    """The k-th transition lies in slot k % capacity, until the (k + capacity)-th takes its place."""
+    """The k-th transition lies in slot k % capacity, until the (k + capacity)-th takes its
+    place.
+    """
     storage = TransitionStorage(capacity, 1, runs=2)
     for added in range(3 * capacity + 2):
         storage.added[:] = added, added + 1
@@ -20,10 +22,10 @@ def test_numbers_and_slots_belong_together(capacity):
             expected = np.where(stored, numbers % capacity, -1)
             rows = np.zeros((2, count), dtype=np.int64)
             rows[run] = numbers
-            slots = storage.current_slots(rows)[run]
+            slots = storage.ring.slots(rows)[run]
             np.testing.assert_array_equal(slots, expected)
             rows[run, stored] = expected[stored]
-            np.testing.assert_array_equal(storage.ids(rows)[run, stored], numbers[stored])
+            np.testing.assert_array_equal(storage.ring.ids(rows)[run, stored], numbers[stored])
 
 
 # ---------------------------------------------------------------- fields
@@ -83,8 +85,8 @@ def test_a_field_that_fits_is_taken_as_it_is(values, dtype):
 def test_a_field_has_the_axes_asked_for_and_then_its_own():
     values = np.zeros((2, 5, 2, 3), dtype=np.uint8)
     assert as_field("name", values, PICTURE, runs=2, environments=5) is values
-    said = r"name: must have the shape \(2, 3\) per environment, got \(2, 5, 2, 3\) with runs = 2, envi"
-    with pytest.raises(ValueError, match=said + "ronments = 4"):
+    said = r"must have the shape \(2, 3\) per environment, got \(2, 5, 2, 3\) with runs = 2, "
+    with pytest.raises(ValueError, match=f"name: {said}environments = 4"):
         as_field("name", values, PICTURE, runs=2, environments=4)
 
 

@@ -56,7 +56,7 @@ def test_numbers_that_fit_may_come_in_any_type():
     wide = {"observation": np.full((1, 3), 200, np.uint16), "action": np.full((1, 2), -5, np.int64)}
     slots = storage.add(step(**wide, next_observation=np.full((1, 3), 201, np.int64)))
     assert slots.tolist() == [[1]]
-    first, second = storage.gather(np.array([[0, 1]]))[0]
+    first, second = storage.n_step_transitions(np.array([[0, 1]]))[0][0]
     assert first == second
 
 
@@ -94,7 +94,8 @@ def test_a_state_holds_no_stray_bytes():
 
 
 def turns(environments, count, seed=0):
-    """What environments do that take turns: (observation, action, reward, next, terminated, truncated).
+    """What environments do that take turns: (observation, action, reward, next, terminated,
+    truncated).
 
     Observations tell the environment and the number of the step in it.
     """
@@ -118,7 +119,7 @@ def test_windows_stay_within_their_environment(environments, capacity, n_step, c
         buffer.add(*step)
         logs[k % environments].append(step)
     ids = np.arange(max(0, count - capacity), count)
-    rows, lengths = buffer.storage.windows(buffer.storage.current_slots(ids[None]))
+    rows, lengths = buffer.storage.n_step_transitions(buffer.storage.ring.slots(ids[None]))
     for number, row, length in zip(ids, rows[0], lengths[0], strict=True):
         log, first = logs[number % environments], number // environments
         observation, action, reward, following, terminated, steps = naive_window(
@@ -148,9 +149,9 @@ def test_a_cut_ends_the_running_episode_of_each_environment(count):
     steps = [(*step[:4], False, False) for step in turns(3, count)]
     for step in steps:
         replay.add(*step)
-    replay.cut()
+    replay.truncate_episodes()
     ids = np.arange(max(0, count - 8), count)
-    truncated = storage.rows["truncated"][0, storage.current_slots(ids[None])[0]]
+    truncated = storage.rows["truncated"][0, storage.ring.slots(ids[None])[0]]
     assert truncated.tolist() == [number >= count - 3 for number in ids]
     assert storage.rows["truncated"].sum() == min(count, 3)
 

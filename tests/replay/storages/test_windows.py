@@ -1,7 +1,7 @@
 """n-step windows of a `TransitionStorage` against the whole log of what happened, and bugs put in.
 
-As in the other tests of the replay room, a function named `holds_…` states a property; the storage has
-it, those with a bug put in must fail it.
+As in the other tests of the replay room, a function named `holds_…` states a property; the storage
+has it, those with a bug put in must fail it.
 """
 
 import numpy as np
@@ -49,7 +49,7 @@ def stored_windows(storage, run):
     added = int(storage.added[run])
     numbers = np.arange(max(0, added - storage.capacity), added)
     slots = np.tile(numbers % storage.capacity, (RUNS, 1))
-    rows, steps = storage.windows(slots)
+    rows, steps = storage.n_step_transitions(slots)
     names = ("observation", "action", "reward", "next_observation", "terminated")
     columns = [rows[name][run].reshape(-1).tolist() for name in names]
     windows = zip(*columns, steps[run].tolist(), strict=True)
@@ -83,12 +83,12 @@ class NoTruncation(TransitionStorage):
 class AcrossTheNewest(TransitionStorage):
     """Windows run on from the newest transition into the oldest, which lies behind it."""
 
-    def windows(self, slots):
-        added, windows = self.added, []
+    def n_step_transitions(self, slots):
+        added, windows = self.ring.added, []
         for column in slots.T:
-            self.added = column  # as if it were the oldest one of its run
-            windows.append(super().windows(column[:, None]))
-        self.added = added
+            self.ring.added = column  # as if it were the oldest one of its run
+            windows.append(super().n_step_transitions(column[:, None]))
+        self.ring.added = added
         rows, steps = zip(*windows, strict=True)
         return np.hstack(rows), np.hstack(steps)
 
@@ -96,10 +96,10 @@ class AcrossTheNewest(TransitionStorage):
 class NoYoungOnes(TransitionStorage):
     """A window that is not complete yet is taken for a single step."""
 
-    def windows(self, slots):
-        rows, steps = super().windows(slots)
+    def n_step_transitions(self, slots):
+        rows, steps = super().n_step_transitions(slots)
         unfinished = (steps < self.n_step) & ~rows["terminated"] & ~rows["truncated"]
-        rows[unfinished] = self.gather(slots)[unfinished]
+        rows[unfinished] = self._take(slots)[unfinished]
         return rows, np.where(unfinished, 1, steps)
 
 

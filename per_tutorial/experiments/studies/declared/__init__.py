@@ -2,6 +2,7 @@
 
 from per_tutorial.experiments.studies.declared.after_per import AFTER_PER_STUDIES
 from per_tutorial.experiments.studies.declared.broken import BROKEN_STUDIES
+from per_tutorial.experiments.studies.declared.conditions import CARTPOLE_CONDITIONS
 from per_tutorial.experiments.studies.declared.minatar import (
     LONG_MINATAR_STUDIES,
     MINATAR_STUDIES,
@@ -14,6 +15,7 @@ STUDIES = {
     study.name: study
     for study in (
         *SERIES_STUDIES,
+        CARTPOLE_CONDITIONS,
         *BROKEN_STUDIES,
         *SB3_STUDIES,
         *AFTER_PER_STUDIES,

@@ -1,8 +1,8 @@
 """What came after PER, held against it: the same learner, the same worlds, the same search for all.
 
-Each method takes the settings of its authors, and every method is tried at the same two learning rates. LAP
-and PAL bring a loss of their own, so uniform replay is tried with Huber's loss of the same κ: what that loss
-does is no merit of the priorities.
+Each method takes the settings of its authors, and every method is tried at the same two learning
+rates. LAP and PAL bring a loss of their own, so uniform replay is tried with Huber's loss of the
+same κ: what that loss does is no merit of the priorities.
 """
 
 from collections.abc import Iterable
@@ -38,7 +38,8 @@ def methods(lap: dict[str, float]) -> dict[str, dict[str, Any]]:
 
 
 def comparisons_of(names: Iterable[str], rate: str = "") -> list[tuple[str, str]]:
-    """Each method against uniform replay and against PER, and LAP and PAL against Huber's loss alone.
+    """Each method against uniform replay and against PER, and LAP and PAL against Huber's loss
+    alone.
 
     Args:
         names: of `methods`.
@@ -91,8 +92,9 @@ AFTER_PER_STUDIES = (
         steps=6_000,
         discount=1 - 1 / 8,  # as in the paper
         hidden=(64, 64),
-        # Few updates, so that it counts which transitions they replay: with one at every step, uniform
-        # replay (seeds from 1000 on) scored the same at η and at η/4, as exploration alone allowed.
+        # Few updates, so that it counts which transitions they replay: with one at every step,
+        # uniform replay (seeds from 1000 on) scored the same at η and at η/4, as exploration alone
+        # allowed.
         update_every=16,
         epsilon_steps=3_000,
     ),

@@ -1,11 +1,11 @@
-"""What a bug costs: PER against PER with each bug of the museum that can concern learning.
+"""What a bug costs: PER against PER with each bug of the list that can concern learning.
 
-Left out are the bugs that such a training cannot meet: stale write-back (priorities are updated before
-anything is added), windows of several steps, files, seeds, NaN, an ε forgotten or added twice (no error is
-exactly 0, and ε is 1e-6), and α twice on all priorities (α = 0.36: the study "alpha-beta" has its like). The
-weights that multiply a mean are left out because their gradient is that of the loss that is broadcast
-(`tests/experiments/known_bugs/test_known_bugs.py`), draws of empty slots and wrong sums because the buffer refuses what
-they return.
+Left out are the bugs that such a training cannot meet: stale write-back (priorities are updated
+before anything is added), windows of several steps, files, seeds, NaN, an ε forgotten or added
+twice (no error is exactly 0, and ε is 1e-6), and α twice on all priorities (α = 0.36: the study
+"alpha-beta" has its like). The weights that multiply a mean are left out because their gradient is
+that of the loss that is broadcast (`tests/experiments/known_bugs/test_known_bugs.py`), draws of
+empty slots and wrong sums because the buffer refuses what they return.
 """
 
 from typing import Any
@@ -68,7 +68,7 @@ def _broken(
         metric="score over training",
         failed_below=failed_below,
         curves=("q_value", "held_out_q"),
-        exhibits={bug: bug for bug in bugs},
+        bugs={bug: bug for bug in bugs},
     )
 
 

@@ -1,17 +1,19 @@
-"""What came after PER on three games of MinAtar: small Atari games, the rung between CartPole and Atari.
+"""What came after PER on three games of MinAtar: small Atari games, the rung between CartPole and
+Atari.
 
 The settings are those of Young & Tian (2019), whose curves are means of 30 runs: network, memory,
 minibatches, exploration, target network, discount and Huber's loss. They differ in four ways:
 
 - Adam with η = 0.001 in place of RMSprop with 0.00025: Adam as everywhere in this series.
-- An update every fourth frame in place of every frame, as Obando-Ceron & Castro (2021) have it on these
-  games. In the same time a run then sees almost three times as many frames. What that costs in score,
-  `UPDATES_STUDY` asks.
+- An update every fourth frame in place of every frame, as Obando-Ceron & Castro (2021) have it on
+  these games. In the same time a run then sees almost three times as many frames. What that costs
+  in score, `UPDATES_STUDY` asks.
 - Networks that compute in bfloat16.
-- Fewer frames of their 5 million: 200,000 for every method, and half a million for PER and uniform replay.
+- Fewer frames of their 5 million: 200,000 for every method, and half a million for PER and uniform
+  replay.
 
-Actions are those that do something in the game. LAP and PAL come with their authors' settings for Atari,
-since rewards are 0 or 1 here too.
+Actions are those that do something in the game. LAP and PAL come with their authors' settings for
+Atari, since rewards are 0 or 1 here too.
 """
 
 import dataclasses
@@ -26,7 +28,7 @@ from per_tutorial.experiments.studies.study import Study
 
 MINATAR_METHODS = methods(FOR_CLIPPED_REWARDS)
 
-# DQN's score after so many frames in the published curves, means of 30 runs: read off the picture
+# Frames → DQN's score in the published curves (means of 30 runs), read off the picture
 # (kenjyoung/MinAtar, img/learning_curves.gif), to about half the width of a line.
 PUBLISHED_SCORES = {
     "MinAtar/Breakout-v1": {200_000: 6.1, 300_000: 7.3, 400_000: 8.2, 500_000: 8.3},
@@ -112,7 +114,8 @@ BREAKOUT = MINATAR_STUDIES[0]
 UPDATES_STUDY = dataclasses.replace(
     BREAKOUT,
     name="updates-breakout",
-    question="Does an update at every frame bring DQN to the published curve of MinAtar's breakout?",
+    question="Does an update at every frame bring DQN to the published curve of MinAtar's "
+    "breakout?",
     arms={
         "every-frame": BREAKOUT.arms["uniform"].replace(update_every=1),
         "every-fourth": BREAKOUT.arms["uniform"],

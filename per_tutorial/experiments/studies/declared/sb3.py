@@ -11,7 +11,7 @@ from per_tutorial.experiments.studies.study import QUARTER, SCORE_WINDOW, Study
 
 
 def _dqn(name: str, question: str, failed_below: float, **settings: Any) -> Study:
-    """SB3's DQN, ours with uniform replay and with PER, the latter two at two learning rates each."""
+    """SB3's DQN, and ours with uniform replay and with PER, at two learning rates each."""
     theirs = SB3Config(**settings)
     uniform = theirs.replace(replay="uniform")
     per = theirs.replace(replay="proportional")
@@ -40,7 +40,11 @@ def _dqn(name: str, question: str, failed_below: float, **settings: Any) -> Stud
 
 
 def _continuous(agent: str, **settings: Any) -> Study:
-    """SAC or TD3 on Pendulum: SB3's own against ours with PER, each at two learning rates."""
+    """SAC or TD3 on Pendulum: SB3's own against ours with PER, each at two learning rates.
+
+    The arm "uniform" was declared when the others were known: without it, what PER changes and what
+    else our integration may change can't be told apart.
+    """
     theirs = SB3Config(
         agent=agent,
         env="Pendulum-v1",
@@ -55,11 +59,14 @@ def _continuous(agent: str, **settings: Any) -> Study:
         question=f"Does PER help {agent} of Stable-Baselines3 to swing up the pendulum?",
         arms={
             "sb3": theirs,
+            "uniform": theirs.replace(replay="uniform"),
             "per": per,
             "sb3-quarter": theirs.replace(**slow),
             "per-quarter": per.replace(**slow),
         },
         comparisons=(
+            ("uniform", "sb3"),  # nothing should differ but chance
+            ("per", "uniform"),
             ("per", "sb3"),
             ("per-quarter", "sb3-quarter"),
             ("per-quarter", "sb3"),

@@ -206,7 +206,8 @@ def _thousand_episodes() -> Study:
     variants = ("hard", "published")
     return Study(
         name="thousand-episodes",
-        question="How does a well-known comparison on CartPole end when its 1,000 episodes are run?",
+        question="How does a well-known comparison on CartPole end when its 1,000 episodes are "
+        "run?",
         arms={f"{kind}-{each}": arms[f"{kind}-{each}"] for each in variants for kind in KINDS},
         comparisons=tuple((f"per-{variant}", f"uniform-{variant}") for variant in variants),
         metric="score over training",
@@ -224,7 +225,8 @@ def _pong() -> Study:
     uniform = DQNConfig(
         env="ALE/Pong-v5",
         environments=8,
-        # The paper's frames of 84×84 pixels take more than twice the computing, and this takes hours.
+        # The paper's frames of 84×84 pixels take more than twice the computing, and this takes
+        # hours.
         frame_size=42,
         precision="bfloat16",
         hidden=(512,),

@@ -34,7 +34,8 @@ def train(
         episodes: of the final, greedy policy; the same ones for every arm.
 
     Returns:
-        The episodes of all runs, in a `History` without measures, and the mean greedy return (runs,).
+        The episodes of all runs, in a `History` without measures, and the mean greedy return
+        (runs,).
     """
     episodes = whole_number("episodes", episodes)
     # The settings that a history holds are those of our own learner. Here only the steps count.
@@ -55,6 +56,7 @@ def train(
 
 def train_one(config: SB3Config, seed: int) -> "tuple[OffPolicyAlgorithm, Monitor]":
     """Train one run: the agent, and its environment, which knows the episodes."""
+    from stable_baselines3.common.logger import Logger
     from stable_baselines3.common.noise import NormalActionNoise
 
     environment = make_environment(config)
@@ -76,6 +78,7 @@ def train_one(config: SB3Config, seed: int) -> "tuple[OffPolicyAlgorithm, Monito
         device=config.device,
         **options,
     )
+    model.set_logger(Logger(None, []))  # SB3's own would leave a temporary folder
     model.learn(config.steps)
     return model, environment
 

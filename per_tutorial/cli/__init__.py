@@ -1,0 +1,83 @@
+"""The command line, a file a command.
+
+A command is a module of this folder, named as the command is, with ``HELP`` (a line for the list of
+commands), ``add_options(parser)`` and ``run(arguments)``, and its name in `COMMANDS`. At its top it
+imports only what NumPy and numba are enough for, so that all commands are listed everywhere.
+"""
+
+import argparse
+import sys
+import warnings
+from importlib import import_module
+
+from per_tutorial.common.lazy import missing_extra
+
+COMMANDS = ("train", "evaluate", "study", "cliffwalk", "examine", "apex")
+
+PROGRAM = "python -m per_tutorial"
+EXAMPLES = f"""\
+examples:
+  {PROGRAM} train --sampler proportional --double --save agent.safetensors
+  {PROGRAM} evaluate agent.safetensors --video episode.mp4
+  {PROGRAM} examine proportional
+
+{PROGRAM} COMMAND --help lists the options of a command."""
+
+
+def main(words: list[str] | None = None) -> None:
+    """Run a command; an error becomes one line and the exit status 1, Ctrl-C 130.
+
+    Args:
+        words: of the command line; None for those of the process. No words show the commands.
+    """
+    parser = _parser()
+    arguments = parser.parse_args(words)
+    if arguments.run is None:
+        parser.print_help()
+        return
+    usual = warnings.formatwarning
+    try:
+        # One line each, as errors are: where in the package it arose says nothing to a user.
+        warnings.formatwarning = lambda message, *_: f"{PROGRAM}: warning: {message}\n"
+        arguments.run(arguments)
+    except KeyboardInterrupt:
+        print(f"{PROGRAM}: interrupted", file=sys.stderr)
+        sys.exit(130)
+    except (ValueError, TypeError, OSError) as error:
+        sys.exit(f"{PROGRAM}: {error}")
+    except ImportError as error:
+        if (error.name or "").startswith("per_tutorial"):  # our own slip, not a missing extra
+            raise
+        sys.exit(f"{PROGRAM}: {missing_extra(error, arguments.command)}")
+    except (MemoryError, RuntimeError) as error:
+        if not _is_about_memory(error):
+            raise
+        sys.exit(f"{PROGRAM}: not enough memory for these settings ({_first_line(error)})")
+    finally:
+        warnings.formatwarning = usual
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog=PROGRAM,
+        description="Train, evaluate and compare agents; reproduce the paper; examine a buffer.",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.set_defaults(run=None)
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", dest="command")
+    for name in COMMANDS:
+        command = import_module(f"{__name__}.{name}")
+        one = commands.add_parser(name, help=command.HELP)
+        one.set_defaults(run=command.run)
+        command.add_options(one)
+    return parser
+
+
+def _is_about_memory(error: Exception) -> bool:
+    """Whether memory ran out; PyTorch says so with a RuntimeError like any other."""
+    return isinstance(error, MemoryError) or "alloc" in str(error) or "out of memory" in str(error)
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).partition("\n")[0] or type(error).__name__

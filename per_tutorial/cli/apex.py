@@ -1,0 +1,87 @@
+"""`apex`: one agent, many actors, a memory that they share, on Ray."""
+
+import argparse
+import dataclasses
+
+from per_tutorial.cli.files import check_folders, check_targets
+from per_tutorial.cli.settings import add_settings, chosen_settings
+from per_tutorial.cli.study import ADDRESS
+from per_tutorial.cli.train import next_steps
+from per_tutorial.distributed.apex_settings import ApexConfig
+
+HELP = "train one agent with many actors and a memory that they share, on Ray (Ape-X)"
+
+# The fields of `ApexConfig`, whose docstring says more.
+EXPLAINED = {
+    "actors": "processes that act, one CPU each",
+    "shards": "memories that the transitions are spread over, one CPU each",
+    "environments_each": "environments that each actor acts in side by side",
+    "base": "ε of the first environment",
+    "steepness": "how fast ε falls from one environment to the next: the last acts with "
+    "base^(1 + steepness)",
+    "fetch_every": "environment steps of an actor between two looks at the newest parameters",
+    "prefetch": "minibatches that the learner asks for ahead of their use",
+    "lead": "environment steps that all actors together may be ahead of the learner",
+    "checkpoint_every": "environment steps between two checkpoints",
+}
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """The cluster, the files, how the training is spread, and its settings."""
+    parser.add_argument("--ray", metavar="ADDRESS", default="local", help=f"the cluster: {ADDRESS}")
+    parser.add_argument("--seed", type=int, default=0, help="of the training (default: 0)")
+    parser.add_argument(
+        "--checkpoint",
+        metavar="FOLDER",
+        help="a folder that all nodes see: write checkpoints there, and continue from them",
+    )
+    parser.add_argument("--out", metavar="FILE", help="write the history, a tidy CSV file")
+    parser.add_argument(
+        "--save",
+        metavar="FILE",
+        help="write the trained network (safetensors); the command evaluate plays it",
+    )
+    parser.add_argument("--quiet", action="store_true", help="no progress bar")
+    spread = parser.add_argument_group("how the training is spread (see ApexConfig)")
+    for field in dataclasses.fields(ApexConfig):
+        spread.add_argument(
+            f"--{field.name.replace('_', '-')}",
+            type=type(field.default),
+            default=field.default,
+            help=f"{EXPLAINED[field.name]} (default: %(default)s)",
+        )
+    add_settings(parser.add_argument_group("settings of the training"))
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Train, write what was asked for, and say what was lost and what comes next."""
+    given = vars(arguments)
+    config = chosen_settings(arguments)
+    apex = ApexConfig(**{field.name: given[field.name] for field in dataclasses.fields(ApexConfig)})
+    check_folders(checkpoint=arguments.checkpoint)
+    check_targets(out=arguments.out, save=arguments.save)
+
+    from per_tutorial.distributed.apex import train_apex
+    from per_tutorial.dqn.callbacks import ProgressBar
+    from per_tutorial.dqn.training import evaluate
+
+    history = train_apex(
+        config,
+        apex,
+        arguments.seed,
+        address=arguments.ray,
+        checkpoints=arguments.checkpoint,
+        callbacks=[] if arguments.quiet else [ProgressBar("apex")],
+    )
+    assert history.agent is not None, "a training leaves its agent"
+    if arguments.out is not None:
+        history.save(arguments.out)
+    if arguments.save is not None:
+        history.agent.save(arguments.save)
+    print(
+        f"greedy return, the mean of 20 episodes: {evaluate(history.agent, 20).mean():.1f}\n"
+        f"replaced: {history.actors_replaced} actors, {history.shards_replaced} shards; "
+        f"windows lost: {history.windows_lost}; the learner waited {history.waited:.1f} of "
+        f"{history.seconds:.1f} s"
+    )
+    print(next_steps(arguments.save))

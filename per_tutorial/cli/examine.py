@@ -1,0 +1,34 @@
+"""`examine`: is a prioritised replay buffer what the paper describes?"""
+
+import argparse
+import sys
+
+from per_tutorial.conformance.adapters import ADAPTERS
+
+HELP = "examine a prioritised replay buffer: is it what the paper describes?"
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Whose buffer, and the seed of the examination."""
+    parser.add_argument(
+        "name",
+        metavar="NAME",
+        help=f"{', '.join(ADAPTERS)}, or FILE.py:CLASS, an adapter of your own "
+        "(per_tutorial.conformance.Adapter)",
+    )
+    parser.add_argument("--seed", type=int, default=0, help="of the examination (default: 0)")
+    parser.add_argument("--quiet", action="store_true", help="no progress lines")
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Print the report; the exit status is 1 if a question fails."""
+    from per_tutorial.conformance import Answer, examine, find_adapter
+
+    def progress(answer: Answer) -> None:
+        if not arguments.quiet:
+            print(f"{answer.question.name}: {answer.verdict.value}", file=sys.stderr)
+
+    report = examine(find_adapter(arguments.name), arguments.seed, progress=progress)
+    print(report)
+    if report.failures:
+        sys.exit(1)

@@ -1,0 +1,54 @@
+"""Options made from `DQNConfig`, and back."""
+
+import argparse
+import dataclasses
+import types
+import typing
+from typing import Any
+
+from per_tutorial.dqn.config import AUTO, DQNConfig
+
+# A larger number is a slip of the fingers, and would be found out only after hours.
+MAX_EPISODES = 100_000
+
+# In place of those of `DQNConfig`: whoever trains from here looks for speed, not for the same bits.
+DEFAULTS = {"compiled": AUTO}
+
+
+def add_settings(parser: argparse._ArgumentGroup) -> None:
+    """One option for each field of `DQNConfig`."""
+    kinds = typing.get_type_hints(DQNConfig)
+    for field in dataclasses.fields(DQNConfig):
+        option = f"--{field.name.replace('_', '-')}"
+        default = DEFAULTS.get(field.name, field.default)
+        choices = getattr(field.metadata["check"], "keywords", {}).get("allowed", ())
+        text = f"{', '.join(choices)}: " if choices else ""
+        text += f"{field.metadata['help'].replace('%', '%%')} (default: {_shown(default)})"
+        kind = kinds[field.name]
+        if isinstance(field.default, bool):
+            parser.add_argument(
+                option, action=argparse.BooleanOptionalAction, default=default, help=text
+            )
+        elif kind == tuple[int, ...]:
+            parser.add_argument(option, type=int, nargs="*", default=default, help=text)
+        else:
+            parser.add_argument(option, type=_plain(kind), default=default, help=text)
+
+
+def chosen_settings(arguments: argparse.Namespace) -> DQNConfig:
+    """The settings that the options say."""
+    settings = {
+        field.name: getattr(arguments, field.name) for field in dataclasses.fields(DQNConfig)
+    }
+    return DQNConfig(**settings | {"hidden": tuple(settings["hidden"])})
+
+
+def _plain(kind: Any) -> Any:
+    """`int | None` → int: the type that a text is turned into."""
+    if isinstance(kind, types.UnionType):
+        return next(one for one in typing.get_args(kind) if one is not types.NoneType)
+    return kind
+
+
+def _shown(default: Any) -> Any:
+    return " ".join(map(str, default)) if isinstance(default, tuple) else default

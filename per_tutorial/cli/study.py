@@ -1,0 +1,129 @@
+"""`study`: a declared comparison, on this machine or on a Ray cluster."""
+
+import argparse
+import os
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from per_tutorial.cli.files import check_folders
+from per_tutorial.common.arguments import whole_number
+from per_tutorial.dqn.config import DQNConfig
+from per_tutorial.experiments.studies.declared import STUDIES
+
+HELP = "train the arms of a declared study, or continue, and report what came out"
+
+MAX_PROCESSES = 1024
+ADDRESS = "HOST:PORT, auto (the cluster of this machine), or local, which starts one here"
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Which study, where its results go, and what computes them."""
+    parser.add_argument("study", metavar="STUDY", choices=STUDIES, help=", ".join(STUDIES))
+    parser.add_argument(
+        "--out",
+        metavar="FOLDER",
+        default="results",
+        help="where results are written, and continued if there are some (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--processes",
+        type=int,
+        help="stacks trained at once (default: one for each processor, 1 on another device)",
+    )
+    parser.add_argument(
+        "--device", default="cpu", help="PyTorch device of every arm (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--ray",
+        metavar="ADDRESS",
+        help=f"train on a Ray cluster: {ADDRESS} for --processes stacks at once",
+    )
+    parser.add_argument(
+        "--shared",
+        metavar="FOLDER",
+        help="with --ray: a folder that all nodes see, for checkpoints of stacks that take long",
+    )
+    parser.add_argument("--fast", action="store_true", help="a tiny form that takes seconds")
+    parser.add_argument("--quiet", action="store_true", help="no progress bar")
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Print the question, run or continue the study, and print its report."""
+    processes = arguments.processes
+    if processes is None:
+        processes = (os.cpu_count() or 1) if arguments.device == "cpu" else 1
+    processes = whole_number("--processes", processes, maximum=MAX_PROCESSES)
+    check_folders(out=arguments.out, shared=arguments.shared)
+    if arguments.shared and not arguments.ray:
+        raise ValueError("--shared: needs --ray")
+
+    from per_tutorial.dqn.autotune import slow_precision
+    from per_tutorial.experiments.studies.results import report
+    from per_tutorial.experiments.studies.runner import run_study
+    from per_tutorial.experiments.studies.study import METRICS
+
+    study = STUDIES[arguments.study].on(arguments.device)
+    if arguments.fast:
+        study = study.fast()
+    print(f"{study.question}\nMetric: {study.metric}, {METRICS[study.metric]}.")
+    declared = [config for config in study.arms.values() if isinstance(config, DQNConfig)]
+    for line in {line for config in declared if (line := slow_precision(config))}:
+        print(line, file=sys.stderr)
+    progress = _Progress(arguments.quiet)
+    try:
+        if arguments.ray:
+            results = _on_ray(study, arguments, progress)
+        else:
+            results = run_study(study, arguments.out, processes=processes, progress=progress)
+    finally:
+        progress.close()
+    print(report(results))
+
+
+class _Progress:
+    """A progress bar that begins with the first report: what was there already has no speed."""
+
+    def __init__(self, quiet: bool) -> None:
+        self._quiet = quiet
+        self._bar: Any = None
+
+    def __call__(self, done: int, total: int, note: str = "") -> None:
+        if self._bar is None:
+            from tqdm import tqdm
+
+            # No smoothing: stacks finish rarely and several at once.
+            self._bar = tqdm(
+                total=total,
+                initial=done,
+                unit="step",
+                unit_scale=True,
+                smoothing=0,
+                disable=self._quiet,
+            )
+        self._bar.set_postfix_str(note, refresh=False)
+        self._bar.update(done - self._bar.n)
+
+    def close(self) -> None:
+        if self._bar is not None:
+            self._bar.close()
+
+
+def _on_ray(
+    study: Any, arguments: argparse.Namespace, progress: Callable[[int, int, str], object]
+) -> Any:
+    """Run the study on a cluster; ``progress`` is also told which nodes work, in words."""
+    from per_tutorial.distributed.cluster import connected
+    from per_tutorial.distributed.studies import RayStacks
+    from per_tutorial.experiments.studies.runner import run_study
+
+    stacks = RayStacks(arguments.shared)
+    with connected(arguments.ray, cpus=arguments.processes):
+        return run_study(
+            study,
+            arguments.out,
+            executor=stacks,
+            progress=lambda done, total: progress(
+                done, total, f"nodes at work: {stacks.nodes_at_work}"
+            ),
+        )

@@ -1,0 +1,111 @@
+"""Films of what an agent does: an episode, or frames that somebody made, as a small MP4 file.
+
+The clips are H.264 with yuv420p pixels, the one form that all browsers play; it needs even sizes.
+This needs MoviePy, which the extra `video` brings.
+"""
+
+import os
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from gymnasium.wrappers import RecordVideo
+from numpy.typing import NDArray
+
+# pygame renders the environments. It prints warnings where there is no screen or no sound card, and
+# a recording needs neither. This must be set before moviepy loads pygame.
+os.environ.setdefault("SDL_VIDEODRIVER", "dummy")
+os.environ.setdefault("SDL_AUDIODRIVER", "dummy")
+
+Frame = NDArray[np.uint8]  # (height, width, 3)
+
+
+def save_video(frames: Iterable[Frame], path: str | Path, fps: float) -> None:
+    """Write frames to an MP4 file without sound; the old file stays until the new one is complete.
+
+    Args:
+        frames: iterable of (height, width, 3) uint8 arrays of one size; an odd last row or column
+            is cut off.
+        path: the file; its folder is made if need be.
+        fps: frames per second.
+    """
+    # Both moviepy 1 and 2 have it here; `moviepy.editor` exists only in 1.
+    from moviepy.video.io.ImageSequenceClip import ImageSequenceClip
+
+    even = [frame[: len(frame) // 2 * 2, : frame.shape[1] // 2 * 2] for frame in frames]
+    if not even:
+        raise ValueError("frames: at least one is needed, got none")
+    with _scratch_folder(path) as folder:
+        file = folder / "clip.mp4"
+        clip = ImageSequenceClip(even, fps=fps)
+        # moviepy counts frames as seconds · fps: exactly n / fps may be rounded to one frame too
+        # few.
+        clip.duration = (len(even) + 0.01) / fps
+        clip.write_videofile(
+            str(file),
+            codec="libx264",
+            audio=False,
+            logger=None,
+            ffmpeg_params=["-crf", "28", "-pix_fmt", "yuv420p", "-movflags", "+faststart"],
+        )
+        os.replace(file, path)
+
+
+def record_episode(
+    policy: Callable[[Any], int],
+    env: str | gym.Env,
+    path: str | Path,
+    *,
+    seed: int,
+    max_episode_steps: int | None = None,
+    max_frames: int = 500,
+) -> float:
+    """Play one episode and record it; returns the episode return.
+
+    Args:
+        policy: function from an observation to an action (int).
+        env: name of a Gymnasium environment that renders `rgb_array` frames of even size, or one
+            that was made to do so (such as by `make_atari_reference`); it is closed.
+        path: the MP4 file; its folder is made if need be.
+        seed: of the environment's first reset.
+        max_episode_steps: time limit in environment steps, for an environment that is named; None
+            for its own.
+        max_frames: of the video; the episode itself is played to its end.
+    """
+    import moviepy  # noqa: F401  # `RecordVideo` says of its absence what is no help here
+
+    with _scratch_folder(path) as folder:
+        if isinstance(env, str):
+            env = gym.make(env, render_mode="rgb_array", max_episode_steps=max_episode_steps)
+        env = RecordVideo(
+            env,
+            str(folder / "video"),
+            episode_trigger=lambda _: True,
+            video_length=max_frames - 1,  # it counts steps, and the reset gives a frame as well
+        )
+        try:
+            observation, _ = env.reset(seed=seed)
+            episode_return, over = 0.0, False
+            while not over:
+                action = int(policy(observation))
+                observation, reward, terminated, truncated, _ = env.step(action)
+                episode_return += float(reward)
+                over = terminated or truncated
+        finally:
+            env.close()  # this is when the file is written
+        (file,) = folder.glob("video/*.mp4")
+        os.replace(file, path)
+    return episode_return
+
+
+@contextmanager
+def _scratch_folder(path: str | Path) -> Iterator[Path]:
+    """A folder on the disk of `path`, so that a finished file can be moved there in one step."""
+    parent = Path(path).parent
+    parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=parent, prefix=".recording-") as folder:
+        yield Path(folder)

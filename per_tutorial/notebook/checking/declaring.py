@@ -1,0 +1,284 @@
+"""What an exercise is: a right answer, inputs, and mistakes with their hints. The rest is here."""
+
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from per_tutorial.notebook.checking.answers import (
+    Case,
+    Give,
+    Hint,
+    Stopped,
+    a_copy,
+    ask,
+    cases_of,
+    like,
+    number,
+    numbers,
+    part,
+    plain,
+)
+from per_tutorial.notebook.checking.comparing import (
+    Function,
+    Row,
+    Tell,
+    compare,
+    one_by_one,
+    remembers,
+)
+
+Checker = Callable[[Any], str | None]  # an answer → None if it is right, else the likely mistake
+
+CHECKERS: dict[str, Checker] = {}
+
+TWO_ANSWERS = (
+    "asked for the same again it gives another answer: it remembers the calls before, or chance "
+    "takes part in it."
+)
+AN_INDEX = (
+    "iu",
+    "the right numbers, but as {}: what counts places must be an int, as `//` makes it.",
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Part:
+    """What is known about one result of a function.
+
+    Args:
+        mistakes: rows of wrong answers with the hint that they share. A wrong answer is a function,
+            or a dictionary of keyword arguments: other steps of the right function.
+        name: what it is, if the function returns several that are compared one after the other.
+        intro: what is said before a hint about it.
+        names: what several numbers are that are compared together.
+        forms: (all that was returned, what is right) → a hint about its form, or None.
+        reads: (a result, what is right) → its numbers.
+        dtype: the kinds (letters of NumPy) or the name of its dtype, and a hint about another.
+        exact: whether it must not be rounded to float32.
+        told: (case, result) → a sentence about a wrong one, before the mistakes are tried.
+        otherwise: (case, result, results of all cases) → one if no mistake explains it.
+    """
+
+    mistakes: Sequence[Row] = ()
+    name: str = ""
+    intro: str = ""
+    names: Sequence[str] = ()
+    forms: Callable[[Any, Any], str | None] = lambda result, right: None
+    reads: Callable[[Any, Any], Any] = like
+    dtype: tuple[str, str] | None = None
+    exact: bool = False
+    told: Tell = lambda case, got: None
+    otherwise: Tell = lambda case, got, results: None
+
+    def read(self, result: Any, right: Any) -> Any:
+        """The numbers of a result."""
+        if not self.names:
+            return self.reads(result, right)
+        each = [part(result, k, self.names) for k in range(len(self.names))]
+        return np.array([self.reads(*pair) for pair in zip(each, right, strict=True)])
+
+    def wrong_dtype(self, result: Any) -> str | None:
+        """The hint about a result of another dtype than the right one's."""
+        allowed, hint = self.dtype or ("", "")
+        dtype = np.asarray(plain(result)).dtype
+        return None if dtype.kind in allowed or dtype.name == allowed else hint.format(dtype)
+
+
+@dataclass(frozen=True, kw_only=True)
+class FunctionExercise:
+    """An exercise that asks for a function; `function_exercise` says what its fields are."""
+
+    right: Function
+    cases: Sequence[Case]
+    larger: Sequence[Case]
+    parts: Sequence[Part]
+    later: Sequence[tuple[Sequence[Case], str]]
+    trained: Sequence[str]
+    give: Give
+    asked_twice: tuple[Sequence[Case], str]
+    before: Checker
+    after: Checker
+    wraps: Function
+
+    def __call__(self, answer: Any) -> str | None:
+        """None for a right answer, else the likely mistake."""
+        if self.trained:
+            from per_tutorial.notebook.checking.tensors import tensors
+
+            return self.examine(answer, tensors(self.trained))
+        try:
+            return self.examine(answer, self.give)
+        except Stopped:
+            if "torch" not in sys.modules:
+                raise
+            from per_tutorial.notebook.checking.tensors import of_the_other_kind
+
+            # It may want tensors where it was given arrays, or the other way round.
+            try:
+                return self.examine(answer, of_the_other_kind)
+            except Hint:
+                pass
+            raise
+
+    def examine(self, answer: Any, give: Give) -> str | None:
+        """The same with inputs of one kind."""
+        original, answer = answer, self.wraps(answer)
+        repeated, sentence = self.asked_twice
+        if repeated and remembers(answer, repeated, give):
+            return sentence
+        if mistake := self.before(answer) or self.compared(answer, self.cases, self.larger, give):
+            return mistake
+        for case in self.cases if self.trained else ():
+            from per_tutorial.notebook.checking.tensors import check_gradient
+
+            check_gradient(answer, self.right, case, self.trained)
+        for more, sentence in self.later:
+            try:
+                later = self.compared(answer, more, (), give, known=False)
+            except Hint as hint:
+                later = str(hint)
+            if later:
+                return sentence.format(later)
+        if mistake := self.after(original):
+            return mistake
+        return TWO_ANSWERS if remembers(answer, self.cases[:3], give) else None
+
+    def compared(
+        self,
+        answer: Any,
+        cases: Sequence[Case],
+        larger: Sequence[Case],
+        give: Give,
+        *,
+        known: bool = True,
+    ) -> str | None:
+        """What is wrong with the first part that is, its known mistakes tried or not."""
+        for place, each in enumerate(self.parts):
+            right = partial(self.right_part, place)
+            mistake = compare(
+                answer,
+                right,
+                cases,
+                list(one_by_one(each.mistakes, right)) if known else [],
+                larger=larger,
+                give=give,
+                read=partial(self.read_part, place),
+                exact=each.exact,
+                told=each.told,
+                otherwise=each.otherwise,
+            )
+            if mistake:
+                return each.intro + mistake if known else mistake
+            for case in cases if each.dtype else ():
+                if mistake := each.wrong_dtype(self.part_of(place, ask(answer, case, give))):
+                    return mistake
+        return None
+
+    def part_of(self, place: int, result: Any, right: Any = None) -> Any:
+        """One of several results, or the only one."""
+        names = [each.name for each in self.parts]
+        return part(result, place, names, right) if len(names) > 1 else result
+
+    def right_part(self, place: int, *given: Any, **steps: Any) -> Any:
+        """What is right there, or what a right answer with other steps returns there."""
+        return self.part_of(place, self.right(*given, **steps))
+
+    def read_part(self, place: int, result: Any, right: Any) -> Any:
+        """The numbers of one result."""
+        if hint := self.parts[place].forms(result, right):
+            raise Hint(hint)
+        return self.parts[place].read(self.part_of(place, result, right), right)
+
+
+def function_exercise(
+    name: str,
+    right: Function,
+    arguments: str,
+    inputs: Iterable[Iterable[Any]],
+    mistakes: Sequence[Row] = (),
+    *,
+    larger: Iterable[Iterable[Any]] = (),
+    parts: Sequence[Part] = (),
+    later: Sequence[tuple[Iterable[Iterable[Any]], str]] = (),
+    trained: Sequence[str] = (),
+    give: Give = a_copy,
+    asked_twice: tuple[Iterable[Iterable[Any]], str] = ((), ""),
+    before: Checker = lambda answer: None,
+    after: Checker = lambda answer: None,
+    wraps: Function = lambda answer: answer,
+    **part_of_one: Any,
+) -> None:
+    """Declare an exercise that asks for a function.
+
+    Args:
+        name: the notebook's number and its own, such as "01.2".
+        right: the right function. What mistakes replace are keyword arguments with a default.
+        arguments: the names of the arguments, as in the notebook.
+        inputs: values for the arguments, a row for each call. They should tell the mistakes apart.
+        mistakes: as in `Part`; its other fields may be given as well.
+        larger: more inputs, for answers that are right only as long as the numbers are small.
+        parts: instead of mistakes, the several results that the function returns.
+        later: inputs that are tried when all others are right, and a sentence for who fails there;
+            {} is what went wrong.
+        trained: tensors through which a gradient must flow back.
+        give: makes the arguments that the answer gets.
+        asked_twice: inputs, and a sentence about answers that change when they are given again.
+        before: what else is looked at first, given the answer.
+        after: what else is looked at when all results are right.
+        wraps: makes a function that can be compared, if the answer does more than return a result.
+    """
+    CHECKERS[name] = FunctionExercise(
+        right=right,
+        cases=cases_of(arguments, inputs),
+        larger=cases_of(arguments, larger),
+        parts=parts or [Part(mistakes=mistakes, **part_of_one)],
+        later=[(cases_of(arguments, rows), sentence) for rows, sentence in later],
+        trained=trained,
+        give=give,
+        asked_twice=(cases_of(arguments, asked_twice[0]), asked_twice[1]),
+        before=before,
+        after=after,
+        wraps=wraps,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ValueExercise:
+    """An exercise that asks for a value; `value_exercise` says what its fields are."""
+
+    right: Any
+    mistakes: Sequence[Row]
+    otherwise: Callable[[Any], str]
+    rtol: float
+
+    def __call__(self, answer: Any) -> str | None:
+        """None for a right answer, else the likely mistake."""
+        got = numbers(answer) if np.ndim(self.right) else number(answer)
+        for value, sentence in [(self.right, None), *one_by_one(self.mistakes)]:
+            if np.shape(value) == np.shape(got) and np.allclose(got, value, self.rtol, atol=0):
+                return sentence
+        return self.otherwise(got)
+
+
+def value_exercise(
+    name: str,
+    right: Any,
+    mistakes: Sequence[Row],
+    otherwise: Callable[[Any], str],
+    *,
+    rtol: float = 1e-9,
+) -> None:
+    """Declare an exercise that asks for a number or a list of numbers.
+
+    Args:
+        name: the notebook's number and its own, such as "01.5".
+        right: the right value.
+        mistakes: rows of wrong values with the hint that they share.
+        otherwise: what is said about any other value.
+        rtol: by which share of the right value an answer may be off.
+    """
+    CHECKERS[name] = ValueExercise(right=right, mistakes=mistakes, otherwise=otherwise, rtol=rtol)

@@ -1,0 +1,123 @@
+"""The tables of docs/results.md, and what the README says of them: what the studies found."""
+
+import functools
+import re
+
+import numpy as np
+import pytest
+from notebook_files import ROOT
+
+from per_tutorial.experiments.statistics.estimates import (
+    failure_rate,
+    paired_difference,
+    verdict,
+)
+from per_tutorial.experiments.statistics.families import agreement
+from per_tutorial.experiments.studies.results import load_study
+
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+RESULTS = (ROOT / "docs" / "results.md").read_text(encoding="utf-8")
+
+
+@functools.cache
+def measured(world):
+    """What docs/results.md says of PER against uniform replay in a world, number by number."""
+    results = load_study(f"ablation-{world}")
+    per, uniform = "dqn-per", "dqn-uniform"
+    score = paired_difference(results.scores(per), results.scores(uniform))
+    greedy = [results.scores(arm, "greedy score") for arm in (uniform, per)]
+    better = paired_difference(greedy[1], greedy[0])
+    failed = [failure_rate(scores, results.facts["failed_below"]).value for scores in greedy]
+    mean = results.scores(uniform).mean()
+    return [*score, mean, *better, *(100 * share for share in failed)]
+
+
+@pytest.mark.parametrize("world", ["MountainCar", "CartPole", "Acrobot"])
+def test_the_table_of_results_is_what_the_studies_found(world):
+    (row,) = re.findall(rf"^\| {world}.*?\|(.*)$", RESULTS, re.MULTILINE)
+    shown = [float(number.replace("−", "-")) for number in re.findall(r"[−+]?\d+", row)]
+    assert shown == [round(value) for value in measured(world.lower())]
+
+
+@pytest.mark.parametrize(
+    "label, name, other, digits",
+    [
+        ("DQN, CartPole", "sb3-cartpole", "uniform", 1),
+        ("DQN, Blind Cliffwalk", "sb3-cliffwalk", "uniform", 3),
+        ("DQN, FrozenLake", "sb3-sparse", "uniform", 3),
+        ("SAC, Pendulum", "sb3-pendulum-sac", "uniform", 1),
+        ("TD3, Pendulum", "sb3-pendulum-td3", "uniform", 1),
+    ],
+)
+def test_the_table_of_other_agents_is_what_the_studies_found(label, name, other, digits):
+    (row,) = re.findall(rf"^\| {label}.*$", RESULTS, re.MULTILINE)
+    results = load_study(name)
+    scores = {arm: results.scores(arm) for arm in results.arms}
+    value, low, high = paired_difference(scores["per"], scores[other])
+    assert f"{value:+.{digits}f} [{low:+.{digits}f}, {high:+.{digits}f}]" in row.replace("−", "-")
+    mean = float(re.search(r"of (−?[\d,.]+):", row)[1].replace("−", "-").replace(",", ""))
+    assert mean == pytest.approx(scores[other].mean(), rel=0.02)
+    family = agreement([(scores[arm], scores[to]) for arm, to in results.comparisons])
+    judged = family[results.comparisons.index(("per", other))]
+    assert ": " + judged.verdict in row
+    shown = row.split("|")[-2].strip()
+    assert shown == (
+        "< 0.001" if judged.p < 0.001 else f"{judged.p:.{len(shown.split('.')[1])}f}"
+    )
+
+
+@pytest.mark.parametrize(
+    "label, variant", [("the same for both", "hard"), ("as published", "published")]
+)
+def test_the_table_of_a_thousand_episodes_is_what_the_study_found(label, variant):
+    (row,) = re.findall(rf"^\| {label}.*$", RESULTS, re.MULTILINE)
+    results, arms = load_study("thousand-episodes"), (f"per-{variant}", f"uniform-{variant}")
+    for arm in arms:
+        peaks = np.nanmax(results.curve(arm, "score after episodes")[1], axis=0)
+        assert f"| {peaks.min():.0f} to {peaks.max():.0f} |" in row
+    per, uniform = (results.scores(arm) for arm in arms)
+    value, low, high = paired_difference(per, uniform)
+    shown = f"{value:+.0f} [{low:+.0f}, {high:+.0f}] of {uniform.mean():.0f}"
+    assert f"| {shown}: {verdict(per, uniform)} |" in row.replace("−", "-")
+
+
+def test_the_readme_says_what_came_out_in_half_a_million_frames():
+    readme = " ".join(README.replace("−", "-").split())
+    for game, said in (
+        ("breakout", "PER broke {:.2f} bricks an episode, and uniform replay {:.2f}: {}."),
+        (
+            "space-invaders",
+            "PER was worse: {:.2f} points an episode, and uniform replay {:.2f}, {}.",
+        ),
+    ):
+        results = load_study(f"long-{game}")
+        per, uniform = results.scores("per"), results.scores("uniform")
+        assert verdict(per, uniform) == "clear"
+        value, low, high = paired_difference(per, uniform)
+        difference = f"{value:+.2f} [{low:.2f}, {high:.2f}]"
+        assert said.format(per.mean(), uniform.mean(), difference) in readme
+
+
+@pytest.mark.parametrize("name", ["minatar-space-invaders", "minatar-asterix", "long-asterix"])
+def test_elsewhere_on_minatar_the_two_are_not_told_apart(name):
+    results = load_study(name)
+    assert verdict(results.scores("per"), results.scores("uniform")) == "not told apart"
+    if "asterix" in name:  # of which the results say so
+        assert max(results.scores(arm).mean() for arm in results.arms) < 1
+
+
+def test_the_scores_at_pong_are_those_of_the_study():
+    pong = load_study("pong")
+    found = {
+        arm: [f"{score:.1f}" for score in pong.scores(arm, "greedy score")] for arm in pong.arms
+    }
+    line = f"PER {', '.join(found['per'])}; uniform {', '.join(found['uniform'])}"
+    assert line in " ".join(RESULTS.split())
+
+
+def test_the_readme_says_which_share_of_the_runs_failed():
+    *_, uniform, per = (round(value) for value in measured("mountaincar"))
+    sentence = (
+        f"On MountainCar, {uniform} % of the runs with uniform replay failed, and {per} % with PER."
+    )
+    assert sentence in " ".join(README.split())

@@ -1,0 +1,44 @@
+"""All exercises that ask for a function or a value, and the mistakes that they know."""
+
+from importlib import import_module
+from pkgutil import iter_modules
+
+from per_tutorial.notebook import exercises
+from per_tutorial.notebook.checking.comparing import one_by_one
+from per_tutorial.notebook.checking.declaring import CHECKERS, FunctionExercise, ValueExercise
+
+for module in iter_modules(exercises.__path__):
+    import_module(f"{exercises.__name__}.{module.name}")
+
+EXERCISES = {
+    name: checker
+    for name, checker in CHECKERS.items()
+    if isinstance(checker, FunctionExercise | ValueExercise)
+}
+NAMES = sorted(EXERCISES)
+VALUES = [name for name in NAMES if isinstance(EXERCISES[name], ValueExercise)]
+
+
+def known_mistakes(name):
+    """Each wrong answer of an exercise's tables, with its hint."""
+    exercise = EXERCISES[name]
+    if name in VALUES:
+        yield from one_by_one(exercise.mistakes)
+        return
+    for place, part in enumerate(exercise.parts):
+        several = len(exercise.parts) > 1
+
+        def right(*given, place=place, several=several, **steps):
+            results = exercise.right(*given, **steps)
+            return results[place] if several else results
+
+        for wrong, hint in one_by_one(part.mistakes, right):
+
+            def answer(*given, place=place, several=several, wrong=wrong):
+                if not several:
+                    return wrong(*given)
+                results = list(exercise.right(*given))
+                results[place] = wrong(*given)
+                return tuple(results)
+
+            yield answer, part.intro + hint

@@ -1,0 +1,61 @@
+"""cpprb: trees in C++."""
+
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from per_tutorial.conformance.adapter import OBSERVATION_SHAPE, Adapter, Drawn, Settings
+from per_tutorial.replay.contracts import Floats, Transition
+
+
+class Cpprb(Adapter):
+    """`PrioritizedReplayBuffer` as it comes; `check_for_update` skips late updates and is off."""
+
+    name = "cpprb"
+    packages = ("cpprb",)
+    epsilon = 1e-4
+    seeded = False
+    n_step = True
+
+    def make(self, settings: Settings) -> Any:
+        """An empty buffer."""
+        fields: dict[str, dict[str, Any]] = {
+            "obs": {"shape": OBSERVATION_SHAPE, "dtype": np.float32},
+            "act": {"dtype": np.int64},
+            "rew": {"dtype": np.float32},
+            "next_obs": {"shape": OBSERVATION_SHAPE, "dtype": np.float32},
+            "done": {"dtype": np.bool_},
+        }
+        several = {"size": settings.n_step, "gamma": settings.discount, "rew": "rew"}
+        return import_module("cpprb").PrioritizedReplayBuffer(
+            settings.capacity,
+            fields,
+            alpha=settings.alpha,
+            eps=self.epsilon,
+            Nstep={**several, "next": "next_obs"} if settings.n_step > 1 else None,
+        )
+
+    def add(self, buffer: Any, transition: Transition) -> None:
+        """Store one step, and say where episodes end."""
+        observation, action, reward, after, terminated, truncated = transition
+        buffer.add(obs=observation, act=action, rew=reward, next_obs=after, done=terminated)
+        if terminated or truncated:
+            buffer.on_episode_end()
+
+    def sample(self, buffer: Any, batch_size: int, beta: float) -> Drawn:
+        """Scalars come as columns."""
+        batch = buffer.sample(batch_size, beta)
+        return Drawn(
+            batch["obs"],
+            batch["weights"],
+            batch["indexes"],
+            batch["act"][:, 0],
+            batch["rew"][:, 0],
+            batch["next_obs"],
+            batch["done"][:, 0],
+        )
+
+    def update(self, buffer: Any, keys: Any, td_errors: Floats) -> None:
+        """It asks for |δ|."""
+        buffer.update_priorities(keys, np.abs(td_errors))

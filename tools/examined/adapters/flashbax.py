@@ -1,0 +1,93 @@
+"""flashbax: pure functions in JAX."""
+
+from functools import cache
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from per_tutorial.conformance.adapter import Adapter, Drawn, Settings
+from per_tutorial.replay.contracts import Floats, Transition
+
+
+class Flashbax(Adapter):
+    """`make_prioritised_trajectory_buffer` with sequences of one step, each with its next
+    observation.
+
+    Its flat buffer makes pairs of neighbouring steps, and so pairs the last step of an episode with
+    the first of the next one, for the user to mask: that form could not be asked the same
+    questions. It hands out P(i) and leaves the weights to its users: (P(i) · N)^−β, divided by the
+    largest, is ours.
+    """
+
+    name = "flashbax"
+    packages = ("flashbax", "jax")
+    time_limit = 120.0  # JAX compiles for each capacity and batch size
+
+    def make(self, settings: Settings) -> Any:
+        """A buffer is its functions, its state and its random key."""
+        jax = import_module("jax")
+        parts = functions(settings.capacity, settings.batch_size, settings.alpha)
+        return {**parts, "state": parts["empty"], "key": jax.random.PRNGKey(settings.seed)}
+
+    def add(self, buffer: Any, transition: Transition) -> None:
+        """Store one step."""
+        buffer["state"] = buffer["add"](buffer["state"], step_of(*transition[:5]))
+
+    def sample(self, buffer: Any, batch_size: int, beta: float) -> Drawn:
+        """Draw sequences of one step."""
+        buffer["key"], batch = buffer["sample"](buffer["state"], buffer["key"])
+        steps = {name: np.asarray(value)[:, 0] for name, value in batch.experience.items()}
+        weights = np.asarray(batch.probabilities, dtype=np.float64) ** -beta
+        return Drawn(
+            steps["observation"],
+            weights / weights.max(),
+            batch.indices,
+            steps["action"],
+            steps["reward"],
+            steps["next_observation"],
+            steps["terminated"],
+        )
+
+    def update(self, buffer: Any, keys: Any, td_errors: Floats) -> None:
+        """It asks for priorities, "commonly |δ| + ε"."""
+        priorities = np.abs(td_errors).astype(np.float32)
+        buffer["state"] = buffer["set_priorities"](buffer["state"], keys, priorities)
+
+
+def step_of(observation: Any, action: Any, reward: Any, after: Any, over: Any) -> dict[str, Any]:
+    """A transition as flashbax stores it, with the axes (add batch, time)."""
+    return {
+        "observation": np.asarray(observation, np.float32)[None, None],
+        "action": np.full((1, 1), action, np.int32),
+        "reward": np.full((1, 1), reward, np.float32),
+        "next_observation": np.asarray(after, np.float32)[None, None],
+        "terminated": np.full((1, 1), over, np.bool_),
+    }
+
+
+@cache
+def functions(capacity: int, batch_size: int, alpha: float) -> dict[str, Any]:
+    """The compiled functions of one kind of buffer; compiling takes longer than a question."""
+    jax, flashbax = import_module("jax"), import_module("flashbax")
+    buffer = flashbax.make_prioritised_trajectory_buffer(
+        add_batch_size=1,
+        sample_batch_size=batch_size,
+        sample_sequence_length=1,
+        period=1,
+        min_length_time_axis=1,
+        max_length_time_axis=capacity,
+        priority_exponent=alpha,
+    )
+    one = jax.tree.map(lambda value: value[0, 0], step_of(np.zeros(2), 0, 0.0, np.zeros(2), False))
+
+    def sample(state: Any, key: Any) -> Any:
+        key, now = jax.random.split(key)
+        return key, buffer.sample(state, now)
+
+    return {
+        "empty": buffer.init(one),
+        "add": jax.jit(buffer.add),
+        "sample": jax.jit(sample),
+        "set_priorities": jax.jit(buffer.set_priorities),
+    }
