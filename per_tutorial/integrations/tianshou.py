@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from per_tutorial.common.arguments import whole_number
+from per_tutorial.integrations.settings import refuse_unknown
 from per_tutorial.integrations.slots import SlotDraws
 
 try:
@@ -175,6 +176,7 @@ class PrioritizedReplayBuffer(_Prioritized):
         **settings: Any,
     ) -> None:
         _refuse_sample_avail(settings)
+        refuse_unknown(type(self), sampler, settings, ["alpha", "beta"])
         draws = SlotDraws(size, beta, sampler=sampler, seed=seed, alpha=alpha, **settings)
         super().__init__(size, stack_num, ignore_obs_next, save_only_last_obs)
         self._draws = draws
@@ -219,6 +221,7 @@ class PrioritizedVectorReplayBuffer(_Prioritized, VectorReplayBuffer):
         **settings: Any,
     ) -> None:
         _refuse_sample_avail(settings)
+        refuse_unknown(type(self), sampler, settings, ["alpha", "beta"])
         VectorReplayBuffer.__init__(
             self,
             whole_number("total_size", total_size),

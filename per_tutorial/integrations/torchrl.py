@@ -32,6 +32,7 @@ from numpy.typing import NDArray
 
 from per_tutorial.common.arguments import float_array, one_of, plain_array
 from per_tutorial.common.files import ArrayFile, write_arrays
+from per_tutorial.integrations.settings import refuse_unknown
 from per_tutorial.integrations.slots import SlotDraws
 
 try:
@@ -98,6 +99,7 @@ class PrioritizedSampler(Sampler):
         squared: bool = False,
         **settings: Any,
     ) -> None:
+        refuse_unknown(type(self), sampler, settings, ["alpha", "beta"])
         self.reduction = one_of("reduction", reduction, ("max", "min", "median", "mean"))
         self.squared = squared
         self._draws = SlotDraws(

@@ -158,6 +158,15 @@ def test_the_bytes_count_the_ends_of_the_episodes(fill, frames):
     assert buffer.nbytes - before == frames * 30
 
 
+def test_the_bytes_of_a_stack_of_one_count_no_older_frames():
+    buffer = PrioritizedReplayBuffer(
+        8, spaces.Box(-1e6, 1e6, (3,), np.float32), ACTIONS, "cpu", optimize_memory_usage=True
+    )
+    empty = buffer.nbytes
+    Episodes(buffer, ends=1.0).add(2)
+    assert buffer.nbytes - empty == 3 * 4  # the last observation of the episode that is over
+
+
 @pytest.mark.parametrize("copied", [copy.deepcopy, lambda b: pickle.loads(pickle.dumps(b))])
 @pytest.mark.parametrize("steps", [4, 40])
 def test_copies_share_nothing_and_go_on_alike(copied, steps):

@@ -25,6 +25,12 @@ from per_tutorial.integrations.sb3.buffers import PrioritizedReplayBuffer
 from per_tutorial.integrations.sb3.dict_buffers import PrioritizedDictReplayBuffer
 from per_tutorial.integrations.sb3.samples import Samples
 
+# Arguments of a buffer that the agent fills in.
+OF_THE_AGENT = (
+    *("buffer_size", "observation_space", "action_space"),
+    *("device", "n_envs", "optimize_memory_usage"),
+)
+
 
 class PrioritizedAlgorithm(OffPolicyAlgorithm):
     """What SB3's agents need to learn from prioritised replay; a class to inherit from beside one.
@@ -85,6 +91,11 @@ class PrioritizedAlgorithm(OffPolicyAlgorithm):
                 "FrameReplayBuffer, "
                 f"got {kind.__name__}, which has no priorities"
             )
+        for name in self.replay_buffer_kwargs:
+            if name in OF_THE_AGENT:
+                raise TypeError(
+                    f"replay_buffer_kwargs: must not have {name}, which the agent gives to its buffer"
+                )
         agents: dict[str, Any] = {"gamma": self.gamma}
         if self.n_steps > 1:
             agents["n_steps"] = self.n_steps

@@ -20,6 +20,7 @@ from per_tutorial.integrations.sb3.samples import (
     PrioritizedSamples,
     Samples,
 )
+from per_tutorial.integrations.settings import refuse_unknown
 from per_tutorial.replay.contracts import Slots
 from per_tutorial.replay.storages.ring import as_field
 
@@ -78,6 +79,7 @@ class PrioritizedReplayBuffer(ReplayBuffer):
         **settings: Any,
     ) -> None:
         whole_number("buffer_size", buffer_size)
+        refuse_unknown(type(self), sampler, settings, ["handle_timeout_termination"])
         self._check_space(observation_space)
         self.n_steps = whole_number("n_steps", n_steps)
         self.gamma = real_number("gamma", gamma, 0, 1)

@@ -147,9 +147,11 @@ class FrameStore:
 
     def _keep_older(self, row: int, environment: int, observation: NDArray) -> None:
         older = observation[:-1]
+        if not older.any():  # black ones need no memory, and a stack of 1 has no older frames
+            return
         if (older == observation[-1]).all():  # one copy is enough
             self.older[row, environment] = np.broadcast_to(observation[-1].copy(), older.shape)
-        elif older.any():
+        else:
             self.older[row, environment] = older.copy()
 
 

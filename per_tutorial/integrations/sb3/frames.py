@@ -21,7 +21,10 @@ class FrameReplayBuffer(PrioritizedReplayBuffer):
 
     SB3 stores a frame of a stack of 4 eight times: in 4 observations and in 4 next ones.
     Observations come back exactly as they were added, whatever the first stack of an episode is
-    filled up with. Those that are no stacks come back, too, but save no memory.
+    filled up with: SB3's `VecFrameStack` takes black frames, Gymnasium's `FrameStackObservation` by
+    default copies of the first. (`FrameStorage`, for a loop of your own, takes black ones only, and
+    refuses others: it keeps nothing beside its ring.) Those that are no stacks come back, too, but
+    save no memory.
 
     Args:
         stack: how many frames are stacked on the axis of the channels, the oldest first; None: as
