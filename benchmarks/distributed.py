@@ -8,10 +8,9 @@
 the actors: each sends the same windows again and again, two messages ahead, as actors do. This
 process stands in for the
 learner: it asks for minibatches, four ahead, and sends back a TD error for each transition. Nothing
-    is played
-or learned, so the memory, Ray, and the processor's cores are all that can hold things up. Three
-things are measured in turns: what arrives while nothing leaves, what leaves while nothing arrives,
-and both at once.
+is played or learned, so the memory, Ray, and the processor's cores are all that can hold things up.
+Three things are measured in turns: what arrives while nothing leaves, what leaves while nothing
+arrives, and both at once.
 
 *Vectors* are CartPole's observations, 4 float32. *Pictures* are stacks of 4 frames of 84×84 bytes:
 a message carries each frame once, the memory keeps it once, and minibatches are whole stacks, 29 MB

@@ -9,8 +9,7 @@ a notebook's cell.
 
 What is limited is the child's processor time, so that a busy machine fails nobody. The system does
 that: `SIGPROF` without a handler ends the process, whatever it is doing. A child that uses no time,
-    since it
-waits for something that never comes, is ended by the clock.
+since it waits for something that never comes, is ended by the clock.
 
 Where there is no fork (Windows), questions run in threads, and one that never ends is left running.
 Libraries whose threads run already (JAX after its first computation) may not survive a fork. Then

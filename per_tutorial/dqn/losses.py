@@ -91,7 +91,7 @@ def losses_and_gradients(
 
     The gradients have the shape of both, (runs, batch). Line 13 of Algorithm 1 with the opposite
     sign: it adds w_j · δ_j · ∇Q to what the parameters are moved by, an optimiser subtracts a
-        gradient.
+    gradient.
     """
     assert td_errors.shape == weights.shape, (td_errors.shape, weights.shape)
     losses, slopes = losses_and_slopes(td_errors, loss, clip, kappa, alpha)

@@ -38,11 +38,10 @@ class Replay:
 
     A call that is interrupted (Ctrl-C, a notebook's stop button) has either happened or not
     happened: the next call finishes what it began. If a part fails there, that call raises its
-        error, and so does
-    each one that follows, until `restore` or `load` gives the buffer another state. Copies
-    (`copy.deepcopy`, `pickle`) share nothing, and have the same random streams: a copy draws what
-    the original would have drawn. So a forked process must not go on with its parent's buffer.
-    Several threads must take turns, with a lock around each call.
+    error, and so does each one that follows, until `restore` or `load` gives the buffer another
+    state. Copies (`copy.deepcopy`, `pickle`) share nothing, and have the same random streams: a
+    copy draws what the original would have drawn. So a forked process must not go on with its
+    parent's buffer. Several threads must take turns, with a lock around each call.
 
     Args:
         storage: where transitions are kept, such as `TransitionStorage`.

@@ -344,7 +344,8 @@ def _arrays(buffer: Replay) -> list[np.ndarray]:
         elif isinstance(value, dict):
             list(map(look, value.values()))
         elif type(value).__module__.startswith("per_tutorial"):
-            look(vars(value))
+            names = getattr(type(value), "__slots__", None) or vars(value)
+            look({name: getattr(value, name) for name in names})
 
     look(buffer)
     return found

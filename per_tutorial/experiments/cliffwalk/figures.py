@@ -81,8 +81,7 @@ def draw_figures(figure: "Figure", walks: Iterable[Walk]) -> None:
     """Draw figure 2 (figure 1 is two curves of its left half) into a matplotlib figure.
 
     Solid: our medians over 2^(n+1) − 2 transitions, the range of the runs faint; dotted: the same
-        over
-    2^n − 2; crosses: the paper's medians.
+    over 2^n − 2; crosses: the paper's medians.
     """
     found = updates_by_point(walks)
     for axes, panel in zip(figure.subplots(1, 2), ("tabular", "linear"), strict=True):

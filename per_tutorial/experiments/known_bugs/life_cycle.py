@@ -3,6 +3,7 @@
 import inspect
 import secrets
 from collections.abc import Sequence
+from functools import wraps
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,7 @@ class StaleRing(Ring):
 class StaleWriteBack(TransitionStorage):
     """Its ring does not know what was overwritten."""
 
+    @wraps(TransitionStorage.__init__)  # with its settings
     def __init__(self, *arguments: Any, **settings: Any) -> None:
         super().__init__(*arguments, **settings)
         self.ring = StaleRing(self.ring.added, self.capacity)

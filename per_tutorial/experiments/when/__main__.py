@@ -32,7 +32,7 @@ def run(study: str, cells: Iterator[Any], run_cell: Callable[[Any], Any], folder
             with atomic_write(path) as file:
                 file.write(json.dumps(result).encode())
             print(cell.name, result["seconds"], flush=True)
-        part = json.loads(path.read_text())
+        part = json.loads(path.read_text(encoding="utf-8"))
         found[cell.name] = part["found"]
         seconds += part["seconds"]
     heading = {

@@ -93,9 +93,7 @@ class PrioritizedAlgorithm(OffPolicyAlgorithm):
             )
         for name in self.replay_buffer_kwargs:
             if name in OF_THE_AGENT:
-                raise TypeError(
-                    f"replay_buffer_kwargs: must not have {name}, which the agent sets"
-                )
+                raise TypeError(f"replay_buffer_kwargs: must not have {name}, which the agent sets")
         agents: dict[str, Any] = {"gamma": self.gamma}
         if self.n_steps > 1:
             agents["n_steps"] = self.n_steps

@@ -2,8 +2,7 @@
 
 An agent that plays Atari sees the last 4 frames. As transitions, each frame would be stored eight
 times: in four observations and in four next observations. Here it is stored once, and the stacks
-    are
-rebuilt when they are sampled.
+are rebuilt when they are sampled.
 
 E environments take turns in adding to a run, so transition k is one of environment k % E, and its
 predecessor there is transition k − E. The newest frame of its observation has the id k, too.

@@ -15,7 +15,7 @@ def plain(knobs, replaying, seed, rate):
     met = experience(knobs, [seed], steps)
     name, keywords, beta, beta_end = METHODS[replaying.method]
     capacity = int(replaying.memory * steps)
-    sampler = SAMPLERS[name].make(capacity, [seed], **keywords)
+    sampler = SAMPLERS[name](capacity, [seed], **keywords)
     q = np.random.default_rng((seed, 11)).normal(0, 0.1, (2 * knobs.n, 2))
     copy, held, errors = q.copy(), {}, []
     start = int(steps / 64)

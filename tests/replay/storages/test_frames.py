@@ -168,7 +168,7 @@ class RingTooShort(FrameStorage):
 
     def __init__(self, *arguments, **options):
         super().__init__(*arguments, **options)
-        self.ring = self.capacity + self.environments
+        self.frame_capacity = self.capacity + self.environments
 
 
 class StackAcrossEpisodes(FrameStorage):
