@@ -153,8 +153,8 @@ class PrioritizedReplayBuffer(_Prioritized):
         >>> from tianshou.data import Batch
         >>> from per_tutorial.integrations.tianshou import PrioritizedReplayBuffer
         >>> buffer = PrioritizedReplayBuffer(3, alpha=1.0, seed=0)
-        >>> step = Batch(obs=[0.0], act=1, rew=0.5, terminated=False, truncated=False,
-        obs_next=[1.0])
+        >>> ends = {"terminated": False, "truncated": False}
+        >>> step = Batch(obs=[0.0], act=1, rew=0.5, obs_next=[1.0], **ends)
         >>> for _ in range(3):
         ...     _ = buffer.add(step)
         >>> buffer.update_weight(np.arange(3), [-2.0, 1.0, 1.0])  # raw TD errors
@@ -198,8 +198,8 @@ class PrioritizedVectorReplayBuffer(_Prioritized, VectorReplayBuffer):
         >>> from tianshou.data import Batch
         >>> from per_tutorial.integrations.tianshou import PrioritizedVectorReplayBuffer
         >>> buffer = PrioritizedVectorReplayBuffer(100, buffer_num=2, alpha=0.6, seed=0)
-        >>> step = Batch(obs=[0.0], act=1, rew=0.5, terminated=False, truncated=False,
-        obs_next=[1.0])
+        >>> ends = {"terminated": False, "truncated": False}
+        >>> step = Batch(obs=[0.0], act=1, rew=0.5, obs_next=[1.0], **ends)
         >>> _ = buffer.add(Batch.stack([step, step]))  # one step of each environment
         >>> batch, slots = buffer.sample(4)
         >>> len(buffer), batch.weight.tolist()
