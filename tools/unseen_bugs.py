@@ -423,7 +423,7 @@ def measured(name, report, plain):
 
 
 def main(names):
-    saved = json.loads(RESULTS.read_text()) if RESULTS.exists() else {"buffers": []}
+    saved = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else {"buffers": []}
     entries = {entry["name"]: entry for entry in saved["buffers"]}
     plain = entries.get("Buffer", {}).get("failures", [])
     for name in names or BUFFERS:
@@ -442,7 +442,9 @@ def main(names):
             "judged_by": "reading the report",
             "buffers": [entries[key] for key in BUFFERS if key in entries],
         }
-        RESULTS.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n")
+        RESULTS.write_text(
+            json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8"
+        )
 
 
 if __name__ == "__main__":

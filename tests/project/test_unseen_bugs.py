@@ -12,7 +12,7 @@ FAST = ["handling", "one-transition", "reach", "weights-beta-zero", "contents", 
 
 
 def test_every_buffer_is_examined_and_judged():
-    entries = json.loads(RESULTS.read_text())["buffers"]
+    entries = json.loads(RESULTS.read_text(encoding="utf-8"))["buffers"]
     assert [entry["name"] for entry in entries] == list(BUFFERS)
     for entry in entries:
         buffer = BUFFERS[entry["name"]]

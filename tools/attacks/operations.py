@@ -343,9 +343,10 @@ def _arrays(buffer: Replay) -> list[np.ndarray]:
                 found.append(value)
         elif isinstance(value, dict):
             list(map(look, value.values()))
+        elif isinstance(value, tuple):
+            list(map(look, value))
         elif type(value).__module__.startswith("per_tutorial"):
-            names = getattr(type(value), "__slots__", None) or vars(value)
-            look({name: getattr(value, name) for name in names})
+            look(vars(value))
 
     look(buffer)
     return found

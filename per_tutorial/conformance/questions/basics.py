@@ -127,22 +127,21 @@ def update_positions(context: TestContext) -> Finding:
     for position in range(size):
         harness = context.harness(CAPACITY, alpha=1.0, batch_size=size)
         # What several errors of one transition do is another question.
-        harness.set_errors(lambda serial: 0.25, distinct=True)
+        harness.set_errors(lambda serial: 0.5, distinct=True)
         drawn, serials, _ = distinct_minibatch(harness)
-        errors = np.full(size, 0.25)
-        errors[position] = 25.0
+        errors = np.full(size, 0.5)
+        errors[position] = 0.005
         harness.update(drawn, errors)
-        counts = harness.counts(800)
+        counts = harness.counts(4000)
         mine = counts[harness.stored == serials[position]][0]
         others = (counts.sum() - mine) / (len(counts) - 1)
-        # It is a hundred times as likely as one of the others, four times if errors are clipped to
-        # 1; the first rank is about sixteen times as likely.
-        if mine < 2 * others:
+        # It is a hundredth as likely as one of the others, and the last rank a fifth. An error that
+        # never arrives leaves 0.5, or the 1 of a new transition: as likely as the others, or more.
+        if mine > 0.7 * others:
             word = {0: ", the first,", size - 1: ", the last,"}.get(position, "")
             return fails(
-                f"number {position + 1} of {size}{word} does not: with a hundred times the |δ| of "
-                f"the "
-                f"others, the transition came {mine / max(others, 1e-9):.1f} times as often"
+                f"number {position + 1} of {size}{word} does not: with a hundredth of the |δ| of "
+                f"the others, the transition came {mine / max(others, 1e-9):.1f} times as often"
             )
     return holds(f"all of {size}")
 

@@ -31,8 +31,8 @@ class LapSampler(ProportionalSampler):
     Example:
         >>> from per_tutorial import Replay
         >>> from per_tutorial.replay import LapSampler, TransitionStorage
-        >>> replay = Replay(TransitionStorage(9, (1,)), LapSampler(9, seeds=[0], alpha=0.5,
-        kappa=4.0))
+        >>> sampler = LapSampler(9, seeds=[0], alpha=0.5, kappa=4.0)
+        >>> replay = Replay(TransitionStorage(9, (1,)), sampler)
         >>> for step in range(2):
         ...     replay.add([step], 1, 0.5, [step + 1], terminated=False)
         >>> replay.update_priorities([0, 1], [-9.0, 0.1])

@@ -175,7 +175,9 @@ class StackAcrossEpisodes(FrameStorage):
     """The frames before an episode's start are those of the one before."""
 
     def n_step_transitions(self, slots):
-        self.rows["depth"] = np.minimum(self.stack, self.ids(slots).min() // self.environments + 1)
+        self.rows["depth"] = np.minimum(
+            self.stack, self.ring.ids(slots).min() // self.environments + 1
+        )
         return super().n_step_transitions(slots)
 
 
@@ -198,7 +200,7 @@ class FirstFrameIsNext(FrameStorage):
     """An episode's last frame is taken for the first one of the next episode."""
 
     def n_step_transitions(self, slots):
-        place = self._places(self.ids(slots) + self.environments)
+        place = self._indices(self.ring.ids(slots) + self.environments)
         for run, slot in self.final_frames:
             if slot in slots[run]:
                 self.final_frames[run, slot] = self.frames[place[run, list(slots[run]).index(slot)]]
