@@ -76,7 +76,7 @@ def adds_as_largest(sampler, slots, added):
         (ProportionalSampler, "add", adds_as_largest),
         (RingStorage, "__deepcopy__", shares_what_it_counts),
         (Replay, "restore", lambda buffer, state: None),
-        (Replay, "cut", lambda buffer: None),
+        (Replay, "truncate_episodes", lambda buffer: None),
     ],
 )
 def test_operations_find_a_bug(owner, name, bug, monkeypatch):
