@@ -28,7 +28,7 @@ class StaleRing(Ring):
 class StaleWriteBack(TransitionStorage):
     """Its ring does not know what was overwritten."""
 
-    @wraps(TransitionStorage.__init__)  # with its settings
+    @wraps(TransitionStorage.__init__)  # type: ignore[misc]  # with its settings
     def __init__(self, *arguments: Any, **settings: Any) -> None:
         super().__init__(*arguments, **settings)
         self.ring = StaleRing(self.ring.added, self.capacity)
