@@ -200,15 +200,14 @@ class DQNConfig:
         AUTO,
         partial(one_of, allowed=PRECISIONS),
         "of the arithmetic in the network; auto is float32, but from pixels the faster one of the "
-        "two on "
-        "this machine: bfloat16 on processors made for it",
+        "two on this machine: bfloat16 on processors made for it",
     )
     compiled: bool | str = _setting(
         False,
         _flag_or_auto,
         "make an update one compiled function (torch.compile): faster after some seconds at the "
-        "start; "
-        "a CPU needs a C++ compiler and Python's headers; auto: if they are there and it is worth "
+        "start; a CPU needs a C++ compiler and Python's headers; auto: if they are there and it is "
+        "worth "
         "it",
     )
     device: str = _setting("cpu", _text, "PyTorch device")

@@ -192,8 +192,7 @@ class Replay:
         if (self.storage.ring.added != added).any():
             raise ValueError(
                 "td_errors: must leave the buffer as it is, got a function that added transitions "
-                "to "
-                "it (they are stored; the minibatch is lost)"
+                "to it (they are stored; the minibatch is lost)"
             )
         refuse_infinite(errors)
         chosen, weights = self.sampler.choose(errors, batch_size, beta)
@@ -355,10 +354,8 @@ class Replay:
             except Exception as error:
                 error.add_note(
                     "An earlier call was cut short, and a part of the buffer fails at finishing "
-                    "it: "
-                    "transitions may be stored that the sampler does not know. Nothing else is "
-                    "done "
-                    "before that is; `restore` or `load` gives the buffer another state."
+                    "it: transitions may be stored that the sampler does not know. Nothing else is "
+                    "done before that is; `restore` or `load` gives the buffer another state."
                 )
                 raise
 

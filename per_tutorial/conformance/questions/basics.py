@@ -23,8 +23,7 @@ DUPLICATE_DRAWS = 40_000  # a multiple of the batch size
     "Can one add, sample and update, and do shapes fit?",
     section="Algorithm 1",
     effect="A column of weights (batch, 1) against TD errors (batch,) broadcasts to (batch, "
-    "batch), and "
-    "the correction vanishes from the loss.",
+    "batch), and the correction vanishes from the loss.",
 )
 def handling(context: TestContext) -> Finding:
     harness = context.harness(CAPACITY)

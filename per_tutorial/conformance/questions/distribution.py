@@ -33,8 +33,7 @@ WITHIN, WITHIN_FULL_ALPHA = 0.01, 0.02
     "Which exponent do draws follow where |δ| < 1?",
     section=FORMULA,
     effect="A Huber loss (½δ² below 1) or δ² as the priority doubles α: greedier than was tuned, "
-    "and "
-    "small errors are forgotten.",
+    "and small errors are forgotten.",
     needs=("duplicates",),
     false_alarm=FALSE_ALARM,
 )
@@ -71,8 +70,7 @@ def exponent_another(context: TestContext) -> Finding:
     "Full: is each transition drawn as often as its priority says?",
     section=FORMULA,
     effect="The agent learns from the wrong transitions, and importance-sampling weights correct "
-    "for "
-    "something that did not happen.",
+    "for something that did not happen.",
     needs=EXPONENTS,
     false_alarm=FALSE_ALARM,
 )

@@ -26,8 +26,7 @@ UPDATES = 64_000  # of single priorities, 2,000 minibatches: a decay of 1e-4 eac
     "Does a new transition get the largest priority so far?",
     section=SECTION,
     effect="Less (α applied twice, a fixed 1, ε): new experience is looked at late. More: nothing "
-    "else is. "
-    "The mean of what is stored is a choice: new experience waits its turn.",
+    "else is. The mean of what is stored is a choice: new experience waits its turn.",
     needs=EXPONENTS,
     false_alarm=2 * FALSE_ALARM,
 )
@@ -77,8 +76,8 @@ def newcomers_forget(context: TestContext) -> Finding:
     "Is it the largest priority ever, or of what is stored now? However many updates follow?",
     section=SECTION,
     effect="A choice. The paper's is the largest ever: after one outlier, new transitions stay on "
-    "top for "
-    "good. One that decays with the updates is neither: it depends on when a transition comes.",
+    "top for good. One that decays with the updates is neither: it depends on when a transition "
+    "comes.",
     needs=("newcomers-largest",),
     false_alarm=2 * FALSE_ALARM,
 )

@@ -80,8 +80,7 @@ def single_precision_errors(context: TestContext) -> Finding:
     "Does a transition without error keep the small chance that ε gives it?",
     section="3.3, p = |δ| + ε",
     effect="Without ε it never comes again, even when the network has changed; with ε added twice, "
-    "or "
-    "too large a one, what is learned is replayed in vain.",
+    "or too large a one, what is learned is replayed in vain.",
     needs=EXPONENTS,
     false_alarm=FALSE_ALARM,
 )
@@ -115,8 +114,7 @@ def _without_epsilon(context: TestContext) -> Finding:
     "Does a draw at the very edge of the total fall on something stored?",
     section="3.3, sum tree",
     effect="Once in millions of draws an empty slot is replayed: zeros, or an index out of range, "
-    "and a "
-    "weight of infinity.",
+    "and a weight of infinity.",
     needs=("newcomers-at-first",),
 )
 def edges(context: TestContext) -> Finding:

@@ -123,8 +123,7 @@ def weights_part_full(context: TestContext) -> Finding:
     "If all transitions are equally likely, is every weight 1, whatever the batch size?",
     section=SECTION,
     effect="Weights are part of the step. Divided by their sum or by the batch size, they make it "
-    "that much "
-    "smaller: the agent learns with a thirty-second of the learning rate that was set.",
+    "that much smaller: the agent learns with a thirty-second of the learning rate that was set.",
     needs=("weights-part-full",),
 )
 def weights_scale(context: TestContext) -> Finding:
@@ -193,8 +192,7 @@ def weights_normalisation(context: TestContext) -> Finding:
     "What does one transition almost without error do to all weights?",
     section="3.4",
     effect="Divided by the largest weight of the whole buffer, all others shrink, and with them "
-    "the "
-    "learning rate, by a factor that nobody chose.",
+    "the learning rate, by a factor that nobody chose.",
     needs=("weights-exponent", "weights-scale"),
 )
 def weights_collapse(context: TestContext) -> Finding:

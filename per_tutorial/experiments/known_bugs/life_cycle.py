@@ -211,8 +211,7 @@ KNOWN_BUGS = (
     Bug(
         name="next-slots-observation",
         mistake="The next observation is that of the next slot: wrong where an episode ends, and "
-        "at the "
-        "place where the ring is written.",
+        "at the place where the ring is written.",
         wrong='rows["next_observation"] = self.rows["observation"]'
         "[runs, (slots + 1) % self.capacity]",
         right='("next_observation", *observation),',
@@ -268,8 +267,7 @@ KNOWN_BUGS = (
     Bug(
         name="autoreset-stored",
         mistake="The step on which a vector environment resets is stored as a transition, one for "
-        "each "
-        "episode, from its end to the start of the next.",
+        "each episode, from its end to the start of the next.",
         wrong="super().add(*reset, valid=None if self.runs is None else over)",
         right="replay.add(*with_axes(storage.leading_axes, transition), valid=step.valid)",
         seen=(),

@@ -155,8 +155,7 @@ KNOWN_BUGS = (
     Bug(
         name="off-by-one-total",
         mistake="The prefix sums leave out the last slot: the newest transition is never drawn, "
-        "and in a "
-        "full buffer one slot is dead.",
+        "and in a full buffer one slot is dead.",
         wrong="total_but_one = self.sums.total[:, None] - self.sums.get(sizes[:, None] - 1)",
         right=PREFIXES,
         seen=(

@@ -108,8 +108,7 @@ KNOWN_BUGS = (
     Bug(
         name="buffer-minimum",
         mistake="Weights are divided by the largest of the whole buffer: one transition of tiny "
-        "priority "
-        "scales all others towards zero.",
+        "priority scales all others towards zero.",
         wrong=BY_MINIMUM,
         right=NORMALISED,
         seen=("pytorch/rl#2210", "chainer/chainerrl#570"),

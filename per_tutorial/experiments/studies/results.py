@@ -186,8 +186,8 @@ def report(results: StudyResults) -> str:
     lines += [
         f"paired differences of the mean {metric}, and whether they are clear",
         "p: the largest of bootstrap, paired t-test and signed ranks, each corrected for the "
-        "number of "
-        "comparisons (Holm); P(better): how likely a run of the first arm is the better one",
+        "number of comparisons (Holm); P(better): how likely a run of the first arm is the better "
+        "one",
     ]
     pairs = results.comparisons
     family = agreement([(scores[arm], scores[other]) for arm, other in pairs])

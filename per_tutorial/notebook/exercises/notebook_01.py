@@ -148,8 +148,7 @@ def walks_all(answer: Any) -> str | None:
         {"nodes": root_at_0(LARGE), "prefix": 4000.25},
         60,
         "the leaf is right, but it read {} nodes of a tree of 1024 leaves. Walk down from the "
-        "root: "
-        "ten comparisons are enough.",
+        "root: ten comparisons are enough.",
     )
 
 
@@ -374,8 +373,7 @@ def which_sum_it_should_be(case: Case, got: Any, results: Any) -> str:
 def adds_them_all(answer: Any) -> str | None:
     sentence = (
         "the sums are right, but it read {} nodes of a tree of 1024 leaves. Ten are enough: walk "
-        "up, "
-        "and add whole subtrees on the way."
+        "up, and add whole subtrees on the way."
     )
     places = ({"nodes": sum_nodes(LARGE), "leaf": leaf} for leaf in (512, 1023))
     return next(filter(None, (too_many_reads(answer, each, 40, sentence) for each in places)), None)

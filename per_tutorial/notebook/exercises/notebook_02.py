@@ -194,8 +194,7 @@ WHOLE_COLUMNS = (
 )
 WHOLE_ROWS = (
     "`q_values[actions]` picks whole rows, as if the actions were places in the minibatch: each "
-    "row "
-    "has an action of its own, which `gather` along axis 1 picks."
+    "row has an action of its own, which `gather` along axis 1 picks."
 )
 
 
