@@ -449,7 +449,8 @@ def test_a_transition_that_the_sampler_could_not_take_is_not_forgotten(repair):
     before = copy_of(replay.state)
     with pytest.raises(RuntimeError, match="no room"):
         replay.add(2, 0, 0.0, 2, False)
-    for call in (len, Replay.sample, lambda replay: replay.add(3, 0, 0.0, 3, False)):
+    calls = (len, lambda replay: replay.sample(1), lambda replay: replay.add(3, 0, 0.0, 3, False))
+    for call in calls:
         with pytest.raises(RuntimeError, match="no room") as caught:
             call(replay)
         assert (

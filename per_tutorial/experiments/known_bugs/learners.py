@@ -85,7 +85,7 @@ KNOWN_BUGS = (
         name="weighted-squared-priority",
         mistake="What is written back as the TD error is the weighted squared loss.",
         wrong="weighted = np.asarray(batch.weights) * update.td_errors.astype(np.float64) ** 2",
-        right="replay.update_priorities(batch.indices, update.td_errors)",
+        right="signals = update.td_errors if reducible is None else reducible",
         seen=("higgsfield/RL-Adventure#13", "Shmuma/ptan#36", "Kaixhin/Rainbow#24"),
         lived="reported in 2018 and 2020, the first two never closed; in the third it is meant so",
         found_by="Ask a buffer for the priority of a transition whose δ is −2: p must be 2 + ε.",
