@@ -108,7 +108,7 @@ class History:
             "loss": np.mean(self._losses, axis=0) if self._losses else nothing,
             **dict.fromkeys(BATCH_MEASURES, nothing),
             **(_batch_measures(replay, **self._last) if self._last else {}),
-            **replay.sampler.measures(replay.storage.ring.sizes),
+            **replay.sampler.metrics(replay.storage.ring.sizes),
             "held_out_q": self._held_out_q(replay, nothing),
         }
         self._losses = []

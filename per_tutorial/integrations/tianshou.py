@@ -15,6 +15,7 @@ In tianshou 2.0.1 `DQN` leaves the weights out when it has a ``huber_loss_delta`
 back its cross-entropy in place of a TD error.
 """
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from per_tutorial.common.arguments import whole_number
 from per_tutorial.integrations.settings import refuse_unknown
-from per_tutorial.integrations.slots import SlotDraws
+from per_tutorial.integrations.slot_sampler import SlotSampler
 
 try:
     from tianshou.data import ReplayBuffer, VectorReplayBuffer
@@ -36,16 +37,16 @@ except ImportError as error:
 class _Prioritized(ReplayBuffer):
     """What both buffers share; a class to inherit from before one of tianshou's."""
 
-    _draws: SlotDraws
+    _sampler: SlotSampler
 
     @property
     def beta(self) -> float:
         """β of the next draws."""
-        return self._draws.beta
+        return self._sampler.beta
 
     @beta.setter
     def beta(self, beta: float) -> None:
-        self._draws.beta = beta
+        self._sampler.beta = beta
 
     def set_beta(self, beta: float) -> None:
         """Set β, as tianshou's own buffers do; a trainer's ``training_fn`` is the place for it."""
@@ -54,19 +55,19 @@ class _Prioritized(ReplayBuffer):
     @property
     def probabilities(self) -> NDArray[np.float64]:
         """(maxsize,): P(i) of every slot, 0 where nothing is stored."""
-        self._tell()
-        return self._draws.probabilities()
+        self._sync()
+        return self._sampler.probabilities()
 
     def add(self, batch: Any, buffer_ids: Any = None) -> tuple[NDArray, NDArray, NDArray, NDArray]:
         """tianshou's `add`, at the largest priority so far."""
         told = super().add(batch, buffer_ids)
-        self._draws.write(told[0])
+        self._sampler.write(told[0])
         return told
 
     def update(self, buffer: ReplayBuffer) -> NDArray:
         """tianshou's `update`, which takes over the transitions of another buffer."""
         slots = super().update(buffer)
-        self._draws.write(slots)
+        self._sampler.write(slots)
         return slots
 
     def sample(self, batch_size: int | None) -> tuple[Any, NDArray]:
@@ -100,30 +101,27 @@ class _Prioritized(ReplayBuffer):
             IndexError: a slot holds no transition.
             ValueError: a TD error is not finite, or the shapes differ.
         """
-        self._tell()
-        self._draws.update(index, new_weight)
+        self._sync()
+        self._sampler.update(index, new_weight)
 
     def reset(self, keep_statistics: bool = False) -> None:
         """Forget all transitions. With a seed, the draws start again as they did."""
         super().reset(keep_statistics)
-        self._draws = self._draws.anew()
+        self._sampler.clear()
 
     def _drawn(self, batch_size: int | None) -> tuple[NDArray, NDArray[np.float32]]:
-        self._tell()
+        self._sync()
         if batch_size is not None and batch_size <= 0:  # tianshou's way to ask for all, or none
             slots = super().sample_indices(batch_size)
             return slots, np.ones(len(slots), dtype=np.float32)
-        return self._draws.sample(len(self) if batch_size is None else batch_size)
+        return self._sampler.sample(len(self) if batch_size is None else batch_size)
 
-    def _tell(self) -> None:
+    def _sync(self) -> None:
         """Let the sampler know of transitions that came or went without `add`."""
-        if self._draws.filled > len(self):
-            self._draws = self._draws.anew()
-        if self._draws.filled < len(self):
-            self._draws.write_unknown(super().sample_indices(0))
+        self._sampler.sync(len(self), partial(super().sample_indices, 0))
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        if "_draws" not in state:
+        if "_sampler" not in state:
             raise ValueError(
                 f"state: must be that of a {type(self).__name__} of per_tutorial, got one that has "
                 "no priorities of ours"
@@ -177,9 +175,9 @@ class PrioritizedReplayBuffer(_Prioritized):
     ) -> None:
         _refuse_sample_avail(settings)
         refuse_unknown(type(self), sampler, settings, ["alpha", "beta"])
-        draws = SlotDraws(size, beta, sampler=sampler, seed=seed, alpha=alpha, **settings)
+        draws = SlotSampler(size, beta, sampler=sampler, seed=seed, alpha=alpha, **settings)
         super().__init__(size, stack_num, ignore_obs_next, save_only_last_obs)
-        self._draws = draws
+        self._sampler = draws
 
 
 class PrioritizedVectorReplayBuffer(_Prioritized, VectorReplayBuffer):
@@ -230,7 +228,7 @@ class PrioritizedVectorReplayBuffer(_Prioritized, VectorReplayBuffer):
             ignore_obs_next=ignore_obs_next,
             save_only_last_obs=save_only_last_obs,
         )
-        self._draws = SlotDraws(
+        self._sampler = SlotSampler(
             self.maxsize, beta, sampler=sampler, seed=seed, alpha=alpha, **settings
         )
 

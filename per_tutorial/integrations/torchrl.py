@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 from per_tutorial.common.arguments import float_array, one_of, plain_array
 from per_tutorial.common.files import ArrayFile, write_arrays
 from per_tutorial.integrations.settings import refuse_unknown
-from per_tutorial.integrations.slots import SlotDraws
+from per_tutorial.integrations.slot_sampler import SlotSampler
 
 try:
     from torchrl.data.replay_buffers.samplers import PrioritizedSampler as TorchRLSampler
@@ -102,7 +102,7 @@ class PrioritizedSampler(Sampler):
         refuse_unknown(type(self), sampler, settings, ["alpha", "beta"])
         self.reduction = one_of("reduction", reduction, ("max", "min", "median", "mean"))
         self.squared = squared
-        self._draws = SlotDraws(
+        self._sampler = SlotSampler(
             max_capacity, beta, sampler=sampler, seed=seed, alpha=alpha, **settings
         )
         self._marked: Any = None  # the index that the writer told of last
@@ -110,21 +110,21 @@ class PrioritizedSampler(Sampler):
     @property
     def beta(self) -> float:
         """β of the next draws."""
-        return self._draws.beta
+        return self._sampler.beta
 
     @beta.setter
     def beta(self, beta: float) -> None:
-        self._draws.beta = beta
+        self._sampler.beta = beta
 
     @property
     def alpha(self) -> float | None:
         """α, which can't be changed: priorities are stored with it. None: the sampler has none."""
-        return self._draws.settings.get("alpha")
+        return self._sampler.settings.get("alpha")
 
     @property
     def probabilities(self) -> torch.Tensor:
         """(max_capacity,): P(i) of every element, 0 where nothing is stored."""
-        return torch.from_numpy(self._draws.probabilities())
+        return torch.from_numpy(self._sampler.probabilities())
 
     @property
     def default_priority(self) -> float:
@@ -142,8 +142,8 @@ class PrioritizedSampler(Sampler):
         """
         if len(storage) == 0:
             raise RuntimeError("sample: there is nothing to draw, the storage is empty")
-        self._meet(storage)
-        slots, weights = self._draws.sample(batch_size)
+        self._sync(storage)
+        slots, weights = self._sampler.sample(batch_size)
         index: Any = torch.from_numpy(slots)
         if storage.ndim > 1:
             index = torch.unravel_index(index, storage.shape)
@@ -153,7 +153,7 @@ class PrioritizedSampler(Sampler):
         """Give what was written the largest priority so far. A writer calls this, and so
         may you.
         """
-        self._draws.write(_slots(index, storage))
+        self._sampler.write(_slots(index, storage))
         self._marked = index
 
     def add(self, index: Any) -> None:
@@ -163,7 +163,7 @@ class PrioritizedSampler(Sampler):
     def extend(self, index: Any) -> None:
         """Learn what was written, unless the writer said so just now."""
         if index is not self._marked:
-            self._draws.write(_slots(index, None))
+            self._sampler.write(_slots(index, None))
         self._marked = None
 
     def update_priority(self, index: Any, priority: Any, *, storage: Any = None) -> None:
@@ -181,7 +181,7 @@ class PrioritizedSampler(Sampler):
             ValueError: a TD error is not finite, or a squared one negative, or the shapes differ.
         """
         if storage is not None:
-            self._meet(storage)
+            self._sync(storage)
         slots, errors = _slots(index, storage), float_array("priority", priority)
         if errors.size not in (1, slots.size):
             raise ValueError(
@@ -194,24 +194,21 @@ class PrioritizedSampler(Sampler):
         if self.squared and (errors < 0).any():
             raise ValueError(f"priority: must be δ², at least 0, got {errors[errors < 0][0]}")
         if len(slots) > 0:
-            self._draws.update(slots, np.sqrt(errors) if self.squared else errors)
+            self._sampler.update(slots, np.sqrt(errors) if self.squared else errors)
 
-    def _meet(self, storage: Any) -> None:
+    def _sync(self, storage: Any) -> None:
         """Learn what came to the storage, or went, without a word to this sampler."""
-        if self._draws.filled > len(storage):
-            self._draws = self._draws.anew()
-        if self._draws.filled < len(storage):
-            self._draws.write_unknown(np.arange(len(storage)))
+        self._sampler.sync(len(storage), lambda: np.arange(len(storage)))
 
     def _empty(self) -> None:
-        self._draws = self._draws.anew()
+        self._sampler.clear()
 
     # ------------------------------------------------------------ states and files
 
     def state_dict(self) -> dict[str, Any]:
         """Priorities and random stream: copies, as tensors."""
-        state = {name: torch.from_numpy(a.copy()) for name, a in self._draws.state.items()}
-        return {"settings": self._draws.settings, "state": state}
+        state = {name: torch.from_numpy(a.copy()) for name, a in self._sampler.state.items()}
+        return {"settings": self._sampler.settings, "state": state}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Go on from what `state_dict` gave.
@@ -227,13 +224,13 @@ class PrioritizedSampler(Sampler):
             )
         self._check_settings("state_dict", state_dict["settings"])
         state = {name: plain_array(name, array) for name, array in state_dict["state"].items()}
-        self._draws.restore(state)
+        self._sampler.restore(state)
 
     def dumps(self, path: str | os.PathLike[str]) -> None:
         """Write one file to a folder, which is made if need be."""
         folder = Path(path)
         folder.mkdir(exist_ok=True)
-        write_arrays(folder / FILE, "settings", self._draws.settings, self._draws.state)
+        write_arrays(folder / FILE, "settings", self._sampler.settings, self._sampler.state)
 
     def loads(self, path: str | os.PathLike[str]) -> None:
         """Go on from what `dumps` wrote. The file need not be trusted.
@@ -245,10 +242,10 @@ class PrioritizedSampler(Sampler):
         with ArrayFile(Path(path) / FILE) as file:
             self._check_settings("path", file.heading("settings"))
             state = {name: file.read(name) for name in file.specs if name != "settings"}
-        self._draws.restore(state)
+        self._sampler.restore(state)
 
     def _check_settings(self, name: str, settings: dict[str, Any]) -> None:
-        for key, value in self._draws.settings.items():
+        for key, value in self._sampler.settings.items():
             if settings.get(key) != value:
                 raise ValueError(
                     f"{name}: must be of a sampler with {key} = {value!r}, got "
@@ -256,7 +253,7 @@ class PrioritizedSampler(Sampler):
                 )
 
     def __repr__(self) -> str:
-        settings = {**self._draws.settings, "beta": self.beta}
+        settings = {**self._sampler.settings, "beta": self.beta}
         listed = ", ".join(f"{key}={value!r}" for key, value in settings.items())
         return f"{type(self).__name__}({listed})"
 

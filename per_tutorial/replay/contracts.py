@@ -250,7 +250,7 @@ class Sampler(Component, Protocol):
         sizes.
         """
 
-    def measures(self, sizes: NDArray[np.int64]) -> dict[str, NDArray]:
+    def metrics(self, sizes: NDArray[np.int64]) -> dict[str, NDArray]:
         """What to record of the priorities, by name: (runs,) each. It may be empty."""
 
 

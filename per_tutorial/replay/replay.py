@@ -144,9 +144,9 @@ class Replay:
         steps = (observations, actions, rewards, next_observations, terminated, truncated)
         write = self.storage.prepare_many(steps, stacked=self.runs is not None)
         # It may hold the caller's arrays, which may change: so it is never committed later.
-        self._unfinished = partial(self._tell_if_committed, write)
+        self._unfinished = partial(self._sync_if_committed, write)
         self.storage.commit(write)
-        self._tell(write)
+        self._sync(write)
         self._unfinished = None
 
     def sample(
@@ -309,13 +309,13 @@ class Replay:
 
     def _commit(self, write: PendingWrite) -> None:
         self.storage.commit(write)
-        self._tell(write)
+        self._sync(write)
 
-    def _tell_if_committed(self, write: PendingWrite) -> None:
+    def _sync_if_committed(self, write: PendingWrite) -> None:
         if (self.storage.ring.added == write.added).all():
-            self._tell(write)
+            self._sync(write)
 
-    def _tell(self, write: PendingWrite) -> None:
+    def _sync(self, write: PendingWrite) -> None:
         """Let the sampler know of what was stored."""
         self.sampler.add(write.slots, write.added)
         if self._needs.episodes:

@@ -94,7 +94,7 @@ def test_the_same_minibatches_make_the_same_agent(theirs, ours, n_steps):
 @pytest.mark.parametrize("theirs, ours", PAIRS)
 def test_with_alpha_and_beta_zero_the_weights_are_one(theirs, ours):
     model = make(ours, alpha=0.0, beta=0.0).learn(60)
-    assert model.replay_buffer.measures()["mean_weight"] == 1
+    assert model.replay_buffer.metrics()["mean_weight"] == 1
     assert (model.replay_buffer.sample(30).weights == 1).all()
 
 

@@ -73,7 +73,7 @@ def test_frequencies_and_weights_are_the_papers(sampler, n_envs, steps):
     if sampler == "proportional":
         powers = (np.abs(errors) + 1e-6) ** alpha
     else:
-        buffer._draws.sampler.sort(0)
+        buffer._sampler.sampler.sort(0)
         powers = (1 + np.argsort(np.argsort(-np.abs(errors)))) ** -alpha
     probabilities = powers / powers.sum()
 
@@ -195,7 +195,7 @@ def test_rewards_are_normalized_one_by_one_before_they_are_summed():
 def test_a_cut_ends_running_episodes_as_a_time_limit_does():
     buffer = make(2, n_steps=3)
     episodes = Episodes(buffer, ends=0.0).add(2)
-    buffer.cut()
+    buffer.truncate_episodes()
     episodes.add(3)
     batch = buffer._get_samples(np.array([0, 1, 2]))
     np.testing.assert_allclose(batch.discounts[:, 0], [0.99**2, 0.99, 0.99**3], rtol=1e-6)
@@ -360,14 +360,19 @@ def test_samplers_of_ones_own(monkeypatch):
     episodes = Episodes(buffer, ends=0.0).add(2)
     episodes.ends = 1.0
     episodes.add()
-    heard = buffer._draws.sampler.heard
+    heard = buffer._sampler.sampler.heard
     assert heard == [(4, 3, 2), (5, 3, 2)]
     episodes.ends = 0.0
     episodes.add(2)
-    buffer.cut()
+    buffer.truncate_episodes()
     assert heard[2:] == [(8, 2, 2), (9, 2, 2)]
     with pytest.raises(ValueError, match="from a larger one"):
         make(sampler="choosy")
+
+
+def test_reducible_losses_are_not_what_agents_of_sb3_give():
+    with pytest.raises(ValueError, match="sampler: 'relo' takes the losses of two networks"):
+        make(sampler="relo")
 
 
 def test_a_buffer_that_will_not_fit_is_told_at_once(monkeypatch):

@@ -66,8 +66,8 @@ def test_environments_that_start_again_without_an_end():
     episodes = Episodes(both, ends=0.0, stack=STACK)
     for _ in range(4):
         episodes.add(3)
-        both.one.cut()
-        both.other.cut()
+        both.one.truncate_episodes()
+        both.other.truncate_episodes()
         episodes.now = np.array([episodes.begin() for _ in range(2)])
         assert_same_batches(both.one, both.other)
 
@@ -136,7 +136,7 @@ def test_a_million_atari_transitions_take_7_gigabytes():
     pictures = spaces.Box(0, 255, (4, 84, 84), np.uint8)
     buffer = FrameReplayBuffer(10**6, pictures, spaces.Discrete(6), "cpu")
     assert buffer.nbytes < 7.2e9
-    trees = buffer._draws.sampler.sums.nodes.nbytes
+    trees = buffer._sampler.sampler.sums.nodes.nbytes
     assert trees < 0.05e9
 
 

@@ -100,9 +100,9 @@ def nstep_replay_buffer(tmp_path):
 
 def replay_buffer_kwargs(tmp_path):
     model = assert_learns(replay_buffer_kwargs={"sampler": "proportional", "normalize": "buffer"})
-    assert model.replay_buffer._draws.sampler.settings["normalize"] == "buffer"
+    assert model.replay_buffer._sampler.sampler.settings["normalize"] == "buffer"
     ranked = make(replay_buffer_kwargs={"sampler": "rank"})
-    assert type(ranked.replay_buffer._draws.sampler).__name__ == "RankBasedSampler"
+    assert type(ranked.replay_buffer._sampler.sampler).__name__ == "RankBasedSampler"
 
 
 def optimize_memory_usage(tmp_path):
@@ -169,9 +169,8 @@ def save_and_load_model(tmp_path):
     model.save(tmp_path / "agent")
     loaded = PrioritizedDQN.load(tmp_path / "agent", env=model.get_env())
     assert (loaded.alpha, loaded.beta, loaded.replay_buffer.size()) == (0.8, 0.7, 0)
-    assert (
-        loaded.replay_buffer._draws.sampler.settings == model.replay_buffer._draws.sampler.settings
-    )
+    before, after = (one.replay_buffer._sampler.sampler.settings for one in (model, loaded))
+    assert before == after
     loaded.learn(STEPS, reset_num_timesteps=False)
 
 

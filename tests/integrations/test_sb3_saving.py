@@ -61,7 +61,7 @@ def test_an_agent_goes_on_from_its_files(kind, settings, tmp_path):
     assert loaded.replay_buffer.size() == 0
     assert (loaded.alpha, loaded.beta(0.5), loaded.n_steps) == (0.8, 0.75, 2)
     assert loaded.replay_buffer.n_steps == 2
-    assert loaded.replay_buffer._draws.sampler.alpha == 0.8
+    assert loaded.replay_buffer._sampler.sampler.alpha == 0.8
     loaded.load_replay_buffer(tmp_path / "buffer")
     assert loaded.replay_buffer.size() == model.replay_buffer.size() == 45
     assert_same_draws(loaded.replay_buffer, copy.deepcopy(model.replay_buffer))

@@ -77,7 +77,7 @@ def test_newcomers_get_the_largest_priority_so_far():
     add(extend(buffer, 3), 1)
     assert len(set(shares(buffer)[[0, 2, 3, 4, 5]])) == 1  # exactly, whichever way they came
     assert shares(buffer)[1] < shares(buffer)[0]
-    assert buffer.sampler._draws.added == 6  # torchrl tells twice of each
+    assert buffer.sampler._sampler.added == 6  # torchrl tells twice of each
 
 
 def test_priorities_that_come_with_the_data_count():

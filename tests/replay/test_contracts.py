@@ -396,8 +396,8 @@ def test_all_that_is_lacking_is_named(registries):
         TypeError, match="storage: LowSlots lacks .*commit, .*n_step_transitions, .*prepare"
     ):
         register_storage("slots", LowSlots)
-    with pytest.raises(TypeError, match="lacks measures, update of"):
-        register_sampler("unfinished", without(LowSlots, "measures", "update"))
+    with pytest.raises(TypeError, match="lacks metrics, update of"):
+        register_sampler("unfinished", without(LowSlots, "metrics", "update"))
     with pytest.raises(TypeError, match="storage: object lacks"):
         Replay(object(), LowSlots(5, [0]))
 

@@ -64,5 +64,5 @@ def test_every_registered_sampler_trains(sampler):
 
     config = DQNConfig(sampler=sampler, steps=100, learning_starts=64, hidden=(8,), capacity=80)
     history = train(config, seeds=[0, 1])
-    for name in make_replay(config, (4,), [0, 1]).sampler.measures(np.array([80, 80])):
+    for name in make_replay(config, (4,), [0, 1]).sampler.metrics(np.array([80, 80])):
         assert np.isfinite(history.measure(name)[-1]).all()

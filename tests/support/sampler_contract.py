@@ -219,16 +219,16 @@ def holds_runs_are_independent(make):
         for run, life in enumerate(alone):
             assert_same([each[run : run + 1] for each in drawn], life.go_on(6))
             assert life.added[0] == together.added[run]
-    measured = together.sampler.measures(together.sizes)
+    measured = together.sampler.metrics(together.sizes)
     for run, life in enumerate(alone):
-        for name, each in life.sampler.measures(life.sizes).items():
+        for name, each in life.sampler.metrics(life.sizes).items():
             np.testing.assert_allclose(measured[name][run], each[0], rtol=1e-12)
 
 
 def holds_measures_are_one_number_a_run(make):
     for life in lives(make):
         before = bits(life.sampler)
-        for name, measure in life.sampler.measures(life.sizes).items():
+        for name, measure in life.sampler.metrics(life.sizes).items():
             assert isinstance(name, str) and measure.shape == (len(SEEDS),)
             assert np.isfinite(measure).all()
             measure[:] = -1

@@ -30,7 +30,7 @@ class LowSlots:
         ends = np.sqrt(np.minimum([slots, slots + 1], size) / size)
         return np.where(slots < sizes[:, None], ends[1] - ends[0], 0.0)
 
-    def measures(self, sizes):
+    def metrics(self, sizes):
         return {}
 
     state = property(lambda self: {"streams": self.streams.states})

@@ -24,7 +24,7 @@ SPARE_MEMORY = 64 * MIB  # beyond twice an honest file's
 # Of a file that is larger than the honest one: twice what a study's rows take for each byte of
 # their text, and for each byte of the packed file
 MEMORY_PER_BYTE, MEMORY_PER_PACKED_BYTE = 20, 160
-MOST_MEMORY = 1024 * MIB  # of address space: nothing comes near it honestly
+MAX_MEMORY = 1024 * MIB  # of address space: nothing comes near it honestly
 
 
 class Honest(NamedTuple):
@@ -49,7 +49,7 @@ def attack(count: int = COUNT, seed: int = 0, *, log: Callable[[str], object] = 
 
         findings = []
         for number, result, ending in in_children(
-            work, count, seconds=PATIENCE, memory=MOST_MEMORY
+            work, count, seconds=PATIENCE, memory=MAX_MEMORY
         ):
             reader = honest[number % len(honest)].reader
             if ending is not None:

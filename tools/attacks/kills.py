@@ -24,7 +24,7 @@ from per_tutorial.experiments.studies.results import COLUMNS
 from per_tutorial.experiments.studies.runner import run_study
 
 COUNT = 100
-MOST_KILLS = 5  # of one training or study; then it may come to its end
+MAX_KILLS = 5  # of one training or study; then it may come to its end
 
 LONG = CONFIG.replace(steps=400, capacity=120)
 CONFIGS = [
@@ -93,7 +93,7 @@ def attack(count: int = COUNT, seed: int = 0, *, log: Callable[[str], object] = 
             folder.mkdir()
             jobs += 1
             ended = False
-            for _ in range(min(rng.randint(1, MOST_KILLS), count - kills)):
+            for _ in range(min(rng.randint(1, MAX_KILLS), count - kills)):
                 ended = _killed_after(job, folder, rng.uniform(0, seconds * 0.7))
                 if ended:
                     break

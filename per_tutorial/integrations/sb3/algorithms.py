@@ -124,7 +124,7 @@ class PrioritizedAlgorithm(OffPolicyAlgorithm):
         progress_bar: bool = False,
     ) -> tuple[int, BaseCallback]:
         if self.replay_buffer is not None and (reset_num_timesteps or self._last_obs is None):
-            self.replay_buffer.cut()  # SB3 is about to reset the environments
+            self.replay_buffer.truncate_episodes()  # SB3 is about to reset the environments
         return super()._setup_learn(
             total_timesteps, callback, reset_num_timesteps, tb_log_name, progress_bar
         )
@@ -178,7 +178,7 @@ class PrioritizedAlgorithm(OffPolicyAlgorithm):
         They are asked for only here: at every step, this would take longer than to draw.
         """
         if self.replay_buffer is not None:
-            for name, value in self.replay_buffer.measures().items():
+            for name, value in self.replay_buffer.metrics().items():
                 self.logger.record(f"train/{name}", value)
         super().dump_logs()
 

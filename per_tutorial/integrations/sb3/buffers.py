@@ -12,9 +12,9 @@ from stable_baselines3.common.vec_env import VecNormalize
 
 from per_tutorial.common.arguments import plain_array, real_number, whole_number
 from per_tutorial.integrations.sb3.arrays import for_each, grown, warn_if_too_large
-from per_tutorial.integrations.sb3.draws import Draws
 from per_tutorial.integrations.sb3.frame_store import FrameStore
 from per_tutorial.integrations.sb3.returns import Returns, n_step_returns
+from per_tutorial.integrations.sb3.ring_sampler import RingSampler
 from per_tutorial.integrations.sb3.samples import (
     PrioritizedDictSamples,
     PrioritizedSamples,
@@ -153,7 +153,7 @@ class PrioritizedReplayBuffer(ReplayBuffer):
         """Forget everything. With a seed, the draws start again as they did."""
         self._steps = 0
         self._frames = self._new_frames() if self.optimize_memory_usage else None
-        self._start_draws()
+        self._start_sampler()
 
     def _new_frames(self) -> FrameStore:
         """Where observations are kept if each is kept once."""
@@ -164,17 +164,17 @@ class PrioritizedReplayBuffer(ReplayBuffer):
     def _dtype(self) -> np.dtype:
         return np.dtype(self.observation_space.dtype)
 
-    def _start_draws(self) -> None:
+    def _start_sampler(self) -> None:
         self.capacity = self.buffer_size * self.n_envs
-        self._draws = Draws(self.capacity, self.n_envs, **self.sampler_settings)
+        self._sampler = RingSampler(self.capacity, self.n_envs, **self.sampler_settings)
 
-    def _tell(self) -> None:
+    def _sync(self) -> None:
         """Let the sampler know of what it does not know yet."""
         added = self._steps * self.n_envs
-        if self._draws.added > added:  # somebody took some away
-            self._start_draws()
-        if self._draws.added < added:
-            self._draws.tell(added, self.dones, self.timeouts)
+        if self._sampler.added > added:  # somebody took some away
+            self._start_sampler()
+        if self._sampler.added < added:
+            self._sampler.add(added, self.dones, self.timeouts)
 
     # ------------------------------------------------------------ adding
 
@@ -206,9 +206,9 @@ class PrioritizedReplayBuffer(ReplayBuffer):
         self.actions[row], self.rewards[row], self.dones[row] = actions, rewards, dones
         self.timeouts[row] = timeouts if self.handle_timeout_termination else 0
         self._steps += 1
-        self._tell()
+        self._sync()
 
-    def cut(self) -> None:
+    def truncate_episodes(self) -> None:
         """End the running episodes as a time limit does: the environments are about to start again.
 
         Otherwise an n-step return would run on into an episode that has nothing to do with it.
@@ -219,7 +219,7 @@ class PrioritizedReplayBuffer(ReplayBuffer):
         running = (self.dones[row] == 0) & (self.timeouts[row] == 0)
         self.timeouts[row, running] = 1
         ended = row * self.n_envs + np.flatnonzero(running)
-        self._draws.end_episodes(ended, self.dones, self.timeouts)
+        self._sampler.end_episodes(ended, self.dones, self.timeouts)
 
     def _checked(self, name: str, values: Any) -> Any:
         return self._space_field(name, values, self.observation_space, self.obs_shape)
@@ -261,12 +261,12 @@ class PrioritizedReplayBuffer(ReplayBuffer):
         Raises:
             ValueError: nothing is stored yet.
         """
-        self._tell()
+        self._sync()
         batch_size = whole_number("batch_size", batch_size)
         if self._steps == 0:
             raise ValueError("sample: there is nothing to draw, the replay buffer is empty")
-        slots, weights = self._draws.sample(batch_size, self.beta)
-        if self._draws.since_update == DRAWS_WITHOUT_UPDATE and self._is_prioritized:
+        slots, weights = self._sampler.sample(batch_size, self.beta)
+        if self._sampler.since_update == DRAWS_WITHOUT_UPDATE and self._is_prioritized:
             warnings.warn(
                 f"{DRAWS_WITHOUT_UPDATE} minibatches were drawn and no TD error came back, so "
                 "priorities stay what they are: if none ever came, replay is uniform. Use "
@@ -287,21 +287,21 @@ class PrioritizedReplayBuffer(ReplayBuffer):
             IndexError: no such transition was added.
             ValueError: a TD error is not finite, or the shapes differ.
         """
-        self._tell()
-        self._draws.update(indices, td_errors)
+        self._sync()
+        self._sampler.update(indices, td_errors)
 
     @property
     def probabilities(self) -> NDArray[np.float64]:
         """(buffer_size, n_envs): P(i) of every transition, 0 where nothing is stored."""
-        self._tell()
-        return self._draws.probabilities().reshape(self.buffer_size, self.n_envs)
+        self._sync()
+        return self._sampler.probabilities().reshape(self.buffer_size, self.n_envs)
 
-    def measures(self) -> dict[str, float]:
+    def metrics(self) -> dict[str, float]:
         """What an agent logs: means over the last minibatch, and what the sampler measures, by
         name.
         """
-        self._tell()
-        return self._draws.measures()
+        self._sync()
+        return self._sampler.metrics()
 
     @property
     def _is_prioritized(self) -> bool:
@@ -312,13 +312,13 @@ class PrioritizedReplayBuffer(ReplayBuffer):
         weights are 1.
         """
         environments = np.random.randint(0, self.n_envs, size=len(batch_inds))
-        self._tell()
+        self._sync()
         slots = (np.asarray(batch_inds) * self.n_envs + environments)[None]
         return self._batch(slots, np.ones(slots.shape), env)
 
     def _batch(self, slots: Slots, weights: NDArray, env: VecNormalize | None) -> Samples:
         """The transitions in ``slots`` (1, batch) as tensors."""
-        first, ids = slots[0], self._draws.ids(slots)[0]
+        first, ids = slots[0], self._sampler.ids(slots)[0]
         rewards, last, discounts = self._returns(first, env)
         ends = self.dones.reshape(-1)[last] * (1 - self.timeouts.reshape(-1)[last])
         fields = (
@@ -344,7 +344,7 @@ class PrioritizedReplayBuffer(ReplayBuffer):
             self.rewards,
             self.dones,
             self.timeouts,
-            added=self._draws.added,
+            added=self._sampler.added,
             n_steps=self.n_steps,
             gamma=self.gamma,
             normalize=None if env is None else env.normalize_reward,

@@ -176,7 +176,7 @@ class ProportionalSampler:
         totals = np.where(sizes > 0, self.sums.total, 1.0)
         return self.sums.get(slots) / totals[:, None]
 
-    def measures(self, sizes: NDArray[np.int64]) -> dict[str, NDArray]:
+    def metrics(self, sizes: NDArray[np.int64]) -> dict[str, NDArray]:
         """Measurements per run for `History`: the largest p seen, and the mean of p^α now."""
         return {
             "largest_priority": self.largest_priority.copy(),

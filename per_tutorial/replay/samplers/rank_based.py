@@ -233,7 +233,7 @@ class RankBasedSampler:
             stored, self._probability(np.maximum(ranks, 1), np.maximum(self.sizes, 1)), 0.0
         )
 
-    def measures(self, sizes: NDArray[np.int64]) -> dict[str, NDArray]:
+    def metrics(self, sizes: NDArray[np.int64]) -> dict[str, NDArray]:
         """Measurements per run for `History`: the largest |δ| seen, and their mean now."""
         mean = self.keys.sum(axis=1) / sizes
         return {"largest_priority": self.largest_priority.copy(), "priority": mean}

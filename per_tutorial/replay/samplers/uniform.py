@@ -63,7 +63,7 @@ class UniformSampler:
         """P(i) of slots (runs, n): 0 where nothing is stored."""
         return (slots < sizes[:, None]) / np.maximum(sizes, 1)[:, None]
 
-    def measures(self, sizes: NDArray[np.int64]) -> dict[str, NDArray]:
+    def metrics(self, sizes: NDArray[np.int64]) -> dict[str, NDArray]:
         """Measurements per run for `History`: none."""
         return {}
 

@@ -7,7 +7,7 @@ import torch
 from per_tutorial.dqn.config import DQNConfig
 from per_tutorial.dqn.learner import DQNLearner
 from per_tutorial.dqn.training import train
-from per_tutorial.integrations.slots import SlotDraws
+from per_tutorial.integrations.slot_sampler import SlotSampler
 from per_tutorial.replay import Batch, ReloSampler, Replay, TransitionStorage
 
 LOSSES = np.array([0.0, -0.5, 0.01, 2.0, -7.0, 7.0, 1e-30])
@@ -105,4 +105,4 @@ def test_a_training_tells_relo_reducible_losses_and_others_td_errors():
 
 def test_a_buffer_of_slots_cannot_serve_it():
     with pytest.raises(ValueError, match="takes the losses of two networks"):
-        SlotDraws(9, sampler="relo")
+        SlotSampler(9, sampler="relo")

@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from per_tutorial.common.arguments import index_array, plain_array
-from per_tutorial.replay.contracts import Slots, needs_of
-from per_tutorial.replay.registry import make_sampler
+from per_tutorial.common.arguments import index_array
+from per_tutorial.integrations.hosted_sampler import HostedSampler
+from per_tutorial.replay.contracts import Slots
 from per_tutorial.replay.ring import Ring
-from per_tutorial.replay.td_errors import are_valid, errors_like, refuse
+from per_tutorial.replay.td_errors import are_valid, refuse
 
 
-class Draws:
+class RingSampler(HostedSampler):
     """Draws transitions from a ring, and keeps their priorities.
 
     It is told how many were added, and not of each of them: what SB3 or a user wrote into a buffer
@@ -26,35 +26,31 @@ class Draws:
     Args:
         capacity: slots.
         stride: E, how far apart a transition and its successor are.
-        sampler: a name in `per_tutorial.replay.SAMPLERS`.
-        seed: None: from the system.
-        settings: keyword arguments of the sampler.
+        sampler, seed, settings: as of `HostedSampler`.
     """
 
     def __init__(
         self, capacity: int, stride: int, sampler: str, seed: int | None, settings: dict[str, Any]
     ) -> None:
+        super().__init__(capacity, sampler, seed, settings, served=["episodes"])
         self.stride = stride
         # Of the transitions that the sampler knows of.
         self.ring = Ring(np.zeros(1, dtype=np.int64), capacity)
         self.since_update = 0  # minibatches
         self.last_weights: NDArray = np.empty(0)  # of the last minibatch, as its TD errors are
         self.last_errors: NDArray = np.empty(0)
-        self.sampler: Any = make_sampler(sampler, capacity, seed, **settings)
-        self._needs = needs_of(self.sampler)
-        if self._needs.candidates:
-            raise ValueError(
-                f"sampler: must draw a minibatch at once, and {sampler!r} chooses it from a larger "
-                f"one "
-                "by fresh TD errors, for which Stable-Baselines3 has no place"
-            )
+
+    @property
+    def sizes(self) -> NDArray[np.int64]:
+        """(1,): transitions stored now."""
+        return self.ring.sizes
 
     @property
     def added(self) -> int:
         """Transitions that the sampler knows of, those that are gone included."""
         return int(self.ring.added[0])
 
-    def tell(self, added: int, dones: NDArray, timeouts: NDArray) -> None:
+    def add(self, added: int, dones: NDArray, timeouts: NDArray) -> None:
         """Give those that are new the largest priority so far.
 
         Args:
@@ -70,7 +66,7 @@ class Draws:
 
     def end_episodes(self, slots: NDArray[np.int64], dones: NDArray, timeouts: NDArray) -> None:
         """Tell a sampler that wants to know it that episodes end with ``slots`` (n,)."""
-        if self._needs.episodes and len(slots):
+        if self.needs.episodes and len(slots):
             flat = dones.reshape(1, -1), timeouts.reshape(1, -1)
             lengths = self.ring.episode_lengths(slots[None], *flat, self.stride)
             self.sampler.end_episodes(slots[None], lengths, self.stride)
@@ -78,7 +74,7 @@ class Draws:
     def sample(self, batch_size: int, beta: float) -> tuple[Slots, NDArray]:
         """Slots and weights, both (1, batch)."""
         self.since_update += 1
-        slots, self.last_weights = self.sampler.sample(batch_size, self.ring.sizes, beta)
+        slots, self.last_weights = self.sampler.sample(batch_size, self.sizes, beta)
         return slots, self.last_weights
 
     def ids(self, slots: Slots) -> NDArray[np.int64]:
@@ -88,10 +84,7 @@ class Draws:
     def update(self, indices: ArrayLike, td_errors: ArrayLike) -> None:
         """See `PrioritizedReplayBuffer.update_priorities`."""
         ids = index_array("indices", indices)
-        errors = plain_array("td_errors", td_errors)
-        if errors.shape == (*ids.shape, 1):
-            errors = errors[..., 0]
-        errors = errors_like(ids, errors).reshape(1, -1)
+        errors = self.errors_of(ids, td_errors).reshape(1, -1)
         ids = ids.reshape(1, -1)
         if not are_valid(ids, errors, self.ring.added):
             refuse(ids, errors, self.ring.added)
@@ -100,11 +93,11 @@ class Draws:
 
     def probabilities(self) -> NDArray[np.float64]:
         """(capacity,): P(i) of every slot."""
-        return self.sampler.probabilities(np.arange(self.ring.capacity)[None], self.ring.sizes)[0]
+        return self.sampler.probabilities(np.arange(self.ring.capacity)[None], self.sizes)[0]
 
-    def measures(self) -> dict[str, float]:
-        """See `PrioritizedReplayBuffer.measures`."""
-        measured = {} if self.added == 0 else self.sampler.measures(self.ring.sizes)
+    def metrics(self) -> dict[str, float]:
+        """See `PrioritizedReplayBuffer.metrics`."""
+        measured = {} if self.added == 0 else self.sampler.metrics(self.sizes)
         means = {name: float(values[0]) for name, values in measured.items()}
         if self.last_weights.size:
             means["mean_weight"] = float(self.last_weights.mean())

@@ -10,6 +10,7 @@ of their transitions: an update of the same slots in the same order is theirs.
 """
 
 from collections import deque
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,36 +18,26 @@ from numpy.typing import ArrayLike, NDArray
 
 from per_tutorial.common.arguments import (
     index_array,
-    plain_array,
     up_to_one,
     whole_number,
 )
 from per_tutorial.common.files import part_of
 from per_tutorial.common.states import ArraySpec, Schema, State, checked_state
-from per_tutorial.replay import Sampler
-from per_tutorial.replay.contracts import needs_of
-from per_tutorial.replay.registry import make_sampler
-from per_tutorial.replay.td_errors import errors_like, refuse_infinite
+from per_tutorial.integrations.hosted_sampler import HostedSampler
+from per_tutorial.replay.td_errors import refuse_infinite
 
 PICKLE_FORMAT = 2  # raised when what a pickle holds changes
 AWAITED = 32  # minibatches that are remembered; more are hardly ever on their way
 
-# What a sampler may need (`replay.contracts.Needs`) and can't have here.
-REFUSED = {
-    "candidates": "chooses a minibatch from a larger one by fresh TD errors",
-    "episodes": "wants to know which steps make up an episode",
-    "reducible_losses": "takes the losses of two networks in place of TD errors",
-}
 
-
-class Draw(NamedTuple):
+class PendingBatch(NamedTuple):
     """A minibatch whose TD errors are still to come."""
 
     slots: NDArray[np.int64]  # (batch,)
     numbers: NDArray[np.int64]  # (batch,) of the transitions that lay in them
 
 
-class SlotDraws:
+class SlotSampler(HostedSampler):
     """Draws slots by priority, and keeps the priorities.
 
     Args:
@@ -73,22 +64,16 @@ class SlotDraws:
     ) -> None:
         self.capacity = whole_number("capacity", capacity)
         self.beta = beta
-        self._made_of = sampler, seed, settings
-        given = {key: value for key, value in settings.items() if value is not None}
-        self.sampler: Sampler = make_sampler(sampler, self.capacity, seed, **given)
-        needs = needs_of(self.sampler)
-        for need, reason in REFUSED.items():
-            if getattr(needs, need):
-                raise ValueError(
-                    f"sampler: {sampler!r} {reason}, for which a buffer of slots has no place; "
-                    "must be another one"
-                )
+        super().__init__(self.capacity, sampler, seed, settings)
+        self._forget()
+
+    def _forget(self) -> None:
         self.filled = 0  # slots that hold a transition
         self.added = 0  # transitions ever
         self._places = np.full(self.capacity, -1, dtype=np.int64)  # of the slots; −1: none yet
         self._slots = np.full(self.capacity, -1, dtype=np.int64)  # of the places
         self._numbers = np.full(self.capacity, -1, dtype=np.int64)  # of the transitions in places
-        self._awaited: deque[Draw] = deque(maxlen=AWAITED)
+        self._awaited: deque[PendingBatch] = deque(maxlen=AWAITED)
 
     @property
     def beta(self) -> float:
@@ -99,10 +84,28 @@ class SlotDraws:
     def beta(self, beta: float) -> None:
         self._beta = up_to_one("beta", beta)
 
-    def anew(self) -> "SlotDraws":
-        """The same without transitions. With a seed, the draws start again as they did."""
-        sampler, seed, settings = self._made_of
-        return SlotDraws(self.capacity, self.beta, sampler=sampler, seed=seed, **settings)
+    @property
+    def sizes(self) -> NDArray[np.int64]:
+        """(1,): slots that hold a transition."""
+        return np.array([self.filled])
+
+    def clear(self) -> None:
+        """Forget all transitions. With a seed, the draws start again as they did."""
+        HostedSampler.__init__(self, *self._made_of)
+        self._forget()
+
+    def sync(self, stored: int, slots: Callable[[], NDArray[np.int64]]) -> None:
+        """Make up for transitions that came or went without a word to this sampler.
+
+        Args:
+            stored: how many there are.
+            slots: gives the slots that hold one, (stored,).
+        """
+        if self.filled > stored:
+            self.clear()
+        if self.filled < stored:
+            held = slots()
+            self.write(held[self._places[held] < 0])
 
     def write(self, slots: ArrayLike) -> None:
         """Give the transitions that were written to ``slots`` (n,) the largest priority so far.
@@ -124,10 +127,6 @@ class SlotDraws:
         self.added += len(places)
         self.sampler.add(places[None], np.array([self.added]))
 
-    def write_unknown(self, slots: NDArray[np.int64]) -> None:
-        """`write` those of ``slots`` (n,) that were never written as far as is known here."""
-        self.write(slots[self._places[slots] < 0])
-
     def sample(self, batch_size: int) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
         """Slots and importance-sampling weights, both (batch,).
 
@@ -137,9 +136,9 @@ class SlotDraws:
         if self.filled == 0:
             raise ValueError("sample: there is nothing to draw, the replay buffer is empty")
         batch_size = whole_number("batch_size", batch_size)
-        places, weights = self.sampler.sample(batch_size, self._sizes, self.beta)
+        places, weights = self.sampler.sample(batch_size, self.sizes, self.beta)
         slots = self._slots[places[0]]
-        self._awaited.append(Draw(slots.copy(), self._numbers[places[0]]))
+        self._awaited.append(PendingBatch(slots.copy(), self._numbers[places[0]]))
         return slots, weights[0].astype(np.float32)
 
     def update(self, slots: ArrayLike, td_errors: ArrayLike) -> None:
@@ -156,10 +155,7 @@ class SlotDraws:
             ValueError: a TD error is not finite, or the shapes differ.
         """
         known = self._checked(slots)
-        errors = plain_array("td_errors", td_errors)
-        if errors.shape == (*known.shape, 1):
-            errors = errors[..., 0]
-        errors = errors_like(known, errors)
+        errors = self.errors_of(known, td_errors)
         places = self._places[known]
         if (places < 0).any():
             raise IndexError(
@@ -177,7 +173,7 @@ class SlotDraws:
         places = np.arange(self.capacity)[None]
         shares = np.zeros(self.capacity)
         stored = slice(self.filled)
-        shares[self._slots[stored]] = self.sampler.probabilities(places, self._sizes)[0, stored]
+        shares[self._slots[stored]] = self.sampler.probabilities(places, self.sizes)[0, stored]
         return shares
 
     # ------------------------------------------------------------ states and pickles
@@ -244,10 +240,6 @@ class SlotDraws:
         vars(self).update({name: state[name] for name in state if name != "pickle_format"})
 
     # ------------------------------------------------------------ within
-
-    @property
-    def _sizes(self) -> NDArray[np.int64]:
-        return np.array([self.filled])
 
     def _checked(self, slots: ArrayLike) -> NDArray[np.int64]:
         known = np.atleast_1d(index_array("indices", slots))

@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 from slot_checks import assert_paper
 
-from per_tutorial.integrations import slots as slots_module
-from per_tutorial.integrations.slots import AWAITED, SlotDraws
+from per_tutorial.integrations import slot_sampler
+from per_tutorial.integrations.slot_sampler import AWAITED, SlotSampler
 
 ORDER = [7, 2, 9, 0, 5]
 
 
 def filled(capacity=10, order=ORDER, **settings):
-    draws = SlotDraws(capacity, **({"seed": 0} | settings))
+    draws = SlotSampler(capacity, **({"seed": 0} | settings))
     for slot in order:
         draws.write([slot])
     return draws
@@ -83,7 +83,7 @@ def test_newcomers_get_the_largest_priority_so_far():
 def test_copies_and_states_go_on_alike(copied, sampler):
     draws = filled(sampler=sampler, beta=0.9)
     draws.update(ORDER, np.arange(5.0))
-    restored = SlotDraws(10, sampler=sampler, seed=77)
+    restored = SlotSampler(10, sampler=sampler, seed=77)
     restored.restore(copy.deepcopy(draws.state))
     twins = [draws, copied(draws), restored]
     for _ in range(3):
@@ -141,26 +141,29 @@ def test_bad_input_is_refused_and_changes_nothing():
     with pytest.raises(IndexError, match="indices"):
         draws.write([0, 10])
     with pytest.raises(ValueError, match="nothing to draw"):
-        SlotDraws(3).sample(1)
+        SlotSampler(3).sample(1)
     np.testing.assert_array_equal(draws.probabilities(), shares)
 
 
 @pytest.mark.parametrize("settings", [{"sampler": "none"}, {"alpha": 2.0}, {"beta": -1.0}])
 def test_bad_settings_are_refused(settings):
     with pytest.raises(ValueError, match=next(iter(settings))):
-        SlotDraws(4, **settings)
+        SlotSampler(4, **settings)
     with pytest.raises(TypeError, match="weight_norm"):
-        SlotDraws(4, weight_norm=True)
+        SlotSampler(4, weight_norm=True)
 
 
-@pytest.mark.parametrize(("sampler", "reason"), [("laber", "chooses"), ("reaper", "wants to know")])
+@pytest.mark.parametrize(
+    ("sampler", "reason"),
+    [("laber", "chooses"), ("reaper", "wants to know"), ("relo", "takes the losses")],
+)
 def test_samplers_that_need_more_than_slots_are_refused(sampler, reason):
     with pytest.raises(ValueError, match=f"sampler: '{sampler}' {reason}"):
-        SlotDraws(4, sampler=sampler)
+        SlotSampler(4, sampler=sampler)
 
 
 def test_pickles_of_another_format_are_refused(monkeypatch):
-    monkeypatch.setattr(slots_module, "PICKLE_FORMAT", 99)
+    monkeypatch.setattr(slot_sampler, "PICKLE_FORMAT", 99)
     file = pickle.dumps(filled())
     monkeypatch.undo()
     with pytest.raises(ValueError, match="pickle: must have the format 2, got 99"):

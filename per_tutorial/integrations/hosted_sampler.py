@@ -1,0 +1,70 @@
+"""One of our samplers inside another library's buffer: what all integrations share.
+
+The library keeps the transitions. A subclass knows where they lie: `slot_sampler.SlotSampler` for
+libraries that fill their slots in any order, `sb3.ring_sampler.RingSampler` for rings.
+"""
+
+from collections.abc import Collection
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from per_tutorial.common.arguments import plain_array
+from per_tutorial.replay.contracts import Floats, needs_of
+from per_tutorial.replay.registry import make_sampler
+from per_tutorial.replay.td_errors import errors_like
+
+# What a sampler may need (`replay.contracts.Needs`) and another library's agent can't give.
+REFUSED = {
+    "candidates": "chooses a minibatch from a larger one by fresh TD errors",
+    "episodes": "wants to know which steps make up an episode",
+    "reducible_losses": "takes the losses of two networks in place of TD errors",
+}
+
+
+class HostedSampler:
+    """A sampler for one run whose transitions belong to somebody else.
+
+    Args:
+        capacity: slots.
+        sampler: a name in `per_tutorial.replay.SAMPLERS`.
+        seed: of the draws; None: from the system.
+        settings: keyword arguments of the sampler; those that are None are left to the sampler.
+        served: which of `REFUSED` the subclass can give.
+
+    Raises:
+        ValueError, TypeError: an argument is not what it must be, or the sampler lacks a setting,
+            or needs what it can't get here.
+    """
+
+    def __init__(
+        self,
+        capacity: int,
+        sampler: str,
+        seed: int | None,
+        settings: dict[str, Any],
+        served: Collection[str] = (),
+    ) -> None:
+        self._made_of = capacity, sampler, seed, settings
+        given = {key: value for key, value in settings.items() if value is not None}
+        self.sampler: Any = make_sampler(sampler, capacity, seed, **given)
+        self.needs = needs_of(self.sampler)
+        for need, reason in REFUSED.items():
+            if getattr(self.needs, need) and need not in served:
+                raise ValueError(
+                    f"sampler: {sampler!r} {reason}, which this library's agents don't give; "
+                    "must be another one"
+                )
+
+    @property
+    def sizes(self) -> NDArray[np.int64]:
+        """(1,): transitions stored now."""
+        raise NotImplementedError
+
+    def errors_of(self, indices: NDArray[np.int64], td_errors: ArrayLike) -> Floats:
+        """TD errors as floats of the shape of ``indices`` (batch,); (batch, 1) will do."""
+        errors = plain_array("td_errors", td_errors)
+        if errors.shape == (*indices.shape, 1):
+            errors = errors[..., 0]
+        return errors_like(indices, errors)
