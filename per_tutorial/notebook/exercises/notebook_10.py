@@ -82,6 +82,11 @@ def _normalised(priorities: Array) -> Array:
     return priorities / priorities.sum()
 
 
+def _without_a_cut(now: Array, older: Array, alpha: float) -> Array:
+    with np.errstate(invalid="ignore"):
+        return _normalised((now**2 - older**2 + 1e-6) ** alpha)
+
+
 now, older = np.array([2.0, -0.5, 0.3, -1.5]), np.array([1.0, 1.0, -0.1, -1.2])
 other = np.array([0.2, -0.5, 1.3, -1.5])
 small = np.array([0.001, -0.002, 0.0, 0.01])  # squares as small as ε
@@ -99,8 +104,7 @@ function_exercise(
      "that is PER: the loss of the older copy is not taken off."),
     (lambda n, o, a: _normalised((np.abs(n**2 - o**2) + 1e-6) ** a),
      "where the difference is below 0, nothing can be reduced: it becomes 0, don't take its size."),
-    (lambda n, o, a: _normalised((np.where(n**2 < o**2, np.nan, n**2 - o**2) + 1e-6) ** a),
-     "a power of a negative number is NaN: differences below 0 become 0 first."),
+    (_without_a_cut, "a power of a negative number is NaN: differences below 0 become 0 first."),
     (lambda n, o, a: _normalised((np.maximum(o**2 - n**2, 0) + 1e-6) ** a),
      "the other way round: the loss now minus that of the older copy."),
     (lambda n, o, a: _normalised((np.maximum(n**2 - o**2, 0) / 2 + 1e-6) ** a),
@@ -114,6 +118,8 @@ function_exercise(
      "square each error first, and then take the difference."),
     (lambda n, o, a: _normalised(np.maximum(n**2 - o**2, 0) ** a + 1e-6),
      "ε = 1e-6 is added before the power is taken."),
+    (lambda n, o, a: _normalised(np.maximum(n**2 - o**2, 0) ** a),
+     "ε = 1e-6 is missing: without it, what cannot be reduced would never be drawn."),
     (lambda n, o, a: _normalised(np.maximum(n**2 - o**2, 1e-6) ** a),
      "ε = 1e-6 is added to all priorities: it is not the smallest one."),
     (lambda n, o, a: _normalised(np.maximum(n**2 - o**2, 0) + 1e-6),
