@@ -18,6 +18,9 @@ of the noise's part.
 **Decision.** The proxy's failure accounts for the map as far as the lift, averaged over the
 moments, ranks the cells as the map's gain of PER does: Spearman's correlation over cells, with a
 bootstrap interval over cells. Beside it the same for noise alone and rarity alone.
+
+**What departs from this.** The lift averages only the moments where something is left to bring:
+without noise, at the rate 1, two to four of the six. There something is left in 49 of 1,080 looks.
 """
 
 from typing import Any, NamedTuple

@@ -1,4 +1,6 @@
-"""Worlds with knobs: a blind cliff walk in which each knob changes one thing.
+"""Worlds with knobs: a blind cliff walk in which each knob changes nearly one thing.
+
+The rarity of reward goes with n, and so do the number of values and, unless given, the discount.
 
 A walk of n states, two actions. The right action, which alternates from state to state, leads one
 state on; the other one ends the episode. The last right action pays 1, all else pays 0. So a random

@@ -30,6 +30,8 @@ function_exercise(
     (lambda u, p: np.mean(u / p), "that is the mean ratio: its logarithm is still missing."),
     (lambda u, p: np.median(np.log2(u / p)), "that is the median: the mean is asked for."),
     (lambda u, p: np.sum(np.log2(u / p)), "that is the sum: the mean is asked for."),
+    (lambda u, p: np.sum(np.log2(u / p)) / (len(u) - 1),
+     "a mean divides by how many pairs there are, not by one less."),
     (lambda u, p: np.mean(u - p), "that is a difference: the gain is a ratio, on a log scale."),
 ])  # fmt: skip
 
@@ -56,6 +58,14 @@ function_exercise(
     (lambda e: (e**2).sum() * len(e) / np.abs(e).sum() ** 2,
      "upside down: the share is at most 1."),
     (lambda e: np.abs(e).sum() / (len(e) * (e**2).sum()), "the sum of |δ| is squared."),
+    (lambda e: np.abs(e).sum() ** 2 / len(e) * (e**2).sum(),
+     "`a / N * b` multiplies by b: put N times the sum of squares in parentheses."),
+    (lambda e: -np.log2(effective_share(e)),
+     "that is the concentration: the share itself is asked for."),
+    (lambda e: np.abs(e).sum() ** 2 / ((len(e) - 1) * (e**2).sum()),
+     "N is how many transitions there are, not one less."),
+    (lambda e: np.abs(e).sum() ** 2 / (np.count_nonzero(e) * (e**2).sum()),
+     "N counts all transitions, those without error as well."),
     (lambda e: (np.abs(e) > 0).mean(), "that counts all errors above zero alike."),
     (lambda e: np.abs(e).max() / np.abs(e).sum(), "all errors count, not only the largest."),
 ])  # fmt: skip
@@ -64,43 +74,58 @@ function_exercise(
 # 10.3: priorities of reducible loss ---------------------------------------------------------------
 
 
-def relo_probabilities(online: Array, target: Array, alpha: float) -> Array:
-    priorities = (np.maximum(online**2 - target**2, 0.0) + 1e-6) ** alpha
-    return priorities / priorities.sum()
+def relo_probabilities(now: Array, older: Array, alpha: float) -> Array:
+    return _normalised((np.maximum(now**2 - older**2, 0.0) + 1e-6) ** alpha)
 
 
 def _normalised(priorities: Array) -> Array:
     return priorities / priorities.sum()
 
 
-online, target = np.array([2.0, -0.5, 0.3, -1.5]), np.array([1.0, 1.0, -0.1, -1.2])
+def _without_a_cut(now: Array, older: Array, alpha: float) -> Array:
+    with np.errstate(invalid="ignore"):
+        return _normalised((now**2 - older**2 + 1e-6) ** alpha)
+
+
+now, older = np.array([2.0, -0.5, 0.3, -1.5]), np.array([1.0, 1.0, -0.1, -1.2])
 other = np.array([0.2, -0.5, 1.3, -1.5])
+small = np.array([0.001, -0.002, 0.0, 0.01])  # squares as small as ε
 
 function_exercise(
-    "10.3", relo_probabilities, "online target alpha",
+    "10.3", relo_probabilities, "now older alpha",
     [
-        (online, target, 0.6),
-        (online, target, 1.0),
-        (other, target, 0.6),
-        (online, other, 0.3),
+        (now, older, 0.6),
+        (now, older, 1.0),
+        (other, older, 0.6),
+        (now, other, 0.3),
+        (small, 0.5 * small, 0.6),
     ], [
-    (lambda o, t, a: _normalised((np.abs(o) + 1e-6) ** a),
-     "that is PER: the loss of the target network is not taken off."),
-    (lambda o, t, a: _normalised((np.abs(o**2 - t**2) + 1e-6) ** a),
-     "where the loss has grown less than nothing, there is nothing to reduce: cut at 0, no size."),
-    (lambda o, t, a: _normalised((np.maximum(t**2 - o**2, 0) + 1e-6) ** a),
-     "the other way round: the online network's loss minus the target network's."),
-    (lambda o, t, a: _normalised((np.maximum(np.abs(o) - np.abs(t), 0) + 1e-6) ** a),
+    (lambda n, o, a: _normalised((np.abs(n) + 1e-6) ** a),
+     "that is PER: the loss of the older copy is not taken off."),
+    (lambda n, o, a: _normalised((np.abs(n**2 - o**2) + 1e-6) ** a),
+     "where the difference is below 0, nothing can be reduced: it becomes 0, don't take its size."),
+    (_without_a_cut, "a power of a negative number is NaN: differences below 0 become 0 first."),
+    (lambda n, o, a: _normalised((np.maximum(o**2 - n**2, 0) + 1e-6) ** a),
+     "the other way round: the loss now minus that of the older copy."),
+    (lambda n, o, a: _normalised((np.maximum(n**2 - o**2, 0) / 2 + 1e-6) ** a),
+     "here the loss is δ², without the factor ½."),
+    (lambda n, o, a: _normalised((np.maximum(np.abs(n) - np.abs(o), 0) + 1e-6) ** a),
      "losses are squared errors: δ², not |δ|."),
-    (lambda o, t, a: _normalised((np.maximum(o - t, 0) + 1e-6) ** a),
+    (lambda n, o, a: _normalised((np.maximum(n - o, 0) + 1e-6) ** a),
      "losses are squared errors: δ², not δ."),
-    (lambda o, t, a: _normalised(((o - t) ** 2 + 1e-6) ** a),
+    (lambda n, o, a: _normalised(((n - o) ** 2 + 1e-6) ** a),
+     lambda n, o, a: _normalised((np.maximum(n - o, 0) ** 2 + 1e-6) ** a),
      "square each error first, and then take the difference."),
-    (lambda o, t, a: _normalised(np.maximum(o**2 - t**2, 0) ** a + 1e-6),
-     "ε = 1e-6 is added before the power is taken: where nothing can be reduced, it is all there "
-     "is."),
-    (lambda o, t, a: _normalised(np.maximum(o**2 - t**2, 0) + 1e-6),
+    (lambda n, o, a: _normalised(np.maximum(n**2 - o**2, 0) ** a + 1e-6),
+     "ε = 1e-6 is added before the power is taken."),
+    (lambda n, o, a: _normalised(np.maximum(n**2 - o**2, 0) ** a),
+     "ε = 1e-6 is missing: without it, what cannot be reduced would never be drawn."),
+    (lambda n, o, a: _normalised(np.maximum(n**2 - o**2, 1e-6) ** a),
+     "ε = 1e-6 is added to all priorities: it is not the smallest one."),
+    (lambda n, o, a: _normalised(np.maximum(n**2 - o**2, 0) + 1e-6),
      "α is missing: it is the power of the priority."),
-    (lambda o, t, a: (np.maximum(o**2 - t**2, 0) + 1e-6) ** a,
+    (lambda n, o, a: _normalised(np.maximum(n**2 - o**2, 0) + 1e-6) ** a,
+     "take the power first and divide by the sum last: probabilities add up to 1."),
+    (lambda n, o, a: (np.maximum(n**2 - o**2, 0) + 1e-6) ** a,
      "those are priorities: divide them by their sum."),
 ])  # fmt: skip
