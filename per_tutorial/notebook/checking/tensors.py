@@ -14,6 +14,7 @@ NO_GRADIENT = (
     "the values are right, but no gradient flows back through them, so the network could not "
     "learn: stay in torch, without `.item()`, `.detach()`, `float()` or NumPy."
 )
+NOT_ONE = "the values are right, but they come as {}. Return one tensor: `torch.stack` makes it."
 BACKWARD = (
     "your function calls `.backward()` itself. The caller does that, and then the gradient would "
     "count twice: only return the result."
@@ -48,6 +49,8 @@ def check_gradient(answer: Any, right: Function, case: Case, trained: Sequence[s
         result = call(function, given)
         if any(leaf.grad is not None for leaf in leaves.values()):
             raise Hint(BACKWARD)
+        if isinstance(result, list | tuple) and any(map(torch.is_tensor, result)):
+            raise Hint(NOT_ONE.format(f"a {type(result).__name__} of tensors"))
         if not isinstance(result, torch.Tensor) or not result.requires_grad:
             raise Hint(NO_GRADIENT)
         # With a different factor for each number, no two of them can stand in for each other.

@@ -319,6 +319,7 @@ def test_trained_arguments_carry_a_gradient_and_can_be_changed_in_place():
         (lambda a, b: b * a + b.detach() * 0, None),
         (lambda a, b: (a * b).detach(), "no gradient flows back"),
         (lambda a, b: (a * b).tolist(), "no gradient flows back"),
+        (lambda a, b: list(a * b), "a list of tensors. Return one tensor"),
         (lambda a, b: a.detach() * b, "the gradient is not"),
         (lambda a, b: a.numpy() * b, "leaves torch"),
         (lambda a, b: 2 * a * b - (a * b).detach(), "the gradient is 2 times the right one"),
