@@ -59,7 +59,7 @@ def compare(
         cases: the arguments of each call. Two cases that differ in one argument alone find out
             whether the answer uses it.
         mistakes: wrong functions, each with the sentence about it; the first that fits is told.
-        larger: more cases, for answers that are right only as long as the numbers are small.
+        larger: more cases, for answers that are right only as long as the inputs are small.
         give: makes the arguments that the answer gets.
         read: takes what the answer returned and what is right, and returns what can be compared.
         exact: whether results must not be rounded to float32. Whole numbers never are.
@@ -96,7 +96,7 @@ def compare(
         or (known([*range(first), *wrong]) if len(wrong) > 1 else "")
         or otherwise(cases[first], got[first], got)
         or (
-            "right as long as the numbers are small; but "
+            "right as long as the inputs are small; but "
             if first >= len(cases) - len(larger)
             else ""
         )

@@ -220,7 +220,7 @@ def function_exercise(
         arguments: the names of the arguments, as in the notebook.
         inputs: values for the arguments, a row for each call. They should tell the mistakes apart.
         mistakes: as in `Part`; its other fields may be given as well.
-        larger: more inputs, for answers that are right only as long as the numbers are small.
+        larger: more inputs, for answers that are right only as long as the inputs are small.
         parts: instead of mistakes, the several results that the function returns.
         later: inputs that are tried when all others are right, and a sentence for who fails there;
             {} is what went wrong.

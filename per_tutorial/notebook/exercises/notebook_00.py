@@ -3,11 +3,14 @@ the first rank is drawn, and what greedy replay never looks at again."""
 
 import itertools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import partial, wraps
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from per_tutorial.notebook.checking.answers import Hint, that_ends
 from per_tutorial.notebook.checking.declaring import function_exercise
 
 Array = NDArray[np.float64]
@@ -29,6 +32,8 @@ function_exercise(
     (lambda n, s: 2.0 ** (n - 2 - s),
      "off by one: the last state is reached by two sequences, so there is one copy of each of "
      "its transitions."),
+    (lambda n, s: 2 ^ (n - 1 - s), lambda n, s: 2 ^ n - 1 - s,
+     "`^` is not a power in Python: `**` is."),
     (lambda n, s: 2**n, "that is the number of all sequences; only some of them reach the state."),
     (lambda n, s: 2 ** (n - 1),
      "that is right for state 0 alone: a later state is reached by fewer sequences."),
@@ -128,14 +133,33 @@ function_exercise("00.2", updates_until_close, "error step_size tolerance", ERRO
     (lambda e, s, t: max(0, math.ceil(math.log(abs(e) / t) / s)),
      "an update multiplies the error by 1 − step_size; exp(−step_size) only comes near that."),
     (lambda e, s, t: abs(e) * (1 - s) ** updates_until_close(e, s, t),
+     lambda e, s, t: e * (1 - s) ** updates_until_close(e, s, t),
      "that is what is left of the error; the number of updates is asked for."),
-], larger=[(1.0, 0.05, 0.03), (1.0, 0.01, 0.035), (-20.0, 0.003, 0.001)])  # fmt: skip
+], larger=[(1.0, 0.05, 0.03), (1.0, 0.01, 0.035), (-20.0, 0.003, 0.001)],
+   wraps=partial(that_ends, hint=(
+       "your loop never ends. Does each update change what the loop tests? And does it take away a "
+       "share of what is *left*, so that the error can't jump over 0?")))  # fmt: skip
 
 # 00.3: draws until the largest error comes up, by rank --------------------------------------------
 
 
 def draws_until_largest(size: int, alpha: float) -> float:
     return sum((1 / rank) ** alpha for rank in range(1, size + 1))
+
+
+def added_up(answer: Any) -> Any:
+    """An answer that is told to add up what it only lists."""
+    if not callable(answer):
+        return answer
+
+    @wraps(answer)
+    def told(*given: Any) -> Any:
+        result = answer(*given)
+        if isinstance(result, Iterator):
+            raise Hint("that lists the numbers one by one: add them up, `sum(…)`.")
+        return result
+
+    return told
 
 
 function_exercise(
@@ -154,12 +178,13 @@ function_exercise(
      "raise each 1 / rank to α first, then add up."),
     (lambda n, a: n**a * draws_until_largest(n, a),
      "that is how long the *smallest* error takes: it has rank `size`, the largest has rank 1."),
+    (lambda n, a: a * draws_until_largest(n, 1.0), "α is an exponent: `**`, not `*`."),
     (lambda n, a: n, "that is uniform replay; here the largest error comes up more often."),
     (lambda n, a: 1 / n, "that is the probability of a draw of uniform replay."),
     (lambda n, a: n**a, "divide by the sum over *all* ranks: priorities are no probabilities yet."),
     (lambda n, a: 1,
      "its priority is 1, but not its probability: that is its share of all priorities."),
-], larger=[(3_000, 0.5), (20_000, 0.8)])  # fmt: skip
+], larger=[(3_000, 0.5), (20_000, 0.8)], wraps=added_up)  # fmt: skip
 
 # 00.4: what greedy replay never chooses again -----------------------------------------------------
 
@@ -179,6 +204,13 @@ def until_one_grows(noted: Array, actual: Array) -> int:
         if actual[k] > noted[k]:
             return len(noted) - seen
     return 0
+
+
+def count_them(result: Any, right: int) -> str | None:
+    """A hint about a mask where its True ones should be counted."""
+    if np.ndim(result) == 1 and np.asarray(result).dtype == bool:
+        return "that says of each transition whether it is so: count the True ones, `np.sum(…)`."
+    return None
 
 
 def shuffled(size: int) -> Array:
@@ -206,6 +238,10 @@ function_exercise("00.4", never_chosen, "noted actual", [map(np.array, row) for 
     (lambda noted, actual: np.sum(noted < actual.max()),
      "an error that greedy replay has not noted yet cannot hold it: it must choose that "
      "transition first."),
+    (lambda noted, actual: np.sum(noted < actual[np.argmax(noted)]),
+     lambda noted, actual: np.sum(noted <= actual[np.argmax(noted)]),
+     "that looks at the first choice alone. Greedy replay notes what it finds there, and then "
+     "takes the largest again, until it meets one that it has chosen before."),
     (lambda noted, actual: len(noted) - 1,
      "each time it notes what it finds: noted[k] becomes actual[k]."),
     (lambda noted, actual: never_chosen(-noted, -actual), "greedy replay takes the *largest*."),
@@ -224,4 +260,7 @@ function_exercise("00.4", never_chosen, "noted actual", [map(np.array, row) for 
     (lambda noted, actual: 0,
      "not all come up: as soon as something that it has found is larger than all that is noted, "
      "greedy replay stays there."),
-], larger=[shuffled(n) for n in (30, 300, 1_000)])  # fmt: skip
+], larger=[shuffled(n) for n in (30, 300, 1_000)], forms=count_them,
+   wraps=partial(that_ends, lines=6_000_000, hint=(
+       "your loop never ends. Greedy replay doesn't, either: stop when it chooses a transition for "
+       "the second time.")))  # fmt: skip

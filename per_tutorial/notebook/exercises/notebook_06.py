@@ -1,5 +1,6 @@
 """Notebook 06, PER in an agent that exists: places in a ring, the loss, several critics, memory."""
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -9,6 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.functional import mse_loss, smooth_l1_loss
 
+from per_tutorial.notebook.checking.answers import Hint
 from per_tutorial.notebook.checking.declaring import AN_INDEX, function_exercise
 
 Array = NDArray[np.float64]
@@ -51,6 +53,12 @@ function_exercise("06.1", place, "number environments rows", [
     (lambda n, e, rows: (n // e % (rows + 1), n % e),
      lambda n, e, rows: (n // e % (rows - 1), n % e),
      "the rows are counted from 0: after row rows − 1 comes row 0."),
+    (lambda n, e, rows: (n // e - rows * (n // e >= rows), n % e),
+     "a number may have gone round the ring more than once: `% rows`."),
+    (lambda n, e, rows: (n // e % rows + 1, n % e + 1),
+     lambda n, e, rows: (n // e % rows + 1, n % e),
+     lambda n, e, rows: (n // e % rows, n % e + 1),
+     "rows and columns are counted from 0."),
     (lambda n, e, rows: ((n - 1) // e % rows, (n - 1) % e),
      "the numbers are counted from 0 as well: the first transition has the number 0."),
     (lambda n, e, rows: (min(n // e, rows - 1), n % e),
@@ -84,6 +92,11 @@ def per_loss(
 
 
 TABLE = "(batch, 1) times (batch,) has made a table of (batch, batch)."
+TWO_MEANS = (  # a mean of that table is the product of the means: the numbers can't tell which
+    "that is the mean of the weights times the mean of the losses. Weigh each loss before the "
+    'mean: `reduction="none"` keeps them apart. If you do: (batch, 1) times (batch,) makes a table '
+    "of (batch, batch), so bring both to one shape first."
+)
 BATCHES = [
     ([0.1, 2.0, -0.4, 1.0], [0.3, -1.5, 0.2, 5.0], [0.9, 0.4, 0.8, 0.1]),
     ([2.0, 0.3, 0.0, 1.2, -3.0], [0.0, 0.5, 0.4, -0.7, 0.1], [0.2, 0.6, 0.9, 0.35, 0.15]),
@@ -93,9 +106,7 @@ function_exercise("06.2", per_loss, "values targets weights", [
     (torch.tensor(values)[:, None], torch.tensor(targets)[:, None], torch.tensor(weights))
     for values, targets, weights in BATCHES
 ], [
-    (lambda v, t, w: (w * each_loss(v, t)).mean(),
-     f"{TABLE} Bring both to one shape first. (Or you have multiplied two means: weigh each loss "
-     "before the mean.)"),
+    (lambda v, t, w: (w * each_loss(v, t)).mean(), TWO_MEANS),
     (lambda v, t, w: (w * each_loss(v, t)).sum(), f"{TABLE} Bring both to one shape first."),
     (lambda v, t, w: (w * mse_loss(v, t, reduction="none")).mean(),
      f"{TABLE} And it is the Huber loss that is asked for, not the square."),
@@ -115,6 +126,7 @@ function_exercise("06.2", per_loss, "values targets weights", [
     (dict(terms=lambda d, w: w / w.max() * huber(d)),
      "the weights are used as they come; they are not divided by the largest again."),
     (dict(terms=lambda d, w: huber(d) / w), "you divide by the weights; multiply."),
+    (dict(terms=lambda d, w: -w * huber(d)), "the sign is the other one: a loss is never below 0."),
     (dict(terms=lambda d, w: (w * huber(d)).max(), reduce=lambda each: each),
      "that is the largest; take the mean."),
 ], larger=[(torch.linspace(-2.0, 3.0, 128)[:, None], torch.linspace(1.0, -1.0, 128)[:, None],
@@ -137,6 +149,26 @@ def one_for_each_critic(result: Any, right: Array) -> str | None:
     if np.shape(result) in ((2,), (3,)) and np.shape(result) != np.shape(right):
         return "one priority for each transition, not for each critic: `axis=1`."
     return None
+
+
+def explains_shapes(answer: Any) -> Any:
+    """An answer that names the axis that is missing where NumPy only says that shapes differ."""
+    if not callable(answer):
+        return answer
+
+    @functools.wraps(answer)
+    def explained(*given: Any) -> Any:
+        try:
+            return answer(*given)
+        except ValueError as error:
+            if "broadcast" not in str(error):
+                raise
+            raise Hint(
+                "`targets` is (batch,) and `values` is (batch, critics): give the targets a second "
+                "axis, `targets[:, None]`, and they meet every critic."
+            ) from None
+
+    return explained
 
 
 PAIRS = np.array([[1.0, -1.0], [0.5, 0.25], [2.0, 3.0], [-4.0, 0.5], [0.1, 0.9]])
@@ -170,6 +202,9 @@ function_exercise("06.3", priorities, "values targets epsilon", [
     (lambda v, t, e: np.abs(t[:, None] - v).mean(axis=1), "ε is missing: a priority is never 0."),
     (lambda v, t, e: np.maximum(np.abs(t[:, None] - v).mean(axis=1), e),
      "ε is added to every priority; it is no smallest value."),
+    (lambda v, t, e: priorities(v, t, -e), "ε is added, not taken away."),
+    (lambda v, t, e: priorities(v, t, 2 * e), "ε is added once, not twice."),
+    (lambda v, t, e: priorities(v, t, v.shape[1] * e), "ε is added once, not for each critic."),
     (lambda v, t, e: np.abs(t[:, None] - v + e).mean(axis=1),
      "ε is added to the size; inside the bars it makes some errors smaller."),
     (lambda v, t, e: (np.abs(t[:, None] - v) + e).sum(axis=1),
@@ -179,7 +214,7 @@ function_exercise("06.3", priorities, "values targets epsilon", [
     (lambda v, t, e: priorities(v, t, e) ** 0.6,
      "α is the buffer's business: hand over the priority, not p^α."),
 ], larger=[(np.sin(np.arange(1_000.0)).reshape(200, 5), np.linspace(-1.0, 2.0, 200), 1e-3)],
-   forms=one_for_each_critic)  # fmt: skip
+   forms=one_for_each_critic, wraps=explains_shapes)  # fmt: skip
 
 # 06.4: memory -------------------------------------------------------------------------------------
 
@@ -200,6 +235,7 @@ function_exercise("06.4", memory, "transitions pixels stack", [
     (dict(full=0.5, once=2.0),
      "the next observations cost memory in the first kind, and not in the second."),
     (dict(full=4.0, once=4.0), "a pixel is one byte here, not four."),
+    (dict(full=8.0, once=8.0), "bytes are asked for, not bits."),
     (dict(full=1e-9, once=1e-9), "bytes are asked for, not GB."),
     (dict(full=1e-6, once=1e-6), "bytes are asked for, not MB."),
     (dict(full=1 / 2**30, once=1 / 2**30), "bytes are asked for, not GiB."),

@@ -235,7 +235,7 @@ CALLS = []
         (lambda x, n: map(float, x / n), "that is a map, which can be read only once"),
         (lambda x, n: np.round(x / n, 2), "right but for the rounding: leave the fractions."),
         (lambda x, n: x // n, "right but for the rounding: leave the fractions."),
-        (lambda x, n: x / min(n, 8), "right as long as the numbers are small; but for x = [2, 3]"),
+        (lambda x, n: x / min(n, 8), "right as long as the inputs are small; but for x = [2, 3]"),
         (lambda x, n: x * 0 + len(CALLS) + (CALLS.append(x) or 0), "for x = [1, 2], n = 3"),
         (lambda x, n: x / n + (CALLS.append(x) or len(CALLS) > 7), "asked for the same again"),
         (lambda x, n: torch.sum(x) / n, "your function stopped with TypeError"),

@@ -172,6 +172,22 @@ def huber(values, targets):
     return smooth_l1_loss(values, targets, reduction="none")
 
 
+def waits_for_ever(error, step_size, tolerance):
+    updates, left = 0, abs(error)
+    while abs(error) >= tolerance:  # and not `left`
+        left, updates = (1 - step_size) * left, updates + 1
+    return updates
+
+
+def stays_for_ever(noted, actual):
+    noted, chosen = noted.copy(), set()
+    while len(chosen) < len(noted):
+        k = int(noted.argmax())
+        chosen.add(k)
+        noted[k] = actual[k]
+    return 0
+
+
 def kappa_by_halving(largest, times, alpha):
     low, high = 0.0, largest
     for _ in range(200):
@@ -387,7 +403,7 @@ def emptied(rewards, *rest):
 TABLE = "a table of (batch, batch)"
 
 SPECIAL = [
-    ("00.1", capped("00.1", 10, 0), "right as long as the numbers are small; but for n = 11"),
+    ("00.1", capped("00.1", 10, 0), "right as long as the inputs are small; but for n = 11"),
     ("00.1", lambda n, state: {5: 16 >> state, 8: 16}[n], "KeyError: 6"),
     ("00.1", lambda n, state: print(2 ** (n - 1 - state)), "is the `return` missing?"),
     ("00.1", 16, "a function is asked for"),
@@ -396,7 +412,12 @@ SPECIAL = [
     ("00.2", lambda e, s, t: max(0, math.ceil((abs(e) - t) / (s * t))), "what is *left*"),
     ("00.2", lambda e, s, t: RIGHT["00.2"](e, 0.25, t), "does not change with `step_size`"),
     ("00.2", lambda e, s, t: 13, "is always 13"),
+    ("00.2", waits_for_ever, "your loop never ends"),
     ("00.3", lambda n, a: np.arange(1, n + 1) ** -a, "a single number is asked for"),
+    ("00.3", lambda n, a: (rank**-a for rank in range(1, n + 1)), "add them up"),
+    ("00.4", stays_for_ever, "your loop never ends"),
+    ("00.4", lambda noted, actual: noted > actual.max(), "count the True ones"),
+    ("00.4", lambda noted, actual: np.sum(noted < actual[noted.argmax()]), "first choice alone"),
     ("00.4", lambda noted, actual: noted.sort() or 0, "it changes `noted`"),
     ("00.4", lambda noted, actual: {2, 4}, "a set has no order"),
     ("01.1", [1, 2, 5, 11], "you leave the path at node 1"),
@@ -464,8 +485,11 @@ SPECIAL = [
     ("05.4", lambda r, before, lives, over: (np.clip(r, -1, 1), over or lives < before), "two"),
     ("05.5", lambda size, layers: layers.clear() or 1, "it changes `layers`"),
     ("06.1", lambda n, e, rows: (float(n // e % rows), n % e), "must be an int"),
-    ("06.2", lambda v, t, w: w.mean() * smooth_l1_loss(v, t), "weigh each loss before the mean"),
+    ("06.2", lambda v, t, w: w.mean() * smooth_l1_loss(v, t), "Weigh each loss before the mean"),
     ("06.2", lambda v, t, w: (w * huber(v, t)).mean(), TABLE),
+    ("06.2", lambda v, t, w: (w[:, None] * smooth_l1_loss(v, t)).mean(), 'reduction="none"'),
+    ("06.3", lambda v, t, e: np.abs(t - v).mean(axis=1) + e, "`targets[:, None]`"),
+    ("06.3", lambda v, t, e: (np.abs(t[:, None] - v) + e).mean(axis=1) + e, "once, not twice"),
     ("06.3", lambda v, t, e: np.abs(v - t[:, None]).mean(axis=0) + e, "`axis=1`"),
     ("08.2", lambda e, a, b: -RIGHT["08.2"](e, a, b), "the sign is the other one"),
     ("08.2", lambda e, a, b: (len(e) * e**a / (e**a).sum()) ** (1 - b) * e, "that holds NaN"),
