@@ -120,7 +120,7 @@ def test_a_listed_source_must_hold_the_number(source, complaint):
 
 def test_the_reading_time_is_the_measured_one():
     opening = "**Reading time:** about {} minutes, without exercises. {}"
-    words = "word " * 2_400
+    words = "word " * 1_300
     assert problems(page(opening.format(10, words)), {}) == []
     assert "is 10 minutes, not 15" in problems(page(opening.format(15, words)), {})[0]
 

@@ -48,9 +48,7 @@ def attack(count: int = COUNT, seed: int = 0, *, log: Callable[[str], object] = 
             )
 
         findings = []
-        for number, result, ending in in_children(
-            work, count, seconds=PATIENCE, memory=MAX_MEMORY
-        ):
+        for number, result, ending in in_children(work, count, seconds=PATIENCE, memory=MAX_MEMORY):
             reader = honest[number % len(honest)].reader
             if ending is not None:
                 said = _spoiled(honest[number % len(honest)], random.Random(f"{seed}/{number}"))[1]
