@@ -195,7 +195,12 @@ def check_patient(answer: object, methods: Sequence[str], clues: Sequence[Clue])
 patient_exercise("07.2", ["priority", "newcomer"], [
     ("handling", "contain NaN",
      "probabilities are NaN. What does the very first newcomer get, when nothing was stored yet?"),
+    ("handling", "scalar index|subscriptable|NoneType",
+     "it stops with an error: `priority` should return an array, with a number for each TD error."),
     ("handling", "^fails", "it stops with an error."),
+    ("alpha-zero", "ZeroDivision",
+     "with α = 0 it stops with an error. `self.largest` has the largest priority so far; the "
+     "leaves only know what is stored now."),
     ("newcomers-at-first", "^fails.* 0[^.]*times|^fails.* 0[.][0-9]+ times|^fails.*e-",
      "newcomers still wait behind all others: they should get the largest priority so far."),
     ("exponent-large-errors", "^fails: exponent 1[.][12]",
@@ -217,6 +222,8 @@ patient_exercise("07.2", ["priority", "newcomer"], [
 
 
 patient_exercise("07.3", ["weights"], [
+    ("weights-exponent", "^not offered",
+     "`weights` returns nothing: one weight for each transition of the minibatch is wanted."),
     ("handling", "^fails: weights",
      "there should be one finite weight for each transition of the minibatch."),
     ("weights-part-full", "weight is 0",
@@ -241,11 +248,11 @@ patient_exercise("07.3", ["weights"], [
 RING_CLUES: list[Clue] = [
     ("one-transition", "same size|not sum",
      "`probabilities` should return `len(self)` numbers whose sum is 1."),
-    ("one-transition", "raises",
+    ("one-transition", "contain NaN|cannot be empty",
      "the newest is still left out: with a single transition stored, nothing is left to draw."),
     ("handling", "^fails: it raises",
-     "it stops with an error. `slots_of` should return a slot for each number, −1 where it is "
-     "gone."),
+     "it stops with an error. `slots_of` should return an array: a slot for each number, −1 where "
+     "it is gone."),
     ("reach", "^fails", "a slot is still never drawn."),
     ("exponent-large-errors", "^fails: exponent 0[.]3",
      "α is applied twice: `self.leaves` holds p^α already."),
@@ -269,8 +276,14 @@ def check_third_patient(answer: object) -> str | None:
     if mistake is None:
         for number in range(6):
             patient.push(number, 0, 0.0, number, False)
-        if np.shape(patient.slots_of(np.arange(6))) != (6,):
+        slots = patient.slots_of(np.arange(6))  # of which 4 fit in: 2 to 5
+        if np.shape(slots) != (6,):
             return "`slots_of` should return a slot for each number, −1 where it is gone."
+        if np.any(np.asarray(slots)[:2] >= 0):
+            return (
+                "a late priority still goes to the slot's new tenant. With 4 slots and 6 added, "
+                f"numbers 0 and 1 are gone; `slots_of` returns {np.asarray(slots)[:2]} for them."
+            )
     return mistake
 
 

@@ -106,6 +106,10 @@ def largest(self):
     return self.largest
 
 
+def largest_now(self):
+    return self.leaves.max() ** (1 / self.alpha) or 1.0
+
+
 def share(self):
     leaves = self.leaves[: len(self)]
     return leaves / leaves.sum()
@@ -216,6 +220,9 @@ WRONG = [
     ("07.2", first(lambda self, d: np.abs(d)), "ε is missing"),
     ("07.2", first(lambda self, d: np.ones(len(d))), "should grow with |δ|"),
     ("07.2", first(lambda self, d: np.abs(d).max()), "it stops with an error"),
+    ("07.2", first(lambda self, d: [abs(one) + 1e-6 for one in d]), "should return an array"),
+    ("07.2", first(lambda self, d: None), "should return an array"),
+    ("07.2", first(newcomer=largest_now), "the leaves only know"),
     ("07.2", PlainReplay, "that is the healthy buffer"),
     ("07.2", patient(), "`priority` is borrowed"),
     ("07.2", patient(priority=size), "`newcomer` is borrowed"),
@@ -235,6 +242,7 @@ WRONG = [
     ("07.3", second(lambda self, P, beta: P.min() / P), "Is β the exponent"),
     ("07.3", second(lambda self, P, beta: (P / P.min()) ** -0.4), "β is always the same"),
     ("07.3", second(lambda self, P, beta: P**-beta / np.sum(P**-beta)), "by nothing else"),
+    ("07.3", second(lambda self, P, beta: None), "`weights` returns nothing"),
     ("07.3", second(lambda self, P, beta: ((P / P.min()) ** -beta)[:, None]),
      "for each transition"),
     ("07.4", third(without_newest, modulo), "the newest is still left out"),
@@ -242,7 +250,11 @@ WRONG = [
     ("07.4", third(slots_of=modulo), "the slot's new tenant"),
     ("07.4", third(slots_of=where_stored(modulo, gone=0)), "the slot's new tenant"),
     ("07.4", third(slots_of=where_stored(modulo, younger=1)), "Which is the oldest one"),
+    ("07.4", third(slots_of=where_stored(modulo, younger=-1)), "numbers 0 and 1 are gone"),
     ("07.4", third(slots_of=where_stored(lambda self, numbers: numbers)), "it stops with an error"),
+    ("07.4", third(slots_of=lambda self, numbers: slots(self, numbers).tolist()),
+     "should return an array"),
+    ("07.4", third(slots_of=lambda self, numbers: None), "should return an array"),
     ("07.4", third(slots_of=lambda self, numbers: np.full(len(numbers), -1)),
      "no priority arrives"),
     ("07.4", third(slots_of=lambda self, n: modulo(self, n)[n >= self.added - self.capacity]),
