@@ -1,14 +1,16 @@
 """Put bugs before the examination that its authors did not have in mind when they wrote it.
 
-python tools/unseen_bugs.py              examine all buffers, and write docs/unseen_bugs.json
+python tools/unseen_bugs.py              examine all buffers, and write docs/unseen_bugs.*
 python tools/unseen_bugs.py NAME [NAME]  examine these, and keep the others' results
 
 A plain prioritised replay buffer, twenty mistakes in it, and three buffers that are unusual but
 correct. They were written without a look at the examination's questions. `expected` says what a
 report that names the mistake rightly would say; it was written before the first examination.
 
-The measured part of the JSON comes from here. `named_rightly` and `comment` are
-a reader's judgement, and are kept as long as the failures stay the same.
+The questions have changed since. What was measured at first stays in the JSON as it was, with a
+reader's judgement, `named_rightly` and `comment`. What today's questions find is beside it, as
+`now`: some of them were written for these bugs, so it says nothing about others. The page's table
+is made of both.
 """
 
 import json
@@ -20,7 +22,9 @@ import numpy as np
 
 from per_tutorial.conformance import Adapter, Drawn, Verdict, examine
 
-RESULTS = Path(__file__).parents[1] / "docs" / "unseen_bugs.json"
+DOCS = Path(__file__).parents[1] / "docs"
+RESULTS, PAGE = DOCS / "unseen_bugs.json", DOCS / "unseen_bugs.md"
+START, END = "<!-- table: written by tools/unseen_bugs.py -->", "<!-- end of the table -->"
 EPSILON = 1e-6
 
 
@@ -403,48 +407,80 @@ class Handling(Adapter):
         buffer.load(path)
 
 
-def measured(name, report, plain):
-    """One buffer's entry of the JSON, without the reader's judgement.
+def measured(report, plain):
+    """What these questions find in a buffer.
 
-    A buffer is caught if it fails a question that the plain one doesn't fail, see `plain`.
+    It is caught if it fails a question that the plain one doesn't fail, see `plain`.
     """
+    failures = [answer.question.name for answer in report.failures]
     return {
-        "name": name,
-        "mistake": "" if BUFFERS[name].correct else BUFFERS[name].__doc__,
-        "expected": BUFFERS[name].expected,
-        "correct": BUFFERS[name].correct,
-        "caught": bool({a.question.name for a in report.failures} - set(plain)),
-        "failures": [answer.question.name for answer in report.failures],
+        "caught": bool(set(failures) - set(plain)),
+        "failures": failures,
         "reported": [
             answer.question.name for answer in report.answers if answer.verdict is Verdict.REPORTED
         ],
-        "seconds": round(report.seconds, 1),
     }
 
 
+def first_entry(name, found):
+    """An entry for a buffer that was never examined: what is found at first stays."""
+    buffer = BUFFERS[name]
+    return {
+        "name": name,
+        "mistake": "" if buffer.correct else buffer.__doc__,
+        "expected": buffer.expected,
+        "correct": buffer.correct,
+        **found,
+        "named_rightly": None,
+        "comment": "not judged yet",
+    }
+
+
+def table(buffers):
+    """Mistakes down, and what they failed at first and fail now: Markdown."""
+    plain = next(entry for entry in buffers if entry["name"] == "Buffer")
+
+    def listed(found, usual):
+        names = [f"`{name}`" for name in found["failures"] if name not in usual["failures"]]
+        more = f" and {len(names) - 2} more" if len(names) > 3 else ""
+        return (", ".join(names[:2] if more else names) or "–") + more
+
+    lines = ["| Mistake | Named rightly? | Failed at first | Fails now |", "|---|---|---|---|"]
+    for entry in buffers:
+        if entry["correct"]:
+            continue
+        named = "yes" if entry["named_rightly"] else "caught, not named"
+        lines.append(
+            f"| {entry['mistake']} | {named if entry['caught'] else 'missed'} "
+            f"| {listed(entry, plain)} | {listed(entry['now'], plain['now'])} |"
+        )
+    return "\n".join(lines)
+
+
+def write(content):
+    """The JSON, and the table of the page."""
+    text = json.dumps(content, indent=1, ensure_ascii=False)
+    RESULTS.write_text(f"{text}\n", encoding="utf-8")
+    before, _, rest = PAGE.read_text(encoding="utf-8").partition(START)
+    _, _, after = rest.partition(END)
+    rows = table(content["buffers"])
+    PAGE.write_text(f"{before}{START}\n{rows}\n{END}{after}", encoding="utf-8")
+
+
 def main(names):
-    saved = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else {"buffers": []}
-    entries = {entry["name"]: entry for entry in saved["buffers"]}
-    plain = entries.get("Buffer", {}).get("failures", [])
+    content = json.loads(RESULTS.read_text(encoding="utf-8"))
+    entries = {entry["name"]: entry for entry in content["buffers"]}
+    plain = entries["Buffer"].get("now", {}).get("failures", [])
     for name in names or BUFFERS:
         report = examine(Handling(name))
         print(f"{name}: {BUFFERS[name].__doc__}\n{report}\n", flush=True)
         if name == "Buffer":
             plain = [answer.question.name for answer in report.failures]
-        before, after = entries.get(name, {}), measured(name, report, plain)
-        if before.get("failures") == after["failures"]:
-            judgement = {key: before[key] for key in before if key not in after}
-        else:
-            judgement = {"named_rightly": None, "comment": "not judged yet"}
-        entries[name] = after | judgement
-        content = {
-            "made_with": dict(report.versions),
-            "judged_by": "reading the report",
-            "buffers": [entries[key] for key in BUFFERS if key in entries],
-        }
-        RESULTS.write_text(
-            json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8"
-        )
+        found = measured(report, plain)
+        entries[name] = entries.get(name, first_entry(name, found)) | {"now": found}
+        content["now_made_with"] = dict(report.versions)
+    content["buffers"] = [entries[key] for key in BUFFERS if key in entries]
+    write(content)
 
 
 if __name__ == "__main__":
