@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 COUNT = 30
+MOST_FINDINGS = 5  # then it ends, such as where no cluster can be started
 MOST_KILLS = 6  # of one training; then it may come to its end
 LEARNER = "the learner"
 PROCESSES = {"an actor": "ActorProcess", "a memory": "MemoryProcess"}  # as Ray names them
@@ -46,7 +47,7 @@ def attack(count: int = COUNT, seed: int = 0, *, log: Callable[[str], object] = 
     findings: list[str] = []
     killed: Counter[str] = Counter()
     trainings = 0
-    while killed.total() < count:
+    while killed.total() < count and len(findings) < MOST_FINDINGS:
         # Short, since the names of sockets begin with it.
         with tempfile.TemporaryDirectory(dir="/tmp", ignore_cleanup_errors=True) as place:
             kills = min(rng.randint(1, MOST_KILLS), count - killed.total())
