@@ -112,6 +112,10 @@ class Adapter:
             counts.
         seeded: whether `Settings.seed` decides what is drawn.
         n_step: whether the buffer makes n-step returns (`Settings.n_step`) by itself.
+        copies_added: whether it copies the arrays that are added. False says that it is documented
+            to keep them, so that nobody may write over them: this is reported then, not judged.
+        copies_drawn: whether each minibatch has arrays of its own. False says that they are
+            documented to be used again, or to be those of the memory; likewise.
         time_limit: seconds of processor time for one question. One that takes longer counts as
             failed.
         packages: the distributions whose versions a report names.
@@ -140,6 +144,8 @@ class Adapter:
     replacement: ClassVar[bool] = True
     seeded: ClassVar[bool] = True
     n_step: ClassVar[bool] = False
+    copies_added: ClassVar[bool] = True
+    copies_drawn: ClassVar[bool] = True
     time_limit: ClassVar[float] = 5.0
     packages: ClassVar[tuple[str, ...]] = ()
 

@@ -2,7 +2,7 @@
 
 import enum
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 
 class Verdict(enum.Enum):
@@ -71,6 +71,15 @@ class ExaminationError(RuntimeError):
     """
 
 
+Kind = Literal["algorithm", "robustness"]
+
+#: What each kind of question asks, in words.
+KINDS: dict[Kind, str] = {
+    "algorithm": "does it do what prioritised replay should?",
+    "robustness": "does it bear late updates, NaN, arrays that are written over?",
+}
+
+
 class Question(NamedTuple):
     """One thing to ask of a buffer.
 
@@ -79,6 +88,8 @@ class Question(NamedTuple):
         asks: the question in words.
         section: of the paper (Schaul et al. 2016), or what else it comes from.
         effect: what it does to an agent if the answer is no.
+        kind: one of `KINDS`. A fault in robustness shows only in a training that does something
+            unusual or wrong.
         needs: names of earlier questions. Where one of them fails, this one can't be judged.
         false_alarm: an upper bound of the probability that a correct buffer fails; 0: no chance in
             it.
@@ -95,6 +106,7 @@ class Question(NamedTuple):
     asks: str
     section: str
     effect: str
+    kind: Kind
     needs: tuple[str, ...]
     false_alarm: float
     ask: Callable[[Any], Finding]
@@ -131,6 +143,7 @@ def question(
     *,
     section: str,
     effect: str,
+    kind: Kind = "algorithm",
     needs: tuple[str, ...] = (),
     false_alarm: float = 0.0,
 ) -> Callable[[Callable[[Any], Finding]], Callable[[Any], Finding]]:
@@ -142,7 +155,7 @@ def question(
         later = set(needs) - set(QUESTIONS)
         if later:
             raise ValueError(f"needs: {name!r} must come after {', '.join(sorted(later))}")
-        QUESTIONS[name] = Question(name, asks, section, effect, needs, false_alarm, ask)
+        QUESTIONS[name] = Question(name, asks, section, effect, kind, needs, false_alarm, ask)
         return ask
 
     return register

@@ -73,12 +73,19 @@ class BufferHarness:
         return np.arange(max(0, added - self.settings.capacity), added)
 
     def add(
-        self, count: int, *, episode: int = EPISODE, truncated: bool = False
+        self,
+        count: int,
+        *,
+        episode: int = EPISODE,
+        truncated: bool = False,
+        written_over: bool = False,
     ) -> "BufferHarness":
         """Add ``count`` transitions; each episode has ``episode`` steps, and ends as a terminal one
         does.
 
-        With ``truncated``, episodes are ended by a time limit instead.
+        With ``truncated``, episodes are ended by a time limit instead. With ``written_over``, the
+        arrays of a transition are overwritten once it was added, as by an environment that writes
+        all its observations to one array.
         """
         for _ in range(count):
             serial, state = len(self.history), self._state
@@ -95,7 +102,12 @@ class BufferHarness:
             if state >= len(self._serials):
                 self._serials = np.append(self._serials, np.full(len(self._serials), -1))
             self._serials[state] = serial
-            self.call("add", self.buffer, transition)
+            handed = transition._replace(  # the record keeps arrays of its own
+                observation=observation_of(state), next_observation=observation_of(state + 1)
+            )
+            self.call("add", self.buffer, handed)
+            if written_over:
+                write_over([handed.observation, handed.next_observation])
             self._state += 2 if over else 1
             self._step = 0 if over else self._step + 1
         return self
@@ -248,6 +260,21 @@ class BufferHarness:
 def observation_of(state: int) -> NDArray[np.float32]:
     """What one sees in a state."""
     return np.array([state, state % 7], dtype=np.float32)
+
+
+def write_over(values: Any) -> None:
+    """Fill arrays and CPU tensors with zeros in place, also those in a list; others stay.
+
+    No state of the environment is 0, and no reward.
+    """
+    if isinstance(values, list | tuple):
+        for one in values:
+            write_over(one)
+        return
+    if hasattr(values, "detach"):  # a torch tensor; of one on another device this is a copy
+        values = np.asarray(values.detach().cpu())
+    if isinstance(values, np.ndarray) and values.flags.writeable:
+        values[...] = 0
 
 
 def reward_of(serial: int) -> int:

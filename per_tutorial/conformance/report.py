@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from per_tutorial.conformance.answers import Answer, Verdict
+from per_tutorial.conformance.answers import KINDS, Answer, Kind, Verdict
 
 WIDTH = 110  # of a table in a terminal
 
@@ -55,6 +55,14 @@ class Report(NamedTuple):
             a.verdict is not Verdict.INCONCLUSIVE for a in self.answers
         )
 
+    @property
+    def by_kind(self) -> dict[Kind, list[Answer]]:
+        """The answers to each kind of question, see `KINDS`; kinds that were not asked are left
+        out.
+        """
+        of = {kind: [one for one in self.answers if one.question.kind == kind] for kind in KINDS}
+        return {kind: answers for kind, answers in of.items() if answers}
+
     def __getitem__(self, key: Any) -> Any:
         """The answer to a question, by its name."""
         if isinstance(key, str):
@@ -63,8 +71,14 @@ class Report(NamedTuple):
 
     def summary(self) -> str:
         """How many of which verdict, such as "40 hold, 1 fails"."""
-        counts = Counter(answer.verdict for answer in self.answers)
-        return ", ".join(f"{counts[one]} {one.value}" for one in Verdict if counts[one])
+        return _counted(self.answers)
+
+    def _headings(self) -> dict[Kind, str]:
+        """For each kind of question, what it is about and how many of which verdict."""
+        return {
+            kind: f"{kind}: {KINDS[kind]} {_counted(answers)}"
+            for kind, answers in self.by_kind.items()
+        }
 
     def as_dict(self) -> dict[str, Any]:
         """Everything, as JSON can hold it."""
@@ -76,21 +90,27 @@ class Report(NamedTuple):
                 answer.question.name: [answer.verdict.value, answer.measured]
                 for answer in self.answers
             },
+            "failures": {
+                kind: [one.question.name for one in answers if one.verdict is Verdict.FAILS]
+                for kind, answers in self.by_kind.items()
+            },
         }
 
     def __str__(self) -> str:
         versions = ", ".join(f"{name} {number}" for name, number in self.versions.items())
-        lines = [f"{self.name} ({versions}), seed {self.seed}, {self.seconds:.1f} s", ""]
+        lines = [f"{self.name} ({versions}), seed {self.seed}, {self.seconds:.1f} s"]
         first = max(len(answer.question.name) for answer in self.answers) + 2
         second = max(len(verdict.value) for verdict in Verdict) + 2
-        for answer in self.answers:
-            head = f"{answer.question.name:{first}}{answer.verdict.value:{second}}"
-            lines += textwrap.wrap(
-                answer.measured,
-                WIDTH,
-                initial_indent=head,
-                subsequent_indent=" " * (first + second),
-            ) or [head]
+        for kind, heading in self._headings().items():
+            lines += ["", heading]
+            for answer in self.by_kind[kind]:
+                head = f"{answer.question.name:{first}}{answer.verdict.value:{second}}"
+                lines += textwrap.wrap(
+                    answer.measured,
+                    WIDTH,
+                    initial_indent=head,
+                    subsequent_indent=" " * (first + second),
+                ) or [head]
         for answer in self.failures:
             lines += ["", f"{answer.question.name}: {answer.question.asks}"]
             told = f"Section {answer.question.section}. {answer.question.effect}"
@@ -98,17 +118,10 @@ class Report(NamedTuple):
         return "\n".join([*lines, "", self.summary()])
 
     def _repr_html_(self) -> str:
-        rows = [
-            "<tr>"
-            f"<td title='{html.escape(answer.question.name, quote=True)}'>"
-            f"{html.escape(answer.question.asks)}</td>"
-            f"<td style='color:{_COLORS[answer.verdict]};white-space:nowrap'>"
-            f"<b>{answer.verdict.value}</b></td>"
-            f"<td>{html.escape(answer.measured)}</td>"
-            f"<td>{html.escape(answer.question.section)}</td>"
-            f"<td>{html.escape(answer.question.effect)}</td></tr>"
-            for answer in self.answers
-        ]
+        rows = []
+        for kind, heading in self._headings().items():
+            title = f"<th colspan='5' style='text-align:left'>{html.escape(heading)}</th>"
+            rows += [f"<tr>{title}</tr>", *map(_row, self.by_kind[kind])]
         heads = ("question", "verdict", "measured", "section", "what it does to an agent")
         return (
             f"<p><b>{html.escape(self.name)}</b>: {html.escape(self.summary())}</p>"
@@ -118,3 +131,21 @@ class Report(NamedTuple):
             + "".join(rows)
             + "</tbody></table>"
         )
+
+
+def _counted(answers: Sequence[Answer]) -> str:
+    counts = Counter(answer.verdict for answer in answers)
+    return ", ".join(f"{counts[one]} {one.value}" for one in Verdict if counts[one])
+
+
+def _row(answer: Answer) -> str:
+    return (
+        "<tr>"
+        f"<td title='{html.escape(answer.question.name, quote=True)}'>"
+        f"{html.escape(answer.question.asks)}</td>"
+        f"<td style='color:{_COLORS[answer.verdict]};white-space:nowrap'>"
+        f"<b>{answer.verdict.value}</b></td>"
+        f"<td>{html.escape(answer.measured)}</td>"
+        f"<td>{html.escape(answer.question.section)}</td>"
+        f"<td>{html.escape(answer.question.effect)}</td></tr>"
+    )

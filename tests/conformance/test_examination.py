@@ -320,6 +320,7 @@ def test_an_adapter_may_be_any_object_that_has_the_methods():
             False,
         )
         time_limit, packages = 5.0, ()
+        copies_added = copies_drawn = True
         priorities = Adapter.priorities
 
     assert examine(Own(), questions=QUICK[:1]).passed
@@ -447,6 +448,34 @@ def test_every_question_says_what_it_is_about():
         assert question.asks.endswith("?"), name
         assert question.effect.endswith("."), name
         assert question.section and 0 <= question.false_alarm < 1e-5
+
+
+def test_a_report_puts_robustness_apart_from_the_algorithm():
+    class Takes(Fifteen):
+        def update(self, buffer, keys, td_errors):
+            buffer.update_priorities(keys, np.nan_to_num(td_errors, nan=1e9))
+
+    report = examine(Takes, questions=["nan-errors", "handling", "empty"], isolate=False)
+    assert report["nan-errors"].verdict is Verdict.REPORTED
+    assert list(report.by_kind) == ["algorithm", "robustness"]
+    names = [[answer.question.name for answer in kind] for kind in report.by_kind.values()]
+    assert names == [["handling"], ["nan-errors", "empty"]]
+    lines = [line.split()[0] for line in str(report).splitlines() if line[:1].strip()]
+    assert lines[1:6] == ["algorithm:", "handling", "robustness:", "nan-errors", "empty"]
+    page = report._repr_html_()
+    assert page.count("<tr>") == 1 + 2 + 3 and "robustness: does it bear" in page
+    assert "1 holds, 1 reported" in page
+    assert examine(Raises, questions=["handling", "empty"]).as_dict()["failures"] == {
+        "algorithm": ["handling"],
+        "robustness": [],
+    }
+
+
+def test_what_is_robustness():
+    of = {"nan-errors", "infinite-errors", "empty", "large-minibatch", "stale-updates"}
+    of |= {"arrays-added", "arrays-drawn"}
+    assert {name for name, each in QUESTIONS.items() if each.kind == "robustness"} == of
+    assert {each.kind for each in QUESTIONS.values()} == {"algorithm", "robustness"}
 
 
 def test_a_report_as_text_as_html_and_as_data():

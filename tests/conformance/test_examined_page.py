@@ -22,7 +22,7 @@ def tool():
 
 
 # Questions that came after some libraries were examined: their columns have a "–" there.
-LATER = {"only-stored", "update-positions", "weights-scale"}
+LATER: set[str] = set()
 
 
 def test_at_least_eight_implementations_of_others_were_examined(tool):
@@ -61,6 +61,7 @@ def test_the_numbers_of_a_report_become_rows(tool):
     lines = tool.table({"cpprb": one}).splitlines()
     assert lines[0] == "| question | cpprb |"
     assert "| reach | **no** |" in lines and lines[-1] == "- cpprb: x 1 (Python 3, NumPy 2)"
+    assert lines.index("| **robustness** | |") == lines.index("| stale-updates | – |") - 1
 
 
 def test_every_name_has_an_adapter_that_can_be_loaded_without_its_library(tool):

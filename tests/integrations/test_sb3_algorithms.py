@@ -406,6 +406,29 @@ class Broken(Endless):
         return observation, float("nan"), *rest
 
 
+@pytest.mark.parametrize("kind", OURS)
+def test_an_unknown_argument_is_named_with_those_that_there_are(kind):
+    with pytest.raises(TypeError) as refusal:
+        make(kind, alhpa=0.5)
+    said, _, listed = str(refusal.value).partition("its settings are: ")
+    assert said == f"alhpa: {kind.__name__} has no such setting; "
+    names = listed.split(", ")
+    assert names[:2] == ["alpha", "beta"] and "_init_setup_model" not in names
+    assert {"learning_rate", "replay_buffer_kwargs", "gamma"} <= set(names)
+    assert len(set(names)) == len(names)
+
+
+def test_an_argument_of_a_subclass_is_its_own():
+    class Named(PrioritizedDQN):
+        def __init__(self, *args, name, **kwargs):
+            super().__init__(*args, **kwargs)
+            self.name = name
+
+    assert make(Named, name="mine").name == "mine"
+    with pytest.raises(TypeError, match="^nmae: Named has no such setting"):
+        make(Named, name="mine", nmae="mine")
+
+
 def test_rewards_that_are_no_numbers_are_refused():
     with pytest.raises(ValueError, match="reward: must be finite"):
         make(PrioritizedDQN, Broken()).learn(10)

@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 
 from per_tutorial.conformance import QUESTIONS, Verdict, examine, find_adapter
+from per_tutorial.conformance.answers import KINDS
 
 HERE = Path(__file__).resolve().parent
 DOCS = HERE.parents[1] / "docs"
@@ -50,15 +51,17 @@ SIGNS = {
 
 
 def table(results):
-    """Questions down, buffers across: Markdown. What a buffer was not asked yet is "–"."""
+    """Questions down, by kind, buffers across: Markdown. What was not asked yet is "–"."""
     names = [name for name in EXAMINED if name in results]
     lines = [f"| question | {' | '.join(names)} |", "|---" * (len(names) + 1) + "|"]
-    for question in QUESTIONS:
-        cells = []
-        for name in names:
-            answer = results[name]["answers"].get(question)
-            cells.append(SIGNS[Verdict(answer[0])] if answer else "–")
-        lines.append(f"| {question} | {' | '.join(cells)} |")
+    for kind in KINDS:
+        lines.append(f"| **{kind}** |{' |' * len(names)}")
+        for question in [name for name in QUESTIONS if QUESTIONS[name].kind == kind]:
+            cells = []
+            for name in names:
+                answer = results[name]["answers"].get(question)
+                cells.append(SIGNS[Verdict(answer[0])] if answer else "–")
+            lines.append(f"| {question} | {' | '.join(cells)} |")
     versions = []
     for name in names:
         found = dict(results[name]["versions"])

@@ -11,4 +11,4 @@ import per_tutorial.conformance.questions.life_cycle
 import per_tutorial.conformance.questions.numerics
 import per_tutorial.conformance.questions.n_step
 import per_tutorial.conformance.questions.saving
-import per_tutorial.conformance.questions.bad_input
+import per_tutorial.conformance.questions.robustness

@@ -1,17 +1,9 @@
-"""What becomes of a transition: its contents, overwriting, late updates, seeds."""
+"""What becomes of a transition: its contents, its end, and what the seed decides."""
 
 import numpy as np
 from numpy.typing import NDArray
 
-from per_tutorial.conformance.answers import (
-    BufferRaised,
-    Finding,
-    NotOffered,
-    fails,
-    holds,
-    question,
-)
-from per_tutorial.conformance.chance import FALSE_ALARM, worst_misfit
+from per_tutorial.conformance.answers import Finding, NotOffered, fails, holds, question
 from per_tutorial.conformance.context import CAPACITY, TestContext
 from per_tutorial.conformance.harness import BufferHarness, observation_of, plain, reward_of
 
@@ -48,40 +40,6 @@ def truncation(context: TestContext) -> Finding:
     if found:
         return fails(f"with episodes that end by a time limit: {found}")
     return holds("truncated steps come back as not terminated, with their true next observation")
-
-
-@question(
-    "stale-updates",
-    "Does an update that comes too late leave the new owner of the slot alone?",
-    section="Algorithm 1, line 12",
-    effect="Where transitions are added between drawing and updating (several actors, a prefetched "
-    "minibatch), new experience gets the priority of what it replaced.",
-    needs=("update-positions",),
-    false_alarm=FALSE_ALARM,
-)
-def stale_updates(context: TestContext) -> Finding:
-    if context.adapter.distribution == "uniform":
-        raise NotOffered("updates mean nothing to it")
-    harness = context.harness(CAPACITY, exact=True)
-    drawn, serials, _ = harness.sample()
-    harness.add(CAPACITY)
-    try:
-        harness.update(drawn, np.full(len(serials), 1000.0))
-    except BufferRaised as raised:
-        return holds(f"it refuses such an update: {type(raised.__cause__).__name__}")
-    counts = harness.counts(8000)
-    owners = np.isin(harness.stored - CAPACITY, serials)
-    fair, share = owners.mean(), counts[owners].sum() / counts.sum()
-    if harness.adapter.distribution == "rank":
-        # New transitions are equals, and any order of them is right: only which come often may
-        # tell.
-        top = np.argsort(-counts)[: owners.sum()]
-        right = set(top.tolist()) != set(np.flatnonzero(owners).tolist())
-    else:
-        half = np.array([counts[owners].sum(), counts[~owners].sum()])
-        right = worst_misfit(half, np.array([fair, 1 - fair])) is None
-    sentence = f"the new owners got {share:.0%} of the draws, they are {fair:.0%} of the buffer"
-    return holds(sentence) if right else fails(sentence)
 
 
 @question(

@@ -3,12 +3,20 @@
 In the names of questions, new transitions are "newcomers".
 """
 
+from collections.abc import Mapping
 from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
-from per_tutorial.conformance.answers import Finding, fails, holds, question, reported
+from per_tutorial.conformance.answers import (
+    Finding,
+    Inconclusive,
+    fails,
+    holds,
+    question,
+    reported,
+)
 from per_tutorial.conformance.chance import FALSE_ALARM, share_misfits, worst_misfit
 from per_tutorial.conformance.context import CAPACITY, TestContext
 from per_tutorial.conformance.harness import BufferHarness
@@ -72,6 +80,35 @@ def newcomers_forget(context: TestContext) -> Finding:
 
 
 @question(
+    "newcomers-last-update",
+    "After a minibatch of small errors: is it still the largest of all, not that minibatch's?",
+    section=SECTION,
+    effect="If the largest priority is that of the last minibatch, chance decides where new "
+    "experience goes: mostly, it waits.",
+    needs=("newcomers-largest",),
+    false_alarm=FALSE_ALARM,
+)
+def newcomers_last_update(context: TestContext) -> Finding:
+    # Few at a time: else stratified draws would put the largest into every minibatch.
+    harness = context.harness(CAPACITY - NEW, exact=True, batch_size=4)
+    harness.set_errors(lambda serial: 20.0 if serial == 5 else 5.0)
+    for _ in range(200):
+        drawn, serials, _ = harness.sample()
+        if 5 not in serials:
+            break
+    else:
+        raise Inconclusive("the transition of the largest priority was in each of 200 minibatches")
+    harness.update(drawn, np.ones(len(serials)))
+    harness.errors.update(dict.fromkeys(serials.tolist(), 1.0))
+    last = "the largest of the last minibatch"
+    kinds, ratio = kinds_of_new(harness, {last: harness.priorities_of(np.ones(1))[0]})
+    sentence = f"{ratio:.2f} times as likely as the largest, |δ| = 20, after updates by |δ| = 1"
+    if last in kinds and "the largest" not in kinds:
+        return fails(f"it gets {last}: {sentence}")
+    return judge_new(kinds, sentence)
+
+
+@question(
     "newcomers-memory",
     "Is it the largest priority ever, or of what is stored now? However many updates follow?",
     section=SECTION,
@@ -104,15 +141,20 @@ def newcomers_memory(context: TestContext) -> Finding:
     return fails(f"{'it decays' if last < first else 'neither'}: {sentence}")
 
 
-def kinds_of_new(harness: BufferHarness) -> tuple[set[str], float]:
+def kinds_of_new(
+    harness: BufferHarness, others: Mapping[str, float] | None = None
+) -> tuple[set[str], float]:
     """Add transitions: what their priority may be of all that are known, and its ratio to the
     largest.
+
+    ``others`` names more priorities that it may be.
     """
     known, alpha = harness.priorities(), harness.settings.alpha
     kinds = {
         "the largest": known.max(),
         "the mean": known.mean(),
         "the mean of p^α": np.mean(known**alpha) ** (1 / alpha),
+        **(others or {}),
     }
     counts = harness.add(NEW).counts(DRAWS)
     fitting = {kind for kind, p in kinds.items() if is_priority(harness, counts, known, p)}

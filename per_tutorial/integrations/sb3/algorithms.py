@@ -4,8 +4,10 @@ Each is SB3's agent with another `train`, which differs in three lines: every en
 multiplied by its weight before the mean is taken, and the TD errors go back to the buffer, raw.
 """
 
+import inspect
 import io
 import pathlib
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -24,6 +26,7 @@ from per_tutorial.common.arguments import up_to_one
 from per_tutorial.integrations.sb3.buffers import PrioritizedReplayBuffer
 from per_tutorial.integrations.sb3.dict_buffers import PrioritizedDictReplayBuffer
 from per_tutorial.integrations.sb3.samples import Samples
+from per_tutorial.replay.registry import check_settings
 
 # Arguments of a buffer that the agent fills in.
 OF_THE_AGENT = (
@@ -47,7 +50,7 @@ class PrioritizedAlgorithm(OffPolicyAlgorithm):
 
     Raises:
         ValueError, TypeError: an option is none, or can't be served together with prioritised
-            replay.
+            replay. An unknown argument is named with those that there are.
     """
 
     replay_buffer: PrioritizedReplayBuffer | None
@@ -61,12 +64,22 @@ class PrioritizedAlgorithm(OffPolicyAlgorithm):
         beta: float | Schedule | None = None,
         **kwargs: Any,
     ) -> None:
+        self._refuse_unknown(kwargs)
         self.alpha = alpha
         self.beta: float | Schedule = LinearSchedule(0.4, 1.0, 1.0) if beta is None else beta
         for remaining in (1.0, 0.5, 0.0):
             now = self.beta(remaining) if callable(self.beta) else self.beta
             up_to_one("beta", now)
         super().__init__(policy, env, *args, **kwargs)
+
+    def _refuse_unknown(self, given: Iterable[str]) -> None:
+        """TypeError for an argument that neither this class nor SB3's agent has."""
+        theirs = inspect.signature(super().__init__).parameters
+        if any(each.kind is each.VAR_KEYWORD for each in theirs.values()):
+            return  # a class of the user's between the two takes what it likes
+        allowed = ["alpha", "beta", *(name for name in theirs if not name.startswith("_"))]
+        unknown = [name for name in given if name not in theirs]
+        check_settings(type(self).__name__, unknown, allowed)
 
     def _setup_model(self) -> None:
         if self.replay_buffer is None:

@@ -29,7 +29,7 @@ class PlainReplay:
     def push(self, *transition: Any) -> None:
         """Store (state, action, reward, next_state, done); done: nothing follows."""
         slot = self.added % self.capacity
-        self.transitions[slot] = transition
+        self.transitions[slot] = tuple(map(np.copy, transition))
         self.leaves[slot] = self.newcomer() ** self.alpha
         self.added += 1
 

@@ -71,6 +71,7 @@ class Unrelated:
 
     name, distribution, epsilon, replacement, seeded = "mine", "proportional", 1e-6, True, True
     n_step, time_limit, packages = False, 5.0, ()
+    copies_added = copies_drawn = True
     add, sample, update = (adapter().__dict__[name] for name in ("add", "sample", "update"))
     make = make
 

@@ -22,6 +22,7 @@ class PFRL(Adapter):
     packages = ("pfrl",)
     epsilon = 0.01
     replacement = False
+    copies_added = False  # its `LazyFrames` say that the buffer's observations share their frames
     time_limit = 30.0
 
     def make(self, settings: Settings) -> Any:
