@@ -44,7 +44,7 @@ class CompiledStep:
     def __init__(self, learner: Learner) -> None:
         self.learner = learner
         (self.group,) = learner.optimizer.param_groups
-        self.epsilon = self.group["eps"]
+        self.epsilon, self.momentum = self.group["eps"], learner.config.momentum
         self.adam = learner.config.optimizer == "adam"
         decays = self.group["betas"] if self.adam else (self.group["alpha"],) * 2
         self.first_decay, self.second_decay = decays
@@ -84,19 +84,23 @@ class CompiledStep:
             clip_by_run(gradients, learner.config.max_grad_norm)
         for parameter, gradient, state in zip(parameters, gradients, states, strict=True):
             state["step"] += 1
-            step = self._adam if self.adam else self._rmsprop
-            parameter.sub_(step_size * step(gradient, state, scale))
+            move = self._adam if self.adam else self._rmsprop
+            parameter.sub_(move(gradient, state, step_size, scale))
         return td_errors, q_values, losses
 
-    def _adam(self, gradient: Tensor, state: dict[str, Any], scale: Tensor) -> Tensor:
+    def _adam(
+        self, gradient: Tensor, state: dict[str, Any], step_size: Tensor, scale: Tensor
+    ) -> Tensor:
         mean = state["exp_avg"].lerp_(gradient, 1 - self.first_decay)
         square = state["exp_avg_sq"].lerp_(gradient.square(), 1 - self.second_decay)
-        return mean / ((scale * square).sqrt() + self.epsilon)
+        return step_size * mean / ((scale * square).sqrt() + self.epsilon)
 
-    def _rmsprop(self, gradient: Tensor, state: dict[str, Any], scale: Tensor) -> Tensor:
+    def _rmsprop(
+        self, gradient: Tensor, state: dict[str, Any], step_size: Tensor, scale: Tensor
+    ) -> Tensor:
         mean = state["grad_avg"].lerp_(gradient, 1 - self.first_decay)
         square = state["square_avg"].lerp_(gradient.square(), 1 - self.second_decay)
         step = gradient / ((square - mean.square()).sqrt() + self.epsilon)
-        if self.group["momentum"]:
-            step = state["momentum_buffer"].mul_(self.group["momentum"]).add_(step)
-        return step
+        if self.momentum:
+            step = state["momentum_buffer"].mul_(self.momentum).add_(step)
+        return step_size * step

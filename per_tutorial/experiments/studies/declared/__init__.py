@@ -6,6 +6,7 @@ from per_tutorial.experiments.studies.declared.conditions import CARTPOLE_CONDIT
 from per_tutorial.experiments.studies.declared.minatar import (
     LONG_MINATAR_STUDIES,
     MINATAR_STUDIES,
+    MOMENTUM_STUDY,
     PUBLISHED_STUDIES,
     UPDATES_STUDY,
 )
@@ -24,5 +25,6 @@ STUDIES = {
         *LONG_MINATAR_STUDIES,
         UPDATES_STUDY,
         *PUBLISHED_STUDIES,
+        MOMENTUM_STUDY,
     )
 }

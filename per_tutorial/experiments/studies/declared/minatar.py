@@ -171,3 +171,12 @@ def _published(study: Study) -> Study:
 
 
 PUBLISHED_STUDIES = tuple(_published(study) for study in MINATAR_STUDIES[:2])
+
+PUBLISHED_BREAKOUT = PUBLISHED_STUDIES[0]
+MOMENTUM_STUDY = dataclasses.replace(
+    PUBLISHED_BREAKOUT,
+    name="momentum-breakout",
+    question="Does a momentum of 0.95, which the published code names and never uses, bring DQN "
+    "elsewhere on MinAtar's breakout?",
+    arms={"momentum": PUBLISHED_BREAKOUT.arms["published"].replace(momentum=0.95)},
+)
