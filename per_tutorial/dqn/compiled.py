@@ -7,6 +7,7 @@ It takes some seconds when the first update is made; the results differ by round
 kinds of networks in a process it warns, and further ones are updated operation by operation.
 """
 
+import math
 from typing import Any, Protocol
 
 import torch
@@ -23,7 +24,7 @@ class Learner(Protocol):
 
     config: DQNConfig
     online: QNetwork
-    optimizer: torch.optim.Adam  # with its moments
+    optimizer: torch.optim.Optimizer  # with its moments
     updates: int
 
     def errors_and_losses(
@@ -33,28 +34,32 @@ class Learner(Protocol):
 
 
 class CompiledStep:
-    """The learner's gradient step as one function, Adam (Kingma & Ba 2015, algorithm 1) included.
+    """The learner's gradient step as one function, with that of its optimiser: Adam (Kingma & Ba
+    2015, algorithm 1) or RMSprop as PyTorch has it.
 
     Args:
-        learner: its optimiser holds Adam's moments, as if it had made the steps.
+        learner: its optimiser holds the moments, as if it had made the steps.
     """
 
     def __init__(self, learner: Learner) -> None:
         self.learner = learner
-        (group,) = learner.optimizer.param_groups
-        (self.first_decay, self.second_decay), self.epsilon = group["betas"], group["eps"]
+        (self.group,) = learner.optimizer.param_groups
+        self.epsilon, self.momentum = self.group["eps"], learner.config.momentum
+        self.adam = learner.config.optimizer == "adam"
+        decays = self.group["betas"] if self.adam else (self.group["alpha"],) * 2
+        self.first_decay, self.second_decay = decays
         self._compiled = torch.compile(self._step, dynamic=False)
 
     @torch.no_grad()
     def __call__(self, tensors: Tensors) -> tuple[Tensor, Tensor, Tensor]:
         """Move the online networks down the gradient; returns δ, Q(s, a) and the losses."""
-        (group,) = self.learner.optimizer.param_groups
-        states = [self.learner.optimizer.state[parameter] for parameter in group["params"]]
-        k = self.learner.updates + 1
+        states = [self.learner.optimizer.state[parameter] for parameter in self.group["params"]]
+        # Only Adam's moments are scaled up, as if they had not begun with zeros.
+        k = self.learner.updates + 1 if self.adam else math.inf
         # In tensors: plain numbers would be compiled in, once for each value. Without axes, they
         # leave the dtype of the parameters as it is.
         scale = torch.tensor(1 / (1 - self.second_decay**k), dtype=torch.float64)
-        step_size = torch.tensor(group["lr"] / (1 - self.first_decay**k), dtype=torch.float64)
+        step_size = torch.tensor(self.group["lr"] / (1 - self.first_decay**k), dtype=torch.float64)
         return self._compiled(tensors, states, step_size, scale)
 
     def _step(
@@ -79,7 +84,23 @@ class CompiledStep:
             clip_by_run(gradients, learner.config.max_grad_norm)
         for parameter, gradient, state in zip(parameters, gradients, states, strict=True):
             state["step"] += 1
-            mean = state["exp_avg"].lerp_(gradient, 1 - self.first_decay)
-            square = state["exp_avg_sq"].lerp_(gradient.square(), 1 - self.second_decay)
-            parameter.sub_(step_size * mean / ((scale * square).sqrt() + self.epsilon))
+            move = self._adam if self.adam else self._rmsprop
+            parameter.sub_(move(gradient, state, step_size, scale))
         return td_errors, q_values, losses
+
+    def _adam(
+        self, gradient: Tensor, state: dict[str, Any], step_size: Tensor, scale: Tensor
+    ) -> Tensor:
+        mean = state["exp_avg"].lerp_(gradient, 1 - self.first_decay)
+        square = state["exp_avg_sq"].lerp_(gradient.square(), 1 - self.second_decay)
+        return step_size * mean / ((scale * square).sqrt() + self.epsilon)
+
+    def _rmsprop(
+        self, gradient: Tensor, state: dict[str, Any], step_size: Tensor, scale: Tensor
+    ) -> Tensor:
+        mean = state["grad_avg"].lerp_(gradient, 1 - self.first_decay)
+        square = state["square_avg"].lerp_(gradient.square(), 1 - self.second_decay)
+        step = gradient / ((square - mean.square()).sqrt() + self.epsilon)
+        if self.momentum:
+            step = state["momentum_buffer"].mul_(self.momentum).add_(step)
+        return step_size * step

@@ -16,6 +16,7 @@ from per_tutorial.replay.samplers.proportional import LARGEST_EPSILON, SMALLEST_
 MAX_LAYERS = 100
 
 LOSSES = ("huber", "squared", "pal")
+OPTIMIZERS = ("adam", "rmsprop")
 BETA_SCHEDULES = ("linear", "compounding")
 EPSILON_SCHEDULES = ("linear", "exponential", "geometric")
 AUTO = "auto"  # found out when the networks are made (`autotune`)
@@ -138,7 +139,13 @@ class DQNConfig:
     )
     discount: float = _setting(0.99, _unit, "γ")
     n_step: int = _setting(1, whole_number, "steps whose rewards are summed before bootstrapping")
-    learning_rate: float = _setting(1e-3, _positive, "η of Adam, at step 0")
+    optimizer: str = _setting(
+        "adam",
+        partial(one_of, allowed=OPTIMIZERS),
+        "adam, or rmsprop: centred, its decay 0.95 and its ε 0.01 as in Mnih et al. (2015)",
+    )
+    momentum: float = _setting(0.0, _unit, "of rmsprop: share of a step that the next one repeats")
+    learning_rate: float = _setting(1e-3, _positive, "η of the optimiser, at step 0")
     learning_rate_end: float = _setting(
         0.0, partial(real_number, low=0), "η at the end, reached linearly"
     )
@@ -193,6 +200,9 @@ class DQNConfig:
     )
     epsilon_start: float = _setting(1.0, _unit, "share of random actions at step 0")
     epsilon_end: float = _setting(0.05, _unit, "share of random actions at the end")
+    epsilon_delay: int = _setting(
+        0, partial(whole_number, minimum=0), "steps at epsilon_start before exploration decays"
+    )
     epsilon_steps: int = _setting(5_000, whole_number, "steps of the linear schedule")
     epsilon_decay: float = _setting(5e-4, _unit, "rate of the other two schedules, per step")
 
@@ -263,6 +273,7 @@ class DQNConfig:
 
     def epsilon(self, step: int) -> float:
         """ε of the policy at an environment step."""
+        step = max(0, step - self.epsilon_delay)
         if self.epsilon_schedule == "linear":
             return schedules.linear(step, self.epsilon_start, self.epsilon_end, self.epsilon_steps)
         decay = getattr(schedules, self.epsilon_schedule)

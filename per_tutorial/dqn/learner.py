@@ -27,6 +27,7 @@ from per_tutorial.dqn.losses import (
     td_targets,
 )
 from per_tutorial.dqn.networks import QNetwork
+from per_tutorial.dqn.optimizers import descend, make_optimizer
 from per_tutorial.dqn.saved_agents import SavedAgent, read_agent, write_agent
 from per_tutorial.replay.contracts import Batch
 
@@ -113,14 +114,8 @@ class DQNLearner:
         # Walking through a module's parts takes longer than a step with them.
         self._parameters: list[Tensor] = list(self.online.parameters())
         self._target_parameters: list[Tensor] = list(self.target.parameters())
-        # One Adam over the whole stack: it works number by number, so the runs stay apart.
-        self.optimizer = torch.optim.Adam(self._parameters, lr=config.learning_rate, fused=True)
-        for parameter in self._parameters:  # as its first step would begin
-            self.optimizer.state[parameter] = {
-                "step": torch.zeros((), device=parameter.device),
-                "exp_avg": torch.zeros_like(parameter),
-                "exp_avg_sq": torch.zeros_like(parameter),
-            }
+        # One over the whole stack: it works number by number, so the runs stay apart.
+        self.optimizer = make_optimizer(config, self._parameters)
         self.updates = 0
         self._step: Callable[[Tensors], tuple[Tensor, Tensor, Tensor]] = self._gradient_step
         if config.compiled:
@@ -175,8 +170,8 @@ class DQNLearner:
         precision: str | None = None,
         trusted: bool = False,
     ) -> Self:
-        """The learner that `save` wrote; its target networks equal the online ones, and Adam's
-        moments are zero.
+        """The learner that `save` wrote; its target networks equal the online ones, and the
+        optimiser's moments are zero.
 
         The file need not be trusted: nothing in it is executed, and it is checked as a whole, sizes
         before anything is allocated. Its networks must be those that its settings describe, of
@@ -212,7 +207,7 @@ class DQNLearner:
                 tensors[f"{network}.{name}"] = tensor
         for number, moments in enumerate(self.optimizer.state.values()):
             for name, tensor in moments.items():
-                tensors[f"adam.{number}.{name}"] = tensor
+                tensors[f"{self.config.optimizer}.{number}.{name}"] = tensor
         return tensors
 
     @property
@@ -286,37 +281,8 @@ class DQNLearner:
         gradients = [gradient.contiguous() for gradient in found]
         if self.config.max_grad_norm is not None:
             clip_by_run(gradients, self.config.max_grad_norm)
-        self._descend(gradients)
+        descend(self.optimizer, gradients)
         return td_errors, q_values, losses
-
-    @torch.no_grad()
-    def _descend(self, gradients: list[Tensor]) -> None:
-        """A step of the optimiser.
-
-        This is the kernel that `torch.optim.Adam` calls. Its own `step` takes four times as long
-        where networks are small, since it looks for hooks, groups and devices each time.
-        """
-        (group,) = self.optimizer.param_groups
-        moments = [self.optimizer.state[parameter] for parameter in self._parameters]
-        means, squares, steps = (
-            [each[name] for each in moments] for name in ("exp_avg", "exp_avg_sq", "step")
-        )
-        torch._foreach_add_(steps, 1)
-        torch._fused_adam_(
-            self._parameters,
-            gradients,
-            means,
-            squares,
-            [],
-            steps,
-            lr=group["lr"],
-            beta1=group["betas"][0],
-            beta2=group["betas"][1],
-            weight_decay=0.0,
-            eps=group["eps"],
-            amsgrad=False,
-            maximize=False,
-        )
 
     def errors_and_losses(
         self, q_values: Tensor, tensors: Tensors

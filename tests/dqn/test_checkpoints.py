@@ -66,6 +66,7 @@ CASES = {
     "normalised over the buffer": {"normalize": "buffer"},
     "3-step": {"n_step": 3},
     "double and dueling": {"double": True, "dueling": True, "td_error_clip": 1.0},
+    "rmsprop": {"optimizer": "rmsprop", "momentum": 0.5},
     "Acrobot": {"env": "Acrobot-v1"},
     "MountainCar": {"env": "MountainCar-v0"},
     "one generator for all": {"vectorization": "vector_entry_point"},

@@ -16,6 +16,8 @@ from per_tutorial.dqn.learner import DQNLearner
     [
         {},
         {"loss": "pal", "kappa": 0.3},
+        {"optimizer": "rmsprop"},
+        {"optimizer": "rmsprop", "momentum": 0.6},
         {"double": True, "dueling": True, "td_error_clip": 0.7, "max_grad_norm": 0.5},
     ],
     ids=str,

@@ -76,6 +76,8 @@ BAD = {
     "td_error_clip": NOT_POSITIVE,
     "discount": NO_SHARE,
     "n_step": [*NO_COUNT, NONE],
+    "optimizer": none_of("adam", "rmsprop"),
+    "momentum": NO_SHARE,
     "learning_rate": [*NOT_POSITIVE, NONE],
     "learning_rate_end": [(-1e-3, ValueError, "in [0, inf]"), *NO_NUMBER, NONE],
     "max_grad_norm": NOT_POSITIVE,
@@ -99,6 +101,7 @@ BAD = {
     "epsilon_schedule": none_of(*EPSILON_SCHEDULES),
     "epsilon_start": NO_SHARE,
     "epsilon_end": NO_SHARE,
+    "epsilon_delay": [(-1, ValueError, "at least 0"), *NO_COUNT[2:], NONE],
     "epsilon_steps": [*NO_COUNT, NONE],
     "epsilon_decay": NO_SHARE,
     "precision": none_of("auto", "float32", "bfloat16"),
@@ -248,6 +251,16 @@ def test_epsilon_falls_along_its_own_steps():
         steps=20_000,
     )
     assert [config.epsilon(step) for step in (0, 10, 40, 20_000)] == [1.0, 0.8, 0.2, 0.2]
+
+
+@pytest.mark.parametrize("schedule", EPSILON_SCHEDULES)
+def test_exploration_may_decay_later(schedule):
+    config = DQNConfig(epsilon_schedule=schedule, epsilon_steps=40, epsilon_decay=0.1)
+    later = config.replace(epsilon_delay=30)
+    assert {later.epsilon(step) for step in range(31)} == {1.0}
+    assert [later.epsilon(step) for step in range(30, 90)] == [
+        config.epsilon(step) for step in range(60)
+    ]
 
 
 def test_beta_rises_over_all_steps_or_over_its_own():

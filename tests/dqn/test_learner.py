@@ -9,8 +9,10 @@ import torch
 from plain_twins import assert_same_as_plain
 from small import ACTIONS, BATCH, INPUTS, LEARNER_CONFIG, RUNS, random_batch
 
+from per_tutorial.dqn.config import DQNConfig
 from per_tutorial.dqn.learner import DQNLearner, check_device
 from per_tutorial.dqn.losses import clip_by_run, of_actions
+from per_tutorial.dqn.optimizers import descend, make_optimizer
 from per_tutorial.replay import Batch
 
 SWITCHES = {
@@ -43,6 +45,7 @@ def test_the_learner_is_the_plain_algorithm_under_every_combination_of_switches(
         {"target_update_every": 8},
         {"tau": 0.9},
         {"discount": 0.8},
+        {"optimizer": "rmsprop"},
     ],
     ids=str,
 )
@@ -57,6 +60,33 @@ def test_pal_follows_kappa_and_alpha(changes):
     assert_same_as_plain(pal)
     with pytest.raises(AssertionError):
         assert_same_as_plain(pal, pal.replace(**changes))
+
+
+@pytest.mark.parametrize("changes", [{}, {"momentum": 0.6, "max_grad_norm": 0.5}], ids=str)
+def test_rmsprop_is_the_plain_one(changes):
+    rmsprop = LEARNER_CONFIG.replace(optimizer="rmsprop", **changes)
+    assert_same_as_plain(rmsprop)
+    with pytest.raises(AssertionError):
+        assert_same_as_plain(rmsprop, rmsprop.replace(momentum=0.3))
+
+
+@pytest.mark.parametrize("momentum", [0.0, 0.95])
+def test_rmsprop_over_a_stack_is_that_of_each_run_to_the_bit(momentum):
+    config = DQNConfig(optimizer="rmsprop", momentum=momentum, learning_rate=2.5e-4)
+    numbers = torch.Generator().manual_seed(0)
+    stack = torch.nn.Parameter(torch.randn(3, 40, 7, generator=numbers))
+    runs = [torch.nn.Parameter(run.clone()) for run in stack.detach()]
+    ours = make_optimizer(config, [stack])
+    theirs = torch.optim.RMSprop(
+        runs, lr=2.5e-4, alpha=0.95, eps=0.01, centered=True, momentum=momentum
+    )
+    for _ in range(30):
+        gradients = torch.randn(stack.shape, generator=numbers)
+        descend(ours, [gradients])
+        for run, gradient in zip(runs, gradients, strict=True):
+            run.grad = gradient.clone()
+        theirs.step()
+    assert torch.equal(stack, torch.stack(runs))
 
 
 @pytest.mark.parametrize("discount", [0.0, 0.5, 1.0])
@@ -248,17 +278,20 @@ def assert_same_state(one, other):
         np.testing.assert_array_equal(array, other[name], err_msg=name)
 
 
-def after_updates(count, seed=0):
-    stack = DQNLearner(LEARNER_CONFIG, (INPUTS,), ACTIONS, [5, 6])
+def after_updates(count, seed=0, **changes):
+    stack = DQNLearner(LEARNER_CONFIG.replace(**changes), (INPUTS,), ACTIONS, [5, 6])
     numbers = np.random.default_rng(seed)
     for _ in range(count):
         stack.update(random_batch(numbers))
     return stack
 
 
-@pytest.mark.parametrize("updates", [0, 9])
-def test_a_learner_goes_on_from_a_state_to_the_bit_and_keeps_none_of_its_arrays(updates):
-    first, second = after_updates(updates), after_updates(3, seed=1)
+RMSPROP = {"optimizer": "rmsprop", "momentum": 0.6}
+
+
+@pytest.mark.parametrize(("updates", "changes"), [(0, {}), (9, {}), (9, RMSPROP)])
+def test_a_learner_goes_on_from_a_state_to_the_bit_and_keeps_none_of_its_arrays(updates, changes):
+    first, second = after_updates(updates, **changes), after_updates(3, seed=1, **changes)
     state = copy.deepcopy(first.state)
     second.restore(state)
     for array in state.values():

@@ -139,6 +139,8 @@ class StudyResults:
         metric = one_of("metric", metric or self.facts["metric"], METRICS)
         if metric == "greedy score":
             return self.curve(arm, "greedy")[1][-1]
+        if metric == "final score":
+            return self.curve(arm)[1][-1]
         return np.nanmean(self.curve(arm)[1], axis=0)
 
 
@@ -183,13 +185,15 @@ def report(results: StudyResults) -> str:
         greedy = results.scores(arm, "greedy score")
         failed = failure_rate(greedy, results.facts["failed_below"])
         lines.append(f"{arm:28} {'  '.join(parts)}  failed {_shown(failed, '.0%')}")
+    pairs = results.comparisons
+    if not pairs:
+        return "\n".join(lines)
     lines += [
         f"paired differences of the mean {metric}, and whether they are clear",
         "p: the largest of bootstrap, paired t-test and signed ranks, each corrected for the "
         "number of comparisons (Holm); P(better): how likely a run of the first arm is the better "
         "one",
     ]
-    pairs = results.comparisons
     family = agreement([(scores[arm], scores[other]) for arm, other in pairs])
     for (arm, other), judged in zip(pairs, family, strict=True):
         better = probability_of_improvement(scores[arm], scores[other])

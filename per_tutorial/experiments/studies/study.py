@@ -24,6 +24,7 @@ QUARTER = 0.25
 METRICS = {
     "score over training": "mean of the score curve; the score is the mean return of the last "
     f"{SCORE_WINDOW} episodes, or of as many as the study says",
+    "final score": "the last score of the score curve",
     "greedy score": f"mean return of the final greedy policy over {EVALUATION_EPISODES} episodes",
 }
 

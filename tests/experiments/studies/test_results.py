@@ -80,6 +80,7 @@ def test_the_declared_metric_is_the_one_that_counts_unless_another_is_asked_for(
     declared = results_of(*rows, metric="greedy score")
     assert declared.scores("a").tolist() == greedy_scores
     assert declared.scores("a", "score over training").tolist() == training_scores
+    assert declared.scores("a", "final score").tolist() == [300, 500, 900]
 
 
 def test_what_results_do_not_have_is_refused_with_what_they_have(finished):
@@ -116,6 +117,12 @@ def test_the_report_has_every_arm_and_every_comparison_with_their_intervals(fini
         "P(better) {:.2f} [{:.2f}, {:.2f}]".format(*better),
     ]
     assert " ".join(comparison.split()) == " ".join(shown)
+
+
+def test_a_report_of_arms_that_are_not_compared_is_of_the_arms_alone(finished):
+    results = StudyResults(finished[1].facts | {"comparisons": []}, [])
+    results._values = finished[1]._values
+    assert report(results).splitlines() == report(finished[1]).splitlines()[:3]
 
 
 def test_the_p_values_of_a_report_are_corrected_for_their_number():

@@ -19,6 +19,8 @@ from per_tutorial.experiments.studies.declared.minatar import (
     LONG_MINATAR_STUDIES,
     MINATAR_METHODS,
     MINATAR_STUDIES,
+    MOMENTUM_STUDY,
+    PUBLISHED_STUDIES,
 )
 from per_tutorial.experiments.studies.declared.sb3 import SB3_STUDIES
 from per_tutorial.experiments.studies.declared.series import NETWORKS
@@ -31,6 +33,7 @@ FEWER_SEEDS = {
     "sb3-pendulum-sac": 10,
     "sb3-pendulum-td3": 10,
     **{study.name: 10 for study in (*MINATAR_STUDIES, *LONG_MINATAR_STUDIES)},
+    **{study.name: 5 for study in (*PUBLISHED_STUDIES, MOMENTUM_STUDY)},
     "updates-breakout": 10,
 }
 
@@ -40,7 +43,8 @@ def test_a_declared_study_is_whole(name):
     study = STUDIES[name]
     assert study.name == name
     assert study.question.endswith("?")
-    assert set(study.arms) == {arm for pair in study.comparisons for arm in pair}
+    compared = {arm for pair in study.comparisons for arm in pair}
+    assert compared == set(study.arms) or (not compared and len(study.arms) == 1)
     assert len(set(study.comparisons)) == len(study.comparisons)
     for pair in study.comparisons:
         assert differences(study, pair), pair
@@ -136,6 +140,8 @@ SUBJECTS = {
     },
     **{study.name: {"sampler"} for study in LONG_MINATAR_STUDIES},
     "updates-breakout": {"update_every"},
+    # One arm, beside a published curve
+    **{study.name: set() for study in (*PUBLISHED_STUDIES, MOMENTUM_STUDY)},
 }
 
 
@@ -198,6 +204,26 @@ def test_the_long_studies_of_minatar_differ_from_the_others_in_their_frames_alon
         for arm, config in long.arms.items():
             assert config.steps == 500_000
             assert config.replace(steps=short.arms[arm].steps) == short.arms[arm]
+
+
+@pytest.mark.parametrize("study", PUBLISHED_STUDIES, ids=lambda study: study.name)
+def test_exploration_and_updates_begin_at_the_published_frames(study):
+    """As examples/dqn.py of the authors has it: its conditions and its ε, frame by frame."""
+    config = study.arms["published"]
+    for t in range(0, 110_000, 500):
+        waited = t - 5_000
+        epsilon = 0.1 if waited >= 100_000 else ((0.1 - 1.0) / 100_000) * waited + 1.0
+        assert config.epsilon(t) == pytest.approx(epsilon if t >= 5_000 else 1.0)
+    for t in range(4_998, 5_004):
+        assert (t + 1 >= config.learning_starts) == (t > 5_000)  # t + 1 transitions are stored
+
+
+def test_the_study_of_momentum_changes_nothing_else():
+    (published,), (changed,) = (
+        study.arms.values() for study in (PUBLISHED_STUDIES[0], MOMENTUM_STUDY)
+    )
+    assert changed == published.replace(momentum=0.95) != published
+    assert MOMENTUM_STUDY.seeds == PUBLISHED_STUDIES[0].seeds
 
 
 @pytest.mark.slow

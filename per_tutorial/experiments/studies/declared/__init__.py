@@ -6,6 +6,8 @@ from per_tutorial.experiments.studies.declared.conditions import CARTPOLE_CONDIT
 from per_tutorial.experiments.studies.declared.minatar import (
     LONG_MINATAR_STUDIES,
     MINATAR_STUDIES,
+    MOMENTUM_STUDY,
+    PUBLISHED_STUDIES,
     UPDATES_STUDY,
 )
 from per_tutorial.experiments.studies.declared.sb3 import SB3_STUDIES
@@ -22,5 +24,7 @@ STUDIES = {
         *MINATAR_STUDIES,
         *LONG_MINATAR_STUDIES,
         UPDATES_STUDY,
+        *PUBLISHED_STUDIES,
+        MOMENTUM_STUDY,
     )
 }
