@@ -172,11 +172,19 @@ def _published(study: Study) -> Study:
 
 PUBLISHED_STUDIES = tuple(_published(study) for study in MINATAR_STUDIES[:2])
 
+# The authors' code has a step size of 0.00025, but they swept it, and their figure of that
+# (img/sensitivity_curves.gif) has its best score on breakout at 2⁻⁹, eight times as much: 10.3 in
+# the end, against 8.9 near 0.00025. The published curve ends at 10. On space invaders the best is
+# 2⁻¹², which is 0.00024.
 PUBLISHED_BREAKOUT = PUBLISHED_STUDIES[0]
-MOMENTUM_STUDY = dataclasses.replace(
+RATE_STUDY = dataclasses.replace(
     PUBLISHED_BREAKOUT,
-    name="momentum-breakout",
-    question="Does a momentum of 0.95, which the published code names and never uses, bring DQN "
-    "elsewhere on MinAtar's breakout?",
-    arms={"momentum": PUBLISHED_BREAKOUT.arms["published"].replace(momentum=0.95)},
+    name="rate-breakout",
+    question="Does DQN follow the published curve of MinAtar's breakout with the step size that "
+    "was best in the published sweep?",
+    arms={
+        "best-rate": PUBLISHED_BREAKOUT.arms["published"].replace(
+            learning_rate=2**-9, learning_rate_end=2**-9
+        )
+    },
 )
