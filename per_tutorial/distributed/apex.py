@@ -177,7 +177,7 @@ class _Training:
         self.sampling: dict[Any, int] = {}  # reference → shard
         self.sent: list[tuple[Any, int]] = []  # TD errors on their way: reference, shard
         self.spare = 0  # steps that actors may be further ahead than `lead`
-        self.stored = [0] * apex.shards
+        self.added = [0] * apex.shards  # windows that each shard was ever given
         self._next_shard = 0
         self._row: dict[str, list[float]] = {}
         self._published: Any = None
@@ -312,7 +312,7 @@ class _Training:
                 self.spare += self.config.batch_size
             return False
         self.memories.done(number)
-        self.stored[number] = minibatch.stored
+        self.added[number] = minibatch.added
         batch, version = minibatch.batch, self.agent.updates
         with warnings.catch_warnings():
             # Ray's arrays can only be read, and nobody writes to them. A copy would take its time.
@@ -358,8 +358,8 @@ class _Training:
             except lost.RayError as again:
                 error = again
         self.sampling = {one: shard for one, shard in self.sampling.items() if shard != number}
-        self.history.windows_lost += max(0, self.stored[number] - restored)
-        self.stored[number] = restored
+        self.history.windows_lost += max(0, self.added[number] - restored)
+        self.added[number] = restored
 
     # Records
 

@@ -23,7 +23,7 @@ class Minibatch(NamedTuple):
     batch: Batch  # of one run: (1, batch, ...)
     versions: NDArray[np.int64]  # (1, batch): updates of the parameters that each priority is from
     age: float  # mean number of windows that were added since those drawn
-    stored: int
+    added: int  # windows that the memory was ever given
 
 
 class Memory:
@@ -37,7 +37,7 @@ class Memory:
         path: where `save` writes; if there is a file, the memory begins with what it holds.
 
     Attributes:
-        restored: how many windows came from the file.
+        restored: how many windows had been added when the file was written.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class Memory:
         self._versions = np.zeros(capacity, dtype=np.int64)
         if path is not None and path.exists():
             self._load(path)
-        self.restored = len(self._replay)
+        self.restored = int(self._replay.storage.ring.added[0])
 
     def add(self, windows: NStepBatch, version: int) -> int:
         """Keep transitions at their actor's priorities; return how many are stored now."""
@@ -97,6 +97,7 @@ class Memory:
         observations = np.stack((batch.observations, batch.next_observations))
         if self._pool is not None:
             observations = self._pool.stacks(observations)
+        added = int(self._replay.storage.ring.added[0])
         return Minibatch(
             batch._replace(
                 observations=observations[0],
@@ -107,8 +108,8 @@ class Memory:
                 steps=np.ascontiguousarray(batch.actions[..., 1]),
             ),
             self._versions[batch.indices % self._replay.capacity],
-            float((self._replay.storage.ring.added[0] - batch.indices).mean()),
-            len(self._replay),
+            float((added - batch.indices).mean()),
+            added,
         )
 
     def update(self, indices: NDArray, td_errors: NDArray, version: int) -> None:

@@ -42,7 +42,7 @@ def write_leaves(nodes, first_leaf, indices, values, written):
 def set_sums(nodes, first_root, indices, values):
     """Write leaves (runs, batch), then recompute all their ancestors, level by level.
 
-    Adding the change of the leaf to each ancestor would be as fast, but every addition rounds, and
+    Adding the change of the leaf to each ancestor would read less, but every addition rounds, and
     the rounding errors of a million updates stay in the sums (notebook 01 shows it). Level by level
     because the steps of one leaf wait for each other, those of different leaves do not: the
     processor fetches the nodes of a whole level at the same time. It also makes each sum final

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from per_tutorial.notebook.checking.answers import Case, call, shown
+from per_tutorial.notebook.checking.answers import Case, call, shown, that_ends, told_apart
 from per_tutorial.notebook.checking.declaring import AN_INDEX, function_exercise, value_exercise
 from per_tutorial.notebook.exercises.trees import (
     LARGE,
@@ -171,8 +171,8 @@ function_exercise(
      "nearly: after rounding, the prefix can be as large as all that is left. Then your walk ends "
      "in an empty leaf: never go right where nothing is."),
     (dict(goes_left=lambda prefix, left, right: prefix <= left or right == 0),
-     "Mistake 1: with `<=` a dart at the left end of a strip goes to the neighbour, even to an "
-     "empty one."),
+     "Mistake 1: with `<=` a dart at the left end of a strip goes to the strip before, and a dart "
+     "at exactly 0 to leaf 0, even to an empty one."),
     (dict(rest=lambda prefix, left, right: prefix),
      dict(rest=lambda prefix, left, right: prefix, goes_left=shorter_comparison),
      "when you go right, the prefix still counts from the start of the parent: subtract the "
@@ -256,10 +256,10 @@ def on_its_own_nodes(answer: Any) -> Any:
 def where_the_sum_is_wrong(case: Case, got: Any, results: Any) -> str:
     right = set_leaf(**case)
     node = next(k for k in range(len(right)) if not math.isclose(right[k], got[k], rel_tol=1e-12))
+    should, does = told_apart(right[node], got[node])
     return (
         f"after leaf {case['leaf']} of {shown(leaves_of(case['nodes']))} is set to "
-        f"{shown(case['value'])}, node {node} should be {shown(right[node])}, yours is "
-        f"{shown(got[node])}."
+        f"{shown(case['value'])}, node {node} should be {should}, yours is {does}."
     )
 
 
@@ -418,7 +418,10 @@ function_exercise(
     (lambda nodes, leaf: sum_before(nodes[:16], leaf),
      lambda nodes, leaf: sum(nodes[8 : 8 + leaf]),
      "it is right for 8 leaves, but not for other sizes: the leaves begin at len(nodes) // 2."),
-], give=counted, otherwise=which_sum_it_should_be, after=adds_them_all)  # fmt: skip
+], give=counted, otherwise=which_sum_it_should_be, after=adds_them_all,
+   wraps=functools.partial(that_ends, hint=(
+       "your walk never ends: does each step go to another node, and does it stop at the root, "
+       "node 1?")))  # fmt: skip
 
 
 # 01.5: the size of a tree -------------------------------------------------------------------------

@@ -140,6 +140,12 @@ LEAF_MISTAKES = [
      "ε is added to the size, |δ| + ε: inside the bars it makes negative errors smaller."),
     (dict(priority=lambda d, e: np.maximum(d, 0.0) + e),
      "errors below zero count as much as those above: the priority is the *size*, |δ|."),
+    (dict(priority=lambda d, e: np.minimum(np.abs(d), 1.0) + e),
+     dict(priority=lambda d, e: np.minimum(np.abs(d) + e, 1.0)),
+     "some programs clip errors to ±1; here they count as they are."),
+    (lambda d, m, a, e: np.sign(d) * new_leaves(d, m, a, e),
+     lambda d, m, a, e: np.sign(d) * np.abs(d) ** a,
+     "the sign is back: a leaf is (|δ| + ε)^α, which is never negative."),
     (dict(priority=lambda d, e: np.abs(d)),
      "ε is missing: a transition without an error would never be drawn again."),
     (dict(priority=lambda d, e: np.maximum(np.abs(d), e)),
@@ -243,6 +249,12 @@ def compounding(step: int, steps: int, beta: float) -> float:
     return beta
 
 
+def compounding_from_zero(step: int, steps: int, beta: float) -> float:
+    for k in range(min(step, steps)):
+        beta += k / steps * (1 - beta)
+    return beta
+
+
 function_exercise("03.3", beta_at, "step steps beta_start", [
     *((step, 1000, 0.4) for step in (0, 1, 100, 500, 900, 1000, 1001, 3000)),
     *((step, 1000, 0.6) for step in (0, 100, 500, 900, 1000)),
@@ -265,7 +277,7 @@ function_exercise("03.3", beta_at, "step steps beta_start", [
     (lambda s, n, b: b ** (1 - min(1.0, s / n)),
      "the ends are right, but between them it rises by the same *factor* at every step: that is "
      "no line."),
-    (compounding,
+    (compounding, compounding_from_zero,
      "each step adds to the β of the step before, so it rises too fast: start from beta_start "
      "every time."),
     (lambda s, n, b: 1.0, "it is 1 from the first step; it starts at beta_start."),
@@ -332,6 +344,10 @@ function_exercise(
      "that is the largest; take the mean."),
     (dict(terms=lambda d, w: w * torch.where(d.abs() <= 1, 0.5 * d**2, d.abs() - 0.5)),
      "that is the Huber loss; here it is ½δ² for large errors, too."),
+    (dict(terms=lambda d, w: -w * 0.5 * d**2),
+     "the loss is positive: with a minus, errors would grow."),
+    *((dict(reduce=lambda t, size=size: t.sum() / size),
+       f"you divide by {size} always: the minibatch may have any size.") for size in (4, 6, 32)),
     (dict(terms=lambda d, w: 0.5 * d**2 / w), "you divide by the weights; multiply."),
 ], larger=[(torch.linspace(-2.0, 3.0, 128), torch.linspace(1.0, 0.1, 128)[:, None])],
    trained=["td_errors"])  # fmt: skip

@@ -92,9 +92,19 @@ function_exercise(
      "argmax says *which* action is chosen; look up what the target network says of it."),
     (*either(lambda o, t: t.mean(dim=1)),
      "that is the mean over the actions; the online network chooses one of them."),
+    (*either(lambda o, t: rated(-o, t)),
+     "argmin takes the worst action: the online network chooses the one with its *largest* Q."),
+    (*either(lambda o, t: -rated(o, t)), "the value after the window is added, not subtracted."),
+    (lambda r, n, end, o, t, g: double_targets(g * r, n, end, o, t, g),
+     "the rewards of the window are discounted already: take them as they are."),
+    (*(lambda *given, digits=digits: double_targets(*given).round(decimals=digits)
+       for digits in range(1, 5)),
+     "right but for the rounding: leave the fractions."),
     (*either(lambda o, t: t.gather(0, o.argmax(dim=1)[None])[0]),
      "`gather` has run along the wrong axis: actions are axis 1."),
     (*either(lambda o, t: t.gather(1, o.argmax(dim=0)[:, None])[:, 0]),
+     *either(lambda o, t: t.gather(1, o.argmax(dim=0, keepdim=True))[:, 0]),
+     *either(lambda o, t: t.gather(0, o.argmax(dim=0, keepdim=True))[0, : len(t)]),
      "`argmax` has run over the minibatch: take it over the actions, `dim=1`."),
 ], larger=[(torch.linspace(-1.0, 2.0, 64), torch.arange(64) % 5 + 1, torch.arange(64) % 7 == 3,
             torch.randn(64, 6, generator=SEEDED), torch.randn(64, 6, generator=SEEDED), 0.99)],
@@ -138,7 +148,16 @@ function_exercise(
     (dict(mean=lambda A, ok: A.sum(dim=1, keepdim=True) / ok.sum(dim=1, keepdim=True)),
      "you add up the advantages of all actions, and divide by the number of the legal ones: add up "
      "those alone."),
-    (lambda V, A, ok: dueling_q(V, A, ~ok), "upside down: `legal` is True where an action counts."),
+    (lambda V, A, ok: dueling_q(V, A, ~ok),
+     dict(mean=lambda A, ok: legal_mean(A, ~ok).nan_to_num()),
+     "upside down: `legal` is True where an action counts."),
+    *((dict(mean=lambda A, ok, n=n, least=least: (A * ok).sum(dim=1, keepdim=True)
+            / (ok.sum(dim=1, keepdim=True) + n).clamp(min=least)),
+       "a mean divides by the number of legal actions itself, not by one more or one less.")
+      for n, least in ((-1, 0), (-1, 1), (1, 1))),
+    (*(lambda *given, digits=digits: dueling_q(*given).round(decimals=digits)
+       for digits in range(1, 5)),
+     "right but for the rounding: leave the fractions."),
     (dict(mean=lambda A, ok: A.amax(dim=1, keepdim=True)), dict(mean=largest_legal),
      "that is the other form, equation 8 of Wang et al.: it subtracts the largest advantage. "
      "Here it is the mean, equation 9."),
@@ -146,7 +165,7 @@ function_exercise(
      dict(mean=lambda A, ok: (A * ok).mean()), dict(mean=lambda A, ok: legal_mean(A, ok).mean()),
      "you subtract the mean of the whole minibatch, so Q of one state depends on which others "
      "were drawn: take the mean over the actions alone."),
-    (dict(mean=lambda A, ok: A.mean(dim=0)),
+    (dict(mean=lambda A, ok: A.mean(dim=0)), dict(mean=lambda A, ok: (A * ok).mean(dim=0)),
      "you subtract the mean over the minibatch; take it over the actions, the last axis."),
     (dict(mean=lambda A, ok: legal_mean(A, ok)[:, 0]), dict(mean=lambda A, ok: A.mean(dim=1)),
      "the mean of each row is subtracted from a column: keep its axis (`keepdim=True`)."),
@@ -218,7 +237,10 @@ function_exercise("04.3", half_life, "tau", [
      "the difference shrinks: one update leaves 1 − τ of it, not 1 + τ."),
     (lambda tau: (1 - tau) ** 0.5, lambda tau: 1 - 0.5**tau,
      "(1 − τ)ⁿ is what is left after n updates: find the n for which that is one half."),
-    (lambda tau: math.log10(0.5) / math.log(1 - tau), "both logarithms need the same base."),
+    (lambda tau: math.log10(0.5) / math.log(1 - tau),
+     lambda tau: math.log(0.5) / math.log10(1 - tau), "both logarithms need the same base."),
+    (lambda tau: math.log10(2) / tau,
+     "`log10` is to base 10. And even log(2) / τ, to base e, is right for small τ alone."),
     (lambda tau: -1 / math.log(1 - tau),
      "after so many updates 1/e is left; one half comes earlier. (Or was it log₂ in one place and "
      "log in the other? Both need the same base.)"),
@@ -292,6 +314,7 @@ function_exercise("04.4", n_step_target, "rewards terminated next_value discount
     (dict(summed=lambda r, g: ahead(r[:3], g)),
      "you count three rewards at most; a window holds as many as `rewards` is long."),
     (lambda r, end, v, g: 0.0 if end else n_step_target(r, end, v, g),
+     lambda r, end, v, g: n_step_target(r[:-1] if end else r, end, v, g),
      "termination cuts off what follows, not the rewards."),
 ], larger=[([0.5, -0.25] * 60, False, 7.0, 0.99)])  # fmt: skip
 

@@ -105,6 +105,8 @@ function_exercise("08.2", slopes_of_per, "errors alpha beta", [
      "the weights are not divided by anything here."),
     (dict(factor=lambda x, a, b: x * x**-b / (x**-b).max()),
      "the weights are not divided by their largest here."),
+    (lambda e, a, b: 2 * slopes_of_per(e, a, b),
+     "twice too much: the squared loss is ½δ² here, and its slope is δ, not 2δ."),
     (lambda e, a, b: 0.5 * slopes_of_per(e, a, b) * e,
      "that is a loss; its slope is asked for: ½δ² has the slope δ."),
     (lambda e, a, b: slopes_of_per(e, a, b) / np.abs(e),
@@ -146,6 +148,21 @@ def over_all(errors: Array, ends: NDArray[np.bool_]) -> Array:
     closed = np.zeros_like(ends)
     closed[-2:] = True
     return reliabilities(errors, closed)
+
+
+def never_begun_again(errors: Array, ends: NDArray[np.bool_]) -> Array:
+    """As if each environment had one episode, up to its last end."""
+    later = running(ends)
+    return np.where(later, 1.0, reliabilities(np.where(later, 0.0, errors), last_ends(ends)))
+
+
+def last_ends(ends: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """`ends` without all but the last end of each environment."""
+    last = np.zeros_like(ends)
+    for first in (0, 1):
+        places = np.arange(first, len(ends), 2)
+        last[places[ends[places]][-1:]] = True
+    return last
 
 
 def swapped(errors: Array, ends: NDArray[np.bool_]) -> Array:
@@ -197,7 +214,10 @@ function_exercise("08.3", reliabilities, "errors ends", [
     (running_alike,
      "an episode that still runs has R = 1: nobody knows yet what is to come. "
      "(This page departs from the paper there, which takes the largest sum of any episode.)"),
-    (over_all, "each episode for itself: begin again after an end."),
+    (over_all, never_begun_again, "each episode for itself: begin again after an end."),
+    *((lambda e, d, done=done: np.where(np.arange(len(e)) % 2 == done, reliabilities(e, d), 1.0),
+       f"that is right in the {one} places; those of the other environment need their R, too.")
+      for done, one in enumerate(("even", "odd"))),
     (lambda e, d: np.where(running(d), 0.0, reliabilities(e, d)),
      "in an episode that still runs, R is 1, not 0."),
     (swapped, "back to the order of the memory: first and second environment in turns."),
@@ -256,6 +276,8 @@ function_exercise("08.4", laber_huber, "errors chosen kappa", [
      "the mean goes over *all* candidates, not over the chosen ones."),
     (with_weights(lambda e, c, k: 1 / size(e[c], k)),
      "that is the lazy form: the mean over the candidates is missing."),
+    (with_weights(lambda e, c, k: size(e, k).sum() / size(e[c], k)),
+     "the weight has the *mean* over all candidates above the line, not their sum."),
     (with_weights(lambda e, c, k: size(e[c], k) / size(e, k).mean()),
      "upside down: what is chosen often counts *less*."),
     (with_weights(lambda e, c, k: 1.0), "where are the weights? What is chosen often counts less."),

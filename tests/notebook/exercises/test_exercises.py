@@ -349,6 +349,24 @@ def find_with_ties(nodes, prefix, random=np.random.default_rng(0)):  # noqa: B00
     return node - len(nodes) // 2
 
 
+def set_rounded(nodes, leaf, value):
+    node = len(nodes) // 2 + leaf
+    nodes[node] = value
+    while node > 0:
+        node = (node - 1) // 2
+        nodes[node] = round(nodes[2 * node + 1] + nodes[2 * node + 2], 6)
+    return nodes
+
+
+def sum_for_ever(nodes, leaf):
+    """Above the root it goes from node 0 to node 0."""
+    node, before = len(nodes) // 2 + leaf, 0.0
+    while node >= 0:
+        before += nodes[node - 1] if node % 2 else 0.0
+        node //= 2
+    return before
+
+
 def find_for_ever(nodes, prefix):
     """The children of the other numbering: 0 is its own left child."""
     node = 0
@@ -434,7 +452,9 @@ SPECIAL = [
     ("01.3", set_and_rebuild, "Only the ten sums"),
     ("01.3", lambda nodes, *change: set_leaf(nodes.copy(), *change), "a changed copy"),
     ("01.3", lambda *given: set_leaf(*given)[0], "should have 15 numbers"),
+    ("01.3", set_rounded, "should be 0.7333334, yours is 0.733333"),
     ("01.4", sum_by_walking, "Ten are enough"),
+    ("01.4", sum_for_ever, "your walk never ends"),
     ("01.4", lambda *given: sum_recursively(*given) + 1, "before it is 0, yours is 1"),
     ("01.5", float("nan"), "nodes = 2 × leaves"),
     ("02.1", lambda r, te, tr, q, g: r + (not te) * g * q, "a single number"),
