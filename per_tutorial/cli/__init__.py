@@ -68,8 +68,7 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", dest="command")
     for name in COMMANDS:
         command = import_module(f"{__name__}.{name}")
-        described = getattr(command, "DESCRIPTION", None)  # for its own --help
-        one = commands.add_parser(name, help=command.HELP, description=described)
+        one = commands.add_parser(name, help=command.HELP)
         one.set_defaults(run=command.run)
         command.add_options(one)
     return parser

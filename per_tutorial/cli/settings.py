@@ -40,8 +40,8 @@ def add_settings(parser: argparse.ArgumentParser) -> None:
         default = DEFAULTS.get(field.name, field.default)
         choices = getattr(field.metadata["check"], "keywords", {}).get("allowed", ())
         text = f"{', '.join(choices)}: " if choices else ""
-        text += f"{field.metadata['help'].replace('%', '%%')}{NOTES.get(field.name, '')}"
-        text += f" (default: {_shown(default)})"
+        text += f"{field.metadata['help'].replace('%', '%%')} (default: {_shown(default)})"
+        text += NOTES.get(field.name, "")
         kind = kinds[field.name]
         if isinstance(field.default, bool):
             group.add_argument(

@@ -20,6 +20,8 @@ MAX_RUNS = 100_000  # more would fill the memory
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """The options of the training itself, then those of its settings."""
+    parser.description = DESCRIPTION
+    parser.usage = "%(prog)s [options]"  # there are too many to list twice
     parser.add_argument("--runs", type=int, default=10, help="runs side by side (default: 10)")
     parser.add_argument("--first-seed", type=int, default=0, help="seed of the first (default: 0)")
     parser.add_argument("--out", metavar="FILE", help="write the history, a tidy CSV file")
