@@ -1,6 +1,6 @@
 """DQN with prioritised experience replay on one page: what to write into an agent of your own.
 
-    pip install per_tutorial  # before a release: from the address in the README
+    pip install per_tutorial torch gymnasium  # before a release: from the address in the README
     python per_dqn.py --env-id CartPole-v1 --total-timesteps 50000 --seed 1
 
 Only the replay buffer is imported; the rest is PyTorch and Gymnasium. Every line that differs from

@@ -1,6 +1,6 @@
 """Stable-Baselines3's DQN with prioritised replay on CartPole.
 
-    pip install "per_tutorial[sb3]"
+    pip install "per_tutorial[sb3]"  # before a release: from the address in the README
     python sb3_dqn.py --steps 50000 --seed 1
 
 Two lines differ from SB3's own DQN: the import, and α. β goes from 0.4 to 1 by itself.

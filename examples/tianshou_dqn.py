@@ -1,6 +1,6 @@
 """tianshou's DQN with prioritised replay on CartPole.
 
-    pip install "per_tutorial[tianshou]"
+    pip install "per_tutorial[tianshou]"  # before a release: from the address in the README
     python tianshou_dqn.py --steps 20000 --seed 1
 
 Two places differ from tianshou's DQN with uniform replay: the buffer, and the β that a function

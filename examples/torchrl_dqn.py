@@ -1,6 +1,6 @@
 """torchrl's DQN with prioritised replay on CartPole.
 
-    pip install "per_tutorial[torchrl]"
+    pip install "per_tutorial[torchrl]"  # before a release: from the address in the README
     python torchrl_dqn.py --steps 20000 --seed 1
 
 Four places differ from uniform replay: the sampler, its β, the weights in the loss, and the line

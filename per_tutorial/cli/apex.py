@@ -50,7 +50,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
             default=field.default,
             help=f"{EXPLAINED[field.name]} (default: %(default)s)",
         )
-    add_settings(parser.add_argument_group("settings of the training"))
+    add_settings(parser)
 
 
 def run(arguments: argparse.Namespace) -> None:

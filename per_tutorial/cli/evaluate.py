@@ -48,6 +48,8 @@ def run(arguments: argparse.Namespace) -> None:
     """Load, play, print, and film an episode if that was asked for."""
     episodes = whole_number("--episodes", arguments.episodes, minimum=2, maximum=MAX_EPISODES)
     check_targets(video=arguments.video)
+    if arguments.video and not arguments.video.lower().endswith(".mp4"):
+        raise ValueError(f"--video: must end in .mp4, got {arguments.video!r}")
 
     from per_tutorial.dqn.training import evaluate
     from per_tutorial.experiments.statistics.estimates import estimate

@@ -17,18 +17,23 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "(per_tutorial.conformance.Adapter)",
     )
     parser.add_argument("--seed", type=int, default=0, help="of the examination (default: 0)")
-    parser.add_argument("--quiet", action="store_true", help="no progress lines")
+    parser.add_argument("--quiet", action="store_true", help="no progress line")
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Print the report; the exit status is 1 if a question fails."""
     from per_tutorial.conformance import Answer, examine, find_adapter
 
+    # One line that changes, for who looks on: the report has all answers once more.
+    watched = sys.stderr.isatty() and not arguments.quiet
+
     def progress(answer: Answer) -> None:
-        if not arguments.quiet:
-            print(f"{answer.question.name}: {answer.verdict.value}", file=sys.stderr)
+        if watched:
+            print(f"\r{answer.question.name}: {answer.verdict.value:30}", end="", file=sys.stderr)
 
     report = examine(find_adapter(arguments.name), arguments.seed, progress=progress)
+    if watched:
+        print(file=sys.stderr)
     print(report)
     if report.failures:
         sys.exit(1)

@@ -15,24 +15,42 @@ MAX_EPISODES = 100_000
 DEFAULTS = {"compiled": AUTO}
 
 
-def add_settings(parser: argparse._ArgumentGroup) -> None:
-    """One option for each field of `DQNConfig`."""
+# What `--help` says beside the words of `DQNConfig`.
+NOTES = {"sampler": "; PER is proportional"}
+
+# The first field of each group of options → its title; the fields of a group follow each other.
+GROUPS = {
+    "env": "environment",
+    "hidden": "network and learning",
+    "capacity": "replay",
+    "epsilon_schedule": "exploration",
+    "precision": "computing",
+}
+
+
+def add_settings(parser: argparse.ArgumentParser) -> None:
+    """One option for each field of `DQNConfig`, in groups."""
     kinds = typing.get_type_hints(DQNConfig)
+    group = None
     for field in dataclasses.fields(DQNConfig):
+        if field.name in GROUPS:
+            group = parser.add_argument_group(GROUPS[field.name])
+        assert group is not None  # the first field begins a group
         option = f"--{field.name.replace('_', '-')}"
         default = DEFAULTS.get(field.name, field.default)
         choices = getattr(field.metadata["check"], "keywords", {}).get("allowed", ())
         text = f"{', '.join(choices)}: " if choices else ""
         text += f"{field.metadata['help'].replace('%', '%%')} (default: {_shown(default)})"
+        text += NOTES.get(field.name, "")
         kind = kinds[field.name]
         if isinstance(field.default, bool):
-            parser.add_argument(
+            group.add_argument(
                 option, action=argparse.BooleanOptionalAction, default=default, help=text
             )
         elif kind == tuple[int, ...]:
-            parser.add_argument(option, type=int, nargs="*", default=default, help=text)
+            group.add_argument(option, type=int, nargs="*", default=default, help=text)
         else:
-            parser.add_argument(option, type=_plain(kind), default=default, help=text)
+            group.add_argument(option, type=_plain(kind), default=default, help=text)
 
 
 def chosen_settings(arguments: argparse.Namespace) -> DQNConfig:

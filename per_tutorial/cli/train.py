@@ -8,12 +8,20 @@ from per_tutorial.cli.settings import MAX_EPISODES, add_settings, chosen_setting
 from per_tutorial.common.arguments import whole_number
 
 HELP = "train a stack of runs and evaluate the greedy policies"
+DESCRIPTION = (
+    "Train a stack of runs of DQN side by side, then let their greedy policies play. Without "
+    "options that is uniform replay on CartPole; for PER, say --sampler proportional. Example: "
+    "python -m per_tutorial train --sampler proportional --double --runs 2 --save "
+    "agent.safetensors"
+)
 
 MAX_RUNS = 100_000  # more would fill the memory
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """The options of the training itself, then those of its settings."""
+    parser.description = DESCRIPTION
+    parser.usage = "%(prog)s [options]"  # there are too many to list twice
     parser.add_argument("--runs", type=int, default=10, help="runs side by side (default: 10)")
     parser.add_argument("--first-seed", type=int, default=0, help="seed of the first (default: 0)")
     parser.add_argument("--out", metavar="FILE", help="write the history, a tidy CSV file")
@@ -44,7 +52,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--episodes", type=int, default=20, help="episodes to evaluate each agent on (default: 20)"
     )
     parser.add_argument("--quiet", action="store_true", help="no progress bar")
-    add_settings(parser.add_argument_group("settings of the runs"))
+    add_settings(parser)
 
 
 def run(arguments: argparse.Namespace) -> None:

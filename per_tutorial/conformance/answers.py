@@ -128,6 +128,8 @@ class Answer(NamedTuple):
     measured: str
 
 
+BASIS = "handling"  # Where this question fails, the buffer or its adapter doesn't work at all.
+
 #: All questions: name → `Question`, in the order in which they are asked.
 #:
 #: >>> len(QUESTIONS) > 20

@@ -29,6 +29,7 @@ from multiprocessing.connection import Connection
 
 from per_tutorial.conformance.adapter import Adapter
 from per_tutorial.conformance.answers import (
+    BASIS,
     QUESTIONS,
     Answer,
     BufferRaised,
@@ -47,6 +48,10 @@ from per_tutorial.conformance.harness import described
 # an examination of a buffer that never answers ends as well.
 SHORTEST, SHORTEST_AFTER_SILENCE = 0.5, 0.1
 
+# Verdicts that mean nothing where a question that this one depends on fails.
+UNJUDGED = (Verdict.FAILS, Verdict.INCONCLUSIVE)
+UNJUDGED_WITHOUT_BASIS = (*UNJUDGED, Verdict.HOLDS, Verdict.REPORTED)
+
 
 def ask(name: str, adapter: Adapter, seed: int) -> Finding:
     """The answer to one question, whatever the buffer does short of hanging or crashing.
@@ -60,8 +65,10 @@ def ask(name: str, adapter: Adapter, seed: int) -> Finding:
     except Fault as fault:
         return Finding(Verdict.FAILS, str(fault))
     except BufferRaised as raised:
-        if isinstance(raised.__cause__, ImportError):
-            raise ImportError(str(raised.__cause__)) from raised
+        missing = raised.__cause__
+        if isinstance(missing, ImportError):
+            kind = ModuleNotFoundError if missing.name else ImportError
+            raise kind(str(missing), name=missing.name) from raised
         endless = isinstance(raised.__cause__, RecursionError)
         return Finding(Verdict.FAILS, str(raised) if endless else f"it raises {raised}")
     except Inconclusive as reason:
@@ -80,7 +87,8 @@ def answers(names: Sequence[str], adapter: Adapter, seed: int, isolate: bool) ->
     """The answers to these questions, in order.
 
     A question that doesn't hold is "not judged" if one that it depends on has failed before: one
-    cause, one failure.
+    cause, one failure. Where `BASIS` fails nothing else is judged, not even what seems to hold: a
+    broken adapter refuses whatever it is asked.
     """
     said: Iterator[tuple[str, Finding]]
     if not isolate:
@@ -92,7 +100,8 @@ def answers(names: Sequence[str], adapter: Adapter, seed: int, isolate: bool) ->
     verdicts: dict[str, Verdict] = {}
     for name, finding in said:
         cause = cause_of(name, verdicts)
-        if cause and finding.verdict in (Verdict.FAILS, Verdict.INCONCLUSIVE):
+        unjudged = UNJUDGED_WITHOUT_BASIS if cause == BASIS else UNJUDGED
+        if cause and finding.verdict in unjudged:
             measured = f"because {cause} fails ({finding.measured})"
             finding = Finding(Verdict.NOT_JUDGED, measured)
         verdicts[name] = finding.verdict

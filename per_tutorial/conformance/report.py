@@ -6,9 +6,10 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from per_tutorial.conformance.answers import KINDS, Answer, Kind, Verdict
+from per_tutorial.conformance.answers import BASIS, KINDS, Answer, Kind, Verdict
 
 WIDTH = 110  # of a table in a terminal
+_BASELESS = f"because {BASIS} fails ("  # said once, not of each question
 
 _COLORS = {
     Verdict.HOLDS: "#1b7837",
@@ -103,7 +104,8 @@ class Report(NamedTuple):
         second = max(len(verdict.value) for verdict in Verdict) + 2
         for kind, heading in self._headings().items():
             lines += ["", heading]
-            for answer in self.by_kind[kind]:
+            shown = [one for one in self.by_kind[kind] if not one.measured.startswith(_BASELESS)]
+            for answer in shown:
                 head = f"{answer.question.name:{first}}{answer.verdict.value:{second}}"
                 lines += textwrap.wrap(
                     answer.measured,
@@ -111,6 +113,8 @@ class Report(NamedTuple):
                     initial_indent=head,
                     subsequent_indent=" " * (first + second),
                 ) or [head]
+            if rest := len(self.by_kind[kind]) - len(shown):
+                lines.append(f"{rest} more not judged, because {BASIS} fails")
         for answer in self.failures:
             lines += ["", f"{answer.question.name}: {answer.question.asks}"]
             told = f"Section {answer.question.section}. {answer.question.effect}"

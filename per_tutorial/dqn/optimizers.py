@@ -43,7 +43,7 @@ def make_optimizer(config: DQNConfig, parameters: Sequence[Tensor]) -> torch.opt
 
 
 @torch.no_grad()
-def descend(optimizer: torch.optim.Optimizer, gradients: Sequence[Tensor]) -> None:
+def descend(optimizer: torch.optim.Optimizer, gradients: list[Tensor]) -> None:
     """A step of the optimiser, with the gradients of its parameters."""
     (group,) = optimizer.param_groups
     parameters = group["params"]
@@ -55,7 +55,7 @@ def descend(optimizer: torch.optim.Optimizer, gradients: Sequence[Tensor]) -> No
     optimizer.step()
 
 
-def _adam_step(group: dict, moments: list[dict[str, Tensor]], gradients: Sequence[Tensor]) -> None:
+def _adam_step(group: dict, moments: list[dict[str, Tensor]], gradients: list[Tensor]) -> None:
     """The kernel that `torch.optim.Adam` calls.
 
     Its own `step` takes four times as long where networks are small, since it looks for hooks,

@@ -27,7 +27,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from per_tutorial.common.arguments import float_array, one_of, plain_array
@@ -36,13 +35,13 @@ from per_tutorial.integrations.settings import refuse_unknown
 from per_tutorial.integrations.slot_sampler import SlotSampler
 
 try:
+    import torch
     from torchrl.data.replay_buffers.samplers import PrioritizedSampler as TorchRLSampler
     from torchrl.data.replay_buffers.samplers import Sampler
 except ImportError as error:
     raise ImportError(
         "per_tutorial.integrations.torchrl needs torchrl, which is not installed, or doesn't fit "
-        "this "
-        f'version of torch ({torch.__version__}): pip install "per_tutorial[torchrl]"'
+        'the installed version of torch: pip install "per_tutorial[torchrl]"'
     ) from error
 
 # torchrl asks for a `default_priority` and hands it back as if it were a TD error. This stands for

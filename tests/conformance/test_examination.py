@@ -305,6 +305,38 @@ def test_without_fork_questions_run_in_threads(monkeypatch):
     assert report["handling"].measured == "it did not end within 0.4 s"
 
 
+class MakesNothing(Fifteen):
+    def make(self, settings):
+        return None
+
+    def add(self, buffer, transition):
+        pass
+
+
+class Swaps(Fifteen):
+    """Weights and keys in each other's place, as in a call by position."""
+
+    def sample(self, buffer, batch_size, beta):
+        batch = buffer.sample(batch_size, beta)
+        return Drawn(batch.observations, batch.indices, batch.weights)
+
+
+@pytest.mark.parametrize("adapter", [MakesNothing, Swaps])
+def test_nothing_holds_where_the_adapter_is_broken(adapter):
+    names = ["handling", "seeds", "empty", "stale-updates", "large-minibatch"]
+    report = examine(adapter, questions=names, isolate=False)
+    expected = dict.fromkeys(names, Verdict.NOT_JUDGED) | {"handling": Verdict.FAILS}
+    assert verdicts(report) == expected
+    assert str(report).count("because handling fails") == 2  # once for each kind of question
+
+
+@pytest.mark.parametrize("adapter, question", [(MakesNothing, "empty"), (Swaps, "stale-updates")])
+def test_a_refusal_is_none_where_everything_is_refused(adapter, question):
+    answer = examine(adapter, questions=[question], isolate=False)[question]
+    assert answer.verdict is Verdict.INCONCLUSIVE
+    assert "as well" in answer.measured
+
+
 # What it is called with, and what it returns -----------------------------------------------------
 
 

@@ -380,14 +380,14 @@ def test_n_steps_may_come_as_sb3_advises_for_buffers_of_ones_own(recwarn):
 @pytest.mark.parametrize(
     "changes, error, message",
     [
-        ({"replay_buffer_class": HerReplayBuffer}, TypeError, "got HerReplayBuffer"),
-        ({"replay_buffer_class": ReplayBuffer}, TypeError, "got ReplayBuffer, which has no prior"),
+        ({"replay_buffer_class": HerReplayBuffer}, TypeError, "HER is not served; leave"),
+        ({"replay_buffer_class": ReplayBuffer}, TypeError, r"\.ReplayBuffer, which has no prior"),
         ({"replay_buffer_class": FrameReplayBuffer}, ValueError, "must be a Box of the shape"),
         ({"replay_buffer_class": PrioritizedDictReplayBuffer}, ValueError, "must be a Dict"),
         ({"alpha": 2.0}, ValueError, "alpha: must be in"),
         ({"beta": 1.5}, ValueError, "beta: must be in"),
         ({"beta": lambda remaining: 2 * remaining}, ValueError, "beta: must be in"),
-        ({"beta": "linear"}, TypeError, "beta: must be a number"),
+        ({"beta": "linear"}, TypeError, "beta: must be a number, or a schedule"),
         ({"alpha": 0.5, "replay_buffer_kwargs": {"alpha": 0.6}}, ValueError, "must be the agent's"),
         ({"replay_buffer_kwargs": {"gamma": 0.5}}, ValueError, "gamma must be the agent's, 0.99"),
         ({"n_steps": 2, "replay_buffer_kwargs": {"n_steps": 3}}, ValueError, "n_steps must be"),

@@ -330,7 +330,7 @@ def test_who_never_writes_td_errors_back_is_warned(monkeypatch, recwarn):
     assert not recwarn
     buffer.sample(2)
     buffer.sample(2)
-    with pytest.warns(UserWarning, match="no TD error came back"):
+    with pytest.warns(UserWarning, match="no TD error came back.*Use .*PrioritizedQRDQN"):
         buffer.sample(2)
 
 

@@ -13,12 +13,14 @@ pytest.importorskip("sb3_contrib")
 import torch as th
 from gymnasium import spaces
 from stable_baselines3 import DDPG, DQN, HerReplayBuffer
-from stable_baselines3.common.buffers import NStepReplayBuffer
+from stable_baselines3.common.buffers import NStepReplayBuffer, ReplayBuffer
 from stable_baselines3.common.callbacks import CheckpointCallback, ConvertCallback
 from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.envs import SimpleMultiObsEnv
+from stable_baselines3.common.logger import KVWriter, Logger
 from stable_baselines3.common.vec_env import VecNormalize
 
+from per_tutorial import replay
 from per_tutorial.integrations.sb3 import (
     FrameReplayBuffer,
     PrioritizedDictReplayBuffer,
@@ -94,7 +96,7 @@ def replay_buffer_class(tmp_path):
 
 def nstep_replay_buffer(tmp_path):
     assert make(n_steps=3).replay_buffer.n_steps == 3
-    with pytest.raises(TypeError, match="got NStepReplayBuffer, which has no priorities"):
+    with pytest.raises(TypeError, match=r"got .*\.NStepReplayBuffer, which has no priorities"):
         make(replay_buffer_class=NStepReplayBuffer)
 
 
@@ -164,6 +166,66 @@ def callbacks(tmp_path):
     assert len(np.unique(model.replay_buffer.probabilities)) > 3
 
 
+def logging(tmp_path):
+    class Kept(KVWriter):
+        def write(self, key_values, key_excluded, step=0):
+            log.update(key_values)
+
+    log = {}
+    for settings, mean in (
+        ({"alpha": 0.5}, lambda buffer: buffer._sampler.sampler.sums.total[0] / buffer.size()),
+        (
+            {"replay_buffer_kwargs": {"sampler": "rank"}},
+            lambda buffer: buffer._sampler.sampler.keys[0].sum() / buffer.size(),
+        ),
+    ):
+        model = make(beta=lambda remaining: 0.7, **settings)
+        model.set_logger(Logger(None, [Kept()]))
+        model.learn(STEPS)
+        log.clear()
+        model.dump_logs()
+        sampler = model.replay_buffer._sampler
+        largest = sampler.sampler.largest_priority[0]
+        assert log["train/beta"] == 0.7
+        assert log["train/mean_weight"] == pytest.approx(sampler.last_weights.mean())
+        assert 0 < log["train/mean_weight"] < 1
+        assert log["train/mean_td_error"] == pytest.approx(np.abs(sampler.last_errors).mean())
+        assert log["train/priority"] == pytest.approx(mean(model.replay_buffer))
+        assert log["train/largest_priority"] == largest
+        theirs = {"train/learning_rate", "train/loss", "train/n_updates"}
+        ours = {name for name in log if name.startswith("train/")} - theirs
+        assert set(re.findall(r"train/\w+", rows()["logging"][1])) == ours
+
+
+def dqn_becomes_prioritized(tmp_path):
+    theirs = make(DQN, n_steps=3).learn(STEPS)
+    theirs.save(tmp_path / "agent")
+    with pytest.raises(TypeError, match="got .*NStepReplayBuffer, which has no priorities"):
+        PrioritizedDQN.load(tmp_path / "agent", env=theirs.get_env())
+    model = PrioritizedDQN.load(
+        tmp_path / "agent", env=theirs.get_env(), replay_buffer_class=None, alpha=0.3
+    )
+    assert type(model.replay_buffer) is PrioritizedReplayBuffer
+    assert (model.replay_buffer.settings["alpha"], model.replay_buffer.n_steps) == (0.3, 3)
+    for name, expected in theirs.policy.state_dict().items():
+        assert (model.policy.state_dict()[name].cpu() == expected).all()
+    model.learn(STEPS)
+    assert len(np.unique(model.replay_buffer.probabilities)) > 3
+
+
+def prioritized_becomes_dqn(tmp_path):
+    ours = make(replay_buffer_kwargs={"sampler": "rank"}).learn(STEPS)
+    assert ours.replay_buffer._sampler.last_errors.size
+    ours.save(tmp_path / "agent")
+    model = DQN.load(tmp_path / "agent", env=ours.get_env()).learn(STEPS)
+    assert type(model.replay_buffer) is PrioritizedReplayBuffer
+    assert model.replay_buffer._sampler.last_weights.size
+    assert not model.replay_buffer._sampler.last_errors.size
+    plain = {"replay_buffer_class": None, "replay_buffer_kwargs": {}}
+    model = DQN.load(tmp_path / "agent", env=ours.get_env(), **plain).learn(STEPS)
+    assert type(model.replay_buffer) is ReplayBuffer
+
+
 def save_and_load_model(tmp_path):
     model = make(alpha=0.8, beta=0.7, replay_buffer_kwargs={"normalize": "buffer"}).learn(STEPS)
     model.save(tmp_path / "agent")
@@ -186,6 +248,16 @@ def save_and_load_buffer(tmp_path):
     np.testing.assert_array_equal(
         other.replay_buffer.probabilities, model.replay_buffer.probabilities
     )
+    for kind in (DQN, PrioritizedDQN):
+        make(kind).save_replay_buffer(tmp_path / "buffer")
+        smaller = make(kind, buffer_size=50)
+        smaller.load_replay_buffer(tmp_path / "buffer")
+        assert smaller.replay_buffer.buffer_size == 100
+
+
+def load_other_settings(tmp_path):
+    make(alpha=0.6).save_replay_buffer(tmp_path / "buffer")
+    make(alpha=0.3).load_replay_buffer(tmp_path / "buffer")
 
 
 def load_sb3s_buffer(tmp_path):
@@ -219,6 +291,10 @@ CASES = {
     "DDPG": ("not needed", ddpg),
     "HER": ("refused", lambda _: make(replay_buffer_class=HerReplayBuffer)),
     "replay_buffer_class": ("served", replay_buffer_class),
+    "replay_buffer_class, the buffer for a loop of your own": (
+        "refused",
+        lambda _: make(replay_buffer_class=replay.PrioritizedReplayBuffer),
+    ),
     "NStepReplayBuffer": ("not needed", nstep_replay_buffer),
     "replay_buffer_kwargs": ("served", replay_buffer_kwargs),
     "replay_buffer_kwargs, an unknown one": (
@@ -229,6 +305,7 @@ CASES = {
         "refused",
         lambda _: make(replay_buffer_kwargs={"buffer_size": 5}),
     ),
+    "replay_buffer_kwargs, β": ("refused", lambda _: make(replay_buffer_kwargs={"beta": 0.4})),
     "optimize_memory_usage": ("served", optimize_memory_usage),
     "optimize_memory_usage, Dict": (
         "refused",
@@ -240,8 +317,12 @@ CASES = {
     "VecNormalize": ("served", vec_normalize),
     "several environments": ("served", several_environments),
     "callbacks": ("served", callbacks),
+    "logging": ("served", logging),
+    "PrioritizedDQN.load of a DQN": ("served", dqn_becomes_prioritized),
+    "DQN.load of a PrioritizedDQN": ("served", prioritized_becomes_dqn),
     "save and load, model": ("served", save_and_load_model),
     "save and load, replay buffer": ("served", save_and_load_buffer),
+    "load_replay_buffer, other settings": ("refused", load_other_settings),
     "load_replay_buffer, a buffer of SB3's": ("refused", load_sb3s_buffer),
     "truncate_last_traj": ("not needed", truncate_last_traj),
     "set_env": ("served", set_env),

@@ -114,6 +114,8 @@ def test_files_that_are_no_such_buffer_are_refused():
     uniform = DQN("MlpPolicy", "CartPole-v1", buffer_size=50, device="cpu").replay_buffer
     pendulum = make(PrioritizedSAC).replay_buffer
     two = make(n_envs=2).replay_buffer
+    ranked = make(replay_buffer_kwargs={"sampler": "rank"}).replay_buffer
+    normalized = make(replay_buffer_kwargs={"normalize": "none"}).replay_buffer
     for other, message in [
         (
             uniform,
@@ -123,6 +125,10 @@ def test_files_that_are_no_such_buffer_are_refused():
         (pendulum, "must hold a buffer with observation_space"),
         (two, "must hold a buffer with n_envs 1, got 2"),
         (make(n_steps=3).replay_buffer, "must hold a buffer with n_steps 1, got 3"),
+        (make(gamma=0.9).replay_buffer, "must hold a buffer with gamma 0.99, got 0.9"),
+        (make(alpha=0.3).replay_buffer, "must hold a buffer with alpha 0.6, got 0.3"),
+        (ranked, "must hold a buffer with sampler proportional, got rank"),
+        (normalized, "must hold a buffer with normalize batch, got none"),
     ]:
         with pytest.raises(ValueError, match=message):
             model.load_replay_buffer(saved(other))

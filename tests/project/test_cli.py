@@ -282,6 +282,7 @@ def test_an_episode_of_a_saved_agent_is_filmed(tmp_path, capsys):
             "AGENT: must be a file of `train --save`, or one of long-cartpole, pong, got 'n",
         ),
         ("long-cartpole --video nowhere/a.mp4", "--video: there is no folder for 'nowhere/a.mp4'"),
+        ("long-cartpole --video a.gif", "--video: must end in .mp4, got 'a.gif'"),
         ("{}/walk --video {}/a.mp4", "--video: 'per_tutorial.cliffwalk:per_tutorial/Blind"),
         ("{}/text", "path: '{}/text' holds no agent ("),
         ("long-cartpole --episodes 1", "--episodes: must be at least 2, got 1"),
@@ -320,6 +321,14 @@ def test_a_missing_extra_is_named_by_commands_and_by_names():
     assert re.fullmatch(rf"python -m per_tutorial: train needs \w+, {re.escape(install)}", said)
     for code in ("import per_tutorial; per_tutorial.train", "from per_tutorial import train"):
         assert without({"torch"}, code).endswith(f"per_tutorial.train needs PyTorch, {install}")
+    for name, library in (("sb3", "Stable-Baselines3"), ("torchrl", "torchrl")):
+        needs = f"per_tutorial.integrations.{name} needs {library}, which is not installed"
+        for code in (
+            f"import per_tutorial.integrations.{name}",
+            command.format(f"examine', 'our-{name}"),
+        ):
+            said = without(everything, code)
+            assert needs in said and said.endswith(f'pip install "per_tutorial[{name}]"')
     code = "from per_tutorial.notebook import show"
     assert without({"PIL"}, code).endswith(
         "Pillow, which is not installed: pip install 'per_tutorial[notebooks]'"
@@ -438,14 +447,15 @@ class SquaredErrors(Proportional):
 
 
 @pytest.mark.slow
-def test_an_examination_prints_its_report(capsys):
+def test_an_examination_prints_its_report(capsys, monkeypatch):
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     main(["examine", "uniform", "--seed", "3"])
     printed, progress = capsys.readouterr()
     assert printed.startswith("per_tutorial, uniform (")
     assert "seed 3" in printed
     for name in QUESTIONS:
         assert f"\n{name} " in printed
-        assert f"{name}: " in progress
+        assert f"\r{name}: " in progress
     assert " fails" not in printed
     main(["examine", "uniform", "--quiet"])
     assert capsys.readouterr().err == ""
@@ -464,6 +474,12 @@ def test_an_adapter_in_a_file_is_examined_and_a_failure_is_the_exit_status(tmp_p
     "arguments, message",
     [
         ("proportionel", "NAME: must be one of proportional, rank, uniform, "),
+        (
+            "PrioritizedReplayBuffer",
+            "NAME: must be one of proportional, rank, uniform, our-sb3, our-tianshou, "
+            "our-tianshou-vector, our-torchrl, or file.py:ClassName, got "
+            "'PrioritizedReplayBuffer'; PrioritizedReplayBuffer is called 'proportional' here",
+        ),
         ("nowhere.py:Mine", "NAME: no file 'nowhere.py'"),
         ("{}/mine.py:Theirs", "NAME: '{}/mine.py' has no class 'Theirs'"),
         ("{}/mine.py:BROKEN", "NAME: '{}/mine.py' has no class 'BROKEN'"),

@@ -15,6 +15,7 @@ from per_tutorial.experiments.statistics.estimates import (
     paired_t_test,
     signed_rank_test,
     steps_to_threshold,
+    summary,
 )
 from per_tutorial.experiments.statistics.families import Judged
 from per_tutorial.experiments.studies.aggregates import normalised_worlds
@@ -55,6 +56,26 @@ def test_what_an_update_at_every_frame_changes():
     last = load_study("updates-breakout").curve("every-frame")[1][-1]
     said = f"ours has {last.mean():.2f} ({last.min():.2f} to {last.max():.2f}) after 200,000 frames"
     assert said in " ".join(TEXT.split())
+
+
+def test_what_the_published_settings_reach_beside_the_published_curve():
+    results = load_study("published-breakout")
+    scores = results.scores("published")
+    mean, low, high = summary(scores)["mean"]
+    published = PUBLISHED_SCORES["MinAtar/Breakout-v1"][results.arms["published"].steps]
+    grid, curve = load_study("updates-breakout").curve("every-frame")
+    adam = curve[grid == 148_000].mean()
+    assert adam < low and high < published
+    grid, curve = results.curve("published")
+    text = " ".join(TEXT.split())
+    for said in (
+        f"five runs have a mean of {mean:.2f} [{low:.2f}, {high:.2f}] after 150,000 frames "
+        f"({scores.min():.2f} to {scores.max():.2f}; ",
+        f"The published curve is at {published:g} there, just outside this interval, and ours with "
+        f"Adam and an update at every frame has {adam:.2f} after 148,000.",
+        f"{curve[grid == 99_000].mean():.2f} after 99,000 frames, against 4.4",
+    ):
+        assert said in text
 
 
 def test_a_cell_by_hand():

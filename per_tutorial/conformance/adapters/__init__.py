@@ -20,6 +20,13 @@ ADAPTERS = {
     "our-torchrl": "integrations:OurTorchRL",
 }
 
+# class → the name of its adapter
+BUFFERS = {
+    "PrioritizedReplayBuffer": "proportional",
+    "RankBasedReplayBuffer": "rank",
+    "ReplayBuffer": "uniform",
+}
+
 
 def find_adapter(name: str) -> Adapter:
     """The adapter of a name in `ADAPTERS`, or of ``path/to/file.py:ClassName``.
@@ -41,8 +48,9 @@ def find_adapter(name: str) -> Adapter:
         return getattr(importlib.import_module(f"{__name__}.{module}"), kind)()
     path, colon, kind = name.rpartition(":")
     if not colon or not path.endswith(".py"):
+        meant = f"; {name} is called {BUFFERS[name]!r} here" if name in BUFFERS else ""
         raise ValueError(
-            f"NAME: must be one of {', '.join(ADAPTERS)}, or file.py:ClassName, got {name!r}"
+            f"NAME: must be one of {', '.join(ADAPTERS)}, or file.py:ClassName, got {name!r}{meant}"
         )
     found = getattr(_module_of(path), kind, None)
     if not isinstance(found, type):

@@ -24,8 +24,8 @@ class OurSB3(Adapter):
 
     def make(self, settings: Settings) -> Any:
         """An empty buffer for one environment."""
+        ours = import_module("per_tutorial.integrations.sb3")  # first: it names what is missing
         spaces = import_module("gymnasium").spaces
-        ours = import_module("per_tutorial.integrations.sb3")
         buffer = ours.PrioritizedReplayBuffer(
             settings.capacity,
             spaces.Box(-np.inf, np.inf, OBSERVATION_SHAPE, np.float32),
@@ -181,8 +181,9 @@ class OurTorchRL(Adapter):
     def make(self, settings: Settings) -> Any:
         """An empty buffer of tensors."""
         logging.getLogger("torchrl").setLevel(logging.ERROR)
+        ours = import_module("per_tutorial.integrations.torchrl")  # first: it names what is missing
         data = import_module("torchrl.data")
-        sampler = import_module("per_tutorial.integrations.torchrl").PrioritizedSampler(
+        sampler = ours.PrioritizedSampler(
             settings.capacity,
             settings.alpha,
             settings.beta,

@@ -1,5 +1,7 @@
 """What a buffer bears that the algorithm never does: late updates, NaN, arrays written over."""
 
+from collections.abc import Callable
+
 import numpy as np
 
 from per_tutorial.conformance.adapter import Drawn
@@ -41,9 +43,14 @@ def stale_updates(context: TestContext) -> Finding:
     harness = context.harness(CAPACITY, exact=True)
     drawn, serials, _ = harness.sample()
     harness.add(CAPACITY)
+    errors = np.full(len(serials), 1000.0)
     try:
-        harness.update(drawn, np.full(len(serials), 1000.0))
+        harness.update(drawn, errors)
     except BufferRaised as raised:
+        in_time = context.harness(CAPACITY, exact=True)
+        bears(
+            "an update that comes in time", lambda: in_time.update(in_time.sample().drawn, errors)
+        )
         return holds(f"it refuses such an update: {type(raised.__cause__).__name__}")
     counts = harness.counts(8000)
     owners = np.isin(harness.stored - CAPACITY, serials)
@@ -154,6 +161,8 @@ def empty(context: TestContext) -> Finding:
     except Fault as fault:
         return fails(f"from an empty buffer, {fault}")
     except BufferRaised as raised:
+        full = context.harness(CAPACITY, batch_size=1)
+        bears("to be sampled when it is full", full.sample)
         return holds(str(raised))
     return fails("it returned a transition")
 
@@ -173,6 +182,14 @@ def large_minibatch(context: TestContext) -> Finding:
     except BufferRaised as raised:
         return reported(f"it refuses: {raised}")
     return reported("it returns transitions several times")
+
+
+def bears(what: str, act: Callable[[], object]) -> None:
+    """`Inconclusive` if the buffer refuses this too: then a refusal before says nothing."""
+    try:
+        act()
+    except (BufferRaised, Fault) as refusal:
+        raise Inconclusive(f"it refuses {what} as well: {refusal}") from refusal
 
 
 def fields_of(harness: BufferHarness, drawn: Drawn) -> dict[str, Floats]:

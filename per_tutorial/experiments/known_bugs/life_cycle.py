@@ -177,7 +177,7 @@ KNOWN_BUGS = (
         name="stale-write-back",
         mistake="A priority is written to a slot whose transition was replaced since it was drawn.",
         wrong="return ids % self.capacity",
-        right="slots[run, k] = NO_SLOT if not stored else slot if slot >= 0 else slot + capacity",
+        right="stored = ids[run, k] >= added[run] - capacity",
         seen=("vwxyzjn/cleanrl#511",),
         lived="not known",
         found_by="stale-updates",
@@ -233,8 +233,8 @@ KNOWN_BUGS = (
     ),
     Bug(
         name="rejected-draws",
-        mistake="Draws that the buffer rejects are never updated, so they keep the largest "
-        "priority.",
+        mistake="Draws that the buffer rejects, here those at a time limit, are never updated, so "
+        "they keep the largest priority.",
         wrong="accepted = np.where(rejected, rejected.argmin(axis=1)[:, None], "
         "np.arange(slots.shape[1]))",
         right="self.sampler.update(ring.slots(ids), errors)",

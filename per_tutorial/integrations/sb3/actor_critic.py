@@ -40,8 +40,8 @@ class PrioritizedActorCritic(PrioritizedAlgorithm):
 
 
 class PrioritizedSAC(PrioritizedActorCritic, SAC):
-    """SB3's `SAC` with prioritised replay; the arguments are those of SAC and of
-    `PrioritizedAlgorithm`.
+    """SB3's `SAC` with prioritised replay; the arguments are those of SAC, and `alpha` and
+    `beta`, as of `PrioritizedDQN`.
 
     Example:
         >>> from per_tutorial.integrations.sb3 import PrioritizedSAC
@@ -124,8 +124,8 @@ class PrioritizedSAC(PrioritizedActorCritic, SAC):
 
 
 class PrioritizedTD3(PrioritizedActorCritic, TD3):
-    """SB3's `TD3` with prioritised replay; the arguments are those of TD3 and of
-    `PrioritizedAlgorithm`.
+    """SB3's `TD3` with prioritised replay; the arguments are those of TD3, and `alpha` and
+    `beta`, as of `PrioritizedDQN`.
 
     Example:
         >>> from per_tutorial.integrations.sb3 import PrioritizedTD3

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 import torch as th
 from gymnasium import spaces
-from stable_baselines3 import DQN
+from stable_baselines3 import DQN, HerReplayBuffer
+from stable_baselines3.common.buffers import ReplayBuffer
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 from stable_baselines3.common.policies import BasePolicy
@@ -67,6 +68,11 @@ class PrioritizedAlgorithm(OffPolicyAlgorithm):
         self._refuse_unknown(kwargs)
         self.alpha = alpha
         self.beta: float | Schedule = LinearSchedule(0.4, 1.0, 1.0) if beta is None else beta
+        if isinstance(beta, str):  # a name, as some libraries have it
+            raise TypeError(
+                "beta: must be a number, or a schedule, a function of the remaining progress, "
+                f"got {beta!r}"
+            )
         for remaining in (1.0, 0.5, 0.0):
             now = self.beta(remaining) if callable(self.beta) else self.beta
             up_to_one("beta", now)
@@ -100,9 +106,12 @@ class PrioritizedAlgorithm(OffPolicyAlgorithm):
         kind = self.replay_buffer_class
         if not issubclass(kind, PrioritizedReplayBuffer):
             raise TypeError(
-                "replay_buffer_class: must be a PrioritizedReplayBuffer, such as "
-                "FrameReplayBuffer, "
-                f"got {kind.__name__}, which has no priorities"
+                "replay_buffer_class: must be per_tutorial.integrations.sb3.PrioritizedReplayBuffer"
+                f" or a subclass, got {kind.__module__}.{kind.__qualname__}{_why_not(kind)}"
+            )
+        if "beta" in self.replay_buffer_kwargs:
+            raise TypeError(
+                "replay_buffer_kwargs: must not have beta, which is an argument of the agent"
             )
         for name in self.replay_buffer_kwargs:
             if name in OF_THE_AGENT:
@@ -151,7 +160,8 @@ class PrioritizedAlgorithm(OffPolicyAlgorithm):
 
         Raises:
             ValueError: the file holds another buffer, or one of other spaces, environments, n_steps
-                or gamma. The agent has the buffer that it had then.
+                or gamma, or with another sampler or other settings of it. The agent has the buffer
+                that it had then. Another size is taken, as in SB3.
         """
         loaded = load_from_pkl(path, self.verbose)
         if not isinstance(loaded, PrioritizedReplayBuffer):
@@ -163,12 +173,11 @@ class PrioritizedAlgorithm(OffPolicyAlgorithm):
             name: getattr(self, name) for name in ("observation_space", "action_space", "n_envs")
         }
         if self.replay_buffer is not None:
-            wanted |= {"n_steps": self.replay_buffer.n_steps, "gamma": self.replay_buffer.gamma}
+            wanted |= self.replay_buffer.settings
+        found = {name: getattr(loaded, name, None) for name in wanted} | loaded.settings
         for name, value in wanted.items():
-            if getattr(loaded, name) != value:
-                raise ValueError(
-                    f"path: must hold a buffer with {name} {value}, got {getattr(loaded, name)}"
-                )
+            if found[name] != value:
+                raise ValueError(f"path: must hold a buffer with {name} {value}, got {found[name]}")
         loaded.device = self.device
         self.replay_buffer = loaded
 
@@ -194,6 +203,15 @@ class PrioritizedAlgorithm(OffPolicyAlgorithm):
             for name, value in self.replay_buffer.metrics().items():
                 self.logger.record(f"train/{name}", value)
         super().dump_logs()
+
+
+def _why_not(kind: type) -> str:
+    """Why a class can't be the `replay_buffer_class`."""
+    if issubclass(kind, HerReplayBuffer):
+        return ". HER is not served; leave replay_buffer_class out for PER without relabelled goals"
+    if issubclass(kind, ReplayBuffer):
+        return ", which has no priorities"
+    return ", which is no replay buffer of Stable-Baselines3"
 
 
 def weighted_mean(losses: th.Tensor, weights: th.Tensor) -> th.Tensor:
@@ -245,8 +263,14 @@ class PrioritizedQLearner(PrioritizedAlgorithm):
 
 
 class PrioritizedDQN(PrioritizedQLearner, DQN):
-    """SB3's `DQN` with prioritised replay; the arguments are those of DQN and of
-    `PrioritizedAlgorithm`.
+    """SB3's `DQN` with prioritised replay; the arguments are those of DQN, and `alpha` and `beta`.
+
+    Args:
+        alpha: how strongly priorities count, in [0, 1]; None: the sampler's own default.
+        beta: exponent of the importance-sampling weights, in [0, 1], or a schedule, a function of
+            the remaining progress of `learn` (from 1 to 0); None: from 0.4 to 1 in a straight line.
+        replay_buffer_kwargs: settings of the buffer and of its sampler, such as
+            `{"sampler": "rank", "normalize": "none"}`.
 
     Example:
         >>> from per_tutorial.integrations.sb3 import PrioritizedDQN

@@ -270,7 +270,8 @@ class PrioritizedReplayBuffer(ReplayBuffer):
             warnings.warn(
                 f"{DRAWS_WITHOUT_UPDATE} minibatches were drawn and no TD error came back, so "
                 "priorities stay what they are: if none ever came, replay is uniform. Use "
-                "PrioritizedDQN, PrioritizedSAC or PrioritizedTD3, or call update_priorities.",
+                "PrioritizedDQN, PrioritizedQRDQN, PrioritizedSAC or PrioritizedTD3, or call "
+                "update_priorities.",
                 stacklevel=2,
             )
         return self._batch(slots, weights, env)
@@ -302,6 +303,12 @@ class PrioritizedReplayBuffer(ReplayBuffer):
         """
         self._sync()
         return self._sampler.metrics()
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What must agree to go on with the transitions and priorities of another buffer."""
+        of_sampler = self._sampler.sampler.settings | {"sampler": self.sampler_settings["sampler"]}
+        return of_sampler | {"n_steps": self.n_steps, "gamma": self.gamma}
 
     @property
     def _is_prioritized(self) -> bool:

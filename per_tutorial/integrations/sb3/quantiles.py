@@ -31,8 +31,8 @@ def quantile_losses(quantiles: th.Tensor, targets: th.Tensor) -> th.Tensor:
 
 
 class PrioritizedQRDQN(PrioritizedQLearner, QRDQN):
-    """`QRDQN` of sb3-contrib with prioritised replay; the arguments are those of QRDQN and of
-    `PrioritizedAlgorithm`.
+    """`QRDQN` of sb3-contrib with prioritised replay; the arguments are those of QRDQN, and
+    `alpha` and `beta`, as of `PrioritizedDQN`.
 
     A priority is the |δ| of the Q-values, the means of the quantiles: the loss itself is of another
     unit, and stays positive when the Q-value is right.

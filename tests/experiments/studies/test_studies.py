@@ -19,8 +19,8 @@ from per_tutorial.experiments.studies.declared.minatar import (
     LONG_MINATAR_STUDIES,
     MINATAR_METHODS,
     MINATAR_STUDIES,
-    MOMENTUM_STUDY,
     PUBLISHED_STUDIES,
+    RATE_STUDY,
 )
 from per_tutorial.experiments.studies.declared.sb3 import SB3_STUDIES
 from per_tutorial.experiments.studies.declared.series import NETWORKS
@@ -33,7 +33,7 @@ FEWER_SEEDS = {
     "sb3-pendulum-sac": 10,
     "sb3-pendulum-td3": 10,
     **{study.name: 10 for study in (*MINATAR_STUDIES, *LONG_MINATAR_STUDIES)},
-    **{study.name: 5 for study in (*PUBLISHED_STUDIES, MOMENTUM_STUDY)},
+    **{study.name: 5 for study in (*PUBLISHED_STUDIES, RATE_STUDY)},
     "updates-breakout": 10,
 }
 
@@ -141,7 +141,7 @@ SUBJECTS = {
     **{study.name: {"sampler"} for study in LONG_MINATAR_STUDIES},
     "updates-breakout": {"update_every"},
     # One arm, beside a published curve
-    **{study.name: set() for study in (*PUBLISHED_STUDIES, MOMENTUM_STUDY)},
+    **{study.name: set() for study in (*PUBLISHED_STUDIES, RATE_STUDY)},
 }
 
 
@@ -218,12 +218,10 @@ def test_exploration_and_updates_begin_at_the_published_frames(study):
         assert (t + 1 >= config.learning_starts) == (t > 5_000)  # t + 1 transitions are stored
 
 
-def test_the_study_of_momentum_changes_nothing_else():
-    (published,), (changed,) = (
-        study.arms.values() for study in (PUBLISHED_STUDIES[0], MOMENTUM_STUDY)
-    )
-    assert changed == published.replace(momentum=0.95) != published
-    assert MOMENTUM_STUDY.seeds == PUBLISHED_STUDIES[0].seeds
+def test_the_study_of_the_step_size_changes_nothing_else():
+    (published,), (changed,) = (study.arms.values() for study in (PUBLISHED_STUDIES[0], RATE_STUDY))
+    assert changed == published.replace(learning_rate=2**-9, learning_rate_end=2**-9)
+    assert RATE_STUDY.seeds == PUBLISHED_STUDIES[0].seeds
 
 
 @pytest.mark.slow

@@ -246,7 +246,6 @@ WRONG = [
     ("07.3", second(lambda self, P, beta: None), "`weights` returns nothing"),
     ("07.3", second(lambda self, P, beta: ((P / P.min()) ** -beta)[:, None]),
      "for each transition"),
-    ("07.4", third(without_newest, modulo), "the newest is still left out"),
     ("07.4", third(without_newest), "the newest is still left out"),
     ("07.4", third(slots_of=modulo), "the slot's new tenant"),
     ("07.4", third(slots_of=where_stored(modulo, gone=0)), "the slot's new tenant"),
@@ -295,3 +294,24 @@ def test_an_adapter_of_dots_is_not_solved(said):
     right, words = said("07.1", adapter(make=lambda self, settings: ...))
     assert not right
     assert "not solved yet" in words
+
+
+def test_an_untouched_patient_is_not_solved_and_hears_no_diagnosis(said):
+    def square(self, td_errors):
+        return td_errors**2 + self.epsilon
+
+    def smallest(self):
+        return self.epsilon
+
+    def by_the_minimum(self, P, beta):
+        smallest = self.leaves.min() / self.leaves.sum()  # a comment changes nothing
+        return (P / smallest) ** -beta / len(P)
+
+    untouched = [
+        ("07.2", first(square, smallest)),
+        ("07.3", second(by_the_minimum)),
+        ("07.4", third(without_newest, modulo)),
+    ]
+    for name, patient in untouched:
+        asked = "not solved yet. Repair the class and run the cell again.\n"
+        assert said(name, patient) == (False, f"✗ {name}: {asked}")

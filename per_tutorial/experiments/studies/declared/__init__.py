@@ -6,8 +6,8 @@ from per_tutorial.experiments.studies.declared.conditions import CARTPOLE_CONDIT
 from per_tutorial.experiments.studies.declared.minatar import (
     LONG_MINATAR_STUDIES,
     MINATAR_STUDIES,
-    MOMENTUM_STUDY,
     PUBLISHED_STUDIES,
+    RATE_STUDY,
     UPDATES_STUDY,
 )
 from per_tutorial.experiments.studies.declared.sb3 import SB3_STUDIES
@@ -25,6 +25,6 @@ STUDIES = {
         *LONG_MINATAR_STUDIES,
         UPDATES_STUDY,
         *PUBLISHED_STUDIES,
-        MOMENTUM_STUDY,
+        RATE_STUDY,
     )
 }

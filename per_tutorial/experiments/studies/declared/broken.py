@@ -43,7 +43,7 @@ CONCERN_LEARNING = (
 )
 
 
-# MountainCar takes three times as long, so of bugs that are much alike only one is tried there.
+# MountainCar takes three times as long, so bugs that are much like others are not tried there.
 MUCH_ALIKE = {
     "weights-that-sum-to-one",  # a smaller step, which Adam takes back
     "beta-climbs-with-draws",  # compounding-beta
