@@ -380,18 +380,18 @@ def test_a_setting_newer_than_a_file_had_its_default(copied, trained):
 def test_a_setting_that_is_no_longer_there_is_refused(copied):
     with_heading(
         copied / "small" / "per.seeds-0-1.csv",
-        lambda heading: heading["settings"].update(momentum=0.9),
+        lambda heading: heading["settings"].update(nesterov=0.9),
     )
-    with pytest.raises(ValueError, match="made with momentum = 0.9, not None"):
+    with pytest.raises(ValueError, match="made with nesterov = 0.9, not None"):
         run_study(STUDY, copied)
 
 
 def test_a_setting_that_never_was_is_refused(copied):
     with_heading(
         copied / "small" / "per.seeds-0-1.csv",
-        lambda heading: heading["settings"].update(momentum=None),
+        lambda heading: heading["settings"].update(nesterov=None),
     )
-    with pytest.raises(ValueError, match="made with momentum = None"):
+    with pytest.raises(ValueError, match="made with nesterov = None"):
         run_study(STUDY, copied)
 
 

@@ -9,7 +9,7 @@ from small_study import CONFIG, STUDY
 @pytest.mark.parametrize(
     "changes, exception, message",
     [
-        ({"metric": "luck"}, ValueError, "metric: must be one of 'score over training', 'greedy"),
+        ({"metric": "luck"}, ValueError, "metric: must be one of 'score over training', 'final"),
         ({"stack": 0}, ValueError, "stack: must be at least 1, got 0"),
         ({"failed_below": "475"}, TypeError, "failed_below: must be a number, got '475'"),
         ({"episodes": 19}, ValueError, "episodes: must be at least 20, got 19"),
