@@ -31,6 +31,7 @@ import torch
 from benchmarks.harness import alternate, exponent, machine, ratios, write_report
 from per_tutorial import Batch, DQNConfig, DQNLearner, History, train
 from per_tutorial.dqn import history, training
+from per_tutorial.dqn import learner as learner_module
 from per_tutorial.dqn.environments.gymnasium_envs import Environments
 from per_tutorial.experiments.studies.declared import STUDIES
 from per_tutorial.replay.replay import Replay
@@ -230,7 +231,7 @@ PARTS = {
     "replay: update priorities": [(Replay, "update_priorities")],
     "forward passes, losses": [(DQNLearner, "update")],
     "gradients": [(torch.autograd, "grad")],
-    "Adam": [(DQNLearner, "_descend")],
+    "Adam": [(learner_module, "descend")],
     "target networks": [(DQNLearner, "update_target")],
     "records": [(History, "record_step"), (History, "record_update"), (History, "log")],
 }
