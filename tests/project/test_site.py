@@ -173,6 +173,7 @@ def test_measurements_are_folded_on_two_pages(site):
         "sb3_options.html",
         "speed.html",
         "unseen_bugs.html",
+        "which_buffer.html",
     }
     tables = len(list((ROOT / "docs").glob("*_speed.md"))) + 1  # and Ape-X's
     speed = (site / "docs" / "speed.html").read_text("utf-8")
