@@ -3,8 +3,8 @@
 python tools/reading_time.py [NOTEBOOK...]   minutes of each section
 
 Words are read at 130 a minute, lines of code at 15, printed words at 200; a picture takes 45
-seconds, a folded cell (tagged `hide-input`) 5. With these rates the tool agrees, within a tenth or
-so, with what nine readers needed for nine pages. Exercises, solutions and appendices are not part
+seconds, a folded cell (tagged `hide-input`) 5. With these rates the tool agrees, within an eighth,
+with what nine readers needed for nine pages. Exercises, solutions and appendices are not part
 of the main text.
 """
 
