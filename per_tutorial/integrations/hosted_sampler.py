@@ -46,7 +46,6 @@ class HostedSampler:
         settings: dict[str, Any],
         served: Collection[str] = (),
     ) -> None:
-        self._made_of = capacity, sampler, seed, settings
         given = {key: value for key, value in settings.items() if value is not None}
         self.sampler: Any = make_sampler(sampler, capacity, seed, **given)
         self.needs = needs_of(self.sampler)
@@ -56,11 +55,6 @@ class HostedSampler:
                     f"sampler: {sampler!r} {reason}, which this library's agents don't give; "
                     "must be another one"
                 )
-
-    @property
-    def sizes(self) -> NDArray[np.int64]:
-        """(1,): transitions stored now."""
-        raise NotImplementedError
 
     def errors_of(self, indices: NDArray[np.int64], td_errors: ArrayLike) -> Floats:
         """TD errors as floats of the shape of ``indices`` (batch,); (batch, 1) will do."""

@@ -65,9 +65,7 @@ class SlotSampler(HostedSampler):
         self.capacity = whole_number("capacity", capacity)
         self.beta = beta
         super().__init__(self.capacity, sampler, seed, settings)
-        self._forget()
-
-    def _forget(self) -> None:
+        self._made_of = {"sampler": sampler, "seed": seed, **settings}
         self.filled = 0  # slots that hold a transition
         self.added = 0  # transitions ever
         self._places = np.full(self.capacity, -1, dtype=np.int64)  # of the slots; −1: none yet
@@ -91,8 +89,8 @@ class SlotSampler(HostedSampler):
 
     def clear(self) -> None:
         """Forget all transitions. With a seed, the draws start again as they did."""
-        HostedSampler.__init__(self, *self._made_of)
-        self._forget()
+        # All at once: an interrupt leaves the old state or the new one.
+        vars(self).update(vars(SlotSampler(self.capacity, self.beta, **self._made_of)))
 
     def sync(self, stored: int, slots: Callable[[], NDArray[np.int64]]) -> None:
         """Make up for transitions that came or went without a word to this sampler.
