@@ -2,7 +2,7 @@
 
     .venv/bin/python tools/attack.py ATTACK … [--count N] [--seed S] [--quick]
 
-The attacks are files, operations, kills, interrupts and commands.
+The attacks are files, operations, kills, interrupts, commands and cluster, which needs Ray.
 
 Of each as many as `COUNT` in its module says, or as --count says; with --quick as many as fit into
 seconds. All are decided by the seed, but for the moments of kills and interrupts. The status is 1
@@ -17,8 +17,15 @@ import time
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-ATTACKS = ("files", "operations", "kills", "interrupts", "commands")
-QUICK = {"files": 250, "operations": 20_000, "kills": 2, "interrupts": 700, "commands": 40}
+ATTACKS = ("files", "operations", "kills", "interrupts", "commands", "cluster")
+QUICK = {
+    "files": 250,
+    "operations": 20_000,
+    "kills": 2,
+    "interrupts": 700,
+    "commands": 40,
+    "cluster": 5,
+}
 
 
 def main(words: list[str] | None = None) -> int:

@@ -6,6 +6,7 @@ imports only what NumPy and numba are enough for, so that all commands are liste
 """
 
 import argparse
+import difflib
 import sys
 import warnings
 from importlib import import_module
@@ -31,7 +32,9 @@ def main(words: list[str] | None = None) -> None:
         words: of the command line; None for those of the process. No words show the commands.
     """
     parser = _parser()
-    arguments = parser.parse_args(words)
+    arguments, unknown = parser.parse_known_args(words)
+    if unknown:
+        parser.error(f"unrecognized arguments: {' '.join(unknown)}{_meant(unknown[0], arguments)}")
     if arguments.run is None:
         parser.print_help()
         return
@@ -72,6 +75,13 @@ def _parser() -> argparse.ArgumentParser:
         one.set_defaults(run=command.run)
         command.add_options(one)
     return parser
+
+
+def _meant(unknown: str, arguments: argparse.Namespace) -> str:
+    """The option that an unknown one is nearest to, if one is near."""
+    options = [f"--{name.replace('_', '-')}" for name in vars(arguments)]
+    near = difflib.get_close_matches(unknown.partition("=")[0], options, n=1)
+    return f" (did you mean {near[0]}?)" if near else ""
 
 
 def _is_about_memory(error: Exception) -> bool:

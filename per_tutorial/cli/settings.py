@@ -4,9 +4,11 @@ import argparse
 import dataclasses
 import types
 import typing
+import warnings
 from typing import Any
 
 from per_tutorial.dqn.config import AUTO, DQNConfig
+from per_tutorial.replay.registry import SAMPLERS, settings_of
 
 # A larger number is a slip of the fingers, and would be found out only after hours.
 MAX_EPISODES = 100_000
@@ -58,7 +60,14 @@ def chosen_settings(arguments: argparse.Namespace) -> DQNConfig:
     settings = {
         field.name: getattr(arguments, field.name) for field in dataclasses.fields(DQNConfig)
     }
-    return DQNConfig(**settings | {"hidden": tuple(settings["hidden"])})
+    config = DQNConfig(**settings | {"hidden": tuple(settings["hidden"])})
+    of_samplers = {name for sampler in SAMPLERS.values() for name in settings_of(sampler)}
+    without_effect = of_samplers.difference(settings_of(SAMPLERS[config.sampler]))
+    for field in dataclasses.fields(DQNConfig):
+        if field.name in without_effect and settings[field.name] != field.default:
+            option = f"--{field.name.replace('_', '-')}"
+            warnings.warn(f"{option}: no effect with --sampler {config.sampler}", stacklevel=2)
+    return config
 
 
 def _plain(kind: Any) -> Any:

@@ -3,8 +3,12 @@
 import os
 from typing import Any
 
+import numpy as np
+
 from per_tutorial.common.files import ArrayFile, PathLike
 from per_tutorial.common.states import Schema, State, fits, wanted
+
+ROWS = "storage.rows"  # the transitions among the arrays of a file
 
 
 def read_state(path: PathLike, settings: dict[str, Any], schema: Schema) -> State:
@@ -22,6 +26,8 @@ def read_state(path: PathLike, settings: dict[str, Any], schema: Schema) -> Stat
         saved = file.heading("settings")
         for name, value in settings.items():
             if saved.get(name) != value:
+                if name == "row" and ROWS in schema:
+                    raise ValueError(f"path: {shown} {_other_fields(file, schema)}")
                 raise ValueError(
                     f"path: {shown} was saved with {name} = {saved.get(name)!r}, "
                     f"this buffer has {value!r}"
@@ -37,3 +43,22 @@ def read_state(path: PathLike, settings: dict[str, Any], schema: Schema) -> Stat
                     f"got {dtype} of the shape {shape}"
                 )
         return {name: file.read(name) for name in schema}
+
+
+def _other_fields(file: ArrayFile, schema: Schema) -> str:
+    """How the fields of the saved transitions differ from those of this buffer."""
+    wanted_type = np.dtype(schema[ROWS].dtype)
+    saved_type = file.specs.get(ROWS, (wanted_type, ()))[0]
+    differences = [
+        f"{name} {_field(saved_type, name)}, this buffer has {_field(wanted_type, name)}"
+        for name in wanted_type.names or ()
+        if _field(saved_type, name) != _field(wanted_type, name)
+    ]
+    return f"was saved with {'; '.join(differences) or 'other fields'}"
+
+
+def _field(row: np.dtype, name: str) -> str:
+    """Type and shape of a field, such as "float32 (4,)"."""
+    if name not in (row.names or ()):
+        return "missing"
+    return f"{row[name].base} {row[name].shape}"

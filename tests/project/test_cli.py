@@ -1,5 +1,6 @@
 """The command line: made from `DQNConfig`, and plain about what is wrong."""
 
+import argparse
 import dataclasses
 import os
 import re
@@ -7,6 +8,7 @@ import subprocess
 import sys
 import time
 import tomllib
+import warnings
 from types import SimpleNamespace
 
 import numpy as np
@@ -17,6 +19,7 @@ from packaging.utils import canonicalize_name
 from small import TINY, TINY_CONFIG
 
 from per_tutorial.cli import COMMANDS, main
+from per_tutorial.cli.settings import add_settings, chosen_settings
 from per_tutorial.common.lazy import EXTRAS
 from per_tutorial.conformance import QUESTIONS
 from per_tutorial.distributed import ApexConfig
@@ -570,12 +573,22 @@ def test_the_shell_sees_that_line_and_a_status():
     assert result.stderr == "python -m per_tutorial: alpha: must be in [0, 1], got 2.0\n"
 
 
+def test_a_setting_that_the_sampler_has_not_is_named(capsys):
+    parser = argparse.ArgumentParser()
+    add_settings(parser)
+    with pytest.warns(UserWarning, match="^--alpha: no effect with --sampler uniform$"):
+        chosen_settings(parser.parse_args(["--sampler", "uniform", "--alpha", "0.5"]))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        chosen_settings(parser.parse_args(["--sampler", "rank", "--alpha", "0.5"]))
+
+
 @pytest.mark.parametrize(
     "arguments, message",
     [
         (["train", "--steps", "many"], "argument --steps: invalid int value: 'many'"),
         (["train", "--alpha", "much"], "argument --alpha: invalid float value: 'much'"),
-        (["train", "--alhpa", "0.5"], "unrecognized arguments: --alhpa 0.5"),
+        (["train", "--alhpa", "0.5"], "--alhpa 0.5 (did you mean --alpha?)"),
         (["trian"], "invalid choice: 'trian'"),
         (["study", "ablation"], "argument STUDY: invalid choice: 'ablation' (choose from "),
         (["study"], "the following arguments are required: STUDY"),

@@ -66,12 +66,12 @@ BAD_CALLS = {
     "observation short": (
         adding_with(observation=[1.0]),
         ValueError,
-        ["observation", "(2,)", "(1, 1)"],
+        ["observation", "(2,)", "got (1,)"],
     ),
     "observation long": (
         adding_with(next_observation=[1.0] * 3),
         ValueError,
-        ["next_observation", "(2,)", "(1, 3)"],
+        ["next_observation", "(2,)", "got (3,)"],
     ),
     "observation text": (
         adding_with(observation=["a", "b"]),
@@ -88,8 +88,16 @@ BAD_CALLS = {
         ValueError,
         ["next_observation", "no NaN", "nan"],
     ),
-    "action float": (adding_with(action=0.5), TypeError, ["action", "int64", "got float64"]),
-    "action array": (adding_with(action=[1]), ValueError, ["action", "()", "(1, 1)"]),
+    "action float": (
+        adding_with(action=0.5),
+        TypeError,
+        ["action", "int64, or action_dtype", "got float64"],
+    ),
+    "action array": (
+        adding_with(action=[1]),
+        ValueError,
+        ["action", "()", "got (1,); action_shape is ()"],
+    ),
     "reward NaN": (adding_with(reward=NAN), ValueError, ["reward", "finite", "nan"]),
     "reward inf": (adding_with(reward=-INF), ValueError, ["reward", "finite", "-inf"]),
     "reward beyond float32": (adding_with(reward=1e39), ValueError, ["reward", "float32", "e+39"]),
@@ -104,13 +112,13 @@ BAD_CALLS = {
     "one observation": (
         extending_with(observations=[0.0, 0.0]),
         ValueError,
-        ["observation", "(2,) per transition", "got (1, 2)", "runs = 1, transitions = 2"],
+        ["observation", "(2, 2) with transitions = 2", "got (2,)"],
     ),
-    "no observations": (extending_with(observations=0), ValueError, ["observation", "got (1,)"]),
+    "no observations": (extending_with(observations=0), ValueError, ["observation", "got ()"]),
     "an action too few": (
         extending_with(actions=[0] * 8),
         ValueError,
-        ["action", "()", "got (1, 8)", "transitions = 9"],
+        ["action", "(9,) with transitions = 9", "got (8,)"],
     ),
     "one observation NaN": (
         extending_with(next_observations=np.array([[0.0, 0.0]] * 8 + [[0.0, NAN]])),
@@ -127,7 +135,7 @@ BAD_CALLS = {
         ValueError,
         ["terminated", "True or False", "2"],
     ),
-    "one for all": (extending_with(truncated=False), ValueError, ["truncated", "()", "got (1,)"]),
+    "one for all": (extending_with(truncated=False), ValueError, ["truncated", "(9,)", "got ()"]),
     "actions text": (
         extending_with(actions=["a"] * 9),
         TypeError,
@@ -163,9 +171,9 @@ def test_a_stack_wants_a_row_for_each_run(kind):
     stack.add(**row)
     before = bits(stack)
     wrong_rows = {
-        "observation": (np.zeros((3, 1)), r"\(1,\) per run, got \(3, 1\) with runs = 2"),
-        "action": (0, r"\(\) per run, got \(\) with runs = 2"),
-        "truncated": ([True], r"\(\) per run, got \(1,\) with runs = 2"),
+        "observation": (np.zeros((3, 1)), r"\(2, 1\) with runs = 2, got \(3, 1\)"),
+        "action": (0, r"\(2,\) with runs = 2, got \(\)"),
+        "truncated": ([True], r"\(2,\) with runs = 2, got \(1,\)"),
         "valid": ([True], r"True or False for each run, got \[ True\]"),
     }
     for name, (value, said) in wrong_rows.items():
@@ -276,3 +284,14 @@ def test_a_buffer_to_which_no_td_error_comes_back_says_so_once(monkeypatch):
         other.add(0, 0, 0.0, 0, False)
         other.update_priorities([0], [1.0])
         assert draw(other, 9) == []
+
+
+def test_transitions_of_environments_that_take_turns_come_in_whole_rounds():
+    buffer = ReplayBuffer(12, 1, environments=4)
+    before = bits(buffer)
+    rows = np.zeros((5, 1))
+    with pytest.raises(ValueError, match="transitions: .* each of the 4 environments, .* got 5"):
+        buffer.extend(rows, [0] * 5, [0.0] * 5, rows, [False] * 5)
+    assert bits(buffer) == before
+    buffer.extend(rows[:4], [0] * 4, [0.0] * 4, rows[:4], [False] * 4)
+    assert len(buffer) == 4

@@ -129,8 +129,14 @@ def test_a_save_that_fails_leaves_the_old_file_and_nothing_else(kind, tmp_path, 
     ("saved", "said"),
     [
         (partial(PrioritizedReplayBuffer, 6, 2), ["capacity = 6", "has 5"]),
-        (partial(PrioritizedReplayBuffer, 5, 3), ["row = ", "(3,)", "(2,)"]),
-        (partial(PrioritizedReplayBuffer, 5, 2, action_dtype=np.int32), ["row = ", "<i4", "<i8"]),
+        (
+            partial(PrioritizedReplayBuffer, 5, 3),
+            ["observation float32 (3,), this buffer has float32 (2,); next_obs"],
+        ),
+        (
+            partial(PrioritizedReplayBuffer, 5, 2, action_dtype=np.int32),
+            ["saved with action int32 (), this buffer has int64 ()"],
+        ),
         (partial(PrioritizedReplayBuffer, 5, 2, runs=2), ["runs = 2", "has None"]),
         (partial(PrioritizedReplayBuffer, 5, 2, alpha=0.5), ["alpha = 0.5", "has 0.6"]),
         (

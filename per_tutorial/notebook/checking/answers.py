@@ -112,7 +112,9 @@ def call(answer: Any, arguments: Case) -> Any:
     if is_stub(result):
         raise Unsolved
     if result is None:
-        raise Hint("your function returns None: is the `return` missing?")
+        raise Hint(
+            "your function returns None: is the `return` missing, perhaps on one way through it?"
+        )
     refuse_iterators(result)
     return result
 

@@ -25,7 +25,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from per_tutorial.common.arguments import plain_array
 from per_tutorial.common.states import ArraySpec, Schema, State
 from per_tutorial.replay.compiling import njit_cached
 from per_tutorial.replay.contracts import Fields, Slots, Transition
@@ -176,12 +175,12 @@ class FrameStorage(RingStorage):
         if transition[5] is False:
             nowhere = np.zeros(self.leading_axes[not stacked :], dtype=bool)
             transition = (*transition[:5], nowhere)
-        counts = {"runs": self.runs, "environments": self.environments}
+        counts = {"runs": self.runs} if stacked else {}
+        counts["environments"] = self.environments
         fields = {}
         for name, values in zip(Transition._fields, transition, strict=True):
-            array = plain_array(name, values)
-            array = array if stacked else array[None]
-            fields[name] = as_field(name, array, self._dtypes[name], **counts)
+            array = as_field(name, values, self._dtypes[name], **counts)
+            fields[name] = array if stacked else array[None]
         ids = self.ring.added[:, None] + np.arange(self.environments)
         before = self._take((ids - self.environments) % self.capacity)
         begins = before["terminated"] | before["truncated"] | (ids < self.environments)

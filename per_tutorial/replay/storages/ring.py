@@ -215,11 +215,13 @@ def as_field(name: str, values: ArrayLike, dtype: np.dtype, **counts: int) -> ND
         TypeError: the type is of another kind.
     """
     array = plain_array(name, values)
-    if array.shape != (*counts.values(), *dtype.shape):
-        each, given = list(counts)[-1][:-1], (f"{axis} = {n}" for axis, n in counts.items())
+    wanted = (*counts.values(), *dtype.shape)
+    if array.shape != wanted:
+        axes = ", ".join(f"{axis} = {n}" for axis, n in counts.items())
+        hint = f"; action_shape is {dtype.shape}" if name == "action" else ""
         raise ValueError(
-            f"{name}: must have the shape {dtype.shape} per {each}, "
-            f"got {array.shape} with {', '.join(given)}"
+            f"{name}: must have the shape {wanted}{axes and f' with {axes}'}, "
+            f"got {array.shape}{hint}"
         )
     if array.dtype != dtype.base:
         array = _converted(name, array, dtype.base)
@@ -250,7 +252,8 @@ def _converted(name: str, array: NDArray, dtype: np.dtype) -> NDArray:
                 f"got {array.min()} to {array.max()}"
             )
     elif array.dtype.kind != dtype.kind and not np.can_cast(array.dtype, dtype, "same_kind"):
-        raise TypeError(f"{name}: must be {dtype}, got {array.dtype}")
+        hint = ", or action_dtype another one" if name == "action" else ""
+        raise TypeError(f"{name}: must be {dtype}{hint}, got {array.dtype}")
     return array
 
 

@@ -118,11 +118,8 @@ class StagedRows:
 
     def _convert(self, name: str, value: ArrayLike, stacked: bool) -> NDArray:
         """A field as an array that its place takes, or ValueError or TypeError."""
-        array = plain_array(name, value)
-        array = as_field(
-            name, array if stacked else array[None], self.dtype[name], runs=len(self.rows)
-        )
-        return array if stacked else array[0]
+        runs = {"runs": len(self.rows)} if stacked else {}
+        return as_field(name, value, self.dtype[name], **runs)
 
     def columns(self, transitions: Fields, stacked: bool) -> tuple[NDArray[np.uint8], ...]:
         """The bytes of fields shaped (runs, n, ...), or (n, ...) if not ``stacked``.
@@ -130,8 +127,8 @@ class StagedRows:
         Fields of the type and layout that is kept are not copied. Raises what `fill` raises.
         """
         arrays = [plain_array(*field) for field in zip(self._names, transitions, strict=True)]
-        arrays = arrays if stacked else [array[None] for array in arrays]
-        counts = {"runs": len(self.rows), "transitions": np.atleast_2d(arrays[0]).shape[1]}
+        counts = {"runs": len(self.rows)} if stacked else {}
+        counts["transitions"] = (*arrays[0].shape, 1, 1)[len(counts)]
         columns = []
         for name, array in zip(self._names, arrays, strict=True):
             dtype = self.dtype[name]

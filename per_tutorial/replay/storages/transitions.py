@@ -96,9 +96,15 @@ class TransitionStorage(RingStorage):
         """Make ready to write n transitions of every run, fields (runs, n, ...), or (n, ...).
 
         The slots are (runs, n); of more than `capacity` transitions the last ones will stay.
+        Raises what `prepare` raises, and ValueError where n is no multiple of `environments`.
         """
         columns = self._staged.columns(transitions, stacked)
         n = len(columns[-1]) // self.runs  # bytes of `truncated`, one each
+        if n % self.environments:
+            raise ValueError(
+                f"transitions: must be as many of each of the {self.environments} environments, "
+                f"which take turns, got {n}"
+            )
         slots, added = np.empty((self.runs, n), dtype=np.int64), np.empty_like(self.ring.added)
         claim_slots(slots, added, self.ring.added, self._every_run, self.capacity)
         return RowWrite(slots, added, columns, self._staged.offsets)

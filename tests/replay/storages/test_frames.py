@@ -341,7 +341,7 @@ def test_a_cut_ends_the_running_episodes_like_a_time_limit(before):
 @pytest.mark.parametrize(
     "field, value, error, message",
     [
-        ("observation", np.zeros((1, 2, STACK, 3), np.uint8), ValueError, r"\(3, 2\) per envir"),
+        ("observation", np.zeros((1, 2, STACK, 3), np.uint8), ValueError, r"got \(1, 2, 3, 3\)"),
         ("next_observation", np.zeros((1, 2, STACK, 2)), TypeError, "must be uint8, got float64"),
         ("observation", np.full((1, 2, STACK, 2), 256, np.uint16), ValueError, r"in \[0, 255\] "),
         ("observation", np.full((1, 2, STACK, 2), -1), ValueError, "got -1 to -1"),

@@ -51,7 +51,7 @@ PICTURE = np.dtype((np.uint8, (2, 3)))
             [[1]],
             np.int64,
             ValueError,
-            r"must have the shape \(\) per run, got \(1, 1\) with runs = 1",
+            r"must have the shape \(1,\) with runs = 1, got \(1, 1\)",
         ),
         (np.ma.masked_array([1], [True]), np.int64, ValueError, "must have no masked entries"),
     ],
@@ -85,8 +85,8 @@ def test_a_field_that_fits_is_taken_as_it_is(values, dtype):
 def test_a_field_has_the_axes_asked_for_and_then_its_own():
     values = np.zeros((2, 5, 2, 3), dtype=np.uint8)
     assert as_field("name", values, PICTURE, runs=2, environments=5) is values
-    said = r"must have the shape \(2, 3\) per environment, got \(2, 5, 2, 3\) with runs = 2, "
-    with pytest.raises(ValueError, match=f"name: {said}environments = 4"):
+    said = r"must have the shape \(2, 4, 2, 3\) with runs = 2, environments = 4, got \(2, 5, 2, 3\)"
+    with pytest.raises(ValueError, match=f"name: {said}"):
         as_field("name", values, PICTURE, runs=2, environments=4)
 
 
