@@ -253,7 +253,6 @@ def _apex(place: Path) -> dict:
 def _study(place: Path) -> dict:
     """The driver's work: a study of one arm, or go on with it; what came out, and what is asked."""
     from attacks.readers import STUDY as short
-
     from per_tutorial.common.tables import read_table
     from per_tutorial.distributed import RayStacks, connected
     from per_tutorial.experiments.studies.results import COLUMNS
@@ -262,9 +261,9 @@ def _study(place: Path) -> dict:
     study = dataclasses.replace(
         short,
         name=STUDY,
-        arms={"uniform": short.arms["uniform"].replace(steps=8000)},
+        arms={"uniform": short.arms["uniform"].replace(steps=4000)},
         comparisons=(),
-        checkpoint_every=500,
+        checkpoint_every=250,
     )
     shared = place / "shared"
     with connected("local", 1):

@@ -113,7 +113,7 @@ def call(answer: Any, arguments: Case) -> Any:
         raise Unsolved
     if result is None:
         raise Hint(
-            "your function returns None: is the `return` missing, perhaps on one way through it?"
+            "your function returns None: does one way through it lack a `return`?"
         )
     refuse_iterators(result)
     return result

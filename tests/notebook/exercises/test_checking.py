@@ -46,7 +46,7 @@ def sum_of_two(monkeypatch):
          "✗ 99.1: your function stopped with IndexError: list index out of range — for a = 1, b"),
         (lambda a: a, "✗ 99.1: your function is called with (a, b): keep these arguments."),
         (5, "✗ 99.1: a function is asked for: give `check` its name, without calling it."),
-        (lambda a, b: None, "✗ 99.1: your function returns None: is the `return` missing, perhaps on one way through it?"),
+        (lambda a, b: None, "✗ 99.1: your function returns None: does one way through it lack"),
         (lambda a, b: "3", "✗ 99.1: '3' is text: write the number without quotation marks."),
         (..., "○ 99.1: not solved yet."),
         (NotImplemented, "○ 99.1: not solved yet."),

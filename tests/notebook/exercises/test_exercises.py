@@ -423,7 +423,7 @@ TABLE = "a table of (batch, batch)"
 SPECIAL = [
     ("00.1", capped("00.1", 10, 0), "right as long as the inputs are small; but for n = 11"),
     ("00.1", lambda n, state: {5: 16 >> state, 8: 16}[n], "KeyError: 6"),
-    ("00.1", lambda n, state: print(2 ** (n - 1 - state)), "is the `return` missing, perhaps on one way"),
+    ("00.1", lambda n, state: print(2 ** (n - 1 - state)), "returns None: does one way"),
     ("00.1", 16, "a function is asked for"),
     ("00.2", lambda *given: min(RIGHT["00.2"](*given), 50), "it should be 69, yours is 50"),
     ("00.2", lambda e, s, t: math.ceil((abs(e) - t) / s), "what is *left*"),
