@@ -53,13 +53,26 @@ SCREENS = [
 REWARDS = [[4.0, 0.0, 5.0, 2.0], [0.5, -3.0, 0.0, 1.0], [-2.0, 1.0, 4.0], [1.0, 4.0], [4.0]]
 ALL_STEPS = list(zip(SCREENS, map(np.array, REWARDS), strict=True))
 
+SEEN = ["the screen that the agent sees", "the reward of the step"]
+
+
+def pixel_by_pixel(result: Any, right: Any) -> str | None:
+    shape = np.shape(plain(part(result, 0, SEEN, right)))
+    if shape == np.shape(right):
+        return None
+    return (
+        f"the screen should have the shape {np.shape(right)}, yours has {shape}: take the maximum "
+        "pixel by pixel, along axis 0, on which the screens lie."
+    )
+
+
 function_exercise("05.1", max_and_skip, "frames rewards", ALL_STEPS[:2], later=[(
     ALL_STEPS[2:],
     "right for four frames. But a game can end within a step, which then has fewer: use the last "
     "two "
     "of those that are there, or the only one. ({})",
 )], parts=[
-    Part(name="the screen that the agent sees", mistakes=[
+    Part(name=SEEN[0], forms=pixel_by_pixel, mistakes=[
     *((dict(see=lambda f, some=some: f[some].max(axis=0)), words) for some, words in OTHER_SCREENS),
     (*(dict(see=lambda f, last=last, kind=kind: f[-last:].mean(axis=0).astype(kind))
        for last in (2, 3, 4) for kind in (float, np.uint8)),
@@ -67,10 +80,12 @@ function_exercise("05.1", max_and_skip, "frames rewards", ALL_STEPS[:2], later=[
     (*(dict(see=lambda f, last=last, kind=kind: f[-last:].sum(axis=0, dtype=kind))
        for last in (2, 4) for kind in (float, np.uint8)),
      "you add the frames: what is in both is twice as bright, and uint8 starts again after 255."),
+    (dict(see=lambda f: f[-2:].max(axis=0) / 255),
+     "divided by 255: the screen stays in bytes; only the network gets numbers between 0 and 1."),
     (dict(see=lambda f: f[-2:].min(axis=0)),
      "that is the minimum: what flickers would never be seen."),
     ], dtype=("uint8", "the right screen, but as {}: leave it uint8, one byte a pixel.")),
-    Part(name="the reward of the step", intro="the screen is right. But the rewards: ", mistakes=[
+    Part(name=SEEN[1], intro="the screen is right. But the rewards: ", mistakes=[
     (dict(score=lambda r: r[-1]), dict(score=lambda r: r[0]),
      "one frame's alone is too little: points may be scored in any of the four."),
     (dict(score=np.mean), "they are added up; the mean would divide every score by 4."),

@@ -494,6 +494,8 @@ SPECIAL = [
     ("05.1", lambda f, r: (f[-2:].max(axis=0), r[0] + r[1] + r[2] + r[3]), "right for four frames"),
     ("05.1", lambda f, r: (f[-2:].max(axis=0) / 1.0, r.sum()), "as float64: leave it uint8"),
     ("05.1", lambda f, r: (r.sum(), f[-2:].max(axis=0)), "in this order"),
+    ("05.1", lambda f, r: (f[-2:].max(), r.sum()), "yours has (): take the maximum pixel by pixel"),
+    ("05.1", lambda f, r: (f[-2:].max(axis=1), r.sum()), "along axis 0"),
     ("05.2", lambda *given: (number for number in RIGHT["05.2"](*given)), "can be read only once"),
     ("05.2", lambda *given: [float(number) for number in RIGHT["05.2"](*given)], "must be an int"),
     ("05.2", lambda k, *rest: k, "return a list of numbers"),
