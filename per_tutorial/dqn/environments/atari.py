@@ -19,13 +19,13 @@ frames. For the same actions they give the same frames, bit by bit. Where they d
   an agent sees nothing but first lives, and with `life_loss_info=True` it has no last observation
   of a life. Here the emulators play whole games, and `AtariEnvironments` makes an episode of each
   life: terminated, while the game goes on (without another FIRE), and with a new stack. The
-      reference's
-  episodes are games: what counts in the end is the score of a game.
+  reference's episodes are games: what counts in the end is the score of a game.
 - **Rewards** are clipped to [−1, 1] for learning and left as they are in scores and in the
   reference.
 
-All this is what the v4 environments do (`PongNoFrameskip-v4`). `ALE/Pong-v5`, as Gymnasium makes
-it, has sticky actions (0.25): scores of the two must not be compared.
+All this is what is usually done with the v4 environments (`PongNoFrameskip-v4`), by wrappers around
+them. `ALE/Pong-v5`, as Gymnasium makes it, has sticky actions (0.25): scores of the two must not be
+compared.
 """
 
 import difflib
