@@ -117,7 +117,7 @@ class Adapter:
         copies_drawn: whether each minibatch has arrays of its own. False says that they are
             documented to be used again, or to be those of the memory; likewise.
         time_limit: seconds of processor time for one question. One that takes longer counts as
-            failed.
+            failed. The first question has three times as long, since the buffer may compile itself.
         packages: the distributions whose versions a report names.
 
     Example:

@@ -47,6 +47,9 @@ from per_tutorial.conformance.harness import described
 # Each question that runs out of time halves the limit of the next ones, down to these seconds: so
 # an examination of a buffer that never answers ends as well.
 SHORTEST, SHORTEST_AFTER_SILENCE = 0.5, 0.1
+FIRST = (
+    3  # times the limit has the first question: a buffer may compile itself when it is first used
+)
 
 # Verdicts that mean nothing where a question that this one depends on fails.
 UNJUDGED = (Verdict.FAILS, Verdict.INCONCLUSIVE)
@@ -109,16 +112,20 @@ def answers(names: Sequence[str], adapter: Adapter, seed: int, isolate: bool) ->
 
 
 class _Patience:
-    """How much processor time the next answer may take."""
+    """How much processor time the next answer may take, and how much each one after it."""
 
     def __init__(self, seconds: float) -> None:
-        self.seconds, self.answered = seconds, False
+        self.next, self.later, self.answered = FIRST * seconds, seconds, False
+
+    def has_answered(self) -> None:
+        """Note that a question was answered in time."""
+        self.next, self.answered = self.later, True
 
     def ran_out(self) -> Finding:
         """Note that a question took too long, and say so."""
-        finding = Finding(Verdict.FAILS, f"it did not end within {self.seconds:g} s")
+        finding = Finding(Verdict.FAILS, f"it did not end within {self.next:g} s")
         shortest = SHORTEST if self.answered else SHORTEST_AFTER_SILENCE
-        self.seconds = max(shortest, self.seconds / 2)
+        self.next = self.later = max(shortest, self.later / 2)
         return finding
 
 
@@ -129,7 +136,7 @@ def _in_processes(
     todo, patience = list(names), _Patience(adapter.time_limit)
     while todo:
         reader, writer = context.Pipe(duplex=False)
-        work = (todo, adapter, seed, patience.seconds, writer)
+        work = (todo, adapter, seed, patience.next, patience.later, writer)
         child = context.Process(target=_answer_all, args=work, daemon=True)
         with warnings.catch_warnings():  # Python 3.12 warns of every fork beside threads
             warnings.simplefilter("ignore")
@@ -140,7 +147,7 @@ def _in_processes(
                 said = reader.recv()
                 if isinstance(said, Exception):
                     raise said
-                patience.answered = True
+                patience.has_answered()
                 yield todo.pop(0), said
         except EOFError:
             child.join()
@@ -160,7 +167,7 @@ def _is_there(reader: Connection, pid: int | None, patience: _Patience) -> bool:
     """Wait for an answer, or for the end of the child; False if the child waits for something
     itself.
     """
-    seconds, before = max(patience.seconds, SHORTEST), None
+    seconds, before = max(patience.next, SHORTEST), None
     while not reader.poll(seconds):
         used = _processor_time(pid)
         # It did nothing since; where that cannot be known, it had twice the time.
@@ -180,7 +187,12 @@ def _processor_time(pid: int | None) -> str | None:
 
 
 def _answer_all(
-    names: Sequence[str], adapter: Adapter, seed: int, limit: float, writer: Connection
+    names: Sequence[str],
+    adapter: Adapter,
+    seed: int,
+    limit: float,
+    later_limit: float,
+    writer: Connection,
 ) -> None:
     """The child's work."""
     # Ctrl-C is for the parent, which then ends this one.
@@ -194,6 +206,7 @@ def _answer_all(
         for name in names:
             signal.setitimer(signal.ITIMER_PROF, limit)
             writer.send(_finding_or_error(name, adapter, seed))
+            limit = later_limit
 
 
 def _finding_or_error(name: str, adapter: Adapter, seed: int) -> Finding | Exception:
@@ -219,11 +232,11 @@ def _in_threads(names: Sequence[str], adapter: Adapter, seed: int) -> Iterator[t
         )
         work.start()
         try:
-            said = results.get(timeout=patience.seconds)
+            said = results.get(timeout=patience.next)
         except queue.Empty:
             yield name, patience.ran_out()
             continue
         if isinstance(said, Exception):
             raise said
-        patience.answered = True
+        patience.has_answered()
         yield name, said

@@ -244,9 +244,9 @@ def test_what_was_never_stored_gets_a_verdict(message):
         (Raises, "it raises KeyError: 'weights"),
         (Exits, "it raises SystemExit: bye"),
         (Recurses, "it calls itself without end"),
-        (NeverEnds, "it did not end within 0.4 s"),
-        (Waits, "it did not end within 0.4 s"),
-        (HangsOutsidePython, "it did not end within 0.4 s"),
+        (NeverEnds, "it did not end within 1.2 s"),
+        (Waits, "it did not end within 1.2 s"),
+        (HangsOutsidePython, "it did not end within 1.2 s"),
         (Crashes, "the process died (SIGSEGV)"),
     ],
     ids=lambda value: getattr(value, "__name__", None),
@@ -275,14 +275,30 @@ def test_after_a_question_that_never_ends_the_others_are_asked_as_usual():
 @pytest.mark.slow
 def test_an_examination_of_what_never_ends_ends():
     class Never(NeverEnds):
-        time_limit = Adapter.time_limit
+        time_limit = 1.0
 
     began = sum(os.times()[2:4])  # processor time of child processes
     report = examine(Never)
     assert [answer.question.name for answer in report.failures] == ["handling"]
     not_judged = [a for a in report.answers if a.verdict is Verdict.NOT_JUDGED]
     assert len(not_judged) > 30
-    assert sum(os.times()[2:4]) - began < 20
+    assert sum(os.times()[2:4]) - began < 15
+
+
+def test_the_first_question_may_take_longer_for_a_buffer_that_compiles_itself():
+    class Compiles(Fifteen):
+        time_limit = 2.0
+        compiled = False
+
+        def make(self, settings):
+            until = time.process_time() + 1.5 * self.time_limit
+            while not Compiles.compiled and time.process_time() < until:
+                pass
+            Compiles.compiled = True
+            return super().make(settings)
+
+    report = examine(Compiles, questions=QUICK[:2])
+    assert set(verdicts(report).values()) == {Verdict.HOLDS}
 
 
 def test_without_isolation_the_answers_are_the_same():
@@ -302,7 +318,7 @@ def test_without_fork_questions_run_in_threads(monkeypatch):
             raise ValueError("too late")
 
     report = examine(Sleeps, questions=names)
-    assert report["handling"].measured == "it did not end within 0.4 s"
+    assert report["handling"].measured == "it did not end within 1.2 s"
 
 
 class MakesNothing(Fifteen):

@@ -112,9 +112,7 @@ def call(answer: Any, arguments: Case) -> Any:
     if is_stub(result):
         raise Unsolved
     if result is None:
-        raise Hint(
-            "your function returns None: does one way through it lack a `return`?"
-        )
+        raise Hint("your function returns None: does one way through it lack a `return`?")
     refuse_iterators(result)
     return result
 
