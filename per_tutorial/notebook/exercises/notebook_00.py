@@ -28,7 +28,8 @@ function_exercise(
     (lambda n, s: 2**s,
      "that grows along the walk; the later a state, the fewer sequences reach it."),
     (lambda n, s: 2 ** (n - s),
-     "so many sequences reach the state. Half of them take one action there, and half the other."),
+     "that many sequences reach the state. Half of them take one action there, and half the "
+     "other."),
     (lambda n, s: 2.0 ** (n - 2 - s),
      "off by one: the last state is reached by two sequences, so there is one copy of each of "
      "its transitions."),
