@@ -268,6 +268,8 @@ function_exercise("03.3", beta_at, "step steps beta_start", [
      "it is at 1 too early: what is left above beta_start is less than 1, and that is what it "
      "rises by in all the steps."),
     (lambda s, n, b: min(1.0, s / n), lambda s, n, b: s / n, "at step 0 it is 0, not beta_start."),
+    (lambda s, n, b: min(1.0, max(b, s / n)), lambda s, n, b: max(b, s / n),
+     "it stays at beta_start for a while; it rises from the first step on, a little at each."),
     (lambda s, n, b: max(1.0, b + (1 - b) * s / n),
      "`max` keeps it at 1 or more; `min` stops it at 1."),
     (lambda s, n, b: b if s < n else 1.0,
