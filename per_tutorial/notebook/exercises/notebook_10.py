@@ -58,6 +58,8 @@ function_exercise(
     (lambda e: (e**2).sum() * len(e) / np.abs(e).sum() ** 2,
      "upside down: the share is at most 1."),
     (lambda e: np.abs(e).sum() / (len(e) * (e**2).sum()), "the sum of |δ| is squared."),
+    (lambda e: (e**2).sum() / (len(e) * (e**2).sum()),
+     "above stands the square of the sum, not the sum of the squares."),
     (lambda e: np.abs(e).sum() ** 2 / len(e) * (e**2).sum(),
      "`a / N * b` multiplies by b: put N times the sum of squares in parentheses."),
     (lambda e: -np.log2(effective_share(e)),
