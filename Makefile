@@ -19,7 +19,8 @@ NBVAL     := --nbval-lax --nbval-current-env --nbval-cell-timeout=300
 # A worker for each core, and each with one thread. A file, and so a notebook, stays with one worker.
 WORKERS   := -n $(JOBS) --dist loadfile --no-loadscope-reorder
 
-PYTEST    := OMP_NUM_THREADS=1 $(BIN)/python -m pytest $(WORKERS)
+LIGHT     := PYTHONPATH="$(CURDIR)/tests/support/light"
+PYTEST    := OMP_NUM_THREADS=1 $(LIGHT) $(BIN)/python -m pytest $(WORKERS)
 SLOWEST   := --durations=15 --durations-min=5
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
@@ -47,7 +48,7 @@ check: style  ## pass style and the quick tests of the package
 test: style  ## pass all tests: style, package, notebooks in fast mode, browser, a cluster
 	@echo "All tests take about twenty minutes on two idle cores; the slowest are named at the end."
 	PER_TUTORIAL_FAST=1 $(PYTEST) $(SLOWEST) $(NBVAL) -m "not exhaustive and not cluster" tests notebooks
-	$(BIN)/python -m pytest -m cluster tests/distributed
+	$(LIGHT) $(BIN)/python -m pytest -m cluster tests/distributed
 
 test-colab: .venv-colab/installed  ## run the notebooks with Colab's versions, away from this folder
 	rm -rf build/content build/lib build/bdist.*

@@ -41,7 +41,8 @@ QUIET = {
     "RAY_prestart_worker_first_driver": "0",
     "OMP_NUM_THREADS": "1",
 }
-STARTING, ENDING, WORKING = 120.0, 60.0, 300.0  # seconds that each may take
+# Seconds that each may take. Ray's own agents wait a minute for their killed cluster.
+STARTING, ENDING, WORKING = 120.0, 90.0, 300.0
 
 
 class Job(NamedTuple):
