@@ -139,7 +139,7 @@ class Storage(Component, Protocol):
         """The axes that fields begin with when they are added: (runs,), or (runs, environments)."""
 
     def check(self, state: State) -> NDArray[np.int64]:
-        """Raise ValueError if arrays that fit the `schema` contradict each other.
+        """Raise ValueError, "state: …", if arrays that fit the `schema` contradict each other.
 
         Returns the sizes (runs,) that the storage would have.
         """
@@ -246,8 +246,8 @@ class Sampler(Component, Protocol):
         """P(i) of slots (runs, n) in [0, capacity): 0 where nothing is stored."""
 
     def check(self, state: State, sizes: NDArray[np.int64]) -> None:
-        """Raise ValueError if arrays that fit the `schema` contradict each other, or these
-        sizes.
+        """Raise ValueError, "state: …", if arrays that fit the `schema` contradict each other,
+        or these sizes.
         """
 
     def metrics(self, sizes: NDArray[np.int64]) -> dict[str, NDArray]:

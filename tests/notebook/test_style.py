@@ -1,4 +1,4 @@
-"""The look of the series: every sampler has a colour, and bars end where their intervals end."""
+"""The look of the series: every sampler has its colour, and bars end where their intervals end."""
 
 import re
 
@@ -13,8 +13,9 @@ from per_tutorial.notebook.style import COLORS
 from per_tutorial.replay.registry import SAMPLERS
 
 
-def test_every_registered_sampler_has_a_colour_of_its_own():
-    colors = [style.sampler_color(name) for name in SAMPLERS]
+def test_no_two_samplers_have_the_same_colour():
+    assert style.SAMPLER_COLORS.keys() <= SAMPLERS.keys()
+    colors = [*style.SAMPLER_COLORS.values(), COLORS["quiet"]]
     assert all(re.fullmatch("#[0-9A-F]{6}", color) for color in colors)
     assert len(set(colors)) == len(colors)
 

@@ -165,6 +165,30 @@ def test_public_functions_carry_type_hints():
     assert bare == []
 
 
+# Folder → what a file that somebody may look for there holds, and where such a file is named
+NAMED = {
+    "cli": (r"^HELP = ", "cli/__init__.py"),
+    "conformance/questions": (r"^@question\(", "conformance/questions/__init__.py"),
+    "experiments/known_bugs": (r"^KNOWN_BUGS = ", "experiments/known_bugs/__init__.py"),
+    "experiments/studies/declared": (r"\bStudy\($", "experiments/studies/declared/__init__.py"),
+    "replay/samplers": (r"^class \w+Sampler\b", "replay/registry.py"),
+    "replay/storages": (r"^class \w+Storage\(", "replay/registry.py"),
+}
+
+
+@pytest.mark.parametrize("folder", NAMED)
+def test_a_file_of_a_folder_is_named_where_the_others_are(folder):
+    room = ROOT / "per_tutorial"
+    holds, where = NAMED[folder]
+    files = {
+        path.stem
+        for path in (room / folder).glob("*.py")
+        if re.search(holds, path.read_text(encoding="utf-8"), re.MULTILINE)
+    } - {"__init__"}
+    assert len(files) > 1
+    assert files <= set(re.findall(r"\w+", (room / where).read_text(encoding="utf-8")))
+
+
 def test_no_test_module_imports_another():
     modules = {path.stem: path for path in (ROOT / "tests").rglob("test_*.py")}
     importers = {}

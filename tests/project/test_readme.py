@@ -39,7 +39,7 @@ def test_each_notebook_has_a_row_with_its_badge_in_its_part():
 
 
 def test_it_is_two_screens_long():
-    assert len(README.splitlines()) <= 100
+    assert len(README.splitlines()) <= 89 + len(series())  # a row for each notebook
 
 
 PAGES = [

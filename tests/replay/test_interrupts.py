@@ -21,34 +21,26 @@ from toy_samplers import NearTheEnd
 import per_tutorial
 from per_tutorial.replay import (
     FrameStorage,
-    LaberSampler,
-    LapSampler,
     ProportionalSampler,
     RankBasedSampler,
-    ReaperSampler,
-    ReloSampler,
     Replay,
     TransitionStorage,
-    UniformSampler,
+    registry,
 )
 
 CAPACITY = 6
 STORAGES = {
-    "transitions": TransitionStorage,
+    **registry.STORAGES,
     "bytes": partial(
         TransitionStorage, observation_dtype=np.uint8
     ),  # as they come: nothing is converted
     "frames": partial(FrameStorage, environments=2),
 }
 SAMPLERS = {
-    "uniform": UniformSampler,
+    **registry.SAMPLERS,
     "proportional": partial(ProportionalSampler, normalize="buffer"),
     "rank": partial(RankBasedSampler, sort_every=3),
     "episodes": NearTheEnd,
-    "lap": LapSampler,
-    "reaper": ReaperSampler,
-    "laber": LaberSampler,
-    "relo": ReloSampler,
 }
 INTERRUPTED = (str(Path(per_tutorial.__file__).parent), toy_samplers.__file__)
 
@@ -126,7 +118,7 @@ class Scene:
             "restore": lambda buffer: buffer.restore(self.other),
             "load": lambda buffer: buffer.load(self.path),
         }
-        if storage == "frames":
+        if not hasattr(self.world.storage, "prepare_many"):
             del self.calls["extend"]
         # Compile all: an interrupt meanwhile would harm numba itself.
         for call in self.calls.values():
@@ -229,6 +221,9 @@ QUICK = [
     ("bytes", "proportional", 2, 9),
     ("bytes", "rank", None, 8),
 ]
+# What else is registered
+QUICK += [("transitions", name, 2, 9) for name in SAMPLERS if name not in {row[1] for row in QUICK}]
+QUICK += [(name, "rank", 2, 9) for name in STORAGES if name not in {row[0] for row in QUICK}]
 
 
 @pytest.mark.slow
