@@ -27,7 +27,7 @@ def max_and_skip(
 
 TRAIL = (
     "you take the maximum of {} frames: whatever moves leaves a trail. The last two are enough "
-    "against flicker."
+    "for what is drawn in every other frame."
 )
 OTHER_SCREENS = [
     (slice(3, 4), "that is the last frame alone: it may lack what flickers."),
