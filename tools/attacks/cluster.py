@@ -10,7 +10,6 @@ import dataclasses
 import json
 import os
 import random
-import shutil
 import signal
 import subprocess
 import sys
@@ -89,6 +88,8 @@ def _done(place: Path, name: str, rng: random.Random, killed: Counter, share: in
     """Do a job, and kill its processes meanwhile; yields what did not hold."""
     job, kills = JOBS[name], rng.randint(1, MOST_KILLS)
     since_start: Counter[str] = Counter()  # a driver counts those that it has replaced
+    orphans: set[int] = set()  # processes that the killed drivers had started
+    folders: set[Path] = set()  # which those drivers could not remove
     while True:
         driver = _begun(place, name)
         while kills and _wait(lambda driver=driver: _are_up(driver, job), STARTING, driver):
@@ -112,10 +113,8 @@ def _done(place: Path, name: str, rng: random.Random, killed: Counter, share: in
         if since_start[DRIVER]:
             driver.wait()
             since_start.clear()
-            if not _wait(lambda family=family: not any(map(_is_alive, family)), ENDING):
-                yield f"{ENDING:g} s after its driver was killed, processes are left"
-            for left_over in place.glob("ray-*"):
-                shutil.rmtree(left_over, ignore_errors=True)
+            orphans |= family
+            folders.update(place.glob("ray-*"))
             continue
         try:
             status = driver.wait(WORKING)
@@ -128,9 +127,11 @@ def _done(place: Path, name: str, rng: random.Random, killed: Counter, share: in
         else:
             result = json.loads((place / "result.json").read_text(encoding="utf-8"))
             yield from job.wrong(result, since_start)
-        remains = [path.name for path in place.iterdir() if path.name.startswith("ray-")]
+        remains = [path.name for path in place.glob("ray-*") if path not in folders]
         if remains:
             yield f"it left {remains}"
+        if not _wait(lambda orphans=orphans: not any(map(_is_alive, orphans)), ENDING):
+            yield f"{ENDING:g} s after its driver was killed and it has ended, processes are left"
         return
 
 
