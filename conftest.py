@@ -3,14 +3,26 @@
 import os
 import tempfile
 
+import pytest
+
 FAST_LIMIT = 60  # seconds, the start of the kernel included
 
 
 def pytest_configure(config):
     """Stable-Baselines3 makes a folder for each training; here it makes them in one of ours."""
-    folder = tempfile.TemporaryDirectory(prefix="per-tutorial-tests-")
+    # Short, since the names of Ray's sockets begin with it.
+    folder = tempfile.TemporaryDirectory(prefix="per-tests-", ignore_cleanup_errors=True)
     os.environ["SB3_LOGDIR"] = folder.name  # kernels and workers inherit it
     config.add_cleanup(folder.cleanup)
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_setup(item):
+    """A notebook's kernel starts here. nbval kills it in the end, so it cannot tidy up itself."""
+    with pytest.MonkeyPatch.context() as patch:
+        if item.path.suffix == ".ipynb":
+            patch.setenv("TMPDIR", os.environ["SB3_LOGDIR"])
+        yield
 
 
 def pytest_collection_modifyitems(items):
