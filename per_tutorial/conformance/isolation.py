@@ -47,9 +47,8 @@ from per_tutorial.conformance.harness import described
 # Each question that runs out of time halves the limit of the next ones, down to these seconds: so
 # an examination of a buffer that never answers ends as well.
 SHORTEST, SHORTEST_AFTER_SILENCE = 0.5, 0.1
-FIRST = (
-    3  # times the limit has the first question: a buffer may compile itself when it is first used
-)
+# The first question has this many times the limit: a buffer may compile itself at its first use.
+FIRST = 3
 
 # Verdicts that mean nothing where a question that this one depends on fails.
 UNJUDGED = (Verdict.FAILS, Verdict.INCONCLUSIVE)

@@ -130,8 +130,9 @@ class Replay:
         """Store n transitions, the oldest first: the same as `add` for each, but faster.
 
         Fields are shaped (n, ...), in a stack (runs, n, ...); ``truncated`` None: nowhere. Of more
-        transitions than `capacity` the last ones stay. Raises what `add` raises, and TypeError if
-        the storage takes only single steps; nothing has been stored then.
+        transitions than `capacity` the last ones stay. Environments that take turns need whole
+        rounds. Raises what `add` raises, and TypeError if the storage takes only single steps;
+        nothing has been stored then.
         """
         self._finish()
         if not hasattr(self.storage, "prepare_many"):

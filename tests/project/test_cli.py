@@ -573,7 +573,7 @@ def test_the_shell_sees_that_line_and_a_status():
     assert result.stderr == "python -m per_tutorial: alpha: must be in [0, 1], got 2.0\n"
 
 
-def test_a_setting_that_the_sampler_has_not_is_named(capsys):
+def test_a_setting_that_the_sampler_has_not_is_named():
     parser = argparse.ArgumentParser()
     add_settings(parser)
     with pytest.warns(UserWarning, match="^--alpha: no effect with --sampler uniform$"):
