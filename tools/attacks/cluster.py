@@ -22,11 +22,11 @@ from typing import NamedTuple
 
 COUNT = 150  # thirty of each process: Ape-X's three, the study's two
 MOST_FINDINGS = 5  # then it ends, such as where no cluster can be started
-MOST_KILLS = 6  # of one job; then it may come to its end
+KILLS = 4, 12  # of one job, at least and at most; then it may come to its end
 DRIVER = "the driver"
 SETTINGS = {
     "sampler": "proportional",
-    "steps": 6000,
+    "steps": 20_000,
     "hidden": (16,),
     "batch_size": 16,
     "learning_starts": 200,
@@ -74,7 +74,10 @@ def attack(count: int = COUNT, seed: int = 0, *, log: Callable[[str], object] = 
             said = f"{name}, job {number} of seed {seed}"
             findings += [f"{said}: {one}" for one in _done(Path(place), name, rng, killed, share)]
             told = ", ".join(f"{n} × {each} ({job})" for (job, each), n in killed.items())
-            log(f"{said}: {time.perf_counter() - begun:.0f} s; killed so far: {told}")
+            log(
+                f"{said}: {time.perf_counter() - begun:.0f} s, {len(findings)} findings; killed so "
+                f"far: {told}"
+            )
         number += 1
     log(f"cluster: {killed.total()} kills in {number} jobs, {len(findings)} findings")
     return findings
@@ -86,7 +89,7 @@ def _victims(job: Job) -> list[str]:
 
 def _done(place: Path, name: str, rng: random.Random, killed: Counter, share: int) -> Iterator[str]:
     """Do a job, and kill its processes meanwhile; yields what did not hold."""
-    job, kills = JOBS[name], rng.randint(1, MOST_KILLS)
+    job, kills = JOBS[name], rng.randint(*KILLS)
     since_start: Counter[str] = Counter()  # a driver counts those that it has replaced
     orphans: set[int] = set()  # processes that the killed drivers had started
     folders: set[Path] = set()  # which those drivers could not remove
@@ -263,7 +266,7 @@ def _study(place: Path) -> dict:
     study = dataclasses.replace(
         short,
         name=STUDY,
-        arms={"uniform": short.arms["uniform"].replace(steps=4000)},
+        arms={"uniform": short.arms["uniform"].replace(steps=12_000)},
         comparisons=(),
         checkpoint_every=250,
     )
