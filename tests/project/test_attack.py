@@ -108,7 +108,7 @@ def fails(data):
 
 
 def takes_memory(data):
-    bytearray(200 * MIB)
+    bytearray(600 * MIB)  # far beyond what a large process may take by itself meanwhile
     return []
 
 
