@@ -33,7 +33,6 @@ SETTINGS = {
     "n_step": 3,
 }
 SPREAD = {"actors": 2, "fetch_every": 50, "lead": 400, "checkpoint_every": 500}
-STUDY = "spoiled"  # `attacks.readers.STUDY`, made longer
 QUIET = {
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_worker_niceness": "0",
@@ -157,8 +156,8 @@ def _wrong_study(result: dict, killed: Counter[str]) -> Iterator[str]:
         yield f"checkpoints are left: {result['left']}"
 
 
-# A task bears the name of its stack. Two of the three ends of a stack that a study bears may come
-# to the same one.
+# A task has the name of its stack, which begins with its arm. A study gives up when the same stack
+# ends three times, so at most two are killed.
 JOBS = {
     "apex": Job(
         {"an actor": ("ActorProcess", 2), "the memory": ("MemoryProcess", 1)}, None, _wrong_training
@@ -256,7 +255,7 @@ def _apex(place: Path) -> dict:
 
 
 def _study(place: Path) -> dict:
-    """The driver's work: a study of one arm, or go on with it; what came out, and what is asked."""
+    """The driver's work: a study of one arm, or go on with it; what came out, and a local run's."""
     from attacks.readers import STUDY as short
     from per_tutorial.common.tables import read_table
     from per_tutorial.distributed import RayStacks, connected
@@ -265,7 +264,6 @@ def _study(place: Path) -> dict:
 
     study = dataclasses.replace(
         short,
-        name=STUDY,
         arms={"uniform": short.arms["uniform"].replace(steps=12_000)},
         comparisons=(),
         checkpoint_every=250,
@@ -275,7 +273,8 @@ def _study(place: Path) -> dict:
         run_study(study, place / "there", executor=RayStacks(shared))
     run_study(study, place / "here")
     rows = {
-        name: read_table(place / name / f"{STUDY}.csv.gz", COLUMNS)[1] for name in ("here", "there")
+        name: read_table(place / name / f"{study.name}.csv.gz", COLUMNS)[1]
+        for name in ("here", "there")
     }
     return rows | {"left": [str(path) for path in shared.rglob("step-*")]}
 
