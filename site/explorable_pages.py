@@ -8,12 +8,14 @@ TITLES = {
     "cliffwalk": "The Blind Cliffwalk: a race of four ways to replay",
     "sum-tree": "The sum tree: set a leaf, throw a dart",
     "alpha-beta": "α and β on a memory of surprises",
+    "when-map": "The map: when does PER help?",
 }
 # Where a notebook has sliders, the site has a page that needs no kernel: (notebook, cell) → it.
 SLIDERS = {
     ("00_blind_cliffwalk", "explorer"): "cliffwalk",
     ("01_segment_tree", "explorer-sliders"): "sum-tree",
     ("03_per_dqn", "explorer-sliders"): "alpha-beta",
+    ("10_when_per_helps", "the-map-6"): "when-map",
 }
 
 

@@ -1,7 +1,7 @@
 """Make the pictures that readers without JavaScript see: `python site/explorables/pictures.py`.
 
 Each is what its page shows (in the state that the picture's alternative text describes), taken in
-Chromium and reduced to 64 colours.
+Chromium and reduced to a few colours.
 """
 
 import functools
@@ -17,7 +17,9 @@ from playwright.sync_api import sync_playwright
 
 HERE = Path(__file__).parent
 WIDTH = 704  # of a picture, in CSS pixels
-PRESS = {"sum-tree": None, "alpha-beta": None, "cliffwalk": "#skip"}  # the button to press before
+# The button to press before.
+PRESS = {"sum-tree": None, "alpha-beta": None, "cliffwalk": "#skip", "when-map": None}
+COLORS = {"when-map": 256}  # where they tell something; else 64
 
 
 class Quiet(http.server.SimpleHTTPRequestHandler):
@@ -44,7 +46,7 @@ def main() -> None:
                 page.click(button)
             png = page.locator(".picture").screenshot()
             picture = Image.open(io.BytesIO(png)).convert("RGB")
-            picture = picture.quantize(64, dither=Image.Dither.NONE)
+            picture = picture.quantize(COLORS.get(name, 64), dither=Image.Dither.NONE)
             picture.save(HERE / name / "picture.png", optimize=True)
             height = round(picture.height * WIDTH / picture.width)
             print(f"{name}: {WIDTH} × {height}. {page.locator('#status').text_content()}")

@@ -11,7 +11,12 @@ from playwright.sync_api import expect
 
 from per_tutorial.experiments.cliffwalk.environment import make_memory, true_values
 from per_tutorial.experiments.cliffwalk.learner import CliffwalkLearner
-from per_tutorial.notebook.style import COLORS
+from per_tutorial.experiments.statistics.estimates import estimate
+from per_tutorial.experiments.when.learning import CURVE
+from per_tutorial.experiments.when.maps import LENGTHS, NOISES
+from per_tutorial.experiments.when.results import gains, judged, load
+from per_tutorial.experiments.when.worlds import Knobs
+from per_tutorial.notebook.style import COLORS, SAMPLER_COLORS
 from per_tutorial.replay.random_streams import RandomStreams
 from per_tutorial.replay.samplers.proportional import ProportionalSampler
 from per_tutorial.replay.segment_tree import SumTree
@@ -19,7 +24,8 @@ from per_tutorial.replay.segment_tree import SumTree
 pytestmark = pytest.mark.browser
 
 SITE = Path(__file__).parents[2] / "site"
-NAMES = ("sum-tree", "alpha-beta", "cliffwalk")
+NAMES = ("sum-tree", "alpha-beta", "cliffwalk", "when-map")
+MAP_METHODS = {"per": "PER", "rank": "PER by rank", "relo": "ReLo"}
 PHONE, DESKTOP = {"width": 390, "height": 844}, {"width": 1280, "height": 900}
 
 
@@ -249,9 +255,10 @@ def test_a_race_is_the_packages_update_by_update(compute, sampler):
 def test_symbols_have_the_colours_of_the_notebooks():
     style = (SITE / "explorables" / "style.css").read_text(encoding="utf-8")
     light = dict(re.findall(r"--([\w-]+): light-dark\((#\w{6}),", style))
-    shared = {name.replace("_", "-"): color for name, color in COLORS.items()}
+    colors = COLORS | SAMPLER_COLORS
+    shared = {name.replace("_", "-"): color for name, color in colors.items()}
     same = shared.keys() & light.keys()
-    assert len(same) >= 10
+    assert len(same) >= 12
     assert {name: light[name] for name in same} == {name: shared[name].lower() for name in same}
 
 
@@ -404,6 +411,97 @@ def test_a_calm_race_is_over_at_once(visit):
     expect(status(page)).to_contain_text("Updates needed")
 
 
+def world(page, n, noise):
+    """The button of a world on the map."""
+    return page.get_by_role("button", name=f"one step in {Knobs(n).rarity} pays, noise {noise:g}:")
+
+
+def put(number):
+    """A gain as the page writes it."""
+    return f"{number:+.2f}".replace("-", "−")
+
+
+def test_every_world_of_the_map_has_its_gain_and_its_verdict(visit):
+    page, cells = visit("when-map"), load("map")["cells"]
+    verdicts = judged(cells, list(MAP_METHODS), resamples=100)  # without the intervals
+    for method, title in MAP_METHODS.items():
+        page.get_by_role("radio", name=title, exact=True).check()
+        shown = page.locator("#map button").evaluate_all(
+            "all => all.map(b => [b.ariaLabel, b.textContent, b.classList.contains('told')])"
+        )
+        expected = []
+        for n in reversed(LENGTHS):
+            for noise in NOISES:
+                gain, verdict = verdicts[f"map-n{n}-noise{noise}-", method]
+                gain = put(gain.value)
+                place = f"one step in {Knobs(n).rarity} pays, noise {noise:g}"
+                label = f"{place}: gain {gain}, {verdict}"
+                expected.append([label, gain, verdict != "not told apart"])
+        assert shown == expected
+
+
+@pytest.mark.parametrize(("n", "noise"), [(8, 0.0), (3, 0.1), (6, 1.0)])
+def test_a_world_shows_its_interval_its_rates_and_its_curves(visit, n, noise):
+    page, cell = visit("when-map"), load("map")["cells"][f"map-n{n}-noise{noise}-"]
+    world(page, n, noise).click()
+    gain, low, high = (put(number) for number in estimate(gains(cell, "per")))
+    expect(status(page)).to_contain_text(f"a gain of {gain} [{low}, {high}]")
+    for found, text in zip(
+        cell.values(), page.locator("#legend li").all_text_contents(), strict=True
+    ):
+        rate = text.rpartition(" ")[2].split("/")
+        assert float(rate[0]) / float((*rate, 1)[1]) == found["rate"]
+    heights = page.locator("#curves .axis").evaluate_all(
+        "all => all.map(l => +l.getAttribute('y1'))"
+    )
+    for method in ("uniform", *MAP_METHODS):
+        line = page.locator(f"#curves .{method} path").get_attribute("d")
+        drawn = np.array([point.split() for point in line[1:].split("L")], dtype=float)
+        errors = 0.6 * (heights[0] - drawn[:, 1]) / (heights[0] - heights[-1])
+        assert len(errors) == (CURVE if noise else 13)  # or up to a fifth of the training
+        np.testing.assert_allclose(errors, cell[method]["curve"][: len(errors)], atol=5e-4)
+
+
+def test_the_map_answers_to_the_keyboard(visit):
+    page = visit("when-map")
+    world(page, 8, 0.5).focus()
+    for key in ("ArrowUp", "ArrowRight", "ArrowRight", "ArrowDown"):  # two of them at an edge
+        page.keyboard.press(key)
+    expect(world(page, 7, 1.0)).to_be_focused()
+    expect(world(page, 7, 1.0)).to_have_attribute("aria-pressed", "true")
+    expect(page.get_by_role("slider", name="One step pays")).to_have_value("4")
+    expect(status(page)).to_contain_text("one step in 254 pays and the noise is 1, PER and uniform")
+    page.keyboard.press("Home")
+    page.keyboard.press("PageDown")
+    expect(world(page, 3, 0.0)).to_be_focused()
+
+
+def test_sliders_and_taps_choose_a_world_as_well(visit):
+    page = visit("when-map", PHONE, has_touch=True)
+    page.get_by_role("slider", name="One step pays").fill("0")
+    page.get_by_role("slider", name="Noise").fill("0")
+    expect(world(page, 3, 0.0)).to_have_attribute("aria-pressed", "true")
+    world(page, 5, 0.25).tap()
+    page.get_by_role("radio", name="ReLo").tap()
+    expect(status(page)).to_contain_text(
+        "Where one step in 62 pays and the noise is 0.25, ReLo hurts"
+    )
+    expect(page.locator("#map [aria-pressed=true]")).to_have_count(1)
+    expect(page.locator("#map [tabindex='0']")).to_have_count(1)
+
+
+def test_on_the_logarithmic_scale_a_curve_ends_where_it_leaves_the_chart(visit):
+    page = visit("when-map")
+    page.get_by_role("radio", name="logarithmic").check()
+    points = "path => path.getAttribute('d').split('L').length"
+    path = page.locator("#curves .uniform path")
+    assert path.evaluate(points) == CURVE
+    world(page, 8, 0.0).click()
+    curve = np.array(load("map")["cells"]["map-n8-noise0.0-"]["uniform"]["curve"])
+    assert path.evaluate(points) == np.flatnonzero(curve < 0.001)[0] + 1
+    expect(page.locator("#curves")).to_contain_text("its first 20 %")
+
+
 # --- everyone --------------------------------------------------------------------------------
 
 
@@ -482,6 +580,25 @@ def test_the_picture_of_the_race_tells_what_the_race_gives(visit):
     )[1]
     assert len(numbers) == 4
     assert all(f"after {number}" in alt for number in numbers)
+
+
+def test_the_words_about_the_map_are_true(visit):
+    page = visit("when-map")
+    text = (SITE / "explorables/when-map/index.html").read_text(encoding="utf-8")
+    alt = re.search(r'alt="([^"]*)"', text)[1]
+    framed = page.locator("#map .told").evaluate_all("all => all.map(b => b.ariaLabel)")
+    assert f" {len(framed)} worlds have a frame" in alt
+    assert {re.search(r"noise (.*?):", label)[1] for label in framed} == {"0.1", "0.25", "0.5"}
+    assert alt.count(re.search(r"a gain of \S+", status(page).text_content())[0]) == 1
+    texts = page.locator("#map button").all_text_contents()
+    shown = [float(text.replace("−", "-")) for text in texts]
+    assert max(shown) == shown[0]  # the largest gain is in the corner without noise,
+    expect(world(page, 8, 0.0)).not_to_have_class(re.compile("told"))  # without a frame
+    ends = {
+        method: found["curve"][-1]
+        for method, found in load("map")["cells"]["map-n8-noise0.5-"].items()
+    }
+    assert (min(ends, key=ends.get), max(ends, key=ends.get)) == ("rank", "relo")
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -20,6 +20,7 @@ sys.path.insert(0, str(SITE))
 
 import generated  # noqa: E402
 import rendering  # noqa: E402
+import when_map  # noqa: E402
 
 from per_tutorial.experiments.studies.declared import STUDIES  # noqa: E402
 from per_tutorial.experiments.studies.results import SHIPPED  # noqa: E402
@@ -35,6 +36,11 @@ def test_the_page_of_results_says_what_the_studies_found():
     differences = re.findall(r"[+−]\d+ \[[^]]*\]", generated.worlds())
     assert len(differences) == 6  # two for each world
     assert [text for text in differences if text not in page] == []
+
+
+def test_the_map_to_explore_has_the_numbers_of_the_results():
+    same = when_map.DATA.read_text("utf-8") == when_map.written()
+    assert same, "python site/when_map.py writes them anew"
 
 
 def test_colours_of_formulas_can_be_changed_by_the_page():
