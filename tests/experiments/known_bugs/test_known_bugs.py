@@ -24,7 +24,7 @@ from per_tutorial.experiments.studies.declared.broken import CONCERN_LEARNING
 from per_tutorial.replay import SAMPLERS, PrioritizedReplayBuffer, ProportionalSampler
 
 IN_BUFFERS = [name for name, bug in KNOWN_BUGS.items() if bug.in_buffer]
-REAL = Bug(name="real", mistake="", wrong="", right="", seen=(), lived="", found_by="")
+REAL = Bug(name="real", mistake="", wrong="", right="", found_by="")
 
 
 def sources(package):
