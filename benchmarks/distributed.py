@@ -300,9 +300,8 @@ def report(data):
         "## What a study takes",
         "",
         f"On a cluster of two nodes {seconds['two nodes']:.1f} s, start of the cluster aside, and "
-        f"by two processes "
-        f"{seconds['two processes']:.1f} s: {middle:.2f} times as long ({low:.2f} to {high:.2f}), "
-        f"in {data['rounds']} rounds.",
+        f"by two processes {seconds['two processes']:.1f} s: {middle:.2f} times as long "
+        f"({low:.2f} to {high:.2f}), in {data['rounds']} rounds.",
     ]
     return "\n".join(lines) + "\n"
 

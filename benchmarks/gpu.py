@@ -387,8 +387,7 @@ def report(data):
         "## Where an update's time goes",
         "",
         "In ms, Pong as above: to bring a minibatch there, to launch an update, the sum of what "
-        "the "
-        "kernels compute, and an update from start to end.",
+        "the kernels compute, and an update from start to end.",
         "",
         "| minibatch | | there | launched | computed | all |",
         "|--:|---|--:|--:|--:|--:|",

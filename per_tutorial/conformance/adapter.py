@@ -202,8 +202,7 @@ def as_adapter(adapter: Any) -> Adapter:
     if missing:
         raise TypeError(
             f"adapter: {name} lacks {', '.join(missing)}; give the class, or derive it from "
-            f"Adapter, "
-            "which has them all"
+            "Adapter, which has them all"
         )
     if hasattr(adapter, "law"):
         raise TypeError(f"adapter: the `law` of {name} is called `distribution` now")

@@ -60,8 +60,7 @@ def n_step_tail(context: TestContext) -> Finding:
         if missing:
             return fails(
                 f"{len(missing)} of {len(wanted)} steps within {N - 1} of a {kind} end are never "
-                f"drawn, "
-                f"such as number {missing[0]}"
+                f"drawn, such as number {missing[0]}"
             )
     return holds(f"all steps within {N - 1} of an end are drawn")
 
