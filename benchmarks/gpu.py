@@ -1,5 +1,4 @@
-"""Speed on a GPU: stacks of CartPole and updates from Pong's frames, beside Stable-Baselines3's
-DQN.
+"""Speed on a GPU: stacks of CartPole, updates from Pong's frames; Stable-Baselines3's DQN beside.
 
     make bench ARGS=gpu
 

@@ -97,9 +97,7 @@ def sb3_agent(config):
 
 
 def measure(steps, rounds):
-    """{contestant: processor seconds of a step, which is a frame of each of its runs, in each
-    round}.
-    """
+    """{contestant: processor seconds of a step, a frame of each of its runs, in each round}."""
 
     def seconds(train_steps):
         def measured():

@@ -169,9 +169,7 @@ class Adapter:
         raise NotImplementedError
 
     def priorities(self, td_errors: NDArray) -> Floats:
-        """The priority p of a transition with the TD error δ: |δ| + ε unless documented
-        otherwise.
-        """
+        """The priority p of the TD error δ: |δ| + ε unless documented otherwise."""
         return np.abs(np.asarray(td_errors, dtype=np.float64)) + self.epsilon
 
 

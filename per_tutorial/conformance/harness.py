@@ -80,8 +80,7 @@ class BufferHarness:
         truncated: bool = False,
         written_over: bool = False,
     ) -> "BufferHarness":
-        """Add ``count`` transitions; each episode has ``episode`` steps, and ends as a terminal one
-        does.
+        """Add ``count`` transitions, in episodes of ``episode`` steps that end in a terminal state.
 
         With ``truncated``, episodes are ended by a time limit instead. With ``written_over``, the
         arrays of a transition are overwritten once it was added, as by an environment that writes
@@ -202,8 +201,7 @@ class BufferHarness:
         return self
 
     def keep_updating(self, errors: Floats, total: int) -> int:
-        """Draw and update, with the rows of ``errors`` (rows, batch) in turns, ``total`` priorities
-        in all.
+        """Draw and update ``total`` priorities, with the rows of ``errors`` (rows, batch) in turns.
 
         Returns how many there was time for.
         """

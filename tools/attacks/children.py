@@ -1,6 +1,4 @@
-"""Many cases in few child processes: whatever one of them does to its process is told of
-that case.
-"""
+"""Many cases in few child processes: what one does to its process is told of that case."""
 
 import faulthandler
 import json

@@ -130,9 +130,7 @@ def starts(harness: BufferHarness) -> list[int]:
 
 
 def steps_left(harness: BufferHarness, serial: int) -> int:
-    """How many steps the window from here has, at most N; one that is running counts as
-    going on.
-    """
+    """How many steps the window from here has, at most N; one still running goes on."""
     for k in range(N):
         if serial + k >= len(harness.history):
             return N

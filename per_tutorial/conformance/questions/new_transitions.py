@@ -144,8 +144,7 @@ def newcomers_memory(context: TestContext) -> Finding:
 def kinds_of_new(
     harness: BufferHarness, others: Mapping[str, float] | None = None
 ) -> tuple[set[str], float]:
-    """Add transitions: what their priority may be of all that are known, and its ratio to the
-    largest.
+    """Add transitions: which known priorities theirs may be, and its ratio to the largest.
 
     ``others`` names more priorities that it may be.
     """

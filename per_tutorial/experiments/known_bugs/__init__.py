@@ -1,5 +1,4 @@
-"""Known bugs: the ways in which prioritised replay has failed in silence, each as a small part of
-ours.
+"""Known bugs: how prioritised replay has failed in silence, each as a small part of ours.
 
 Each bug overrides one method of a real sampler, storage, buffer or learner. No bug is registered,
 and only studies and examinations use them.

@@ -1,5 +1,4 @@
-"""From runs to conclusions: intervals, paired differences, verdicts, failures, steps to a
-threshold.
+"""From runs to conclusions: intervals, paired differences, verdicts, failures, thresholds.
 
 The unit that is drawn again is always the run, never the episode: episodes of one run share a
 network and say little more than one of them. Colas et al. (2019), Agarwal et al. (2021) and
@@ -240,8 +239,7 @@ def paired_t_test(a: ArrayLike, b: ArrayLike) -> float:
 
 
 def signed_rank_test(a: ArrayLike, b: ArrayLike) -> float:
-    """The p-value of Wilcoxon's two-sided signed-rank test of a − b: it asks only for order and
-    sign.
+    """The p-value of Wilcoxon's two-sided signed-rank test of a − b: only order and sign count.
 
     Args:
         a, b: (runs,) results, paired by their seeds.
@@ -271,8 +269,7 @@ def holm(p_values: ArrayLike) -> NDArray[np.float64]:
     if p_values.ndim != 1 or ((p_values < 0) | (p_values > 1)).any():
         raise ValueError(f"p_values: must be (comparisons,) numbers in [0, 1], got {p_values}")
     order = np.argsort(p_values)
-    # The smallest counts as often as there are p-values, the next once less; none overtakes
-    # another.
+    # The smallest counts as often as there are p-values, the next once less; none overtakes one.
     weighted = p_values[order] * np.arange(len(p_values), 0, -1)
     corrected = np.empty_like(p_values)
     corrected[order] = np.minimum(np.maximum.accumulate(weighted), 1)

@@ -82,9 +82,7 @@ def agreement(
 
 
 def _bootstrap_p(means: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Twice the share of resamples (…, resamples) beyond zero; never 0, since resamples
-    are finite.
-    """
+    """Twice the share of resamples (…, resamples) beyond zero; never 0, as they are finite."""
     beyond = np.minimum((means <= 0).sum(axis=-1), (means >= 0).sum(axis=-1))
     p_values = np.minimum(1.0, 2 * (beyond + 1) / (means.shape[-1] + 1))
     return np.where(np.isnan(means).any(axis=-1), np.nan, p_values)

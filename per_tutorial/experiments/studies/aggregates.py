@@ -189,8 +189,7 @@ def aggregate_improvement(
     resamples: int = RESAMPLES,
     seed: int = 0,
 ) -> Estimate:
-    """How likely a run of one arm is to beat one of the other in the same world, averaged over
-    worlds.
+    """How likely a run of one arm is to beat one of the other in its world, averaged over worlds.
 
     P(arm > other) + ½ P(arm = other), where every run is compared with every run of its world
     (Agarwal et al. 2021, section 4.3). It asks which is better and not by how much, so the scores

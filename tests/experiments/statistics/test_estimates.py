@@ -308,8 +308,7 @@ def test_a_limit_nearer_to_zero_than_its_error_is_borderline(rng, side, monkeypa
 
 
 def test_an_interval_that_the_t_test_contradicts_is_borderline(rng):
-    # Of ten runs the bootstrap's interval is too narrow: it leaves out zero where the test does
-    # not.
+    # Of ten runs the bootstrap's interval is too narrow: it leaves out zero, the test does not.
     sample, zero = rng.normal(size=10), np.zeros(10)
     near, far = shifted_to(0.01, sample), shifted_to(0.5, sample)
     assert paired_t_test(near, zero) > 0.05 > paired_t_test(far, zero)

@@ -152,8 +152,7 @@ def test_the_middle_half_may_hold_more_runs_of_one_world_than_of_another():
     assert runs_kept(worlds, "a") == pytest.approx({"low": 6, "high": 6})
     worlds["middle"] = {"a": np.arange(50.0, 62.0)}
     assert runs_kept(worlds, "a") == pytest.approx({"low": 3, "high": 3, "middle": 12})
-    # Each world weighs the same: of the few, each run weighs three times as much as one of the
-    # many.
+    # Each world weighs the same: a run of the few weighs three times as much as one of the many.
     worlds = {"many": {"a": np.arange(30.0)}, "few": {"a": np.arange(100.0, 110.0)}}
     assert runs_kept(worlds, "a") == pytest.approx({"many": 15, "few": 5})
     # Of equal scores, none is kept before another.

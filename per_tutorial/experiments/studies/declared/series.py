@@ -225,8 +225,7 @@ def _pong() -> Study:
     uniform = DQNConfig(
         env="ALE/Pong-v5",
         environments=8,
-        # The paper's frames of 84×84 pixels take more than twice the computing, and this takes
-        # hours.
+        # The paper's 84×84 pixels take more than twice the computing, and this takes hours.
         frame_size=42,
         precision="bfloat16",
         hidden=(512,),
