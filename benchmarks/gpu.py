@@ -31,7 +31,7 @@ import torch
 from torch.profiler import ProfilerActivity, profile
 
 from benchmarks import training
-from benchmarks.harness import alternate, machine, ratios, write_report
+from benchmarks.harness import alternate, machine, ratio, write_report
 from per_tutorial import DQNConfig, DQNLearner, FrameStorage, train
 from per_tutorial.dqn import history
 from per_tutorial.dqn.autotune import why_not_compiled
@@ -399,10 +399,7 @@ def report(data):
 
 
 def _times(peer, values):
-    if peer is None:
-        return "·"
-    median, low, high = ratios(peer, values)
-    return f"{median:.2f} ({low:.2f} to {high:.2f})"
+    return "·" if peer is None else ratio(peer, values)
 
 
 def measure(plan, device):
