@@ -37,9 +37,7 @@ class Judged(NamedTuple):
 
 
 def agreement(
-    pairs: Sequence[tuple[ArrayLike, ArrayLike]],
-    resamples: int = RESAMPLES,
-    seed: int = 0,
+    pairs: Sequence[tuple[ArrayLike, ArrayLike]], resamples: int = RESAMPLES, seed: int = 0
 ) -> list[Judged]:
     """Verdicts on comparisons that were declared together, a family: a `Judged` for each.
 
@@ -67,7 +65,7 @@ def agreement(
         [signed_rank_test(a, b) for a, b in pairs],
     ]
     corrected = np.array([holm(p_values) for p_values in tests]).T
-    lows, highs = percentiles(means, 0.95)
+    lows, highs = percentiles(means)
     return [
         Judged(
             Estimate(float(mean), float(low), float(high)),
