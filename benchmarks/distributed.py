@@ -223,10 +223,7 @@ def measure_study(study, rounds):
             return study_seconds(study, executor=RayStacks())
 
     return alternate(
-        {
-            "two processes": lambda: study_seconds(study, processes=2),
-            "two nodes": on_cluster,
-        },
+        {"two processes": lambda: study_seconds(study, processes=2), "two nodes": on_cluster},
         rounds,
     )
 

@@ -282,20 +282,8 @@ def _spoil_members(
     members = list(members)
     number = rng.randrange(len(members))
     name, content = members[number]
-    kind = rng.choice(
-        [
-            "missing",
-            "extra",
-            "huge extra",
-            "double",
-            "renamed",
-            "swapped",
-            "shape",
-            "shape",
-            "header",
-            "path",
-        ]
-    )
+    kinds = "missing, extra, huge extra, double, renamed, swapped, shape, shape, header, path"
+    kind = rng.choice(kinds.split(", "))
     if kind == "missing":
         del members[number]
     elif kind == "extra":

@@ -2,13 +2,7 @@
 
 import numpy as np
 
-from per_tutorial.conformance.answers import (
-    Finding,
-    fails,
-    holds,
-    question,
-    reported,
-)
+from per_tutorial.conformance.answers import Finding, fails, holds, question, reported
 from per_tutorial.conformance.chance import (
     FALSE_ALARM,
     draws_for_exponent,

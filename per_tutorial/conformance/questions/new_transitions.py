@@ -9,14 +9,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from per_tutorial.conformance.answers import (
-    Finding,
-    Inconclusive,
-    fails,
-    holds,
-    question,
-    reported,
-)
+from per_tutorial.conformance.answers import Finding, Inconclusive, fails, holds, question, reported
 from per_tutorial.conformance.chance import FALSE_ALARM, share_misfits, worst_misfit
 from per_tutorial.conformance.context import CAPACITY, TestContext
 from per_tutorial.conformance.harness import BufferHarness

@@ -134,10 +134,7 @@ def _hundred_runs() -> Study:
     return Study(
         name="hundred-runs",
         question="How do 100 runs of CartPole stand after 100 and after 400 episodes?",
-        arms={
-            "uniform": base,
-            "per": base.replace(sampler="proportional"),
-        },
+        arms={"uniform": base, "per": base.replace(sampler="proportional")},
         comparisons=(("per", "uniform"),),
         metric="score over training",
         failed_below=195,
