@@ -81,14 +81,12 @@ def worst_group(
     return groups[worst] if chances[worst] < false_alarm / len(groups) else None
 
 
-def share_misfits(
-    count: int, draws: int, low: float, high: float, false_alarm: float = FALSE_ALARM
-) -> bool:
+def share_misfits(count: int, draws: int, low: float, high: float) -> bool:
     """Whether a share of draws lies outside [low, high] by more than chance explains."""
     if low * draws <= count <= high * draws:
         return False
     bound = low if count < low * draws else high
-    return bool(tail(np.array([count]), draws, np.array([bound]))[0] < false_alarm)
+    return bool(tail(np.array([count]), draws, np.array([bound]))[0] < FALSE_ALARM)
 
 
 def exponent_of(logs: Floats, counts: NDArray) -> float:
