@@ -185,12 +185,8 @@ def sums(bug):
 def draws(bug):
     replay = filled(bug, CAPACITY)
     set_evenly(replay, [1.0, 3.0] * 8)
-    return [
-        replay.storage.ring.ids(
-            replay.sampler.sample(6, replay.storage.ring.sizes, 0.4)[0]
-        ).tolist()
-        for _ in range(5)
-    ]
+    ring, sampler = replay.storage.ring, replay.sampler
+    return [ring.ids(sampler.sample(6, ring.sizes, 0.4)[0]).tolist() for _ in range(5)]
 
 
 def edge(bug):
@@ -267,17 +263,9 @@ def loaded(bug):
 
 
 PROBES = (
-    *(
-        priorities,
-        priorities_of_float32,
-        newcomers,
-        after_an_outlier,
-        empty_slots,
-        sums,
-        draws,
-        edge,
-    ),
-    *(random_numbers, batches, weights, contents, n_step_transitions, starts, stale, nan, loaded),
+    *(priorities, priorities_of_float32, newcomers, after_an_outlier, empty_slots, sums, draws),
+    *(edge, random_numbers, batches, weights, contents, n_step_transitions, starts, stale, nan),
+    loaded,
 )
 # What each bug does in another way than the real parts; all else is the same.
 DIFFERENT = {
@@ -316,15 +304,8 @@ DIFFERENT = {
     "single-precision-errors": {priorities_of_float32},
     # Two transitions more than were added shift all that follows.
     "autoreset-stored": {
-        newcomers,
-        after_an_outlier,
-        empty_slots,
-        draws,
-        edge,
-        batches,
-        contents,
-        n_step_transitions,
-        loaded,
+        *(newcomers, after_an_outlier, empty_slots, draws, edge, batches, contents),
+        *(n_step_transitions, loaded),
     },
     "lossy-checkpoint": {loaded},
     "forgotten-priorities": {loaded},

@@ -2,6 +2,7 @@
 
 import dataclasses
 import re
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -54,10 +55,7 @@ def finished_runs(tmp_path_factory):
 @pytest.fixture
 def copied_runs(finished_runs, tmp_path):
     """A copy of it, to do harm to."""
-    (tmp_path / STUDY.name).mkdir()
-    for name, content in contents(finished_runs[0]).items():
-        (tmp_path / name).write_bytes(content)
-    return tmp_path
+    return shutil.copytree(finished_runs[0], tmp_path, dirs_exist_ok=True)
 
 
 @pytest.fixture
