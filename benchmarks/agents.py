@@ -1,5 +1,4 @@
-"""What PER costs in Stable-Baselines3's agents: a training step and a minibatch of frames, beside
-its own.
+"""What PER costs in Stable-Baselines3's agents: a training step and a minibatch of frames.
 
     make bench ARGS=agents
 

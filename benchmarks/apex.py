@@ -128,8 +128,7 @@ def report(data):
     lines += [
         "",
         f"Scores: the mean of {EPISODES} greedy episodes at the end, and of the runs. Threads: of "
-        f"the process "
-        "that learns.",
+        "the process that learns.",
     ]
     for name in data["settings"]:
         ours, theirs = (scores.get((name, kind), {}) for kind in (APEX, PLAIN))
@@ -140,8 +139,7 @@ def report(data):
             lines += [
                 "",
                 f"{name}, Ape-X less the plain training, {len(pairs)} pairs: "
-                f"{difference.value:+.1f} "
-                f"[{difference.low:+.1f}, {difference.high:+.1f}].",
+                f"{difference.value:+.1f} [{difference.low:+.1f}, {difference.high:+.1f}].",
             ]
     return "\n".join(lines) + "\n"
 

@@ -18,9 +18,7 @@ TRANSITION = ("observation", "action", "reward", "next_observation", "terminated
 
 
 def transitions(numbers, shape, dtype):
-    """Five columns, whose contents follow from the number of the transition and so can be
-    checked.
-    """
+    """Five columns that follow from the number of the transition, and so can be checked."""
     numbers = np.asarray(numbers)
     tail = (slice(None), *(None,) * len(shape))
     first = np.broadcast_to((numbers % 251)[tail], (len(numbers), *shape)).astype(dtype)
@@ -328,9 +326,7 @@ CONTESTANTS = (Ours, Limit, Cpprb, Tianshou, StableBaselines3, TorchRL)
 
 
 def filled(contestant, capacity, shape, dtype, prioritized, *, chunk=2**17):
-    """A full buffer; every transition has been given a TD error, drawn from a normal
-    distribution.
-    """
+    """A full buffer; every transition has a TD error, drawn from a normal distribution."""
     buffer = contestant(capacity, shape, dtype, prioritized)
     chunk = min(chunk, 2**27 // (np.dtype(dtype).itemsize * int(np.prod(shape))))
     random = np.random.default_rng(0)

@@ -223,10 +223,7 @@ def measure_study(study, rounds):
             return study_seconds(study, executor=RayStacks())
 
     return alternate(
-        {
-            "two processes": lambda: study_seconds(study, processes=2),
-            "two nodes": on_cluster,
-        },
+        {"two processes": lambda: study_seconds(study, processes=2), "two nodes": on_cluster},
         rounds,
     )
 
@@ -300,9 +297,8 @@ def report(data):
         "## What a study takes",
         "",
         f"On a cluster of two nodes {seconds['two nodes']:.1f} s, start of the cluster aside, and "
-        f"by two processes "
-        f"{seconds['two processes']:.1f} s: {middle:.2f} times as long ({low:.2f} to {high:.2f}), "
-        f"in {data['rounds']} rounds.",
+        f"by two processes {seconds['two processes']:.1f} s: {middle:.2f} times as long "
+        f"({low:.2f} to {high:.2f}), in {data['rounds']} rounds.",
     ]
     return "\n".join(lines) + "\n"
 

@@ -1,5 +1,4 @@
-"""Speed on a GPU: stacks of CartPole and updates from Pong's frames, beside Stable-Baselines3's
-DQN.
+"""Speed on a GPU: stacks of CartPole, updates from Pong's frames; Stable-Baselines3's DQN beside.
 
     make bench ARGS=gpu
 
@@ -32,7 +31,7 @@ import torch
 from torch.profiler import ProfilerActivity, profile
 
 from benchmarks import training
-from benchmarks.harness import alternate, machine, ratios, write_report
+from benchmarks.harness import alternate, machine, ratio, write_report
 from per_tutorial import DQNConfig, DQNLearner, FrameStorage, train
 from per_tutorial.dqn import history
 from per_tutorial.dqn.autotune import why_not_compiled
@@ -387,8 +386,7 @@ def report(data):
         "## Where an update's time goes",
         "",
         "In ms, Pong as above: to bring a minibatch there, to launch an update, the sum of what "
-        "the "
-        "kernels compute, and an update from start to end.",
+        "the kernels compute, and an update from start to end.",
         "",
         "| minibatch | | there | launched | computed | all |",
         "|--:|---|--:|--:|--:|--:|",
@@ -401,10 +399,7 @@ def report(data):
 
 
 def _times(peer, values):
-    if peer is None:
-        return "·"
-    median, low, high = ratios(peer, values)
-    return f"{median:.2f} ({low:.2f} to {high:.2f})"
+    return "·" if peer is None else ratio(peer, values)
 
 
 def measure(plan, device):

@@ -10,6 +10,7 @@ that does not count, blocks long enough for the clock, all raw numbers kept.
 import json
 import re
 import statistics
+import time
 from pathlib import Path
 
 import numpy as np
@@ -31,10 +32,27 @@ def alternate(contestants, rounds):
     return results
 
 
+def timed(work, parts, clock=time.perf_counter):
+    """A function that does the work, and returns the seconds of one of its equal parts."""
+
+    def measured():
+        start = clock()
+        work()
+        return (clock() - start) / parts
+
+    return measured
+
+
 def ratios(values, others):
     """Median, smallest and largest ratio of numbers taken in the same rounds."""
     pairs = [a / b for a, b in zip(values, others, strict=True)]
     return statistics.median(pairs), min(pairs), max(pairs)
+
+
+def ratio(values, others):
+    """The `ratios` in words: the median, and the others in brackets."""
+    median, low, high = ratios(values, others)
+    return f"{median:.2f} ({low:.2f} to {high:.2f})"
 
 
 def exponent(sizes, times):
@@ -48,6 +66,18 @@ def machine(packages):
     found = versions(*packages)  # a contestant that is not installed does not take part
     listed = [f"Python {found.pop('python')}", *(f"{name} {found[name]}" for name in found)]
     return f"{processor()}, {threads} thread{'s' if threads > 1 else ''}; {', '.join(listed)}"
+
+
+def table_of_parts(profiles, digits):
+    """Markdown: where the time goes, from {column: {part: seconds}}, in ms and in per cent."""
+    lines = [f"| | {' | '.join(profiles)} |", f"|---|{'--:|' * len(profiles)}"]
+    for part in next(iter(profiles.values())):
+        cells = [
+            f"{1000 * each[part]:.{digits}f} ({each[part] / sum(each.values()):.0%})"
+            for each in profiles.values()
+        ]
+        lines.append(f"| {part} | {' | '.join(cells)} |")
+    return lines
 
 
 def write_report(folder, name, measured, report):

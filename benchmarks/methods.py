@@ -41,9 +41,7 @@ BLOCK = 50  # updates
 
 
 def updates(config, runs, capacity=CAPACITY):
-    """A function that makes some updates of a full memory, and returns the processor seconds of
-    one.
-    """
+    """A function that makes updates of a full memory, and returns the processor seconds of one."""
     learner = DQNLearner(config, OBSERVATION, ACTIONS, range(runs))
     replay = make_replay(config.replace(capacity=capacity), OBSERVATION, range(runs))
     random = np.random.default_rng(0)

@@ -18,11 +18,12 @@ Writes docs/minatar_speed.md and, with all numbers, docs/minatar_speed.json.
 
 import statistics
 import time
+from functools import partial
 from unittest.mock import patch
 
 import torch
 
-from benchmarks.harness import alternate, machine, ratios, write_report
+from benchmarks.harness import alternate, machine, ratio, table_of_parts, timed, write_report
 from benchmarks.training import profile
 from per_tutorial import train
 from per_tutorial.dqn import history
@@ -97,24 +98,15 @@ def sb3_agent(config):
 
 
 def measure(steps, rounds):
-    """{contestant: processor seconds of a step, which is a frame of each of its runs, in each
-    round}.
-    """
-
-    def seconds(train_steps):
-        def measured():
-            start = time.process_time()
-            train_steps(steps)
-            return (time.process_time() - start) / steps
-
-        return measured
-
+    """{contestant: processor seconds of a step, a frame of each of its runs, in each round}."""
     turns = {
         SB3: lambda steps: sb3_agent(settings("uniform", update_every=1)).learn(steps),
         f"{RUNS} runs, uniform": ours(settings("uniform", update_every=1)),
         f"{RUNS} runs, PER": ours(settings("per", update_every=1)),
     }
-    return alternate({name: seconds(each) for name, each in turns.items()}, rounds)
+    clock = time.process_time
+    contestants = {name: timed(partial(each, steps), steps, clock) for name, each in turns.items()}
+    return alternate(contestants, rounds)
 
 
 def report(data):
@@ -133,25 +125,15 @@ def report(data):
         for name, each in data["seconds"].items()
     }
     for name, each in frames.items():
-        median, low, high = ratios(each, frames[SB3])
-        lines.append(
-            f"| {name} | {statistics.median(each):,.0f} | ×{median:.2f} ({low:.2f} to {high:.2f}) |"
-        )
+        lines.append(f"| {name} | {statistics.median(each):,.0f} | ×{ratio(each, frames[SB3])} |")
     lines += [
         "",
         "## Where the time goes",
         "",
         f"With PER and the study's settings, {RUNS} runs, in ms of a step of all runs:",
         "",
-        f"| | {' | '.join(data['profiles'])} |",
-        f"|---|{'--:|' * len(data['profiles'])}",
+        *table_of_parts(data["profiles"], digits=2),
     ]
-    for part in next(iter(data["profiles"].values())):
-        cells = [
-            f"{1000 * each[part]:.2f} ({each[part] / sum(each.values()):.0%})"
-            for each in data["profiles"].values()
-        ]
-        lines.append(f"| {part} | {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
 
 

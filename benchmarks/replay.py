@@ -30,7 +30,7 @@ import torch
 from matplotlib.figure import Figure
 
 from benchmarks.buffers import CONTESTANTS, Limit, Ours, filled, transitions
-from benchmarks.harness import ROOT, alternate, exponent, machine, ratios
+from benchmarks.harness import ROOT, alternate, exponent, machine, ratio, ratios
 from per_tutorial.notebook import COLORS, use_style
 
 PAGE = ROOT / "docs" / "speed.md"  # with the summary
@@ -237,8 +237,7 @@ def microseconds(time):
 
 
 def times_ours(cell, name):
-    median, low, high = ratios(cell["times"][name], cell["times"][OURS])
-    return f"· ×{median:.2f} ({low:.2f} to {high:.2f})"
+    return f"· ×{ratio(cell['times'][name], cell['times'][OURS])}"
 
 
 def table(cells):

@@ -28,7 +28,15 @@ from unittest.mock import patch
 import numpy as np
 import torch
 
-from benchmarks.harness import alternate, exponent, machine, ratios, write_report
+from benchmarks.harness import (
+    alternate,
+    exponent,
+    machine,
+    ratio,
+    table_of_parts,
+    timed,
+    write_report,
+)
 from per_tutorial import Batch, DQNConfig, DQNLearner, History, train
 from per_tutorial.dqn import history, training
 from per_tutorial.dqn import learner as learner_module
@@ -214,13 +222,11 @@ def pixel_updates(frame_size, compiled, updates=20):
     )
     learner = DQNLearner(config, frames[2:], 6, seeds=[0])
 
-    def measured():
-        start = time.perf_counter()
+    def work():
         for _ in range(updates):
             learner.update(batch)
-        return (time.perf_counter() - start) / updates
 
-    return measured
+    return timed(work, updates)
 
 
 # What takes time in a step: {part: functions, each by who holds it and its name}
@@ -274,17 +280,8 @@ def profile(train_steps, steps):
 
 def measure(steps, rounds):
     """{contestant: seconds of a step, which is a frame of each of its runs, in each round}."""
-
-    def seconds(train_steps, steps):
-        def measured():
-            start = time.perf_counter()
-            train_steps(steps)
-            return (time.perf_counter() - start) / steps
-
-        return measured
-
     turns = {
-        name: seconds(train_steps, steps // fewer)
+        name: timed(functools.partial(train_steps, steps // fewer), steps // fewer)
         for name, (train_steps, _, fewer) in CONTESTANTS.items()
     }
     return alternate(turns, rounds)
@@ -308,7 +305,7 @@ def report(data):
     for name, values in frames.items():
         median = statistics.median(seconds[name])
         entries = [name, f"{1000 * median:.2f}", f"{1 / statistics.median(values):,.0f}"]
-        entries += [_ratio(frames[peer], values) for peer in (SB3, TIANSHOU)]
+        entries += [ratio(frames[peer], values) for peer in (SB3, TIANSHOU)]
         lines.append(f"| {' | '.join(entries)} |")
     growth = {
         runs: statistics.median(seconds[f"{name}, proportional"])
@@ -320,13 +317,13 @@ def report(data):
         "",
         "- A step with PER, as a multiple of uniform replay's: "
         + ", ".join(
-            f"{runs} {_ratio(seconds[f'{runs}, proportional'], seconds[f'{runs}, uniform'])}"
+            f"{runs} {ratio(seconds[f'{runs}, proportional'], seconds[f'{runs}, uniform'])}"
             for runs in ("1 run", "10 runs", "100 runs")
         )
         + ".",
         "- 100 runs as a multiple of their floor: "
         + ", ".join(
-            f"{name.removeprefix('100 runs, ')} {_ratio(seconds[name], seconds[FLOOR])}"
+            f"{name.removeprefix('100 runs, ')} {ratio(seconds[name], seconds[FLOOR])}"
             for name in (
                 "100 runs, uniform",
                 "100 runs, proportional",
@@ -338,11 +335,11 @@ def report(data):
         + ".",
         f"- From 10 to 100 runs with PER a step's time grows as runs^"
         f"{exponent(list(growth), list(growth.values())):.2f}; "
-        f"1 run takes {_ratio(seconds['1 run, proportional'], seconds['10 runs, proportional'])} "
+        f"1 run takes {ratio(seconds['1 run, proportional'], seconds['10 runs, proportional'])} "
         "of the time of 10.",
         "- Compiled, a step with PER takes "
         + ", ".join(
-            f"{runs} {_ratio(seconds[COMPILED.format(runs)], seconds[f'{runs}, proportional'])}"
+            f"{runs} {ratio(seconds[COMPILED.format(runs)], seconds[f'{runs}, proportional'])}"
             for runs in ("1 run", "10 runs", "100 runs")
         )
         + " of the time.",
@@ -350,7 +347,7 @@ def report(data):
         + ", ".join(
             f"{size}×{size} {1000 * statistics.median(pixels['as it is']):.1f} and "
             f"{1000 * statistics.median(pixels['compiled']):.1f}, "
-            f"×{_ratio(pixels['compiled'], pixels['as it is'])}"
+            f"×{ratio(pixels['compiled'], pixels['as it is'])}"
             for size, pixels in data["pixels"].items()
         )
         + ".",
@@ -359,21 +356,9 @@ def report(data):
         "",
         "With PER, in ms of a step of all runs:",
         "",
-        f"| | {' | '.join(data['profiles'])} |",
-        f"|---|{'--:|' * len(data['profiles'])}",
+        *table_of_parts(data["profiles"], digits=3),
     ]
-    for part in [*PARTS, "all else"]:
-        entries = []
-        for profiled in data["profiles"].values():
-            share = profiled[part] / sum(profiled.values())
-            entries.append(f"{1000 * profiled[part]:.3f} ({share:.0%})")
-        lines.append(f"| {part} | {' | '.join(entries)} |")
     return "\n".join(lines) + "\n"
-
-
-def _ratio(values, others):
-    median, low, high = ratios(values, others)
-    return f"{median:.2f} ({low:.2f} to {high:.2f})"
 
 
 def run(folder, *, quick=False, redraw=False):

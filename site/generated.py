@@ -10,8 +10,7 @@ from explorable_pages import all_of_them
 from sphinx.pycode import ModuleAnalyzer
 
 ROOT = next(p for p in Path(__file__).resolve().parents if (p / "pyproject.toml").exists())
-# The modules whose `__all__` is public, in the order of the reference: module → page, title,
-# opening.
+# The modules with a public `__all__`, in the reference's order: module → page, title, opening.
 PUBLIC = {
     "per_tutorial.replay": (
         "replay",

@@ -385,13 +385,6 @@ def covered_by(snippet, notebook, found):
     ]
 
 
-@functools.cache
-def _places(snippet, markdown):
-    """(start, end) of each place where the snippet stands in a text."""
-    pattern = r"\s+".join(map(re.escape, snippet.split()))
-    return [match.span() for match in re.finditer(pattern, markdown)]
-
-
 def complaint(source, covered, notebook, sources):
     """What is wrong with a listed source of these claims; None if nothing is."""
     kind = next((kind for kind in KINDS if source.startswith(kind)), None)

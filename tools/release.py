@@ -33,8 +33,9 @@ from importlib.metadata import distributions
 from per_tutorial import PrioritizedReplayBuffer, RankBasedReplayBuffer, ReplayBuffer
 
 installed = {found.metadata["Name"].lower() for found in distributions()}
-assert installed - {"pip", "setuptools"} == {"llvmlite", "numba", "numpy", "per_tutorial"},
-installed for kind in (ReplayBuffer, PrioritizedReplayBuffer, RankBasedReplayBuffer):
+needed = {"llvmlite", "numba", "numpy", "per_tutorial"}
+assert installed - {"pip", "setuptools"} == needed, installed
+for kind in (ReplayBuffer, PrioritizedReplayBuffer, RankBasedReplayBuffer):
     buffer = kind(100, (2,), seed=0)
     for k in range(120):
         buffer.add([k, 1], k % 3, 1.0, [k + 1, 1], k % 10 == 9)

@@ -169,9 +169,7 @@ class Adapter:
         raise NotImplementedError
 
     def priorities(self, td_errors: NDArray) -> Floats:
-        """The priority p of a transition with the TD error δ: |δ| + ε unless documented
-        otherwise.
-        """
+        """The priority p of the TD error δ: |δ| + ε unless documented otherwise."""
         return np.abs(np.asarray(td_errors, dtype=np.float64)) + self.epsilon
 
 
@@ -202,8 +200,7 @@ def as_adapter(adapter: Any) -> Adapter:
     if missing:
         raise TypeError(
             f"adapter: {name} lacks {', '.join(missing)}; give the class, or derive it from "
-            f"Adapter, "
-            "which has them all"
+            "Adapter, which has them all"
         )
     if hasattr(adapter, "law"):
         raise TypeError(f"adapter: the `law` of {name} is called `distribution` now")

@@ -23,9 +23,7 @@ class Verdict(enum.Enum):
 
 
 class Finding(NamedTuple):
-    """What a question found out: the verdict, and what was measured, as a sentence without
-    a stop.
-    """
+    """What a question found: the verdict, and what was measured, a sentence without a stop."""
 
     verdict: Verdict
     measured: str

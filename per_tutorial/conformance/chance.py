@@ -27,16 +27,13 @@ def tail(counts: NDArray, draws: int, probabilities: Floats) -> Floats:
 
 
 def _one_tail(count: int, draws: int, p: float) -> float:
-    """P(X ≤ count) of a binomial X with ``draws`` and ``p`` if count ≤ draws · p, else P(X ≥
-    count).
-    """
+    """P(X ≤ count) of a binomial X with ``draws`` and ``p``; P(X ≥ count) above its mean."""
     q = 1.0 - p
     if count > draws * p:
         count, p, q = draws - count, q, p  # what is left of the draws, seen from the other side
     if p == 0.0 or q == 0.0:
         return float(count >= draws * p)
-    # P(X = count), then down to P(X = 0) by the ratio of neighbours, until nothing is added any
-    # more.
+    # P(X = count), then down to P(X = 0) by the ratio of neighbours, until nothing is added.
     choices = math.lgamma(draws + 1) - math.lgamma(count + 1) - math.lgamma(draws - count + 1)
     term = math.exp(choices + count * math.log(p) + (draws - count) * math.log(q))
     total = 0.0
@@ -65,8 +62,7 @@ def worst_misfit(
 def worst_group(
     counts: NDArray, probabilities: Floats, false_alarm: float = FALSE_ALARM
 ) -> tuple[str, NDArray] | None:
-    """Of the halves and quarters by place and by probability, the one that fits least; None: all
-    fit.
+    """The half or quarter, by place or by probability, that fits least; None if all fit.
 
     Returns what the group is, and its items. Groups show faults that are small in each item.
     """
@@ -85,14 +81,12 @@ def worst_group(
     return groups[worst] if chances[worst] < false_alarm / len(groups) else None
 
 
-def share_misfits(
-    count: int, draws: int, low: float, high: float, false_alarm: float = FALSE_ALARM
-) -> bool:
+def share_misfits(count: int, draws: int, low: float, high: float) -> bool:
     """Whether a share of draws lies outside [low, high] by more than chance explains."""
     if low * draws <= count <= high * draws:
         return False
     bound = low if count < low * draws else high
-    return bool(tail(np.array([count]), draws, np.array([bound]))[0] < false_alarm)
+    return bool(tail(np.array([count]), draws, np.array([bound]))[0] < FALSE_ALARM)
 
 
 def exponent_of(logs: Floats, counts: NDArray) -> float:
@@ -118,8 +112,7 @@ def draws_for_exponent(logs: Floats, exponent: float, within: float) -> int:
     variance. It holds for stratified draws as well.
     """
     mean, variance = _moments(logs, exponent)
-    # The variance changes on the way from the exponent to the edge of the interval: take the
-    # smallest.
+    # The variance changes from the exponent to the edge of the interval: take the smallest.
     edges = [abs(_moments(logs, exponent + side * within)[0] - mean) for side in (-1, 1)]
     distance, largest = min(edges), float(np.abs(logs - mean).max())
     needed = 2 * (variance + largest * distance / 3) / distance**2

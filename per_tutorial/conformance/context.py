@@ -11,14 +11,12 @@ from per_tutorial.conformance.adapter import Adapter, Settings
 from per_tutorial.conformance.answers import BufferRaised, NotOffered
 from per_tutorial.conformance.harness import BufferHarness
 
-# One capacity for most questions, and few batch sizes: some libraries compile for each of them
-# anew.
+# One capacity for most questions, and few batch sizes: some libraries compile for each anew.
 CAPACITY, BATCH = 64, 32
 
 
 class TestContext:
-    """One question's view of the examination. It depends on nothing but the seed and the question's
-    name.
+    """One question's view of the examination: it depends on the seed and the name alone.
 
     Attributes:
         adapter: of the examined buffer.

@@ -80,8 +80,7 @@ class BufferHarness:
         truncated: bool = False,
         written_over: bool = False,
     ) -> "BufferHarness":
-        """Add ``count`` transitions; each episode has ``episode`` steps, and ends as a terminal one
-        does.
+        """Add ``count`` transitions, in episodes of ``episode`` steps that end in a terminal state.
 
         With ``truncated``, episodes are ended by a time limit instead. With ``written_over``, the
         arrays of a transition are overwritten once it was added, as by an environment that writes
@@ -202,8 +201,7 @@ class BufferHarness:
         return self
 
     def keep_updating(self, errors: Floats, total: int) -> int:
-        """Draw and update, with the rows of ``errors`` (rows, batch) in turns, ``total`` priorities
-        in all.
+        """Draw and update ``total`` priorities, with the rows of ``errors`` (rows, batch) in turns.
 
         Returns how many there was time for.
         """
@@ -221,9 +219,18 @@ class BufferHarness:
         probabilities[self.is_known] = self.probabilities(self.priorities())
         return probabilities
 
-    def probabilities(self, priorities: Floats) -> Floats:
-        """P(i) of transitions with these priorities (items,), by the buffer's distribution."""
-        return probabilities_of(self.adapter, priorities, self.settings.alpha)
+    def probabilities(self, priorities: Floats, alpha: float | None = None) -> Floats:
+        """P(i) of transitions with these priorities (items,), by default with the buffer's α."""
+        alpha = self.settings.alpha if alpha is None else alpha
+        if self.adapter.distribution == "rank":
+            ranks = np.empty(len(priorities))
+            ranks[np.argsort(-priorities, kind="stable")] = np.arange(1, len(priorities) + 1)
+            masses = ranks**-alpha
+        elif self.adapter.distribution == "uniform":
+            masses = np.ones(len(priorities))
+        else:
+            masses = priorities**alpha
+        return masses / masses.sum()
 
     @property
     def is_known(self) -> NDArray[np.bool_]:
@@ -280,19 +287,6 @@ def write_over(values: Any) -> None:
 def reward_of(serial: int) -> int:
     """A reward that its neighbours don't have; sums of halves of such numbers are exact."""
     return 1 + serial * 37 % 101
-
-
-def probabilities_of(adapter: Adapter, priorities: Floats, alpha: float) -> Floats:
-    """P(i) of transitions with these priorities (items,)."""
-    if adapter.distribution == "rank":
-        ranks = np.empty(len(priorities))
-        ranks[np.argsort(-priorities, kind="stable")] = np.arange(1, len(priorities) + 1)
-        masses = ranks**-alpha
-    elif adapter.distribution == "uniform":
-        masses = np.ones(len(priorities))
-    else:
-        masses = priorities**alpha
-    return masses / masses.sum()
 
 
 def plain(name: str, values: ArrayLike | Any, shape: tuple[int, ...]) -> Floats:

@@ -163,9 +163,7 @@ def _in_processes(
 
 
 def _is_there(reader: Connection, pid: int | None, patience: _Patience) -> bool:
-    """Wait for an answer, or for the end of the child; False if the child waits for something
-    itself.
-    """
+    """Wait for an answer or the child's end; False if the child waits for something itself."""
     seconds, before = max(patience.next, SHORTEST), None
     while not reader.poll(seconds):
         used = _processor_time(pid)

@@ -58,9 +58,7 @@ class Report(NamedTuple):
 
     @property
     def by_kind(self) -> dict[Kind, list[Answer]]:
-        """The answers to each kind of question, see `KINDS`; kinds that were not asked are left
-        out.
-        """
+        """The answers to each kind of question, see `KINDS`, without kinds that were not asked."""
         of = {kind: [one for one in self.answers if one.question.kind == kind] for kind in KINDS}
         return {kind: answers for kind, answers in of.items() if answers}
 

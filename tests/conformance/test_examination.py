@@ -222,10 +222,7 @@ NEVER_ADDED = {
 @pytest.mark.parametrize("message", SHAPES)
 def test_wrong_shapes_get_a_verdict(message):
     report = examine(Returns(SHAPES[message]), questions=QUICK[:2])
-    assert verdicts(report) == {
-        "handling": Verdict.FAILS,
-        "proportions-full": Verdict.NOT_JUDGED,
-    }
+    assert verdicts(report) == {"handling": Verdict.FAILS, "proportions-full": Verdict.NOT_JUDGED}
     assert message in report["handling"].measured
 
 
@@ -264,12 +261,8 @@ def test_a_broken_adapter_gets_a_verdict_and_no_traceback(adapter, message, capf
 def test_after_a_question_that_never_ends_the_others_are_asked_as_usual():
     names = ["handling", "proportions-odd-capacity", "weights-exponent", "seeds"]
     report = examine(NeverEndsOnce, questions=names)
-    assert [answer.verdict.value for answer in report.answers] == [
-        "holds",
-        "fails",
-        "holds",
-        "holds",
-    ]
+    found = [answer.verdict.value for answer in report.answers]
+    assert found == ["holds", "fails", "holds", "holds"]
 
 
 @pytest.mark.slow
@@ -359,16 +352,9 @@ def test_a_refusal_is_none_where_everything_is_refused(adapter, question):
 def test_an_adapter_may_be_any_object_that_has_the_methods():
     class Own:
         make, add, sample, update = Fifteen.make, Fifteen.add, Fifteen.sample, Fifteen.update
-        name, distribution, epsilon, replacement, seeded, n_step = (
-            "own",
-            "proportional",
-            0,
-            True,
-            True,
-            False,
-        )
+        name, distribution, epsilon, n_step = "own", "proportional", 0, False
         time_limit, packages = 5.0, ()
-        copies_added = copies_drawn = True
+        replacement = seeded = copies_added = copies_drawn = True
         priorities = Adapter.priorities
 
     assert examine(Own(), questions=QUICK[:1]).passed

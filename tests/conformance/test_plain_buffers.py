@@ -1,5 +1,4 @@
-"""Plain classes, as a stranger would write them: right ones in unusual ways, and some with a
-mistake.
+"""Plain classes, as a stranger would write them: unusual and right, or with a mistake.
 
 No class here is a subclass of the package's, and none is asked anything else than all questions.
 """

@@ -1,5 +1,7 @@
 """A finished study, for those who read it and those who do harm to a copy."""
 
+import shutil
+
 import pytest
 
 
@@ -18,12 +20,7 @@ def finished(tmp_path_factory):
 @pytest.fixture
 def copied(finished, tmp_path):
     """A copy of the folder of a finished study, to do harm to."""
-    from small_study import contents
-
-    for name, content in contents(finished[0]).items():
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).write_bytes(content)
-    return tmp_path
+    return shutil.copytree(finished[0], tmp_path, dirs_exist_ok=True)
 
 
 @pytest.fixture

@@ -173,6 +173,7 @@ def test_the_tests_run_on_every_system_and_version():
 
 def test_what_is_tried_exists():
     assert (NOTEBOOKS / release.NOTEBOOK).exists()
+    compile(release.BUFFERS, "what the wheel alone must do", "exec")
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     for _, module, command, *_ in release.TRIALS:
         if module == "per_tutorial" and command != "--help":

@@ -1,6 +1,4 @@
-"""Many cases in few child processes: whatever one of them does to its process is told of
-that case.
-"""
+"""Many cases in few child processes: what one does to its process is told of that case."""
 
 import faulthandler
 import json
@@ -18,11 +16,7 @@ PATIENCE = 30.0  # seconds: what takes longer by the clock hangs, however busy t
 
 
 def in_children(
-    work: Callable[[int], Any],
-    count: int,
-    *,
-    seconds: float,
-    memory: int | None = None,
+    work: Callable[[int], Any], count: int, *, seconds: float, memory: int | None = None
 ) -> Iterator[tuple[int, Any, str | None]]:
     """Do ``work(0)`` … ``work(count - 1)`` in forked processes, one after the other.
 

@@ -1,5 +1,4 @@
-"""Ape-X and a study on a cluster in this machine, whose processes are killed (kill -9) at random
-moments.
+"""Ape-X and a study on a cluster in this machine, its processes killed at random (kill -9).
 
 An actor, the memory or a stack of the study is replaced, and the work goes on. After the driver
 itself was killed, the same call continues from the last checkpoint. In the end the result is whole,
@@ -189,9 +188,7 @@ def _are_up(driver: subprocess.Popen, job: Job) -> bool:
 def _wait(
     condition: Callable[[], bool], seconds: float, process: subprocess.Popen | None = None
 ) -> bool:
-    """Wait for something to be true, but no longer than the process lives; returns whether it
-    is.
-    """
+    """Wait for something to be true, while the process lives; returns whether it is."""
     end = time.monotonic() + seconds
     while time.monotonic() < end and (process is None or process.poll() is None):
         if condition():

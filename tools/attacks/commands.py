@@ -1,6 +1,4 @@
-"""Wrong command lines: each must end in one clear line and a status, soon, and without a
-traceback.
-"""
+"""Wrong command lines: each must end soon, in one clear line and a status, no traceback."""
 
 import gzip
 import json

@@ -1,5 +1,4 @@
-"""Damaged and hostile files of every kind that the package reads: each is loaded, and what came is
-used.
+"""Damaged and hostile files of every kind that the package reads, each loaded and used.
 
 A load may end in what its docstring says, and leaves what it was to fill as it was. What it accepts
 must work. Nothing ends the process, asks for much more memory than an honest file, or takes long.

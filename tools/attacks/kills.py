@@ -1,6 +1,4 @@
-"""Trainings and studies killed (kill -9) at random moments: continued, they come to the same
-result.
-"""
+"""Trainings and studies killed at random (kill -9): continued, they come to the same result."""
 
 import dataclasses
 import os

@@ -173,9 +173,7 @@ def _zipped(members: list[tuple[str, bytes]], compression: int = zipfile.ZIP_STO
 
 
 def spoil_npz(data: bytes, rng: random.Random, heading: str) -> Mutation:
-    """Members changed, missing, too many, doubled, compressed; numbers, shapes, types; the
-    heading.
-    """
+    """Members changed, missing, doubled, compressed; numbers, shapes, types; the heading."""
     arrays = npz_members(data)
     said = []
     for _ in range(rng.choice([1, 1, 1, 2, 3])):
@@ -284,20 +282,8 @@ def _spoil_members(
     members = list(members)
     number = rng.randrange(len(members))
     name, content = members[number]
-    kind = rng.choice(
-        [
-            "missing",
-            "extra",
-            "huge extra",
-            "double",
-            "renamed",
-            "swapped",
-            "shape",
-            "shape",
-            "header",
-            "path",
-        ]
-    )
+    kinds = "missing, extra, huge extra, double, renamed, swapped, shape, shape, header, path"
+    kind = rng.choice(kinds.split(", "))
     if kind == "missing":
         del members[number]
     elif kind == "extra":
@@ -337,9 +323,7 @@ def _npy_with_header(dtype: str, shape: str, content: bytes) -> bytes:
 
 
 def spoil_table(data: bytes, rng: random.Random) -> Mutation:
-    """The heading, the column names, rows and cells; half of the time the number of rows
-    is right.
-    """
+    """The heading, column names, rows and cells; mostly the number of rows is made right."""
     packed = data[:2] == GZIP
     lines = (gzip.decompress(data) if packed else data).decode().split("\n")
     heading, columns, rows = lines[0].removeprefix("# "), lines[1], lines[2:-1]

@@ -1,6 +1,4 @@
-"""The kinds of files that the package reads: an honest one, how it is spoiled, and how it
-is used.
-"""
+"""The kinds of files that the package reads: an honest one, its spoiling and its use."""
 
 import random
 import shutil

@@ -1,5 +1,4 @@
-"""Naive twins of whole replay buffers: everything is a Python list, and computed anew for each
-question.
+"""Naive twins of whole replay buffers: all is a Python list, computed anew for each question.
 
 Of proportional and of rank-based replay the twins hold the priorities, the stored transitions and
 the random stream of one run. TD errors are multiples of 1/8 and ε of 2⁻¹⁰, with α = 1, so that all

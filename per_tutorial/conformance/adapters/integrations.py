@@ -105,17 +105,7 @@ class OurTianshou(Adapter):
 
     def add(self, buffer: Any, transition: Transition) -> None:
         """Store one step."""
-        observation, action, reward, after, terminated, truncated = transition
-        buffer.add(
-            import_module("tianshou.data").Batch(
-                obs=observation,
-                act=action,
-                rew=reward,
-                obs_next=after,
-                terminated=terminated,
-                truncated=truncated,
-            )
-        )
+        buffer.add(tianshou_batch(transition))
 
     def sample(self, buffer: Any, batch_size: int, beta: float) -> Drawn:
         """A batch has its weights with it."""
@@ -156,18 +146,13 @@ class OurTianshouVector(OurTianshou):
     def add(self, buffer: Any, transition: Transition) -> None:
         """Store one step of the second environment."""
         many = Transition(*[np.asarray(field)[None] for field in transition])
-        observation, action, reward, after, terminated, truncated = many
-        buffer.add(
-            import_module("tianshou.data").Batch(
-                obs=observation,
-                act=action,
-                rew=reward,
-                obs_next=after,
-                terminated=terminated,
-                truncated=truncated,
-            ),
-            buffer_ids=[1],
-        )
+        buffer.add(tianshou_batch(many), buffer_ids=[1])
+
+
+def tianshou_batch(transition: Transition) -> Any:
+    """A transition, or one for each environment, as tianshou takes it."""
+    names = ("obs", "act", "rew", "obs_next", "terminated", "truncated")
+    return import_module("tianshou.data").Batch(**dict(zip(names, transition, strict=True)))
 
 
 class OurTorchRL(Adapter):

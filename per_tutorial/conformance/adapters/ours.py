@@ -1,5 +1,6 @@
 """The buffers of `per_tutorial.replay`."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -12,11 +13,27 @@ from per_tutorial.replay.replay import Replay
 
 
 class ReplayAdapter(Adapter):
-    """Whatever is a `Replay` of one run; a subclass says how it is made."""
+    """Whatever is a `Replay` of one run; a subclass says what makes it, and with which options."""
 
     n_step = True
     packages = ("numba",)
     time_limit = 60.0  # numba compiles what it has not compiled on this machine before
+    kind: Callable[..., Replay]
+
+    def make(self, settings: Settings) -> Replay:
+        """An empty buffer."""
+        return self.kind(
+            settings.capacity,
+            OBSERVATION_SHAPE,
+            seed=settings.seed,
+            n_step=settings.n_step,
+            discount=settings.discount,
+            **self.options(settings),
+        )
+
+    def options(self, settings: Settings) -> dict[str, Any]:
+        """What this kind of buffer takes beyond what all of them take."""
+        return {}
 
     def add(self, buffer: Replay, transition: Transition) -> None:
         """Store one transition."""
@@ -54,18 +71,10 @@ class Proportional(ReplayAdapter):
 
     name = "per_tutorial, proportional"
     epsilon = 1e-6
+    kind: Callable[..., Replay] = PrioritizedReplayBuffer
 
-    def make(self, settings: Settings) -> PrioritizedReplayBuffer:
-        """An empty buffer."""
-        return PrioritizedReplayBuffer(
-            settings.capacity,
-            OBSERVATION_SHAPE,
-            alpha=settings.alpha,
-            priority_epsilon=self.epsilon,
-            seed=settings.seed,
-            n_step=settings.n_step,
-            discount=settings.discount,
-        )
+    def options(self, settings: Settings) -> dict[str, Any]:
+        return {"alpha": settings.alpha, "priority_epsilon": self.epsilon}
 
     def find(self, buffer: Replay, fraction: float) -> NDArray:
         """Ask the sum tree."""
@@ -84,18 +93,10 @@ class RankBased(ReplayAdapter):
 
     name = "per_tutorial, rank-based"
     distribution = "rank"
+    kind = RankBasedReplayBuffer
 
-    def make(self, settings: Settings) -> RankBasedReplayBuffer:
-        """An empty buffer."""
-        return RankBasedReplayBuffer(
-            settings.capacity,
-            OBSERVATION_SHAPE,
-            alpha=settings.alpha,
-            sort_every=1,
-            seed=settings.seed,
-            n_step=settings.n_step,
-            discount=settings.discount,
-        )
+    def options(self, settings: Settings) -> dict[str, Any]:
+        return {"alpha": settings.alpha, "sort_every": 1}
 
 
 class Uniform(ReplayAdapter):
@@ -103,13 +104,4 @@ class Uniform(ReplayAdapter):
 
     name = "per_tutorial, uniform"
     distribution = "uniform"
-
-    def make(self, settings: Settings) -> ReplayBuffer:
-        """An empty buffer."""
-        return ReplayBuffer(
-            settings.capacity,
-            OBSERVATION_SHAPE,
-            seed=settings.seed,
-            n_step=settings.n_step,
-            discount=settings.discount,
-        )
+    kind = ReplayBuffer

@@ -1,6 +1,4 @@
-"""What the examination asks, in its order. Each module registers its questions when it is
-imported.
-"""
+"""What the examination asks, in its order: a module registers its questions when imported."""
 
 # ruff: noqa: F401, I001  (in the order of reports: what others depend on comes first)
 import per_tutorial.conformance.questions.basics

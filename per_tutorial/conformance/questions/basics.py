@@ -201,8 +201,7 @@ def duplicates(context: TestContext) -> Finding:
             return reported(f"{name} of {len(copies)}")
     return fails(
         f"neither the first nor the last, the largest, the mean or the sum of {len(copies)}: a "
-        f"share "
-        f"of {after:.1%}"
+        f"share of {after:.1%}"
     )
 
 

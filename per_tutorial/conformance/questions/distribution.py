@@ -2,13 +2,7 @@
 
 import numpy as np
 
-from per_tutorial.conformance.answers import (
-    Finding,
-    fails,
-    holds,
-    question,
-    reported,
-)
+from per_tutorial.conformance.answers import Finding, fails, holds, question, reported
 from per_tutorial.conformance.chance import (
     FALSE_ALARM,
     draws_for_exponent,
@@ -17,7 +11,7 @@ from per_tutorial.conformance.chance import (
     worst_misfit,
 )
 from per_tutorial.conformance.context import CAPACITY, TestContext, refusals
-from per_tutorial.conformance.harness import BufferHarness, probabilities_of
+from per_tutorial.conformance.harness import BufferHarness
 from per_tutorial.replay.contracts import Floats
 
 DRAWS = 20_000
@@ -237,5 +231,5 @@ def logarithms(harness: BufferHarness, errors: Floats) -> tuple[Floats, float]:
     """What is raised to a power, as logarithms (items,), and the power: P ∝ exp(power · log)."""
     priorities, alpha = harness.priorities_of(errors), harness.settings.alpha
     if harness.adapter.distribution == "rank":
-        return np.log(probabilities_of(harness.adapter, priorities, 1.0)), alpha
+        return np.log(harness.probabilities(priorities, 1.0)), alpha
     return np.log(priorities), 0.0 if harness.adapter.distribution == "uniform" else alpha

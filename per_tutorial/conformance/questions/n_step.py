@@ -38,9 +38,7 @@ class Window(NamedTuple):
 )
 def n_step_returns(context: TestContext) -> Finding:
     harness = n_step_harness(context)
-    return check(
-        harness, [s for s in starts(harness) if steps_left(harness, s) >= N], "inside an episode"
-    )
+    return check(harness, starts(harness, whole=True), "inside an episode")
 
 
 @question(
@@ -54,14 +52,13 @@ def n_step_returns(context: TestContext) -> Finding:
 def n_step_tail(context: TestContext) -> Finding:
     for kind, truncated in (("terminal", False), ("truncated", True)):
         harness = n_step_harness(context, truncated=truncated)
-        wanted = [s for s in starts(harness) if steps_left(harness, s) < N]
+        wanted = starts(harness, whole=False)
         seen = set(harness.draw(int(CAPACITY * np.log(CAPACITY / FALSE_ALARM))).ravel().tolist())
         missing = [s for s in wanted if s not in seen]
         if missing:
             return fails(
                 f"{len(missing)} of {len(wanted)} steps within {N - 1} of a {kind} end are never "
-                f"drawn, "
-                f"such as number {missing[0]}"
+                f"drawn, such as number {missing[0]}"
             )
     return holds(f"all steps within {N - 1} of an end are drawn")
 
@@ -75,9 +72,7 @@ def n_step_tail(context: TestContext) -> Finding:
 )
 def n_step_terminal(context: TestContext) -> Finding:
     harness = n_step_harness(context)
-    return check(
-        harness, [s for s in starts(harness) if steps_left(harness, s) < N], "before a terminal one"
-    )
+    return check(harness, starts(harness, whole=False), "before a terminal one")
 
 
 @question(
@@ -89,9 +84,7 @@ def n_step_terminal(context: TestContext) -> Finding:
 )
 def n_step_truncation(context: TestContext) -> Finding:
     harness = n_step_harness(context, truncated=True)
-    return check(
-        harness, [s for s in starts(harness) if steps_left(harness, s) < N], "before a time limit"
-    )
+    return check(harness, starts(harness, whole=False), "before a time limit")
 
 
 @question(
@@ -124,16 +117,15 @@ def n_step_harness(
     return context.harness(n_step=N, discount=DISCOUNT).add(added, episode=7, truncated=truncated)
 
 
-def starts(harness: BufferHarness) -> list[int]:
-    """Stored transitions of which nothing that could come is still missing."""
-    newest = len(harness.history) - 1
-    return [s for s in harness.stored.tolist() if s + steps_left(harness, s) - 1 <= newest]
+def starts(harness: BufferHarness, whole: bool) -> list[int]:
+    """Where complete windows start: those of N steps, or those that an end of an episode cut."""
+    stored, added = harness.stored.tolist(), len(harness.history)
+    steps = {s: steps_left(harness, s) for s in stored}
+    return [s for s in stored if s + steps[s] <= added and (steps[s] == N) == whole]
 
 
 def steps_left(harness: BufferHarness, serial: int) -> int:
-    """How many steps the window from here has, at most N; one that is running counts as
-    going on.
-    """
+    """How many steps the window from here has, at most N; one still running goes on."""
     for k in range(N):
         if serial + k >= len(harness.history):
             return N

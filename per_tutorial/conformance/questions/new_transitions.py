@@ -9,14 +9,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from per_tutorial.conformance.answers import (
-    Finding,
-    Inconclusive,
-    fails,
-    holds,
-    question,
-    reported,
-)
+from per_tutorial.conformance.answers import Finding, Inconclusive, fails, holds, question, reported
 from per_tutorial.conformance.chance import FALSE_ALARM, share_misfits, worst_misfit
 from per_tutorial.conformance.context import CAPACITY, TestContext
 from per_tutorial.conformance.harness import BufferHarness
@@ -144,8 +137,7 @@ def newcomers_memory(context: TestContext) -> Finding:
 def kinds_of_new(
     harness: BufferHarness, others: Mapping[str, float] | None = None
 ) -> tuple[set[str], float]:
-    """Add transitions: what their priority may be of all that are known, and its ratio to the
-    largest.
+    """Add transitions: which known priorities theirs may be, and its ratio to the largest.
 
     ``others`` names more priorities that it may be.
     """

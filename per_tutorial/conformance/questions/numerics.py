@@ -90,8 +90,7 @@ def zero_errors(context: TestContext) -> Finding:
     if epsilon == 0:
         return _without_epsilon(context)
     harness = context.harness(CAPACITY, exact=True)
-    # So small that ε is seen: a share of 6 % for one half of the transitions, 10 % if ε were
-    # doubled.
+    # So small that ε is seen: a share of 6 % for half of the transitions, 10 % if ε were doubled.
     small = 100 * epsilon
     if small >= 1:  # new transitions start at 1, and would drown the rest
         small = epsilon

@@ -56,8 +56,7 @@ def stale_updates(context: TestContext) -> Finding:
     owners = np.isin(harness.stored - CAPACITY, serials)
     fair, share = owners.mean(), counts[owners].sum() / counts.sum()
     if harness.adapter.distribution == "rank":
-        # New transitions are equals, and any order of them is right: only which come often may
-        # tell.
+        # New transitions are equals, in any order: only which of them come often may tell.
         top = np.argsort(-counts)[: owners.sum()]
         right = set(top.tolist()) != set(np.flatnonzero(owners).tolist())
     else:

@@ -106,9 +106,7 @@ def saved(harness: BufferHarness) -> Iterator[str]:
 
 
 def load(harness: BufferHarness, path: str) -> None:
-    """Give the harness a new buffer, loaded from a file. Some libraries return it, others
-    fill it.
-    """
+    """Give the harness a new buffer, loaded from a file; some libraries return it."""
     fresh = harness.call("make", harness.settings)
     returned = harness.call("load", fresh, path)
     harness.buffer = fresh if returned is None else returned

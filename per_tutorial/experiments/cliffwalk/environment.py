@@ -1,5 +1,4 @@
-"""The Blind Cliffwalk: where prioritised replay gains most (Schaul et al., section 3.1, appendix
-B.1).
+"""The Blind Cliffwalk: where prioritised replay gains most (Schaul et al. 2016, 3.1 and B.1).
 
 A chain of n states. In each of them one of two actions is right, alternating from state to state,
 and leads on; the other one ends the episode. Only the last right action is rewarded. The replay

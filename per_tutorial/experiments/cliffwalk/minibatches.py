@@ -1,5 +1,4 @@
-"""The Blind Cliffwalk learned by minibatches: draws without replacement, and priorities that are
-never stale.
+"""The Blind Cliffwalk by minibatches: draws without replacement, priorities never stale.
 
 Panahi et al. (2024, arXiv 2407.09702) find in tables what PER gains when a minibatch is drawn
 without replacement and when all priorities are recomputed. Neither shows where transitions are
@@ -33,8 +32,7 @@ LIMIT = 1_000_000  # updates after which a run counts as never converged
 
 @njit_cached
 def draw_one_by_one(nodes, random, replace, slots):
-    """Fill `slots` (1, batch) with draws in proportion to the leaves; without `replace`, all
-    different.
+    """Fill `slots` (1, batch) with draws by the leaves; without `replace`, all different.
 
     A leaf that is drawn is empty until the minibatch is full.
     """

@@ -38,8 +38,8 @@ class Bug:
     mistake: str
     wrong: str
     right: str
-    seen: tuple[str, ...]
-    lived: str
+    seen: tuple[str, ...] = ()
+    lived: str = "not known"
     found_by: str
     sampler: type[ProportionalSampler] = ProportionalSampler
     storage: type[TransitionStorage] = TransitionStorage

@@ -76,8 +76,6 @@ KNOWN_BUGS = (
         mistake="The weights multiply a loss that is averaged already: the same collapse.",
         wrong="return (weights * losses.mean(dim=1, keepdim=True)).mean(dim=1)",
         right=WEIGHTED,
-        seen=(),
-        lived="not known",
         found_by=IN_THE_LOSS,
         learner=WeightsAfterMean,
     ),

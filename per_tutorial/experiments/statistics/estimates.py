@@ -1,5 +1,4 @@
-"""From runs to conclusions: intervals, paired differences, verdicts, failures, steps to a
-threshold.
+"""From runs to conclusions: intervals, paired differences, verdicts, failures, thresholds.
 
 The unit that is drawn again is always the run, never the episode: episodes of one run share a
 network and say little more than one of them. Colas et al. (2019), Agarwal et al. (2021) and
@@ -22,6 +21,7 @@ from per_tutorial.experiments.statistics.bootstrap import (
 )
 
 RESAMPLES = 100_000  # then a limit moves from seed to seed by less than 1 % of the interval's width
+CONFIDENCE = 0.95  # of every interval and verdict, unless one asks for another
 BAND_RESAMPLES = 10_000  # around a curve of medians and the like, where 100,000 take seconds
 
 Statistic = Callable[..., Any]  # takes an array and an axis, such as np.mean
@@ -43,7 +43,7 @@ def bootstrap_interval(
     values: ArrayLike,
     axis: int = -1,
     statistic: Statistic = np.mean,
-    confidence: float = 0.95,
+    confidence: float = CONFIDENCE,
     resamples: int | None = None,
     seed: int = 0,
 ) -> tuple[Any, Any]:
@@ -135,7 +135,7 @@ def summary(values: ArrayLike, **options: Any) -> dict[str, Estimate]:
     }
 
 
-def failure_rate(values: ArrayLike, threshold: float, confidence: float = 0.95) -> Estimate:
+def failure_rate(values: ArrayLike, threshold: float, confidence: float = CONFIDENCE) -> Estimate:
     """The share of runs below a threshold and its Wilson interval: an `Estimate`.
 
     Not a bootstrap interval: where no run failed, no resample has a failure either, and the
@@ -178,17 +178,11 @@ def paired_difference(
     return estimate(differences_of(a, b), axis, statistic, **options)
 
 
-def verdict(
-    a: ArrayLike,
-    b: ArrayLike,
-    confidence: float = 0.95,
-    resamples: int = RESAMPLES,
-    seed: int = 0,
-) -> Verdict:
+def verdict(a: ArrayLike, b: ArrayLike, resamples: int = RESAMPLES, seed: int = 0) -> Verdict:
     """What the mean `paired_difference` of two arms allows to be said of them.
 
-    - "clear": its interval leaves out zero, and the `paired_t_test` and the `signed_rank_test`,
-      which look at the same differences in other ways, find p below 1 − confidence.
+    - "clear": its 95 % interval leaves out zero, and the `paired_t_test` and the
+      `signed_rank_test`, which look at the same differences in other ways, find p below 0.05.
     - "not told apart": none of the three sees a difference.
     - "borderline": the three disagree, or a limit of the interval is nearer to zero than its own
       Monte Carlo error, so that another bootstrap seed might decide otherwise.
@@ -201,21 +195,21 @@ def verdict(
 
     Args:
         a, b: (runs,) results, paired by their seeds.
-        confidence, resamples, seed: as in `bootstrap_interval`.
+        resamples, seed: as in `bootstrap_interval`.
     """
     differences = one_number_a_run("a, b", differences_of(a, b))
     at_least_two(len(differences))
     resamples = whole_number("resamples", resamples)
     means = resampled_means(differences, resamples, seed)
-    low, high = percentiles(means, confidence)
-    tail = (1 - confidence) / 2
+    low, high = percentiles(means)
+    tail = (1 - CONFIDENCE) / 2
     margin = 2 * sqrt(tail * (1 - tail) / resamples)
     for limit, share in ((low, tail), (high, 1 - tail)):
         below, above = np.quantile(means, np.clip((share - margin, share + margin), 0, 1))
         if abs(limit) < (above - below) / 2:
             return "borderline"
     tests = (paired_t_test(a, b), signed_rank_test(a, b))
-    return agreed([low > 0 or high < 0, *(p < 1 - confidence for p in tests)])
+    return agreed([low > 0 or high < 0, *(p < 1 - CONFIDENCE for p in tests)])
 
 
 def agreed(sees_a_difference: ArrayLike) -> Verdict:
@@ -240,8 +234,7 @@ def paired_t_test(a: ArrayLike, b: ArrayLike) -> float:
 
 
 def signed_rank_test(a: ArrayLike, b: ArrayLike) -> float:
-    """The p-value of Wilcoxon's two-sided signed-rank test of a − b: it asks only for order and
-    sign.
+    """The p-value of Wilcoxon's two-sided signed-rank test of a − b: only order and sign count.
 
     Args:
         a, b: (runs,) results, paired by their seeds.
@@ -271,8 +264,7 @@ def holm(p_values: ArrayLike) -> NDArray[np.float64]:
     if p_values.ndim != 1 or ((p_values < 0) | (p_values > 1)).any():
         raise ValueError(f"p_values: must be (comparisons,) numbers in [0, 1], got {p_values}")
     order = np.argsort(p_values)
-    # The smallest counts as often as there are p-values, the next once less; none overtakes
-    # another.
+    # The smallest counts as often as there are p-values, the next once less; none overtakes one.
     weighted = p_values[order] * np.arange(len(p_values), 0, -1)
     corrected = np.empty_like(p_values)
     corrected[order] = np.minimum(np.maximum.accumulate(weighted), 1)
@@ -280,11 +272,7 @@ def holm(p_values: ArrayLike) -> NDArray[np.float64]:
 
 
 def probability_of_improvement(
-    a: ArrayLike,
-    b: ArrayLike,
-    confidence: float = 0.95,
-    resamples: int = RESAMPLES,
-    seed: int = 0,
+    a: ArrayLike, b: ArrayLike, resamples: int = RESAMPLES, seed: int = 0
 ) -> Estimate:
     """How likely a run of ``a`` is to beat a run of ``b``: P(a > b) + ½ P(a = b), an `Estimate`.
 
@@ -293,14 +281,14 @@ def probability_of_improvement(
 
     Args:
         a, b: (runs,) results, more is better; their numbers of runs may differ.
-        confidence, resamples, seed: as in `bootstrap_interval`.
+        resamples, seed: as in `bootstrap_interval`.
     """
     a = one_number_a_run("a", float_array("a", a))
     b = one_number_a_run("b", float_array("b", b))
     at_least_two(min(len(a), len(b)))
     wins = (a[:, None] > b) + 0.5 * (a[:, None] == b)
     shares = resampled_shares(wins, whole_number("resamples", resamples), seed)
-    return Estimate(float(wins.mean()), *percentiles(shares, confidence))
+    return Estimate(float(wins.mean()), *percentiles(shares))
 
 
 # Censored times ----------------------------------------------------------------------------------
@@ -364,7 +352,7 @@ def at_least_two(runs: int) -> None:
         raise ValueError(f"values: at least two runs are needed for an interval, got {runs}")
 
 
-def percentiles(results: NDArray[np.float64], confidence: float) -> tuple[Any, Any]:
+def percentiles(results: NDArray[np.float64], confidence: float = CONFIDENCE) -> tuple[Any, Any]:
     """The interval that holds the share ``confidence`` of the results (..., resamples)."""
     confidence = real_number("confidence", confidence, high=0.9999, above=0)
     tail = (1 - confidence) / 2

@@ -37,9 +37,7 @@ class Judged(NamedTuple):
 
 
 def agreement(
-    pairs: Sequence[tuple[ArrayLike, ArrayLike]],
-    resamples: int = RESAMPLES,
-    seed: int = 0,
+    pairs: Sequence[tuple[ArrayLike, ArrayLike]], resamples: int = RESAMPLES, seed: int = 0
 ) -> list[Judged]:
     """Verdicts on comparisons that were declared together, a family: a `Judged` for each.
 
@@ -67,7 +65,7 @@ def agreement(
         [signed_rank_test(a, b) for a, b in pairs],
     ]
     corrected = np.array([holm(p_values) for p_values in tests]).T
-    lows, highs = percentiles(means, 0.95)
+    lows, highs = percentiles(means)
     return [
         Judged(
             Estimate(float(mean), float(low), float(high)),
@@ -82,9 +80,7 @@ def agreement(
 
 
 def _bootstrap_p(means: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Twice the share of resamples (…, resamples) beyond zero; never 0, since resamples
-    are finite.
-    """
+    """Twice the share of resamples (…, resamples) beyond zero; never 0, as they are finite."""
     beyond = np.minimum((means <= 0).sum(axis=-1), (means >= 0).sum(axis=-1))
     p_values = np.minimum(1.0, 2 * (beyond + 1) / (means.shape[-1] + 1))
     return np.where(np.isnan(means).any(axis=-1), np.nan, p_values)

@@ -63,17 +63,11 @@ REFERENCES = {
 }
 
 
-def normalised_scores(
-    results: StudyResults,
-    metric: str | None = None,
-    references: Mapping[str, Reference] = REFERENCES,
-) -> dict[str, Floats]:
+def normalised_scores(results: StudyResults) -> dict[str, Floats]:
     """The scores of a study in units of its world: 0 for random actions, 1 for a good score.
 
     Args:
-        results: of one study, whose arms all act in one world.
-        metric: as in `StudyResults.scores`; by default the declared one.
-        references: environment id → its `Reference`.
+        results: of one study, whose arms all act in one world of `REFERENCES`.
 
     Returns:
         arm → (runs,), in the order of the seeds; NaN for a run without a score.
@@ -84,8 +78,8 @@ def normalised_scores(
     ids = {config.env for config in results.arms.values()}
     if len(ids) != 1:
         raise ValueError(f"results: all arms must act in one world, got {sorted(ids)}")
-    random, good = references[one_of("references", ids.pop(), references)]
-    return {arm: (results.scores(arm, metric) - random) / (good - random) for arm in results.arms}
+    random, good = REFERENCES[one_of("results", ids.pop(), REFERENCES)]
+    return {arm: (results.scores(arm) - random) / (good - random) for arm in results.arms}
 
 
 def normalised_worlds(
@@ -101,9 +95,7 @@ def normalised_worlds(
     return {name: normalised_scores(load_study(name, folder)) for name in there}
 
 
-def aggregate(
-    worlds: Worlds, confidence: float = 0.95, resamples: int = RESAMPLES, seed: int = 0
-) -> dict[str, Estimate]:
+def aggregate(worlds: Worlds, resamples: int = RESAMPLES, seed: int = 0) -> dict[str, Estimate]:
     """The interquartile mean over the runs of all worlds, for every arm that each world has.
 
     A quarter of all runs is left out at each end, whichever worlds they are of, so that neither a
@@ -112,12 +104,11 @@ def aggregate(
 
     Args:
         worlds: world → arm → (runs,) normalised scores; within a world, paired by their seeds.
-        confidence: in (0, 0.9999].
         resamples: how often the runs of each world are drawn again.
         seed: of the draws.
 
     Returns:
-        arm → `Estimate`; NaN where a run is missing.
+        arm → `Estimate` with its 95 % interval; NaN where a run is missing.
 
     Raises:
         ValueError: no world, no common arm, an infinite score, or a world whose arms differ in
@@ -126,9 +117,7 @@ def aggregate(
     """
     strata = _Strata(worlds)
     values, resampled = strata.interquartile_means(strata.arms, resamples, seed)
-    return {
-        arm: Estimate(values[arm], *percentiles(resampled[arm], confidence)) for arm in strata.arms
-    }
+    return {arm: Estimate(values[arm], *percentiles(resampled[arm])) for arm in strata.arms}
 
 
 def runs_kept(worlds: Worlds, arm: str) -> dict[str, float]:
@@ -158,17 +147,12 @@ def runs_kept(worlds: Worlds, arm: str) -> dict[str, float]:
 
 
 def aggregate_difference(
-    worlds: Worlds,
-    arm: str,
-    other: str,
-    confidence: float = 0.95,
-    resamples: int = RESAMPLES,
-    seed: int = 0,
+    worlds: Worlds, arm: str, other: str, resamples: int = RESAMPLES, seed: int = 0
 ) -> Estimate:
     """The `aggregate` of one arm less that of the other, with an interval that uses their pairs.
 
     Args:
-        worlds, confidence, resamples, seed: as in `aggregate`.
+        worlds, resamples, seed: as in `aggregate`.
         arm, other: names of arms that every world has.
 
     Raises:
@@ -176,28 +160,20 @@ def aggregate_difference(
     """
     strata = _Strata(worlds, (arm, other))
     values, resampled = strata.interquartile_means((arm, other), resamples, seed)
-    return Estimate(
-        values[arm] - values[other], *percentiles(resampled[arm] - resampled[other], confidence)
-    )
+    return Estimate(values[arm] - values[other], *percentiles(resampled[arm] - resampled[other]))
 
 
 def aggregate_improvement(
-    worlds: Worlds,
-    arm: str,
-    other: str,
-    confidence: float = 0.95,
-    resamples: int = RESAMPLES,
-    seed: int = 0,
+    worlds: Worlds, arm: str, other: str, resamples: int = RESAMPLES, seed: int = 0
 ) -> Estimate:
-    """How likely a run of one arm is to beat one of the other in the same world, averaged over
-    worlds.
+    """How likely a run of one arm is to beat one of the other in its world, averaged over worlds.
 
     P(arm > other) + ½ P(arm = other), where every run is compared with every run of its world
     (Agarwal et al. 2021, section 4.3). It asks which is better and not by how much, so the scores
     need no normalisation.
 
     Args:
-        worlds, confidence, resamples, seed: as in `aggregate`; the scores may be those of the
+        worlds, resamples, seed: as in `aggregate`; the scores may be those of the
             worlds.
         arm, other: names of arms that every world has.
 
@@ -219,7 +195,7 @@ def aggregate_improvement(
         return np.mean(each, axis=0)
 
     value = float(np.mean([won.mean() for won in wins]))
-    return Estimate(value, *percentiles(strata.resampled(shares, resamples, seed), confidence))
+    return Estimate(value, *percentiles(strata.resampled(shares, resamples, seed)))
 
 
 class _Strata:

@@ -115,8 +115,7 @@ class StudyResults:
     def curve(
         self, arm: str, measure: str = "score"
     ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """A measure over time: the grid (points,), the same for all arms, and the values (points,
-        runs).
+        """A measure over time: the grid (points,) of all arms, and the values (points, runs).
 
         Args:
             arm: its name.
@@ -131,8 +130,7 @@ class StudyResults:
         return np.array(grid), np.array(curve)
 
     def scores(self, arm: str, metric: str | None = None) -> NDArray[np.float64]:
-        """The one number of each run, (runs,): ``metric`` of `METRICS`, by default the declared
-        one.
+        """One number a run, (runs,): ``metric`` of `METRICS`, by default the declared one.
 
         A curve counts from the first episode that the run finished; NaN if it finished none.
         """
@@ -151,8 +149,7 @@ def _settings(stack: dict[str, Any]) -> Any:
 
 
 def load_study(name: str, folder: str | os.PathLike[str] = SHIPPED) -> StudyResults:
-    """The `StudyResults` of a study; those that come with the package unless another folder is
-    given.
+    """The `StudyResults` of a study, by default from those that come with the package.
 
     Raises:
         ValueError: there are none of this name, or the file is damaged.

@@ -1,5 +1,4 @@
-"""Runs a study: trains what is missing, in one process or several, and continues where it was
-stopped.
+"""Runs a study: trains what is missing, in one process or several, and continues a stopped one.
 
 A study is trained stack by stack (`python -m per_tutorial study NAME`), for minutes or hours. Every
 finished stack is a file of its own; when all are there they become one, which the package ships for

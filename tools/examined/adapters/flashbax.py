@@ -11,8 +11,7 @@ from per_tutorial.replay.contracts import Floats, Transition
 
 
 class Flashbax(Adapter):
-    """`make_prioritised_trajectory_buffer` with sequences of one step, each with its next
-    observation.
+    """`make_prioritised_trajectory_buffer`, a step with its next observation a sequence.
 
     Its flat buffer makes pairs of neighbouring steps, and so pairs the last step of an episode with
     the first of the next one, for the user to mask: that form could not be asked the same

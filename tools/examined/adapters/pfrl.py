@@ -11,8 +11,7 @@ from per_tutorial.replay.contracts import Floats, Transition
 
 
 class PFRL(Adapter):
-    """`PrioritizedReplayBuffer`. It draws without replacement, and clips |δ| to 1 unless told
-    otherwise.
+    """`PrioritizedReplayBuffer`: without replacement; it clips |δ| to 1 unless told otherwise.
 
     After each minibatch it waits for its errors; the examination, which draws thousands in a row,
     turns that off (`wait_priority_after_sampling`).

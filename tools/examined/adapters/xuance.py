@@ -6,13 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from per_tutorial.conformance.adapter import (
-    ACTIONS,
-    OBSERVATION_SHAPE,
-    Adapter,
-    Drawn,
-    Settings,
-)
+from per_tutorial.conformance.adapter import ACTIONS, OBSERVATION_SHAPE, Adapter, Drawn, Settings
 from per_tutorial.replay.contracts import Floats, Transition
 
 

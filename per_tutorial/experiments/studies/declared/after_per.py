@@ -38,8 +38,7 @@ def methods(lap: dict[str, float]) -> dict[str, dict[str, Any]]:
 
 
 def comparisons_of(names: Iterable[str], rate: str = "") -> list[tuple[str, str]]:
-    """Each method against uniform replay and against PER, and LAP and PAL against Huber's loss
-    alone.
+    """Each method against uniform replay and PER, and LAP and PAL against Huber's loss alone.
 
     Args:
         names: of `methods`.

@@ -1,5 +1,4 @@
-"""On which condition does PER's gain on CartPole depend: the rate, the network, the limit of an
-episode?
+"""On which condition does PER's gain on CartPole depend: rate, network or episode limit?
 
 Notebooks of this series give different answers about CartPole, under different conditions. In 03
 PER gains at the quarter rate and not at the full one (128 units, 200 steps an episode, 10,000 steps

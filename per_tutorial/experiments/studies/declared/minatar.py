@@ -1,5 +1,4 @@
-"""What came after PER on three games of MinAtar: small Atari games, the rung between CartPole and
-Atari.
+"""What came after PER on three games of MinAtar, the rung between CartPole and Atari.
 
 The settings are those of Young & Tian (2019), whose curves are means of 30 runs: network, memory,
 minibatches, exploration, target network, discount and Huber's loss. They differ in four ways:

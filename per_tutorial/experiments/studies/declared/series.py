@@ -134,10 +134,7 @@ def _hundred_runs() -> Study:
     return Study(
         name="hundred-runs",
         question="How do 100 runs of CartPole stand after 100 and after 400 episodes?",
-        arms={
-            "uniform": base,
-            "per": base.replace(sampler="proportional"),
-        },
+        arms={"uniform": base, "per": base.replace(sampler="proportional")},
         comparisons=(("per", "uniform"),),
         metric="score over training",
         failed_below=195,
@@ -225,8 +222,7 @@ def _pong() -> Study:
     uniform = DQNConfig(
         env="ALE/Pong-v5",
         environments=8,
-        # The paper's frames of 84×84 pixels take more than twice the computing, and this takes
-        # hours.
+        # The paper's 84×84 pixels take more than twice the computing, and this takes hours.
         frame_size=42,
         precision="bfloat16",
         hidden=(512,),

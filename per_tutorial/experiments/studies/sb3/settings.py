@@ -19,14 +19,8 @@ THEIRS = "sb3"  # SB3's own agent with its own replay buffer
 # Arguments of SB3's agents that have a field of their own, or none because the study decides.
 NO_OPTIONS = (
     *("policy", "env", "seed", "device", "verbose", "learning_rate", "learning_starts"),
-    *(
-        "policy_kwargs",
-        "action_noise",
-        "replay_buffer_class",
-        "replay_buffer_kwargs",
-        "alpha",
-        "beta",
-    ),
+    *("policy_kwargs", "action_noise", "replay_buffer_class", "replay_buffer_kwargs"),
+    *("alpha", "beta"),
 )
 
 
