@@ -25,7 +25,7 @@ def known_mistakes(name):
     if name in VALUES:
         yield from one_by_one(exercise.mistakes)
         return
-    for place, part in enumerate(exercise.parts):
+    for place, part in enumerate(exercise.each_part):
         several = len(exercise.parts) > 1
 
         def right(*given, place=place, several=several, **steps):

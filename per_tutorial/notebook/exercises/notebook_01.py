@@ -239,18 +239,11 @@ def in_float32(nodes: Sequence[float], node: int, value: float, change: float) -
     return float(np.float32(nodes[2 * node + 1]) + np.float32(nodes[2 * node + 2]))
 
 
-def on_its_own_nodes(answer: Any) -> Any:
-    """An answer that changes nodes in place, as one that leaves its arguments alone."""
-    if not callable(answer):
-        return answer
-
-    @functools.wraps(answer)
-    def changed(nodes, leaf, value):
-        own = CountedNodes(nodes)
-        result = answer(own, leaf, value)
-        return own if result is None else result  # what is missing there is told in the end
-
-    return changed
+def on_its_own_nodes(answer: Any, nodes: Sequence[float], leaf: int, value: float) -> Any:
+    """What becomes of nodes that the answer changes in place, with the caller's left alone."""
+    own = CountedNodes(nodes)
+    result = answer(own, leaf, value)
+    return own if result is None else result  # what is missing there is told in the end
 
 
 def where_the_sum_is_wrong(case: Case, got: Any, results: Any) -> str:
@@ -325,7 +318,7 @@ function_exercise(
      "the sums are rounded to float32: Python's own floats, float64, keep twice as many digits."),
     (dict(first=lambda nodes, leaf: 7 + leaf),
      "it is right for 8 leaves, but not for other sizes: the first leaf is node len(nodes) // 2."),
-], wraps=on_its_own_nodes,
+], calls=on_its_own_nodes,
    exact=True,
    otherwise=where_the_sum_is_wrong,
    after=changes_them_well)  # fmt: skip
@@ -419,7 +412,7 @@ function_exercise(
      lambda nodes, leaf: sum(nodes[8 : 8 + leaf]),
      "it is right for 8 leaves, but not for other sizes: the leaves begin at len(nodes) // 2."),
 ], give=counted, otherwise=which_sum_it_should_be, after=adds_them_all,
-   wraps=functools.partial(that_ends, hint=(
+   calls=functools.partial(that_ends, hint=(
        "your walk never ends: does each step go to another node, and does it stop at the root, "
        "node 1?")))  # fmt: skip
 
