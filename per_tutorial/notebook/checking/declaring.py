@@ -7,6 +7,7 @@ from functools import partial, wraps
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from per_tutorial.notebook.checking.answers import (
     Case,
@@ -31,6 +32,7 @@ from per_tutorial.notebook.checking.comparing import (
     remembers,
 )
 
+Array = NDArray[np.float64]
 Rows = Iterable[Iterable[Any]]  # values of the arguments, a row for each call
 Checker = Callable[[Any], str | None]  # an answer → None if it is right, else the likely mistake
 

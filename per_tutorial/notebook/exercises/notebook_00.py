@@ -8,12 +8,9 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from per_tutorial.notebook.checking.answers import Hint, that_ends
-from per_tutorial.notebook.checking.declaring import function_exercise
-
-Array = NDArray[np.float64]
+from per_tutorial.notebook.checking.declaring import Array, function_exercise
 
 # 00.1: how many copies of each transition of a state the memory holds -----------------------------
 

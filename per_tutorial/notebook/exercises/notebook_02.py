@@ -1,18 +1,13 @@
 """Notebook 02, uniform DQN: targets, exploration, TD errors, time limits, replays."""
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from per_tutorial.notebook.checking.answers import Case, numbers, same, told_apart
-from per_tutorial.notebook.checking.declaring import function_exercise
-
-Array = NDArray[np.float64]
-Function = Callable[..., Any]
+from per_tutorial.notebook.checking.declaring import Array, Function, function_exercise
 
 # 02.1: the target of one transition ---------------------------------------------------------------
 
@@ -238,8 +233,6 @@ function_exercise("02.3", td_errors_of, "q_values actions targets", BATCHES, [
      "those are the squares; return the TD errors themselves."),
     (lambda *given: td_errors_of(*given) ** 2 / 2,
      "those are the losses; return the TD errors themselves."),
-    (lambda *given: td_errors_of(*given).round(),
-     "right but for the rounding: leave the fractions."),
     (lambda *given: td_errors_of(*given).clamp(-1, 1), "nothing is clipped here."),
     (lambda q, actions, targets: targets,
      "the estimate is missing: subtract the Q of the action that was taken."),

@@ -1,6 +1,5 @@
 """Notebook 03, prioritised replay: weights, leaves, β, the weighted loss."""
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -8,10 +7,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from per_tutorial.notebook.checking.declaring import Part, function_exercise
-
-Array = NDArray[np.float64]
-Function = Callable[..., Any]
+from per_tutorial.notebook.checking.declaring import Array, Function, Part, function_exercise
 
 # 03.1: the weights of a minibatch -----------------------------------------------------------------
 

@@ -1,15 +1,13 @@
 """Notebook 05, Atari: skipped frames, stacks, memory, clipped rewards and lives, convolutions."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from per_tutorial.notebook.checking.answers import Case, Hint, numbers, part, plain, shown
-from per_tutorial.notebook.checking.declaring import AN_INDEX, Part, function_exercise
-
-Function = Callable[..., Any]
+from per_tutorial.notebook.checking.declaring import AN_INDEX, Function, Part, function_exercise
 
 # 05.1: four frames, one step ----------------------------------------------------------------------
 

@@ -1,19 +1,14 @@
 """Notebook 06, PER in an agent that exists: places in a ring, the loss, several critics, memory."""
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.functional import mse_loss, smooth_l1_loss
 
 from per_tutorial.notebook.checking.answers import Hint
-from per_tutorial.notebook.checking.declaring import AN_INDEX, function_exercise
-
-Array = NDArray[np.float64]
-Function = Callable[..., Any]
+from per_tutorial.notebook.checking.declaring import AN_INDEX, Array, Function, function_exercise
 
 # 06.1: the row and the column of a transition -----------------------------------------------------
 

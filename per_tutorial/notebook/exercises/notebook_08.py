@@ -1,16 +1,12 @@
 """Notebook 08, after PER: κ, the loss in PER, reliabilities, LaBER with the Huber loss."""
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from per_tutorial.notebook.checking.answers import numbers
-from per_tutorial.notebook.checking.declaring import function_exercise
-
-Array = NDArray[np.float64]
-Function = Callable[..., Any]
+from per_tutorial.notebook.checking.declaring import Array, Function, function_exercise
 
 # 08.1: the smallest κ -----------------------------------------------------------------------------
 
