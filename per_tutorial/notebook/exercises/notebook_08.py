@@ -20,8 +20,7 @@ function_exercise("08.1", smallest_kappa, "largest times alpha", [
 ], [
     (lambda m, t, a: m / t,
      "that holds for α = 1. The *priorities* may differ `times`-fold, and they are powers: the "
-     "ratio "
-     "of the errors may be larger."),
+     "ratio of the errors may be larger."),
     (lambda m, t, a: m / t**a,
      "α is on the wrong side: (largest / κ)^α = times, so largest / κ is `times` to the power of "
      "1/α."),
@@ -76,8 +75,7 @@ function_exercise("08.2", slopes_of_per, "errors alpha beta", [
      "large."),
     (lambda e, a, b: -slopes_of_per(e, a, b),
      "the sign is the other one: here the slope of ½δ² is δ, as in section 4. (By Q it would be "
-     "−δ, "
-     "as δ is the target minus Q.)"),
+     "−δ, as δ is the target minus Q.)"),
     (lambda e, a, b: np.abs(slopes_of_per(e, a, b)),
      "the sign got lost: only in the priority is the error's size taken, the slope is δ itself."),
     (dict(factor=lambda x, a, b: x**-b),
@@ -182,8 +180,7 @@ function_exercise("08.3", reliabilities, "errors ends", [
 ], [
     (dict(environments=1),
      "that is right for one environment. Here the neighbours of a step belong to the other "
-     "episode: "
-     "the next step of its own is two places on."),
+     "episode: the next step of its own is two places on."),
     (lambda e, d: reliabilities(np.maximum(e, 0), d), "errors below zero count too: sum |δ|."),
     (lambda e, d: reliabilities(e**2, d), "sum |δ|, not its square."),
     (dict(size=lambda e: e), "sum |δ|: with their signs, errors take each other away."),
@@ -205,8 +202,7 @@ function_exercise("08.3", reliabilities, "errors ends", [
      "that counts steps; R counts their errors."),
     (lambda e, d: np.ones(len(e)),
      "R is 1 only where the episode still runs, and at its last step. Where it has ended, it is "
-     "known "
-     "what came after: R is 1 minus the share that was still to come."),
+     "known what came after: R is 1 minus the share that was still to come."),
     (running_alike,
      "an episode that still runs has R = 1: nobody knows yet what is to come. "
      "(This page departs from the paper there, which takes the largest sum of any episode.)"),

@@ -168,8 +168,7 @@ function_exercise("09.3", turnover, "actors steps_per_second batches batch_size 
      "drawing takes nothing out of a memory: only what comes in overwrites."),
     (lambda n, f, u, b, c: (u * b / c, c / (n * f)),
      "that is the share of the memory that is drawn in a second; divide by what comes in, not by "
-     "the "
-     "capacity."),
+     "the capacity."),
     (lambda n, f, u, b, c: (u * b * c / (n * f), c / (n * f)),
      "the capacity cancels from the first: in c / λ seconds u·B·c / λ draws meet c transitions."),
     (lambda n, f, u, b, c: (1 - np.exp(-u * b / (n * f)), c / (n * f)),
