@@ -19,6 +19,7 @@ from packaging.utils import canonicalize_name
 from small import TINY, TINY_CONFIG
 
 from per_tutorial.cli import COMMANDS, main
+from per_tutorial.cli.files import save_results
 from per_tutorial.cli.settings import add_settings, chosen_settings
 from per_tutorial.common.lazy import EXTRAS
 from per_tutorial.conformance import QUESTIONS
@@ -196,6 +197,16 @@ def test_a_training_writes_its_history_and_prints_what_the_agents_reach(tmp_path
     assert "150/150 steps" in printed
     mean_return = np.mean([value for _, _, value, _ in history.episodes[-100:]])
     assert f"return {mean_return:.1f}" in printed
+
+
+def test_a_history_that_cannot_be_written_does_not_cost_the_agent(tmp_path):
+    def full(path):
+        raise OSError("No space left")
+
+    agent = SimpleNamespace(save=lambda path: path.write_bytes(b"agent"))
+    with pytest.raises(OSError, match="^No space left$"):
+        save_results(SimpleNamespace(save=full, agent=agent), "history.csv", tmp_path / "agent")
+    assert (tmp_path / "agent").read_bytes() == b"agent"
 
 
 def test_quiet_leaves_the_progress_bar_out(capsys):
