@@ -62,9 +62,7 @@ def compare(
         larger: more cases, for answers that are right only as long as the inputs are small.
         give: makes the arguments that the answer gets.
         read: takes what the answer returned and what is right, and returns what can be compared.
-        exact: whether results must not be rounded to float32. Whole numbers never are.
-        told: (case, result) → a sentence about a wrong one, before anything else is tried.
-        otherwise: (case, result, results of all cases) → one if no known mistake explains it.
+        exact, told, otherwise: as in `declaring.Part`. Whole numbers are never rounded.
     """
     cases = [*cases, *larger]
     expected = [right(*case.values()) for case in cases]

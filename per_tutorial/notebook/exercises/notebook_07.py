@@ -32,14 +32,9 @@ def complaint(adapter: Adapter, clues: Sequence[Clue]) -> str | None:
     for name, pattern, sentence in clues:
         if re.search(pattern, _said(answers[name])):
             return f"{sentence} ({name}: {_measured(answers[name])}.)"
-    wrong = [
-        answer
-        for answer in answers.values()
-        if answer.verdict in (Verdict.FAILS, Verdict.INCONCLUSIVE)
-    ]
-    if wrong:
-        first = wrong[0]
-        return f"the examination asks: {first.question.asks} It found: {first.measured}."
+    for answer in answers.values():
+        if answer.verdict in (Verdict.FAILS, Verdict.INCONCLUSIVE):
+            return f"the examination asks: {answer.question.asks} It found: {answer.measured}."
     return None
 
 

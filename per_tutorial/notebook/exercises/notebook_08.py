@@ -152,11 +152,7 @@ def never_begun_again(errors: Array, ends: NDArray[np.bool_]) -> Array:
 
 def last_ends(ends: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """`ends` without all but the last end of each environment."""
-    last = np.zeros_like(ends)
-    for first in (0, 1):
-        places = np.arange(first, len(ends), 2)
-        last[places[ends[places]][-1:]] = True
-    return last
+    return ends & (ends_to_come(ends) == 1)
 
 
 def swapped(errors: Array, ends: NDArray[np.bool_]) -> Array:
@@ -165,11 +161,15 @@ def swapped(errors: Array, ends: NDArray[np.bool_]) -> Array:
 
 def running(ends: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """Which transitions belong to an episode that has not ended."""
-    later = np.zeros(len(ends), dtype=bool)
+    return ends_to_come(ends) == 0
+
+
+def ends_to_come(ends: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """How many ends of its own environment each step still meets, its own among them."""
+    counts = np.zeros(len(ends), dtype=np.int64)
     for first in (0, 1):
-        own = ends[first::2]
-        later[first::2] = np.cumsum(own[::-1])[::-1] == 0
-    return later
+        counts[first::2] = np.cumsum(ends[first::2][::-1])[::-1]
+    return counts
 
 
 ONE_END, SEVERAL = np.isin(np.arange(8), [4, 7]), np.isin(np.arange(12), [2, 5, 7, 8])
