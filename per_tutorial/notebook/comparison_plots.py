@@ -16,7 +16,7 @@ from per_tutorial.experiments.statistics.estimates import (
     Verdict,
     bootstrap_interval,
 )
-from per_tutorial.notebook.style import COLORS, THRESHOLD_STYLE, label_steps, start_at_zero
+from per_tutorial.notebook.style import COLORS, label_steps, start_at_zero
 
 # How `draw_estimates` shows a verdict: the width of the bar, and the face of the dot.
 VERDICT_STYLES: dict[str, tuple[float, dict[str, Any]]] = {
@@ -63,7 +63,8 @@ def draw_curves(
         axes.fill_between(steps, low, high, color=color, alpha=0.25 * faint, linewidth=0)
         axes.plot(steps, statistic(values, axis=-1), color=color, linestyle=style, label=label)
     if threshold is not None:
-        axes.axhline(threshold, **THRESHOLD_STYLE, label=f"threshold {threshold:g}")
+        line = axes.axhline(threshold, color=COLORS["quiet"], linestyle="--", linewidth=1, zorder=1)
+        line.set_label(f"threshold {threshold:g}")
     axes.set_xlim(0, max(np.asarray(grid)[-1] for grid, _ in curves.values()))
     start_at_zero(axes)
     label_steps(axes)
