@@ -57,11 +57,7 @@ def gallery(
 
 
 def explore(
-    draw: Callable[..., None],
-    alt: str,
-    *,
-    size: tuple[float, float] = (7.0, 3.6),
-    **controls: Any,
+    draw: Callable[..., None], alt: str, *, size: tuple[float, float] = (7.0, 3.6), **controls: Any
 ) -> dict[str, widgets.Widget]:
     """Show sliders, and below them what `draw` makes of their values; every change draws it again.
 

@@ -267,10 +267,7 @@ function_exercise("02.3", td_errors_of, "q_values actions targets", BATCHES, [
 
 
 def too_low(
-    step: int,
-    limit: int,
-    discount: float,
-    left: Function = lambda step, limit: limit - step,
+    step: int, limit: int, discount: float, left: Function = lambda step, limit: limit - step
 ) -> float:
     return discount ** left(step, limit) / (1 - discount)
 
