@@ -3,7 +3,7 @@
 import argparse
 import dataclasses
 
-from per_tutorial.cli.files import check_folders, check_targets
+from per_tutorial.cli.files import check_folders, check_targets, save_results
 from per_tutorial.cli.settings import add_settings, chosen_settings
 from per_tutorial.cli.study import ADDRESS
 from per_tutorial.cli.train import next_steps
@@ -73,11 +73,8 @@ def run(arguments: argparse.Namespace) -> None:
         checkpoints=arguments.checkpoint,
         callbacks=[] if arguments.quiet else [ProgressBar("apex")],
     )
-    assert history.agent is not None, "a training leaves its agent"
-    if arguments.out is not None:
-        history.save(arguments.out)
-    if arguments.save is not None:
-        history.agent.save(arguments.save)
+    save_results(history, arguments.out, arguments.save)
+    assert history.agent is not None  # it was trained just now, not read from a file
     print(
         f"greedy return, the mean of 20 episodes: {evaluate(history.agent, 20).mean():.1f}\n"
         f"replaced: {history.actors_replaced} actors, {history.shards_replaced} shards; "

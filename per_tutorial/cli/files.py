@@ -1,9 +1,12 @@
 """Files and folders that options name: checked before the work, written after it."""
 
 import os
-from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from per_tutorial.common.files import check_writable
+
+if TYPE_CHECKING:
+    from per_tutorial.dqn.history import History
 
 
 def check_folders(**options: str | None) -> None:
@@ -29,12 +32,17 @@ def check_targets(**options: str | None) -> None:
             raise ValueError(f"--{option}: must not be the file of --{other}, {path!r}")
 
 
-def write_all(*writers: Callable[[], None]) -> None:
-    """Call every one, even where an earlier one cannot write; raise what went wrong at the end."""
+def save_results(history: "History", out: str | None, save: str | None) -> None:
+    """Write a history and its agents where that was asked for; where one fails, the other still is.
+
+    OSError, when both were tried, says what went wrong.
+    """
+    assert history.agent is not None, "a training leaves its agent"
     failures = []
-    for write in writers:
+    for result, path in ((history, out), (history.agent, save)):
         try:
-            write()
+            if path is not None:
+                result.save(path)
         except OSError as error:
             failures.append(str(error))
     if failures:

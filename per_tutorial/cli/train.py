@@ -3,7 +3,7 @@
 import argparse
 import os
 
-from per_tutorial.cli.files import check_folders, check_targets, write_all
+from per_tutorial.cli.files import check_folders, check_targets, save_results
 from per_tutorial.cli.settings import MAX_EPISODES, add_settings, chosen_settings
 from per_tutorial.common.arguments import whole_number
 
@@ -80,25 +80,16 @@ def run(arguments: argparse.Namespace) -> None:
 
     checkpoints = None
     if arguments.checkpoint:
-        checkpoints = Checkpoints(
-            arguments.checkpoint,
-            every=arguments.checkpoint_every,
-            copy_to=copy,
-        )
+        every = arguments.checkpoint_every
+        checkpoints = Checkpoints(arguments.checkpoint, every=every, copy_to=copy)
     callbacks: list[Callback] = [] if arguments.quiet else [ProgressBar(config.sampler)]
     if arguments.tensorboard:
         callbacks.append(TensorBoard(arguments.tensorboard))
     seeds = range(arguments.first_seed, arguments.first_seed + runs)
     history = train(config, seeds, callbacks=callbacks, checkpoints=checkpoints)
-    agent = history.agent
-    assert agent is not None  # it was trained just now, not read from a file
-    writers = []
-    if arguments.out:
-        writers.append(lambda: history.save(arguments.out))
-    if arguments.save:
-        writers.append(lambda: agent.save(arguments.save))
-    write_all(*writers)
-    greedy = evaluate(agent, episodes).mean(axis=1)
+    save_results(history, arguments.out, arguments.save)
+    assert history.agent is not None  # it was trained just now, not read from a file
+    greedy = evaluate(history.agent, episodes).mean(axis=1)
     for seed, value in zip(history.seeds, greedy, strict=True):
         print(f"seed {seed}: greedy return {value:.1f}")
     tenth, median = np.percentile(greedy, (10, 50))

@@ -1,18 +1,14 @@
 """Checks of arguments: the error names the argument, what came and what is allowed."""
 
 import math
-from collections.abc import Container, Iterable
-from typing import Any, Protocol
+from collections.abc import Collection
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 LARGEST = 2**63 - 1  # of an int64, as arrays and compiled code take it
 INT64, FLOAT64 = np.dtype(np.int64), np.dtype(np.float64)
-
-
-class Choices(Container[str], Iterable[str], Protocol):
-    """Names to choose from: a tuple, a dict with such keys, and the like."""
 
 
 def whole_number(name: str, value: Any, minimum: int = 1, maximum: int | None = LARGEST) -> int:
@@ -69,7 +65,7 @@ def up_to_one(name: str, value: Any) -> float:
     return min(real_number(name, value, 0, 1 + 1e-6), 1.0)
 
 
-def one_of(name: str, value: Any, allowed: Choices) -> str:
+def one_of(name: str, value: Any, allowed: Collection[str]) -> str:
     """``value`` if it is among ``allowed``; ValueError with the choices otherwise."""
     if not isinstance(value, str) or value not in allowed:
         raise ValueError(f"{name}: must be one of {', '.join(map(repr, allowed))}, got {value!r}")

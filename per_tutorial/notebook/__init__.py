@@ -14,75 +14,37 @@ if TYPE_CHECKING:
     from per_tutorial.notebook.comparison_plots import draw_estimates as draw_estimates
     from per_tutorial.notebook.comparison_plots import draw_grid as draw_grid
     from per_tutorial.notebook.comparison_plots import draw_scores as draw_scores
-    from per_tutorial.notebook.comparison_plots import plot_greedy_scores as plot_greedy_scores
     from per_tutorial.notebook.comparison_plots import rows_size as rows_size
     from per_tutorial.notebook.explorers import TrainPanel as TrainPanel
     from per_tutorial.notebook.explorers import explore as explore
     from per_tutorial.notebook.explorers import gallery as gallery
-    from per_tutorial.notebook.page import FAST as FAST
     from per_tutorial.notebook.page import LiveFigure as LiveFigure
     from per_tutorial.notebook.page import budget as budget
     from per_tutorial.notebook.page import show as show
     from per_tutorial.notebook.page import stamp as stamp
     from per_tutorial.notebook.style import COLORS as COLORS
-    from per_tutorial.notebook.style import THRESHOLD_STYLE as THRESHOLD_STYLE
     from per_tutorial.notebook.style import label_steps as label_steps
-    from per_tutorial.notebook.style import network_linestyle as network_linestyle
     from per_tutorial.notebook.style import sampler_color as sampler_color
     from per_tutorial.notebook.style import start_at_zero as start_at_zero
     from per_tutorial.notebook.style import use_style as use_style
     from per_tutorial.notebook.training_plots import LivePlot as LivePlot
-    from per_tutorial.notebook.training_plots import draw_history as draw_history
     from per_tutorial.notebook.training_plots import draw_learning_curves as draw_learning_curves
     from per_tutorial.notebook.training_plots import draw_runs as draw_runs
-    from per_tutorial.notebook.training_plots import plot_history as plot_history
-    from per_tutorial.notebook.training_plots import plot_learning_curves as plot_learning_curves
     from per_tutorial.notebook.tree_pictures import draw_shares as draw_shares
     from per_tutorial.notebook.tree_pictures import draw_tree as draw_tree
-    from per_tutorial.notebook.videos import film_strip as film_strip
-    from per_tutorial.notebook.videos import read_frames as read_frames
     from per_tutorial.notebook.videos import record_episode as record_episode
     from per_tutorial.notebook.videos import save_video as save_video
     from per_tutorial.notebook.videos import show_video as show_video
     from per_tutorial.notebook.videos import video_file as video_file
 
 _HOMES = {
-    "page": ("FAST", "LiveFigure", "budget", "show", "stamp"),
-    "style": (
-        "COLORS",
-        "THRESHOLD_STYLE",
-        "label_steps",
-        "network_linestyle",
-        "sampler_color",
-        "start_at_zero",
-        "use_style",
-    ),
-    "training_plots": (
-        "LivePlot",
-        "draw_history",
-        "draw_learning_curves",
-        "draw_runs",
-        "plot_history",
-        "plot_learning_curves",
-    ),
-    "comparison_plots": (
-        "draw_curves",
-        "draw_estimates",
-        "draw_grid",
-        "draw_scores",
-        "plot_greedy_scores",
-        "rows_size",
-    ),
+    "page": ("LiveFigure", "budget", "show", "stamp"),
+    "style": ("COLORS", "label_steps", "sampler_color", "start_at_zero", "use_style"),
+    "training_plots": ("LivePlot", "draw_learning_curves", "draw_runs"),
+    "comparison_plots": ("draw_curves", "draw_estimates", "draw_grid", "draw_scores", "rows_size"),
     "tree_pictures": ("draw_shares", "draw_tree"),
     "explorers": ("TrainPanel", "explore", "gallery"),
-    "videos": (
-        "film_strip",
-        "read_frames",
-        "record_episode",
-        "save_video",
-        "show_video",
-        "video_file",
-    ),
+    "videos": ("record_episode", "save_video", "show_video", "video_file"),
     "checking": ("check",),
 }
 

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 
 from per_tutorial.common.arguments import float_array, one_of
@@ -17,8 +16,7 @@ from per_tutorial.experiments.statistics.estimates import (
     Verdict,
     bootstrap_interval,
 )
-from per_tutorial.notebook.page import show
-from per_tutorial.notebook.style import COLORS, THRESHOLD_STYLE, label_steps, start_at_zero
+from per_tutorial.notebook.style import COLORS, label_steps, start_at_zero
 
 # How `draw_estimates` shows a verdict: the width of the bar, and the face of the dot.
 VERDICT_STYLES: dict[str, tuple[float, dict[str, Any]]] = {
@@ -65,7 +63,8 @@ def draw_curves(
         axes.fill_between(steps, low, high, color=color, alpha=0.25 * faint, linewidth=0)
         axes.plot(steps, statistic(values, axis=-1), color=color, linestyle=style, label=label)
     if threshold is not None:
-        axes.axhline(threshold, **THRESHOLD_STYLE, label=f"threshold {threshold:g}")
+        line = axes.axhline(threshold, color=COLORS["quiet"], linestyle="--", linewidth=1, zorder=1)
+        line.set_label(f"threshold {threshold:g}")
     axes.set_xlim(0, max(np.asarray(grid)[-1] for grid, _ in curves.values()))
     start_at_zero(axes)
     label_steps(axes)
@@ -80,7 +79,6 @@ def draw_estimates(
     estimates: Mapping[str, Estimate],
     *,
     colors: Mapping[str, str] | None = None,
-    reference: float | None = 0.0,
     verdicts: Mapping[str, Verdict] | None = None,
     number: str = "+.1f",
 ) -> None:
@@ -93,10 +91,8 @@ def draw_estimates(
         axes: where to draw; `rows_size` tells how much room it takes.
         estimates: {label: `Estimate`}, from top to bottom.
         colors: {label: colour}; that of PER by default.
-        reference: what means "no difference", marked by a line: 0 for differences, 0.5 for a
-            probability of improvement; None for estimates that are compared with nothing.
         verdicts: {label: `verdict` of the two arms}; by default a difference is clear if its
-            interval leaves out the reference, and otherwise not told apart.
+            interval leaves out 0, and otherwise not told apart.
         number: format of the numbers.
 
     Raises:
@@ -104,8 +100,7 @@ def draw_estimates(
     """
     for row, (label, (value, low, high)) in enumerate(estimates.items()):
         if verdicts is None:
-            clear = reference is None or not low <= reference <= high
-            verdict = "clear" if clear else "not told apart"
+            verdict = "not told apart" if low <= 0 <= high else "clear"
         else:
             verdict = one_of("verdicts", verdicts[label], VERDICT_STYLES)
         width, face = VERDICT_STYLES[verdict]
@@ -116,28 +111,18 @@ def draw_estimates(
         text = f"{_written(value, number)} [{_written(low, number)}, {_written(high, number)}]"
         right = axes.get_yaxis_transform()
         axes.text(1.03, row, text, transform=right, va="center", fontsize="small")
-    if reference is not None:
-        axes.axvline(reference, color="black", linewidth=1, zorder=1)
+    axes.axvline(0, color="black", linewidth=1, zorder=1)
     _label_rows(axes, estimates)
 
 
-def draw_scores(
-    axes: Axes,
-    scores: Mapping[str, ArrayLike],
-    *,
-    colors: Mapping[str, str] | None = None,
-    statistic: Statistic = np.median,
-    threshold: float | None = None,
-) -> None:
+def draw_scores(axes: Axes, scores: Mapping[str, ArrayLike], *, colors: Mapping[str, str]) -> None:
     """Draw how the scores of runs spread, one arm to a row: a dot for each run, stacked where many
-    agree, and a statistic of them as a tick.
+    agree, and their median as a tick.
 
     Args:
         axes: where to draw; `rows_size` tells how much room it takes.
         scores: {label: (runs,) scores}, from top to bottom; the numbers of runs may differ.
-        colors: {label: colour}; that of uniform replay by default.
-        statistic: function(values), such as `np.median`, `np.mean` or `interquartile_mean`.
-        threshold: a score to mark by a dashed line.
+        colors: {label: colour}.
     """
     every = np.concatenate([np.asarray(values) for values in scores.values()])
     edges = np.histogram_bin_edges(every, bins=60)
@@ -148,43 +133,15 @@ def draw_scores(
         bins = np.digitize(values, edges[1:-1])
         place = np.arange(len(values)) - np.searchsorted(bins, bins)  # 0, 1, … within its bin
         aside = (place + 1) // 2 * (-1) ** place  # 0, −1, 1, −2, …: from the middle to both sides
-        color = colors[label] if colors else COLORS["uniform"]
-        height = row + spacing * aside
+        height, color = row + spacing * aside, colors[label]
         axes.plot(values, height, "o", color=color, markersize=4.5, markeredgewidth=0, alpha=0.7)
-        middle = statistic(values)
-        name = statistic.__name__.replace("_", " ") if row == 0 else None
+        middle = np.median(values)
+        name = "median" if row == 0 else None
         axes.plot([middle, middle], [row - 0.42, row + 0.42], color="black", label=name)
-    if threshold is not None:
-        axes.axvline(threshold, **THRESHOLD_STYLE, label=f"threshold {threshold:g}")
     axes.set_xlabel("score")
     axes.margins(x=0.02)
     _label_rows(axes, scores)
     axes.legend(loc="lower right", bbox_to_anchor=(1, 1), ncols=2, borderaxespad=0)
-
-
-def plot_greedy_scores(
-    scores: Mapping[str, ArrayLike],
-    alt: str,
-    *,
-    colors: Mapping[str, str] | None = None,
-    threshold: float | None = None,
-    width: float = 7.0,
-) -> None:
-    """Show how the greedy scores of runs spread, with `draw_scores`.
-
-    Args:
-        scores: {label: (runs, episodes)}, such as `evaluate` returns; a row each. A run's score is
-            the mean of its episodes.
-        alt: alternative text.
-        colors, threshold: as in `draw_scores`.
-        width: of the picture, in inches.
-    """
-    means = {label: np.asarray(episodes).mean(axis=1) for label, episodes in scores.items()}
-    figure = Figure(figsize=rows_size(len(means), width))
-    axes = figure.subplots()
-    draw_scores(axes, means, colors=colors, threshold=threshold)
-    axes.set_xlabel("greedy score (mean over episodes)")
-    show(figure, alt)
 
 
 def draw_grid(

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import ipywidgets as widgets
 from IPython.display import display
 from matplotlib import pyplot as plt
+from matplotlib.figure import Figure
 
 from per_tutorial.common.arguments import one_of
 from per_tutorial.notebook.page import show
@@ -56,11 +57,7 @@ def gallery(
 
 
 def explore(
-    draw: Callable[..., None],
-    alt: str,
-    *,
-    size: tuple[float, float] = (7.0, 3.6),
-    **controls: Any,
+    draw: Callable[..., None], alt: str, *, size: tuple[float, float] = (7.0, 3.6), **controls: Any
 ) -> dict[str, widgets.Widget]:
     """Show sliders, and below them what `draw` makes of their values; every change draws it again.
 
@@ -139,7 +136,7 @@ class TrainPanel:
         """Train with these settings, print the scores, and draw the curves of all trainings."""
         from per_tutorial.dqn.callbacks import ProgressBar
         from per_tutorial.dqn.training import evaluate, train
-        from per_tutorial.notebook.training_plots import plot_learning_curves
+        from per_tutorial.notebook.training_plots import draw_learning_curves
 
         values = {name: control.value for name, control in self.controls.items()}
         label = _in_words(values)
@@ -150,11 +147,10 @@ class TrainPanel:
         lowest, highest = greedy.min(), greedy.max()
         print(f"{label}: greedy score {greedy.mean():.0f} (runs: {lowest:.0f} to {highest:.0f})")
         colors = itertools.cycle(PANEL_COLORS)
-        plot_learning_curves(
-            self.histories,
-            f"Learning curves of {'; '.join(self.histories)}",
-            colors=dict(zip(self.histories, colors, strict=False)),
-        )
+        palette = dict(zip(self.histories, colors, strict=False))
+        figure = Figure(figsize=(7.0, 3.8))
+        draw_learning_curves(figure.subplots(), self.histories, colors=palette)
+        show(figure, f"Learning curves of {'; '.join(self.histories)}")
 
 
 def _in_words(values: Mapping[str, Any]) -> str:

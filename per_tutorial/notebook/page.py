@@ -17,9 +17,7 @@ from per_tutorial.common.provenance import processor, versions
 
 FAST = os.environ.get("PER_TUTORIAL_FAST") == "1"
 
-_STARTED = (
-    time.perf_counter()
-)  # notebooks import `stamp` in their first cell, so this is their start
+_STARTED = time.perf_counter()  # of the notebook, which imports `stamp` in its first cell
 
 T = TypeVar("T")
 

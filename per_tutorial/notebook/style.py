@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
@@ -38,13 +38,6 @@ COLORS = {
     "left": "#3A8FC8",
     "right": "#C47F00",
     "quiet": "#8A8A8A",  # what is there for orientation only
-}
-
-THRESHOLD_STYLE: dict[str, Any] = {
-    "color": COLORS["quiet"],
-    "linestyle": "--",
-    "linewidth": 1,
-    "zorder": 1,
 }
 
 

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure, FigureBase
 from numpy.typing import ArrayLike, NDArray
 
-from per_tutorial.experiments.statistics.estimates import Statistic
 from per_tutorial.notebook.comparison_plots import draw_curves
-from per_tutorial.notebook.page import LiveFigure, show
+from per_tutorial.notebook.page import LiveFigure
 from per_tutorial.notebook.style import (
     COLORS,
     label_steps,
@@ -24,29 +23,25 @@ from per_tutorial.notebook.style import (
 if TYPE_CHECKING:
     from per_tutorial.dqn.history import History
 
-HISTORY_SIZE = (9.6, 2.7)  # inches, of the pictures with three panels
+WINDOW = 20  # the score of a run is the mean return of this many episodes, its last ones
 
 
 class LivePlot:
     """Watch a training: pass it to `train(..., callbacks=[LivePlot()])`.
 
-    The picture is that of `plot_history`. It is redrawn about once a second, and a last time at the
+    The picture is that of `draw_history`. It is redrawn about once a second, and a last time at the
     end.
-
-    Args:
-        alt: alternative text; None for a description of the picture.
     """
 
-    def __init__(self, alt: str | None = None) -> None:
-        self._alt = alt
+    def __init__(self) -> None:
         # Outside pyplot, so that an interrupted training leaves no open figure behind.
-        self._figure = Figure(figsize=HISTORY_SIZE)
+        self._figure = Figure(figsize=(9.6, 2.7))
         self._live: LiveFigure | None = None
 
     def __call__(self, history: History) -> None:
         over = history.step == history.config.steps
         if self._live is None:
-            self._live = LiveFigure(self._alt or _history_alt(history))
+            self._live = LiveFigure(_history_alt(history))
         if self._live.due or over:
             self._figure.clear()
             draw_history(self._figure, history)
@@ -55,29 +50,18 @@ class LivePlot:
             self._live.close()
 
 
-def plot_history(history: History, alt: str | None = None) -> None:
-    """Show score, loss and ε of a `History` side by side: all runs faint, their median bold."""
-    figure = Figure(figsize=HISTORY_SIZE)
-    draw_history(figure, history)
-    show(figure, alt or _history_alt(history))
-
-
-def draw_history(figure: FigureBase, history: History, *, window: int = 20) -> None:
-    """Draw score, loss and ε over the environment steps into a figure.
-
-    Args:
-        figure: a figure or a part of one.
-        history: a `History`, finished or not.
-        window: the score is the mean return of this many episodes, the last ones of a run.
+def draw_history(figure: FigureBase, history: History) -> None:
+    """Draw score, loss and ε of a `History`, finished or not, over the environment steps: all runs
+    faint, their median bold.
     """
     score_axes, loss_axes, epsilon_axes = figure.subplots(1, 3)
     steps = np.array(history.log_steps)
-    scores = history.learning_curve(steps, window)
+    scores = history.learning_curve(steps, WINDOW)
     losses = history.measure("loss")
     draw_runs(score_axes, steps, scores, COLORS["return"])
     draw_runs(loss_axes, steps, losses, COLORS["loss"])
     draw_runs(epsilon_axes, steps, history.measure("epsilon")[:, :1], COLORS["epsilon"])
-    score_axes.set_title(f"score (mean of {window} episodes)")
+    score_axes.set_title(f"score (mean of {WINDOW} episodes)")
     start_at_zero(score_axes)
     loss_axes.set_title("loss (log scale)")
     if (losses > 0).any():  # before the first update there is none
@@ -89,32 +73,13 @@ def draw_history(figure: FigureBase, history: History, *, window: int = 20) -> N
         label_steps(axes)
 
 
-def draw_runs(
-    axes: Axes,
-    steps: ArrayLike,
-    values: NDArray[np.floating],
-    color: str,
-    label: str | None = None,
-) -> None:
+def draw_runs(axes: Axes, steps: ArrayLike, values: NDArray[np.floating], color: str) -> None:
     """Draw every run of `values` (steps, runs) faint, and their median bold."""
     if values.shape[1] > 1:
         axes.plot(steps, values, color=color, alpha=0.3, linewidth=0.8)
     measured = ~np.isnan(values).all(axis=1)
     median = np.nanmedian(values[measured], axis=1)
-    axes.plot(np.asarray(steps)[measured], median, color=color, label=label)
-
-
-def plot_learning_curves(
-    histories: Mapping[str, History],
-    alt: str,
-    *,
-    size: tuple[float, float] = (7.0, 3.8),
-    **options: Any,
-) -> None:
-    """Show `draw_learning_curves` with its `options` as a picture of its own."""
-    figure = Figure(figsize=size)
-    draw_learning_curves(figure.subplots(), histories, **options)
-    show(figure, alt)
+    axes.plot(np.asarray(steps)[measured], median, color=color)
 
 
 def draw_learning_curves(
@@ -122,10 +87,7 @@ def draw_learning_curves(
     histories: Mapping[str, History],
     *,
     colors: Mapping[str, str] | None = None,
-    statistic: Statistic = np.mean,
-    window: int = 20,
     threshold: float | None = None,
-    points: int = 100,
 ) -> None:
     """Draw the learning curves of `History` objects with `draw_curves`.
 
@@ -133,23 +95,20 @@ def draw_learning_curves(
         axes: where to draw.
         histories: {label: `History`}; the runs of each are the sample.
         colors: {label: colour}; by default that of the sampler.
-        statistic, threshold: as in `draw_curves`.
-        window: the score is the mean return of this many episodes, the last ones of a run.
-        points: steps at which curves and intervals are computed.
+        threshold: a value to mark by a dashed line.
     """
     curves = {}
     for label, history in histories.items():
-        grid = np.linspace(0, history.step, points + 1)[1:].astype(int)
-        curves[label] = grid, history.learning_curve(grid, window)
+        grid = np.linspace(0, history.step, 101)[1:].astype(int)
+        curves[label] = grid, history.learning_curve(grid, WINDOW)
     draw_curves(
         axes,
         curves,
         colors=colors or {label: sampler_color(h.config.sampler) for label, h in histories.items()},
         linestyles={label: network_linestyle(h.config) for label, h in histories.items()},
-        statistic=statistic,
         threshold=threshold,
     )
-    axes.set_ylabel(f"score (mean of {window} episodes)")
+    axes.set_ylabel(f"score (mean of {WINDOW} episodes)")
 
 
 def _history_alt(history: History) -> str:

@@ -51,10 +51,10 @@ def read_frames(path: str | Path) -> Iterator[Frame]:
         yield np.frombuffer(frame, dtype=np.uint8).reshape(height, width, 3)
 
 
-def film_strip(path: str | Path, count: int = 6) -> Figure:
-    """A figure of `count` frames, evenly spaced from the first to the last, with their times."""
+def film_strip(path: str | Path) -> Figure:
+    """A figure of six frames, evenly spaced from the first to the last, with their times."""
     total, seconds = imageio_ffmpeg.count_frames_and_secs(str(path))
-    wanted = np.linspace(0, total - 1, min(count, total)).round().astype(int)
+    wanted = np.linspace(0, total - 1, min(6, total)).round().astype(int)
     frames = {k: frame for k, frame in enumerate(read_frames(path)) if k in wanted}
     height, width = frames[0].shape[:2]
     rows, columns = -(-len(wanted) // 3), min(len(wanted), 3)

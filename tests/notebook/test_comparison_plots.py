@@ -139,18 +139,13 @@ def test_estimates_stand_in_rows_with_their_numbers():
     assert list(axes.lines[-1].get_xdata()) == [0, 0]
 
 
-@pytest.mark.parametrize(
-    ("reference", "settled"),
-    [(0.0, ["gain", "loss"]), (-3.0, ["gain", "same"]), (None, list(ESTIMATES))],
-)
-def test_intervals_that_leave_out_the_reference_are_filled_and_thick(reference, settled):
+def test_intervals_that_leave_out_zero_are_filled_and_thick():
     axes = Figure().subplots()
-    plots.draw_estimates(axes, ESTIMATES, reference=reference)
+    plots.draw_estimates(axes, ESTIMATES)
     intervals, points = axes.lines[0:8:2], axes.lines[1:8:2]
     filled = [point.get_markerfacecolor() != "white" for point in points]
     thick = [interval.get_linewidth() > 2 for interval in intervals]
-    assert filled == thick == [label in settled for label in ESTIMATES]
-    assert len(axes.lines) == 8 + (reference is not None)
+    assert filled == thick == [label in ("gain", "loss") for label in ESTIMATES]
 
 
 def test_estimates_show_the_verdicts_they_are_given():
@@ -202,7 +197,7 @@ def test_scores_show_each_run_as_one_dot(rng):
     }
     axes = Figure().subplots()
     colors = {"spread": "red", "same": "blue", "one": "green"}
-    plots.draw_scores(axes, scores, colors=colors, threshold=195, statistic=np.mean)
+    plots.draw_scores(axes, scores, colors=colors)
     assert [label.get_text() for label in axes.get_yticklabels()] == list(scores)
     assert axes.yaxis_inverted()
     for row, (label, values) in enumerate(scores.items()):
@@ -212,10 +207,8 @@ def test_scores_show_each_run_as_one_dot(rng):
         assert len(set(zip(x, np.round(y, 9), strict=True))) == len(values)
         assert np.abs(y - row).max() <= 0.41, label  # within its row
         assert dots.get_color() == colors[label]
-        assert list(tick.get_xdata()) == pytest.approx([values.mean()] * 2)
-    assert list(axes.lines[-1].get_xdata()) == [195, 195]
-    legend = [text.get_text() for text in axes.get_legend().get_texts()]
-    assert legend == ["mean", "threshold 195"]
+        assert list(tick.get_xdata()) == pytest.approx([np.median(values)] * 2)
+    assert [text.get_text() for text in axes.get_legend().get_texts()] == ["median"]
 
 
 @pytest.mark.usefixtures("styled")
@@ -223,24 +216,9 @@ def test_scores_of_many_arms_fit_the_page(rng):
     scores = {arm: rng.normal(-200, 80, 30) for arm in ARMS}
     figure = Figure(figsize=plots.rows_size(len(scores)), dpi=100)
     axes = figure.subplots()
-    plots.draw_scores(axes, scores, threshold=-100, statistic=interquartile_mean)
+    plots.draw_scores(axes, scores, colors=dict.fromkeys(ARMS, "black"))
     axes.set_title("a title")
     assert misplaced(figure) == ([], [])
-
-
-def test_greedy_scores_are_the_means_of_each_run(monkeypatch):
-    figures = []
-    monkeypatch.setattr(plots, "show", lambda figure, alt: figures.append((figure, alt)))
-    scores = {"a": [[1, 3], [5, 5], [0, 1]], "b": np.full((10, 5), 200.0)}
-    plots.plot_greedy_scores(scores, "dots", threshold=195, width=5.0)
-    ((figure, alt),) = figures
-    assert alt == "dots"
-    (axes,) = figure.axes
-    assert list(axes.lines[0].get_xdata()) == [0.5, 2.0, 5.0]
-    assert list(axes.lines[1].get_xdata()) == [2.0, 2.0]  # the median
-    assert axes.lines[0].get_color() == COLORS["uniform"]
-    assert figure.get_figwidth() == 5.0
-    assert "greedy" in axes.get_xlabel()
 
 
 @pytest.mark.usefixtures("styled")

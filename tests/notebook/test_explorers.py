@@ -26,11 +26,7 @@ def test_explore_draws_again_when_a_slider_moves(shown):
     assert (controls["exponent"].value, controls["scale"].value) == (3, 1.0)
     controls["exponent"].value = 5
     controls["scale"].value = 2.0
-    assert alt_texts(shown) == [
-        "x to the power 3",
-        "x to the power 5",
-        "x to the power 5",
-    ]
+    assert alt_texts(shown) == ["x to the power 3", "x to the power 5", "x to the power 5"]
     assert len(set(pictures(shown))) == 3
     assert plt.get_fignums() == []
 

@@ -48,12 +48,11 @@ def lines(axes):
 def test_draw_runs_draws_every_run_faint_and_the_median_bold():
     axes = Figure().subplots()
     values = np.array([[1.0, 5.0, 2.0], [2.0, 9.0, 4.0]])
-    plots.draw_runs(axes, [10, 20], values, "black", label="median")
+    plots.draw_runs(axes, [10, 20], values, "black")
     *faint, (steps, median, width) = lines(axes)
     assert [list(y) for _, y, _ in faint] == values.T.tolist()
     assert (list(steps), list(median)) == ([10, 20], [2.0, 4.0])
     assert all(width > thin for _, _, thin in faint)
-    assert [line.get_label() for line in axes.lines[-1:]] == ["median"]
 
 
 def test_draw_runs_begins_where_something_is_measured():
@@ -111,14 +110,6 @@ def test_the_score_axis_begins_at_zero_unless_scores_are_negative():
     assert figure.axes[0].get_ylim()[0] < -5  # every episode lasts at least so long
 
 
-def test_plot_history_shows_one_picture_with_alternative_text(shown):
-    plots.plot_history(recorded())
-    plots.plot_history(recorded(runs=1), alt="one run")
-    automatic, given = alt_texts(shown)
-    assert "3 runs" in automatic and given == "one run"
-    assert plt.get_fignums() == []
-
-
 def test_live_plot_shows_one_picture_and_updates_it_at_the_end(shown):
     live = plots.LivePlot()
     for upto in (100, 200, 300, 400):  # faster than the interval between two pictures
@@ -130,8 +121,6 @@ def test_live_plot_shows_one_picture_and_updates_it_at_the_end(shown):
         "Score, loss and epsilon over 400 environment steps of 3 runs, each faint and their median "
         "bold"
     }
-    plots.plot_history(recorded(upto=400), "the end")
-    assert pictures(shown)[-1] == pictures(shown)[-2]
     assert plt.get_fignums() == []
 
 
@@ -147,17 +136,16 @@ def test_live_plot_redraws_when_it_is_due(shown, monkeypatch):
 # Learning curves --------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("statistic", [np.mean, np.median])
-def test_learning_curves_are_the_statistic_and_its_interval(statistic):
+def test_learning_curves_are_the_mean_and_its_interval():
     history = recorded(runs=5)
     axes = Figure().subplots()
-    plots.draw_learning_curves(axes, {"a": history}, statistic=statistic, window=3, points=8)
+    plots.draw_learning_curves(axes, {"a": history})
     grid, values, _ = lines(axes)[-1]
-    curve = history.learning_curve(grid, window=3)
-    assert list(grid) == [50 * k for k in range(1, 9)]
-    np.testing.assert_allclose(values, statistic(curve, axis=1))
+    curve = history.learning_curve(grid)
+    assert grid[-1] == 400
+    np.testing.assert_allclose(values, curve.mean(axis=1))
     band = axes.collections[0].get_paths()[0].vertices
-    low, high = bootstrap_interval(curve, statistic=statistic)
+    low, high = bootstrap_interval(curve, statistic=np.mean)
     for place, bottom, top in zip(grid, low, high, strict=True):
         heights = band[band[:, 0] == place, 1]
         assert (heights.min(), heights.max()) == pytest.approx((bottom, top))
@@ -167,10 +155,10 @@ def test_learning_curves_begin_when_every_run_has_finished_an_episode():
     history = recorded(runs=2)
     history.episodes = [(0, 60, 60.0, 60), (1, 210, 210.0, 210), (0, 300, 240.0, 240)]
     axes = Figure().subplots()
-    plots.draw_learning_curves(axes, {"a": history}, points=4)
+    plots.draw_learning_curves(axes, {"a": history})
     grid, values, _ = lines(axes)[-1]
-    assert list(grid) == [300, 400]
-    np.testing.assert_allclose(values, [(150.0 + 210.0) / 2] * 2)
+    assert list(grid) == list(range(212, 401, 4))
+    np.testing.assert_allclose(values, np.where(grid < 300, 135.0, 180.0))
 
 
 def test_learning_curves_have_the_colour_of_their_sampler_unless_told():
@@ -193,11 +181,6 @@ def test_learning_curves_have_the_linestyle_of_their_network():
     networks["-."] = {"double": True, "dueling": True}
     histories = {style: recorded(runs=2, **settings) for style, settings in networks.items()}
     axes = Figure().subplots()
-    plots.draw_learning_curves(axes, histories, points=4)
+    plots.draw_learning_curves(axes, histories)
     drawn = {line.get_label(): line.get_linestyle() for line in axes.lines}
     assert {style: drawn[style] for style in histories} == {style: style for style in histories}
-
-
-def test_plot_learning_curves_passes_its_options_on(shown):
-    plots.plot_learning_curves({"a": recorded()}, "two curves", threshold=20, points=5)
-    assert alt_texts(shown) == ["two curves"]

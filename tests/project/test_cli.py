@@ -19,6 +19,7 @@ from packaging.utils import canonicalize_name
 from small import TINY, TINY_CONFIG
 
 from per_tutorial.cli import COMMANDS, main
+from per_tutorial.cli.files import save_results
 from per_tutorial.cli.settings import add_settings, chosen_settings
 from per_tutorial.common.lazy import EXTRAS
 from per_tutorial.conformance import QUESTIONS
@@ -38,6 +39,15 @@ from per_tutorial.experiments.studies.study import METRICS, Study
 def run(*arguments):
     command = [sys.executable, "-m", "per_tutorial", *arguments]
     return subprocess.run(command, capture_output=True, text=True, timeout=120)
+
+
+def complaint(*words):
+    """The one line that a command ends in: printed to stderr, and the status is 1."""
+    with pytest.raises(SystemExit) as caught:
+        main([*words])
+    program, _, line = caught.value.code.partition(": ")
+    assert program == "python -m per_tutorial" and "\n" not in line
+    return line
 
 
 def unwrapped(text):
@@ -198,6 +208,16 @@ def test_a_training_writes_its_history_and_prints_what_the_agents_reach(tmp_path
     assert f"return {mean_return:.1f}" in printed
 
 
+def test_a_history_that_cannot_be_written_does_not_cost_the_agent(tmp_path):
+    def full(path):
+        raise OSError("No space left")
+
+    agent = SimpleNamespace(save=lambda path: path.write_bytes(b"agent"))
+    with pytest.raises(OSError, match="^No space left$"):
+        save_results(SimpleNamespace(save=full, agent=agent), "history.csv", tmp_path / "agent")
+    assert (tmp_path / "agent").read_bytes() == b"agent"
+
+
 def test_quiet_leaves_the_progress_bar_out(capsys):
     main([*TINY, "--quiet"])
     choice, first, second, summary, next_step = capsys.readouterr().out.splitlines()
@@ -295,11 +315,8 @@ def test_what_cannot_be_played_ends_in_one_clear_line(arguments, message, tmp_pa
     (tmp_path / "text").write_text("no agent\n", encoding="utf-8")
     walk = "per_tutorial.cliffwalk:per_tutorial/BlindCliffwalk-v0"
     DQNLearner(TINY_CONFIG.replace(env=walk), (8,), actions=2, seeds=[0]).save(tmp_path / "walk")
-    with pytest.raises(SystemExit) as caught:
-        main(["evaluate", *arguments.format(tmp_path, tmp_path).split()])
-    line = caught.value.code
-    assert line.startswith(f"python -m per_tutorial: {message.format(tmp_path)}"), line
-    assert "\n" not in line
+    line = complaint("evaluate", *arguments.format(tmp_path, tmp_path).split())
+    assert line.startswith(message.format(tmp_path))
 
 
 # Without the extras
@@ -502,11 +519,8 @@ def test_what_cannot_be_examined_ends_in_one_clear_line(arguments, message, tmp_
     (tmp_path / "mine.py").write_text(f"BROKEN = 1\n{named}", encoding="utf-8")
     (tmp_path / "fails.py").write_text("1 / 0\n", encoding="utf-8")
     (tmp_path / "needs.py").write_text("import nowhere\n", encoding="utf-8")
-    with pytest.raises(SystemExit) as caught:
-        main(["examine", *arguments.format(tmp_path).split()])
-    line = caught.value.code
-    assert line.startswith(f"python -m per_tutorial: {message.format(tmp_path, tmp_path)}")
-    assert "\n" not in line
+    line = complaint("examine", *arguments.format(tmp_path).split())
+    assert line.startswith(message.format(tmp_path, tmp_path))
 
 
 # What is wrong
@@ -536,11 +550,7 @@ def test_what_cannot_be_examined_ends_in_one_clear_line(arguments, message, tmp_
     ],
 )
 def test_a_wrong_value_ends_in_one_clear_line(arguments, message):
-    with pytest.raises(SystemExit) as caught:
-        main(["train", *arguments.split()])
-    line = caught.value.code  # a text: printed to stderr, and the status is 1
-    assert line.startswith(f"python -m per_tutorial: {message}")
-    assert "\n" not in line
+    assert complaint("train", *arguments.split()).startswith(message)
 
 
 def test_other_settings_of_a_study_end_in_one_clear_line(small_study, tmp_path, monkeypatch):
@@ -548,12 +558,9 @@ def test_other_settings_of_a_study_end_in_one_clear_line(small_study, tmp_path, 
     main(command)
     arms = small_study.arms | {"plain": TINY_CONFIG.replace(sampler="uniform", alpha=0.7)}
     monkeypatch.setitem(STUDIES, "small", dataclasses.replace(small_study, arms=arms))
-    with pytest.raises(SystemExit) as caught:
-        main(command)
-    line = caught.value.code
-    assert line.startswith(f"python -m per_tutorial: folder: '{tmp_path}")
+    line = complaint(*command)
+    assert line.startswith(f"folder: '{tmp_path}")
     assert "made with alpha = 0.6, not 0.7; choose another folder" in line
-    assert "\n" not in line
 
 
 @pytest.mark.parametrize("name", STUDIES)

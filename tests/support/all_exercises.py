@@ -1,5 +1,6 @@
 """All exercises that ask for a function or a value, and the mistakes that they know."""
 
+from functools import partial
 from importlib import import_module
 from pkgutil import iter_modules
 
@@ -25,17 +26,11 @@ def known_mistakes(name):
     if name in VALUES:
         yield from one_by_one(exercise.mistakes)
         return
-    for place, part in enumerate(exercise.parts):
-        several = len(exercise.parts) > 1
+    for place, part in enumerate(exercise.each_part):
+        for wrong, hint in one_by_one(part.mistakes, partial(exercise.right_part, place)):
 
-        def right(*given, place=place, several=several, **steps):
-            results = exercise.right(*given, **steps)
-            return results[place] if several else results
-
-        for wrong, hint in one_by_one(part.mistakes, right):
-
-            def answer(*given, place=place, several=several, wrong=wrong):
-                if not several:
+            def answer(*given, place=place, wrong=wrong):
+                if not exercise.parts:
                     return wrong(*given)
                 results = list(exercise.right(*given))
                 results[place] = wrong(*given)

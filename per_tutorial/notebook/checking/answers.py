@@ -1,6 +1,5 @@
 """Calling an answer and reading what it returns, so that whatever it does becomes a `Hint`."""
 
-import functools
 import inspect
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
@@ -32,33 +31,26 @@ class Unsolved(Exception):
     """An answer is still the stub that the notebook starts with."""
 
 
-def that_ends(answer: Any, hint: str, lines: int = 1_000_000) -> Any:
-    """The same function, but a call that runs through more lines of Python stops with a `Hint`.
+def that_ends(answer: Any, *given: Any, hint: str, lines: int = 1_000_000) -> Any:
+    """What an answer returns, unless it runs through more lines of Python: then a `Hint`.
 
     Lines are counted, not seconds, so that a slow machine refuses nothing that a fast one takes.
     """
-    if not callable(answer):
-        return answer
+    left = lines
 
-    @functools.wraps(answer)
-    def counted(*given: Any) -> Any:
-        left = lines
+    def trace(frame: FrameType, event: str, argument: Any) -> Any:
+        nonlocal left
+        left -= 1
+        if left < 0:
+            raise Hint(hint)
+        return trace
 
-        def trace(frame: FrameType, event: str, argument: Any) -> Any:
-            nonlocal left
-            left -= 1
-            if left < 0:
-                raise Hint(hint)
-            return trace
-
-        before = sys.gettrace()
-        sys.settrace(trace)
-        try:
-            return answer(*given)
-        finally:
-            sys.settrace(before)
-
-    return counted
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        return answer(*given)
+    finally:
+        sys.settrace(before)
 
 
 def is_stub(value: object) -> bool:

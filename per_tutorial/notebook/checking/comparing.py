@@ -62,9 +62,7 @@ def compare(
         larger: more cases, for answers that are right only as long as the inputs are small.
         give: makes the arguments that the answer gets.
         read: takes what the answer returned and what is right, and returns what can be compared.
-        exact: whether results must not be rounded to float32. Whole numbers never are.
-        told: (case, result) → a sentence about a wrong one, before anything else is tried.
-        otherwise: (case, result, results of all cases) → one if no known mistake explains it.
+        exact, told, otherwise: as in `declaring.Part`. Whole numbers are never rounded.
     """
     cases = [*cases, *larger]
     expected = [right(*case.values()) for case in cases]
@@ -90,7 +88,7 @@ def compare(
         told(cases[first], got[first])
         or known(everywhere)
         or always_the_same(got)
-        or rounded(got, expected)
+        or rounded(got, expected, exact)
         or unused_argument(cases, got, expected)
         # One case alone may be chance, and what would have shown earlier is another mistake.
         or (known([*range(first), *wrong]) if len(wrong) > 1 else "")
@@ -138,13 +136,13 @@ def always_the_same(got: Sequence[Any]) -> str:
     return ""
 
 
-def rounded(got: Sequence[Any], expected: Sequence[Any]) -> str:
+def rounded(got: Sequence[Any], expected: Sequence[Any], exact: bool) -> str:
     """A sentence about results that are right but for their digits, or else ''."""
     pairs = list(zip(got, expected, strict=False))
     ways: list[Function] = [np.floor, np.ceil, np.trunc]
     ways += [partial(np.round, decimals=digits) for digits in range(6)]
     if len(pairs) > 1 and any(
-        all(same(value, way(right), exact=True) for value, right in pairs) for way in ways
+        all(same(value, way(right), exact=exact) for value, right in pairs) for way in ways
     ):
         return "right but for the rounding: leave the fractions."
     if all(same(value, np.float32(right), exact=True) for value, right in pairs):

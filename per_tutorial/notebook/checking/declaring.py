@@ -3,10 +3,11 @@
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import partial, wraps
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from per_tutorial.notebook.checking.answers import (
     Case,
@@ -31,6 +32,8 @@ from per_tutorial.notebook.checking.comparing import (
     remembers,
 )
 
+Array = NDArray[np.float64]
+Rows = Iterable[Iterable[Any]]  # values of the arguments, a row for each call
 Checker = Callable[[Any], str | None]  # an answer → None if it is right, else the likely mistake
 
 CHECKERS: dict[str, Checker] = {}
@@ -89,20 +92,33 @@ class Part:
 
 
 @dataclass(frozen=True, kw_only=True)
-class FunctionExercise:
-    """An exercise that asks for a function; `function_exercise` says what its fields are."""
+class FunctionExercise(Part):
+    """An exercise that asks for a function, with what is known about its one result or its parts.
+
+    Args:
+        right: the right function. What mistakes replace are keyword arguments with a default.
+        cases: the arguments of each call. They should tell the mistakes apart.
+        larger: more cases, for answers that are right only as long as the inputs are small.
+        parts: the several results that the function returns, instead of mistakes.
+        later: cases that are tried when all others are right, and a sentence for who fails there;
+            {} is what went wrong.
+        trained: tensors through which a gradient must flow back.
+        give: makes the arguments that the answer gets.
+        asked_twice: cases, and a sentence about answers that change when they are given again.
+        after: what else is looked at when all results are right.
+        calls: (answer, *arguments) → what is compared, if the answer does more than return that.
+    """
 
     right: Function
     cases: Sequence[Case]
     larger: Sequence[Case]
-    parts: Sequence[Part]
+    parts: Sequence[Part] = ()
     later: Sequence[tuple[Sequence[Case], str]]
-    trained: Sequence[str]
-    give: Give
+    trained: Sequence[str] = ()
+    give: Give = a_copy
     asked_twice: tuple[Sequence[Case], str]
-    before: Checker
-    after: Checker
-    wraps: Function
+    after: Checker = lambda answer: None
+    calls: Function | None = None
 
     def __call__(self, answer: Any) -> str | None:
         """None for a right answer, else the likely mistake."""
@@ -126,11 +142,11 @@ class FunctionExercise:
 
     def examine(self, answer: Any, give: Give) -> str | None:
         """The same with inputs of one kind."""
-        original, answer = answer, self.wraps(answer)
+        original, answer = answer, self.called(answer)
         repeated, sentence = self.asked_twice
         if repeated and remembers(answer, repeated, give):
             return sentence
-        if mistake := self.before(answer) or self.compared(answer, self.cases, self.larger, give):
+        if mistake := self.compared(answer, self.cases, self.larger, give):
             return mistake
         for case in self.cases if self.trained else ():
             from per_tutorial.notebook.checking.tensors import check_gradient
@@ -147,6 +163,12 @@ class FunctionExercise:
             return mistake
         return TWO_ANSWERS if remembers(answer, self.cases[:3], give) else None
 
+    def called(self, answer: Any) -> Any:
+        """The function whose results are compared."""
+        if self.calls is None or not callable(answer):
+            return answer
+        return wraps(answer)(partial(self.calls, answer))
+
     def compared(
         self,
         answer: Any,
@@ -157,7 +179,7 @@ class FunctionExercise:
         known: bool = True,
     ) -> str | None:
         """What is wrong with the first part that is, its known mistakes tried or not."""
-        for place, each in enumerate(self.parts):
+        for place, each in enumerate(self.each_part):
             right = partial(self.right_part, place)
             mistake = compare(
                 answer,
@@ -178,10 +200,15 @@ class FunctionExercise:
                     return mistake
         return None
 
+    @property
+    def each_part(self) -> Sequence[Part]:
+        """The results that are compared one after the other."""
+        return self.parts or [self]
+
     def part_of(self, place: int, result: Any, right: Any = None) -> Any:
         """One of several results, or the only one."""
         names = [each.name for each in self.parts]
-        return part(result, place, names, right) if len(names) > 1 else result
+        return part(result, place, names, right) if names else result
 
     def right_part(self, place: int, *given: Any, **steps: Any) -> Any:
         """What is right there, or what a right answer with other steps returns there."""
@@ -189,88 +216,61 @@ class FunctionExercise:
 
     def read_part(self, place: int, result: Any, right: Any) -> Any:
         """The numbers of one result."""
-        if hint := self.parts[place].forms(result, right):
+        if hint := self.each_part[place].forms(result, right):
             raise Hint(hint)
-        return self.parts[place].read(self.part_of(place, result, right), right)
+        return self.each_part[place].read(self.part_of(place, result, right), right)
 
 
 def function_exercise(
     name: str,
     right: Function,
     arguments: str,
-    inputs: Iterable[Iterable[Any]],
+    inputs: Rows,
     mistakes: Sequence[Row] = (),
     *,
-    larger: Iterable[Iterable[Any]] = (),
-    parts: Sequence[Part] = (),
-    later: Sequence[tuple[Iterable[Iterable[Any]], str]] = (),
-    trained: Sequence[str] = (),
-    give: Give = a_copy,
-    asked_twice: tuple[Iterable[Iterable[Any]], str] = ((), ""),
-    before: Checker = lambda answer: None,
-    after: Checker = lambda answer: None,
-    wraps: Function = lambda answer: answer,
-    **part_of_one: Any,
+    larger: Rows = (),
+    later: Sequence[tuple[Rows, str]] = (),
+    asked_twice: tuple[Rows, str] = ((), ""),
+    **fields: Any,
 ) -> None:
     """Declare an exercise that asks for a function.
 
     Args:
         name: the notebook's number and its own, such as "01.2".
-        right: the right function. What mistakes replace are keyword arguments with a default.
+        right, mistakes, larger, later, asked_twice, fields: as in `FunctionExercise` and `Part`.
         arguments: the names of the arguments, as in the notebook.
-        inputs: values for the arguments, a row for each call. They should tell the mistakes apart.
-        mistakes: as in `Part`; its other fields may be given as well.
-        larger: more inputs, for answers that are right only as long as the inputs are small.
-        parts: instead of mistakes, the several results that the function returns.
-        later: inputs that are tried when all others are right, and a sentence for who fails there;
-            {} is what went wrong.
-        trained: tensors through which a gradient must flow back.
-        give: makes the arguments that the answer gets.
-        asked_twice: inputs, and a sentence about answers that change when they are given again.
-        before: what else is looked at first, given the answer.
-        after: what else is looked at when all results are right.
-        wraps: makes a function that can be compared, if the answer does more than return a result.
+        inputs: values for the arguments, a row for each call, as everywhere in place of cases.
     """
     CHECKERS[name] = FunctionExercise(
         right=right,
         cases=cases_of(arguments, inputs),
+        mistakes=mistakes,
         larger=cases_of(arguments, larger),
-        parts=parts or [Part(mistakes=mistakes, **part_of_one)],
         later=[(cases_of(arguments, rows), sentence) for rows, sentence in later],
-        trained=trained,
-        give=give,
         asked_twice=(cases_of(arguments, asked_twice[0]), asked_twice[1]),
-        before=before,
-        after=after,
-        wraps=wraps,
+        **fields,
     )
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class ValueExercise:
     """An exercise that asks for a value; `value_exercise` says what its fields are."""
 
     right: Any
     mistakes: Sequence[Row]
     otherwise: Callable[[Any], str]
-    rtol: float
 
     def __call__(self, answer: Any) -> str | None:
         """None for a right answer, else the likely mistake."""
         got = numbers(answer) if np.ndim(self.right) else number(answer)
         for value, sentence in [(self.right, None), *one_by_one(self.mistakes)]:
-            if np.shape(value) == np.shape(got) and np.allclose(got, value, self.rtol, atol=0):
+            if np.shape(value) == np.shape(got) and np.allclose(got, value, rtol=1e-9, atol=0):
                 return sentence
         return self.otherwise(got)
 
 
 def value_exercise(
-    name: str,
-    right: Any,
-    mistakes: Sequence[Row],
-    otherwise: Callable[[Any], str],
-    *,
-    rtol: float = 1e-9,
+    name: str, right: Any, mistakes: Sequence[Row], otherwise: Callable[[Any], str]
 ) -> None:
     """Declare an exercise that asks for a number or a list of numbers.
 
@@ -279,6 +279,5 @@ def value_exercise(
         right: the right value.
         mistakes: rows of wrong values with the hint that they share.
         otherwise: what is said about any other value.
-        rtol: by which share of the right value an answer may be off.
     """
-    CHECKERS[name] = ValueExercise(right=right, mistakes=mistakes, otherwise=otherwise, rtol=rtol)
+    CHECKERS[name] = ValueExercise(right, mistakes, otherwise)

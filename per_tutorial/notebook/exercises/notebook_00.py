@@ -4,16 +4,13 @@ the first rank is drawn, and what greedy replay never looks at again."""
 import itertools
 import math
 from collections.abc import Callable, Iterator
-from functools import partial, wraps
+from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from per_tutorial.notebook.checking.answers import Hint, that_ends
-from per_tutorial.notebook.checking.declaring import function_exercise
-
-Array = NDArray[np.float64]
+from per_tutorial.notebook.checking.declaring import Array, function_exercise
 
 # 00.1: how many copies of each transition of a state the memory holds -----------------------------
 
@@ -137,7 +134,7 @@ function_exercise("00.2", updates_until_close, "error step_size tolerance", ERRO
      lambda e, s, t: e * (1 - s) ** updates_until_close(e, s, t),
      "that is what is left of the error; the number of updates is asked for."),
 ], larger=[(1.0, 0.05, 0.03), (1.0, 0.01, 0.035), (-20.0, 0.003, 0.001)],
-   wraps=partial(that_ends, hint=(
+   calls=partial(that_ends, hint=(
        "your loop never ends. Does each update change what the loop tests? And does it take away a "
        "share of what is *left*, so that the error can't jump over 0?")))  # fmt: skip
 
@@ -148,19 +145,12 @@ def draws_until_largest(size: int, alpha: float) -> float:
     return sum((1 / rank) ** alpha for rank in range(1, size + 1))
 
 
-def added_up(answer: Any) -> Any:
-    """An answer that is told to add up what it only lists."""
-    if not callable(answer):
-        return answer
-
-    @wraps(answer)
-    def told(*given: Any) -> Any:
-        result = answer(*given)
-        if isinstance(result, Iterator):
-            raise Hint("that lists the numbers one by one: add them up, `sum(…)`.")
-        return result
-
-    return told
+def added_up(answer: Any, *given: Any) -> Any:
+    """What an answer returns, which must not only list what it should add up."""
+    result = answer(*given)
+    if isinstance(result, Iterator):
+        raise Hint("that lists the numbers one by one: add them up, `sum(…)`.")
+    return result
 
 
 function_exercise(
@@ -175,8 +165,7 @@ function_exercise(
     (lambda n, a: draws_until_largest(n, -a),
      "the other way round: the *higher* the rank's number, the *smaller* the priority."),
     (lambda n, a: draws_until_largest(n, 1.0), "where is α? Each 1 / rank is raised to it."),
-    (lambda n, a: draws_until_largest(n, 1.0) ** a,
-     "raise each 1 / rank to α first, then add up."),
+    (lambda n, a: draws_until_largest(n, 1.0) ** a, "raise each 1 / rank to α first, then add up."),
     (lambda n, a: n**a * draws_until_largest(n, a),
      "that is how long the *smallest* error takes: it has rank `size`, the largest has rank 1."),
     (lambda n, a: a * draws_until_largest(n, 1.0), "α is an exponent: `**`, not `*`."),
@@ -185,7 +174,7 @@ function_exercise(
     (lambda n, a: n**a, "divide by the sum over *all* ranks: priorities are no probabilities yet."),
     (lambda n, a: 1,
      "its priority is 1, but not its probability: that is its share of all priorities."),
-], larger=[(3_000, 0.5), (20_000, 0.8)], wraps=added_up)  # fmt: skip
+], larger=[(3_000, 0.5), (20_000, 0.8)], calls=added_up)  # fmt: skip
 
 # 00.4: what greedy replay never chooses again -----------------------------------------------------
 
@@ -262,6 +251,6 @@ function_exercise("00.4", never_chosen, "noted actual", [map(np.array, row) for 
      "not all come up: as soon as something that it has found is larger than all that is noted, "
      "greedy replay stays there."),
 ], larger=[shuffled(n) for n in (30, 300, 1_000)], forms=count_them,
-   wraps=partial(that_ends, lines=6_000_000, hint=(
+   calls=partial(that_ends, lines=6_000_000, hint=(
        "your loop never ends. Greedy replay doesn't, either: stop when it chooses a transition for "
        "the second time.")))  # fmt: skip

@@ -2,24 +2,73 @@
 
 import functools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
-from per_tutorial.notebook.checking.answers import Case, call, shown, that_ends, told_apart
-from per_tutorial.notebook.checking.declaring import AN_INDEX, function_exercise, value_exercise
-from per_tutorial.notebook.exercises.trees import (
-    LARGE,
-    LEAVES,
-    CountedNodes,
-    counted,
-    leaves_of,
-    root_at_0,
-    sum_nodes,
+from per_tutorial.notebook.checking.answers import (
+    Case,
+    Hint,
+    call,
+    cases_of,
+    shown,
+    that_ends,
+    told_apart,
+)
+from per_tutorial.notebook.checking.declaring import (
+    AN_INDEX,
+    Function,
+    function_exercise,
+    value_exercise,
 )
 
-Function = Callable[..., Any]
+# Trees: lists of sums, whose root is at place 1 as in the notebook, or at place 0 -----------------
+
+LEAVES = [3.0, 1.0, 4.0, 1.0, 5.0, 9.0, 2.0, 6.0]
+LARGE = np.random.default_rng(2).integers(1, 10, 1024).astype(float).tolist()
+
+
+class CountedNodes(list):
+    """Nodes that count how often they are read, and end a walk that goes in circles."""
+
+    patience = 100_000  # reads
+
+    def __init__(self, nodes: Sequence[float]) -> None:
+        super().__init__(nodes)
+        self.reads = 0
+
+    def __getitem__(self, place: Any) -> Any:
+        found = super().__getitem__(place)
+        self.reads += len(found) if isinstance(place, slice) else 1
+        if self.reads > self.patience:
+            raise Hint("your walk never ends: does each step go to another node?")
+        return found
+
+    def __iter__(self) -> Iterator[float]:
+        return (self[place] for place in range(len(self)))
+
+
+def counted(name: str, value: Any) -> Any:
+    """A copy of an argument for the answer."""
+    return CountedNodes(value) if name == "nodes" else value
+
+
+def sum_nodes(leaves: Sequence[float]) -> list[float]:
+    """Root at place 1."""
+    nodes = [0.0] * len(leaves) + list(leaves)
+    for node in reversed(range(1, len(leaves))):
+        nodes[node] = nodes[2 * node] + nodes[2 * node + 1]
+    return nodes
+
+
+def root_at_0(leaves: Sequence[float]) -> list[float]:
+    return sum_nodes(leaves)[1:]
+
+
+def leaves_of(nodes: Sequence[float]) -> list[float]:
+    return list(nodes)[len(nodes) // 2 :]
+
 
 # 01.1: the nodes that `find(23)` visits -----------------------------------------------------------
 
@@ -135,21 +184,14 @@ def where_it_should_be(case: Case, got: Any, results: Any) -> str:
     )
 
 
-def too_many_reads(answer: Any, arguments: dict[str, Any], most: int, sentence: str) -> str | None:
+def reads_few(answer: Any, cases: Sequence[Case], most: int, sentence: str) -> str | None:
     """The sentence if an answer reads more nodes of a large tree than a walk needs."""
-    nodes = CountedNodes(arguments["nodes"])
-    call(answer, arguments | {"nodes": nodes})
-    return sentence.format(nodes.reads) if nodes.reads > most else None
-
-
-def walks_all(answer: Any) -> str | None:
-    return too_many_reads(
-        answer,
-        {"nodes": root_at_0(LARGE), "prefix": 4000.25},
-        60,
-        "the leaf is right, but it read {} nodes of a tree of 1024 leaves. Walk down from the "
-        "root: ten comparisons are enough.",
-    )
+    for case in cases:
+        nodes = CountedNodes(case["nodes"])
+        call(answer, {**case, "nodes": nodes})
+        if nodes.reads > most:
+            return sentence.format(nodes.reads)
+    return None
 
 
 LAST = math.nextafter(1.0, 0.0)
@@ -209,7 +251,10 @@ function_exercise(
    asked_twice=([(root_at_0(leaves), prefix) for leaves, prefix in 8 * TIED], TIES),
    otherwise=where_it_should_be,
    dtype=AN_INDEX,
-   after=walks_all)  # fmt: skip
+   after=functools.partial(
+       reads_few, cases=cases_of("nodes prefix", [(root_at_0(LARGE), 4000.25)]), most=60, sentence=(
+           "the leaf is right, but it read {} nodes of a tree of 1024 leaves. Walk down from the "
+           "root: ten comparisons are enough.")))  # fmt: skip
 
 
 # 01.3: `set` in the same tree ---------------------------------------------------------------------
@@ -239,18 +284,11 @@ def in_float32(nodes: Sequence[float], node: int, value: float, change: float) -
     return float(np.float32(nodes[2 * node + 1]) + np.float32(nodes[2 * node + 2]))
 
 
-def on_its_own_nodes(answer: Any) -> Any:
-    """An answer that changes nodes in place, as one that leaves its arguments alone."""
-    if not callable(answer):
-        return answer
-
-    @functools.wraps(answer)
-    def changed(nodes, leaf, value):
-        own = CountedNodes(nodes)
-        result = answer(own, leaf, value)
-        return own if result is None else result  # what is missing there is told in the end
-
-    return changed
+def on_its_own_nodes(answer: Any, nodes: Sequence[float], leaf: int, value: float) -> Any:
+    """What becomes of nodes that the answer changes in place, with the caller's left alone."""
+    own = CountedNodes(nodes)
+    result = answer(own, leaf, value)
+    return own if result is None else result  # what is missing there is told in the end
 
 
 def where_the_sum_is_wrong(case: Case, got: Any, results: Any) -> str:
@@ -325,7 +363,7 @@ function_exercise(
      "the sums are rounded to float32: Python's own floats, float64, keep twice as many digits."),
     (dict(first=lambda nodes, leaf: 7 + leaf),
      "it is right for 8 leaves, but not for other sizes: the first leaf is node len(nodes) // 2."),
-], wraps=on_its_own_nodes,
+], calls=on_its_own_nodes,
    exact=True,
    otherwise=where_the_sum_is_wrong,
    after=changes_them_well)  # fmt: skip
@@ -370,15 +408,6 @@ def which_sum_it_should_be(case: Case, got: Any, results: Any) -> str:
     )
 
 
-def adds_them_all(answer: Any) -> str | None:
-    sentence = (
-        "the sums are right, but it read {} nodes of a tree of 1024 leaves. Ten are enough: walk "
-        "up, and add whole subtrees on the way."
-    )
-    places = ({"nodes": sum_nodes(LARGE), "leaf": leaf} for leaf in (512, 1023))
-    return next(filter(None, (too_many_reads(answer, each, 40, sentence) for each in places)), None)
-
-
 PLACES = [
     *((LEAVES, leaf) for leaf in range(8)),
     ([7.0], 0), ([2.0, 5.0], 1), (LARGE[:16], 13), (LARGE[:64], 22), (LARGE, 1023),
@@ -418,8 +447,13 @@ function_exercise(
     (lambda nodes, leaf: sum_before(nodes[:16], leaf),
      lambda nodes, leaf: sum(nodes[8 : 8 + leaf]),
      "it is right for 8 leaves, but not for other sizes: the leaves begin at len(nodes) // 2."),
-], give=counted, otherwise=which_sum_it_should_be, after=adds_them_all,
-   wraps=functools.partial(that_ends, hint=(
+], give=counted, otherwise=which_sum_it_should_be,
+   after=functools.partial(
+       reads_few, most=40,
+       cases=cases_of("nodes leaf", [(sum_nodes(LARGE), leaf) for leaf in (512, 1023)]),
+       sentence="the sums are right, but it read {} nodes of a tree of 1024 leaves. Ten are "
+                "enough: walk up, and add whole subtrees on the way."),
+   calls=functools.partial(that_ends, hint=(
        "your walk never ends: does each step go to another node, and does it stop at the root, "
        "node 1?")))  # fmt: skip
 

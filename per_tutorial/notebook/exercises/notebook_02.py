@@ -1,18 +1,13 @@
 """Notebook 02, uniform DQN: targets, exploration, TD errors, time limits, replays."""
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from per_tutorial.notebook.checking.answers import Case, numbers, same, told_apart
-from per_tutorial.notebook.checking.declaring import function_exercise
-
-Array = NDArray[np.float64]
-Function = Callable[..., Any]
+from per_tutorial.notebook.checking.declaring import Array, Function, function_exercise
 
 # 02.1: the target of one transition ---------------------------------------------------------------
 
@@ -238,8 +233,6 @@ function_exercise("02.3", td_errors_of, "q_values actions targets", BATCHES, [
      "those are the squares; return the TD errors themselves."),
     (lambda *given: td_errors_of(*given) ** 2 / 2,
      "those are the losses; return the TD errors themselves."),
-    (lambda *given: td_errors_of(*given).round(),
-     "right but for the rounding: leave the fractions."),
     (lambda *given: td_errors_of(*given).clamp(-1, 1), "nothing is clipped here."),
     (lambda q, actions, targets: targets,
      "the estimate is missing: subtract the Q of the action that was taken."),
@@ -274,10 +267,7 @@ function_exercise("02.3", td_errors_of, "q_values actions targets", BATCHES, [
 
 
 def too_low(
-    step: int,
-    limit: int,
-    discount: float,
-    left: Function = lambda step, limit: limit - step,
+    step: int, limit: int, discount: float, left: Function = lambda step, limit: limit - step
 ) -> float:
     return discount ** left(step, limit) / (1 - discount)
 
@@ -303,8 +293,7 @@ function_exercise("02.4", too_low, "step limit discount", [
      "that is discounted by the steps that have passed; count those that are still to come."),
     (dict(left=lambda step, limit: 0),
      "that is the value if the pole goes on; by how much does the critic stay below it?"),
-    (rewards_before,
-     "that is what the critic says; by how much is it too low?"),
+    (rewards_before, "that is what the critic says; by how much is it too low?"),
     (lambda *given: -too_low(*given),
      "the sign: by how much it is too *low* is a positive number."),
     (lambda step, limit, discount: limit - step,
@@ -366,8 +355,7 @@ function_exercise("02.5", never_replayed, "capacity batch_size every", [
     (lambda n, b, e: (1 / n) ** (b * n / e), dict(missed=lambda n: 1 / n),
      "1/N is the chance of a draw to hit it; it is missed with 1 − 1/N."),
     (lambda n, b, e: 1 / n, lambda n, b, e: b / n, lambda n, b, e: 1 - 1 / n,
-     lambda n, b, e: 1 - b / n,
-     "that is about a single draw or minibatch; it is stored for many."),
+     lambda n, b, e: 1 - b / n, "that is about a single draw or minibatch; it is stored for many."),
     (dict(draws=lambda n, b, e: b * (n / e - 1)), dict(draws=lambda n, b, e: b * (n / e + 1)),
      dict(draws=lambda n, b, e: b * (n - 1) / e), dict(draws=lambda n, b, e: b * (n + 1) / e),
      "off by one: in `capacity` steps there are capacity / every updates."),

@@ -1,6 +1,5 @@
 """Notebook 03, prioritised replay: weights, leaves, β, the weighted loss."""
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -8,10 +7,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from per_tutorial.notebook.checking.declaring import Part, function_exercise
-
-Array = NDArray[np.float64]
-Function = Callable[..., Any]
+from per_tutorial.notebook.checking.declaring import Array, Function, Part, function_exercise
 
 # 03.1: the weights of a minibatch -----------------------------------------------------------------
 
@@ -62,8 +58,7 @@ function_exercise(
     (lambda P, i, beta: raw_weights(P, i, -beta), lambda P, i, beta: P[i] ** beta,
      lambda P, i, beta: len(P) * P[i] ** beta, lambda P, i, beta: (P[i] / len(P)) ** beta,
      "upside down: what is drawn often must count *less*, so the exponent is −β. Then divide by "
-     "the "
-     "largest of them."),
+     "the largest of them."),
     (*(lambda P, i, beta, least=least: importance_weights(np.maximum(P, least), i, beta)
        for least in (1e-2, 1e-3, 1e-4, 1e-5, 1e-6)),
      "small probabilities are cut off, and what is hardly ever drawn gets too small a weight: take "
@@ -179,8 +174,7 @@ NEWCOMER_MISTAKES = [
     (lambda d, m, a, e: max(m**a, (np.abs(d) + e).max()),
      lambda d, m, a, e: max(m**a, (np.abs(d) + e).max()) ** a,
      "you compare the largest leaf so far, p^α, with new priorities, which are p: compare p with "
-     "p, "
-     "then raise the larger one."),
+     "p, then raise the larger one."),
     (lambda d, m, a, e: new_leaves(d, m, a, e).max(), lambda d, m, a, e: (np.abs(d) + e).max(),
      "the largest priority *so far* counts, not that of this minibatch alone."),
     (lambda d, m, a, e: m**a, lambda d, m, a, e: m, lambda d, m, a, e: (m + e) ** a,
@@ -203,8 +197,7 @@ NEWCOMER_MISTAKES = [
      "the larger of the two counts, not the smaller."),
     (lambda d, m, a, e: max(1.0, newcomer_leaf(d, m, a, e)),
      "1 is where the largest priority starts in our code, not a lower limit: take the one given."),
-    (lambda d, m, a, e: 1.0,
-     "it is not always 1 but the largest priority so far, raised to α."),
+    (lambda d, m, a, e: 1.0, "it is not always 1 but the largest priority so far, raised to α."),
 ]  # fmt: skip
 
 

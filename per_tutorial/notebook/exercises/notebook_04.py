@@ -1,19 +1,14 @@
 """Notebook 04: double, dueling, soft targets, n steps, paired runs."""
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from per_tutorial.notebook.checking.answers import Case, shown
-from per_tutorial.notebook.checking.declaring import function_exercise
-
-Array = NDArray[np.float64]
-Function = Callable[..., Any]
+from per_tutorial.notebook.checking.declaring import Array, Function, function_exercise
 
 # 04.1: the targets of double DQN, after windows of several steps ----------------------------------
 
@@ -155,9 +150,6 @@ function_exercise(
             / (ok.sum(dim=1, keepdim=True) + n).clamp(min=least)),
        "a mean divides by the number of legal actions itself, not by one more or one less.")
       for n, least in ((-1, 0), (-1, 1), (1, 1))),
-    (*(lambda *given, digits=digits: dueling_q(*given).round(decimals=digits)
-       for digits in range(1, 5)),
-     "right but for the rounding: leave the fractions."),
     (dict(mean=lambda A, ok: A.amax(dim=1, keepdim=True)), dict(mean=largest_legal),
      "that is the other form, equation 8 of Wang et al.: it subtracts the largest advantage. "
      "Here it is the mean, equation 9."),
@@ -218,10 +210,7 @@ def what_is_left(case: Case, got: Any, results: Any) -> str:
 function_exercise("04.3", half_life, "tau", [
     (tau,) for tau in (0.02, 0.2, 0.01, 0.45, 0.6, 0.75, 0.95)
 ], [
-    (*(lambda tau, rounded=rounded: rounded(half_life(tau))
-       for rounded in (np.ceil, np.floor, lambda n: np.floor(n) + 1,
-                       *(lambda n, digits=digits: round(n, digits) for digits in range(5)))),
-     "right but for the rounding: leave the fraction."),
+    (lambda tau: np.floor(half_life(tau)) + 1, "right but for the rounding: leave the fractions."),
     (lambda tau: 0.5 / tau,
      "each update takes the share τ of what is *left* of the difference, so it does not shrink "
      "by the same amount each time."),

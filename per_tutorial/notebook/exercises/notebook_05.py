@@ -1,15 +1,13 @@
 """Notebook 05, Atari: skipped frames, stacks, memory, clipped rewards and lives, convolutions."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from per_tutorial.notebook.checking.answers import Case, Hint, numbers, part, plain, shown
-from per_tutorial.notebook.checking.declaring import AN_INDEX, Part, function_exercise
-
-Function = Callable[..., Any]
+from per_tutorial.notebook.checking.declaring import AN_INDEX, Function, Part, function_exercise
 
 # 05.1: four frames, one step ----------------------------------------------------------------------
 
@@ -69,8 +67,7 @@ def pixel_by_pixel(result: Any, right: Any) -> str | None:
 function_exercise("05.1", max_and_skip, "frames rewards", ALL_STEPS[:2], later=[(
     ALL_STEPS[2:],
     "right for four frames. But a game can end within a step, which then has fewer: use the last "
-    "two "
-    "of those that are there, or the only one. ({})",
+    "two of those that are there, or the only one. ({})",
 )], parts=[
     Part(name=SEEN[0], forms=pixel_by_pixel, mistakes=[
     *((dict(see=lambda f, some=some: f[some].max(axis=0)), words) for some, words in OTHER_SCREENS),
@@ -144,8 +141,7 @@ function_exercise("05.2", stack_numbers, "newest depth environments stack", [
     (10, 4, 3, 4), (10, 2, 3, 4), (3, 2, 3, 4), (9, 1, 1, 4), (23, 3, 2, 4), (40, 5, 6, 6),
     (17, 2, 4, 3), (8, 3, 1, 3),
 ], [
-    (own_numbers,
-     "right, but without the black frames: a stack always has `stack` numbers."),
+    (own_numbers, "right, but without the black frames: a stack always has `stack` numbers."),
     (lambda k, d, e, n: stack_numbers(k, d, e),
      "you always return 4 numbers; `stack` says how many."),
     (lambda k, d, e, n: stack_numbers(k, d, 1, n), lambda k, d, e, n: stack_numbers(k, n, 1, n),

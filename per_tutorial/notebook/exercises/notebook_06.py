@@ -1,20 +1,14 @@
 """Notebook 06, PER in an agent that exists: places in a ring, the loss, several critics, memory."""
 
-import functools
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.functional import mse_loss, smooth_l1_loss
 
 from per_tutorial.notebook.checking.answers import Hint
-from per_tutorial.notebook.checking.declaring import AN_INDEX, function_exercise
-
-Array = NDArray[np.float64]
-Function = Callable[..., Any]
+from per_tutorial.notebook.checking.declaring import AN_INDEX, Array, Function, function_exercise
 
 # 06.1: the row and the column of a transition -----------------------------------------------------
 
@@ -151,24 +145,17 @@ def one_for_each_critic(result: Any, right: Array) -> str | None:
     return None
 
 
-def explains_shapes(answer: Any) -> Any:
-    """An answer that names the axis that is missing where NumPy only says that shapes differ."""
-    if not callable(answer):
-        return answer
-
-    @functools.wraps(answer)
-    def explained(*given: Any) -> Any:
-        try:
-            return answer(*given)
-        except ValueError as error:
-            if "broadcast" not in str(error):
-                raise
-            raise Hint(
-                "`targets` is (batch,) and `values` is (batch, critics): give the targets a second "
-                "axis, `targets[:, None]`, and they meet every critic."
-            ) from None
-
-    return explained
+def explains_shapes(answer: Any, *given: Any) -> Any:
+    """What an answer returns; where NumPy only says that shapes differ, the axis is named."""
+    try:
+        return answer(*given)
+    except ValueError as error:
+        if "broadcast" not in str(error):
+            raise
+        raise Hint(
+            "`targets` is (batch,) and `values` is (batch, critics): give the targets a second "
+            "axis, `targets[:, None]`, and they meet every critic."
+        ) from None
 
 
 PAIRS = np.array([[1.0, -1.0], [0.5, 0.25], [2.0, 3.0], [-4.0, 0.5], [0.1, 0.9]])
@@ -214,7 +201,7 @@ function_exercise("06.3", priorities, "values targets epsilon", [
     (lambda v, t, e: priorities(v, t, e) ** 0.6,
      "α is the buffer's business: hand over the priority, not p^α."),
 ], larger=[(np.sin(np.arange(1_000.0)).reshape(200, 5), np.linspace(-1.0, 2.0, 200), 1e-3)],
-   forms=one_for_each_critic, wraps=explains_shapes)  # fmt: skip
+   forms=one_for_each_critic, calls=explains_shapes)  # fmt: skip
 
 # 06.4: memory -------------------------------------------------------------------------------------
 

@@ -32,14 +32,9 @@ def complaint(adapter: Adapter, clues: Sequence[Clue]) -> str | None:
     for name, pattern, sentence in clues:
         if re.search(pattern, _said(answers[name])):
             return f"{sentence} ({name}: {_measured(answers[name])}.)"
-    wrong = [
-        answer
-        for answer in answers.values()
-        if answer.verdict in (Verdict.FAILS, Verdict.INCONCLUSIVE)
-    ]
-    if wrong:
-        first = wrong[0]
-        return f"the examination asks: {first.question.asks} It found: {first.measured}."
+    for answer in answers.values():
+        if answer.verdict in (Verdict.FAILS, Verdict.INCONCLUSIVE):
+            return f"the examination asks: {answer.question.asks} It found: {answer.measured}."
     return None
 
 
@@ -244,8 +239,7 @@ patient_exercise("07.2", ["priority", "newcomer"], [
      "the exponent is doubled for small errors: that is the Huber loss. The priority is |δ| + ε."),
     ("exponent-large-errors", "^fails: exponent 0[.]3",
      "α is applied twice: `learned` raises the priority to α by itself."),
-    ("exponent-large-errors", "^fails: exponent -?0[.]0",
-     "the priority should grow with |δ|."),
+    ("exponent-large-errors", "^fails: exponent -?0[.]0", "the priority should grow with |δ|."),
     ("sign", "^fails|^inconclusive",
      "the absolute value is missing: a bad surprise is a surprise, too."),
     ("newcomers-largest", "^fails: 0",
@@ -267,8 +261,7 @@ patient_exercise("07.3", ["weights"], [
      "something goes wrong before the buffer is full: only filled slots may count."),
     ("weights-exponent", "exponent -0[.]4[^.]*[.]?[^.]* where -1",
      "β is always the same: use the argument."),
-    ("weights-exponent", "exponent 0[.]0",
-     "the weights are all the same: they correct nothing."),
+    ("weights-exponent", "exponent 0[.]0", "the weights are all the same: they correct nothing."),
     ("weights-exponent", "exponent 0[.]|exponent 1[.]",
      "the sign of β is wrong: what is drawn more often should weigh less."),
     ("weights-beta-zero", "^fails", "with β = 0 all weights should be equal. Is β the exponent?"),

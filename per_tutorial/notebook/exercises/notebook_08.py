@@ -1,16 +1,12 @@
 """Notebook 08, after PER: κ, the loss in PER, reliabilities, LaBER with the Huber loss."""
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from per_tutorial.notebook.checking.answers import numbers
-from per_tutorial.notebook.checking.declaring import function_exercise
-
-Array = NDArray[np.float64]
-Function = Callable[..., Any]
+from per_tutorial.notebook.checking.declaring import Array, Function, function_exercise
 
 # 08.1: the smallest κ -----------------------------------------------------------------------------
 
@@ -24,8 +20,7 @@ function_exercise("08.1", smallest_kappa, "largest times alpha", [
 ], [
     (lambda m, t, a: m / t,
      "that holds for α = 1. The *priorities* may differ `times`-fold, and they are powers: the "
-     "ratio "
-     "of the errors may be larger."),
+     "ratio of the errors may be larger."),
     (lambda m, t, a: m / t**a,
      "α is on the wrong side: (largest / κ)^α = times, so largest / κ is `times` to the power of "
      "1/α."),
@@ -80,8 +75,7 @@ function_exercise("08.2", slopes_of_per, "errors alpha beta", [
      "large."),
     (lambda e, a, b: -slopes_of_per(e, a, b),
      "the sign is the other one: here the slope of ½δ² is δ, as in section 4. (By Q it would be "
-     "−δ, "
-     "as δ is the target minus Q.)"),
+     "−δ, as δ is the target minus Q.)"),
     (lambda e, a, b: np.abs(slopes_of_per(e, a, b)),
      "the sign got lost: only in the priority is the error's size taken, the slope is δ itself."),
     (dict(factor=lambda x, a, b: x**-b),
@@ -158,11 +152,7 @@ def never_begun_again(errors: Array, ends: NDArray[np.bool_]) -> Array:
 
 def last_ends(ends: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """`ends` without all but the last end of each environment."""
-    last = np.zeros_like(ends)
-    for first in (0, 1):
-        places = np.arange(first, len(ends), 2)
-        last[places[ends[places]][-1:]] = True
-    return last
+    return ends & (ends_to_come(ends) == 1)
 
 
 def swapped(errors: Array, ends: NDArray[np.bool_]) -> Array:
@@ -171,11 +161,15 @@ def swapped(errors: Array, ends: NDArray[np.bool_]) -> Array:
 
 def running(ends: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """Which transitions belong to an episode that has not ended."""
-    later = np.zeros(len(ends), dtype=bool)
+    return ends_to_come(ends) == 0
+
+
+def ends_to_come(ends: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """How many ends of its own environment each step still meets, its own among them."""
+    counts = np.zeros(len(ends), dtype=np.int64)
     for first in (0, 1):
-        own = ends[first::2]
-        later[first::2] = np.cumsum(own[::-1])[::-1] == 0
-    return later
+        counts[first::2] = np.cumsum(ends[first::2][::-1])[::-1]
+    return counts
 
 
 ONE_END, SEVERAL = np.isin(np.arange(8), [4, 7]), np.isin(np.arange(12), [2, 5, 7, 8])
@@ -186,8 +180,7 @@ function_exercise("08.3", reliabilities, "errors ends", [
 ], [
     (dict(environments=1),
      "that is right for one environment. Here the neighbours of a step belong to the other "
-     "episode: "
-     "the next step of its own is two places on."),
+     "episode: the next step of its own is two places on."),
     (lambda e, d: reliabilities(np.maximum(e, 0), d), "errors below zero count too: sum |δ|."),
     (lambda e, d: reliabilities(e**2, d), "sum |δ|, not its square."),
     (dict(size=lambda e: e), "sum |δ|: with their signs, errors take each other away."),
@@ -209,8 +202,7 @@ function_exercise("08.3", reliabilities, "errors ends", [
      "that counts steps; R counts their errors."),
     (lambda e, d: np.ones(len(e)),
      "R is 1 only where the episode still runs, and at its last step. Where it has ended, it is "
-     "known "
-     "what came after: R is 1 minus the share that was still to come."),
+     "known what came after: R is 1 minus the share that was still to come."),
     (running_alike,
      "an episode that still runs has R = 1: nobody knows yet what is to come. "
      "(This page departs from the paper there, which takes the largest sum of any episode.)"),

@@ -1,14 +1,11 @@
 """Notebook 09, many machines: the ladder of ε, a first priority, the turnover, the shards."""
 
 import math
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 
-from per_tutorial.notebook.checking.declaring import function_exercise
-
-Function = Callable[..., Any]
+from per_tutorial.notebook.checking.declaring import Function, function_exercise
 
 # 09.1: the ladder of ε ----------------------------------------------------------------------------
 
@@ -171,8 +168,7 @@ function_exercise("09.3", turnover, "actors steps_per_second batches batch_size 
      "drawing takes nothing out of a memory: only what comes in overwrites."),
     (lambda n, f, u, b, c: (u * b / c, c / (n * f)),
      "that is the share of the memory that is drawn in a second; divide by what comes in, not by "
-     "the "
-     "capacity."),
+     "the capacity."),
     (lambda n, f, u, b, c: (u * b * c / (n * f), c / (n * f)),
      "the capacity cancels from the first: in c / λ seconds u·B·c / λ draws meet c transitions."),
     (lambda n, f, u, b, c: (1 - np.exp(-u * b / (n * f)), c / (n * f)),
@@ -184,8 +180,7 @@ function_exercise("09.3", turnover, "actors steps_per_second batches batch_size 
      "don't round the draws: a mean need not be a whole number."),
     (lambda n, f, u, b, c: (u * b / (n * f), c // (n * f)),
      "don't round the seconds."),
-    (lambda n, f, u, b, c: tuple(round(x, 2) for x in turnover(n, f, u, b, c)),
-     lambda n, f, u, b, c: (round(u * b / (n * f), 2), round(c / (n * f))),
+    (lambda n, f, u, b, c: (round(u * b / (n * f), 2), round(c / (n * f))),
      "right but for the rounding: leave the fractions."),
     (lambda n, f, u, b, c: (u * b // (n * f), c / (n * f)),
      "don't round the draws: `//` rounds down, so divide with `/`."),

@@ -1,11 +1,8 @@
 """Notebook 10, when PER helps: the gain, the effective share, priorities of reducible loss."""
 
 import numpy as np
-from numpy.typing import NDArray
 
-from per_tutorial.notebook.checking.declaring import function_exercise
-
-Array = NDArray[np.float64]
+from per_tutorial.notebook.checking.declaring import Array, function_exercise
 
 # 10.1: the gain -----------------------------------------------------------------------------------
 
