@@ -35,9 +35,6 @@ class Memory:
         observation_shape: of one observation.
         seed: of the sampler.
         path: where `save` writes; if there is a file, the memory begins with what it holds.
-
-    Attributes:
-        restored: how many windows had been added when the file was written.
     """
 
     def __init__(
@@ -64,7 +61,11 @@ class Memory:
         self._versions = np.zeros(capacity, dtype=np.int64)
         if path is not None and path.exists():
             self._load(path)
-        self.restored = int(self._replay.storage.ring.added[0])
+        self._restored = int(self._replay.storage.ring.added[0])
+
+    def restored(self) -> int:
+        """How many windows had been added when the file was written that it began with."""
+        return self._restored
 
     def add(self, windows: NStepBatch, version: int) -> int:
         """Keep transitions at their actor's priorities; return how many are stored now."""
