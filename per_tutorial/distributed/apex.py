@@ -31,13 +31,7 @@ from per_tutorial.distributed.apex_files import (
     shard_file,
 )
 from per_tutorial.distributed.apex_settings import ApexConfig
-from per_tutorial.distributed.cluster import (
-    LOCAL,
-    ClusterError,
-    connected,
-    import_ray,
-    nodes,
-)
+from per_tutorial.distributed.cluster import LOCAL, ClusterError, connected, import_ray, nodes
 from per_tutorial.distributed.memory import Minibatch
 from per_tutorial.distributed.processes import ActorProcess, MemoryProcess, Report, WorkerPool
 from per_tutorial.dqn.callbacks import Callback
