@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from per_tutorial import __version__
 from per_tutorial.common.arguments import whole_number
 from per_tutorial.common.files import ArrayFile, atomic_write, locked, write_arrays
+from per_tutorial.common.states import State
 from per_tutorial.dqn.config import AUTO, DQNConfig
 
 if TYPE_CHECKING:
@@ -74,20 +75,13 @@ class Checkpoints:
 
         So a training goes on as it began, where this machine or this moment would choose otherwise.
         """
-        names = [
-            one.name for one in dataclasses.fields(config) if getattr(config, one.name) == AUTO
-        ]
-        if not names:
-            return config
         folders = [
             each for each in (self.folder, self.copy_to) if each is not None and each.is_dir()
         ]
         for path in _newest_first(folders):
             try:
-                with ArrayFile(path) as file:
-                    made_with = file.heading("made_with")
-                return config.replace(**{name: made_with[name] for name in names})
-            except (ValueError, TypeError, KeyError, FileNotFoundError):
+                return with_choices_of(path, config)
+            except (ValueError, TypeError, FileNotFoundError):
                 continue  # `restore` warns of it
         return config
 
@@ -114,14 +108,7 @@ class Checkpoints:
         wanted = _made_with(training)
         for path in found:
             try:
-                with ArrayFile(path) as file:
-                    made_with = file.heading("made_with")
-                    names = [name for name in file.specs if name != "made_with"]
-                    # A flipped bit in zip's directory hides some.
-                    if sorted(names) != made_with.get("arrays"):
-                        raise ValueError("arrays are missing")
-                    difference = _difference(made_with, wanted)
-                    state = {} if difference else {name: file.read(name) for name in names}
+                difference, state = read_checkpoint(path, wanted)
             except (ValueError, FileNotFoundError) as error:
                 text = f"checkpoint {str(path)!r} is damaged; the one before it is tried ({error})"
                 warnings.warn(text, stacklevel=3)
@@ -191,6 +178,31 @@ class Checkpoints:
                 f"folder: another process wrote {max(others)} to {str(self.folder)!r} meanwhile; "
                 "this one stops, since a folder is for one training alone"
             )
+
+
+def with_choices_of(path: Path, config: DQNConfig) -> DQNConfig:
+    """The settings, with what a checkpoint was made with in the place of "auto"."""
+    names = [one.name for one in dataclasses.fields(config) if getattr(config, one.name) == AUTO]
+    if not names:
+        return config
+    with ArrayFile(path) as file:
+        made_with = file.heading("made_with")
+    return config.replace(**{name: made_with[name] for name in names if name in made_with})
+
+
+def read_checkpoint(path: Path, wanted: Mapping[str, Any]) -> tuple[str | None, State]:
+    """The arrays of a checkpoint; or the first setting that is not as wanted, in words, and none.
+
+    Raises:
+        ValueError: it is damaged.
+    """
+    with ArrayFile(path) as file:
+        made_with = file.heading("made_with")
+        names = [name for name in file.specs if name != "made_with"]
+        if sorted(names) != made_with.get("arrays"):  # a flipped bit in zip's directory hides some
+            raise ValueError(f"path: {str(path)!r} is damaged (arrays are missing)")
+        difference = _difference(made_with, wanted)
+        return difference, {} if difference else {name: file.read(name) for name in names}
 
 
 def _made_with(training: "Training") -> dict[str, Any]:
