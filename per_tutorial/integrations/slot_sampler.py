@@ -16,12 +16,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from per_tutorial.common.arguments import (
-    index_array,
-    up_to_one,
-    whole_number,
-)
-from per_tutorial.common.files import part_of
+from per_tutorial.common.arguments import index_array, up_to_one, whole_number
+from per_tutorial.common.files import join_parts, part_of
 from per_tutorial.common.states import ArraySpec, Schema, State, checked_state
 from per_tutorial.integrations.hosted_sampler import HostedSampler
 from per_tutorial.replay.td_errors import refuse_infinite
@@ -184,8 +180,7 @@ class SlotSampler(HostedSampler):
     @property
     def state(self) -> State:
         """All that changes, but for minibatches that are on their way."""
-        sampler = {f"sampler.{name}": array for name, array in self.sampler.state.items()}
-        return sampler | {
+        return join_parts(sampler=self.sampler.state) | {
             "slots": self._slots[: self.filled],
             "numbers": self._numbers[: self.filled],
             "added": np.array([self.added]),
@@ -195,9 +190,8 @@ class SlotSampler(HostedSampler):
     @property
     def schema(self) -> Schema:
         """What each array of a state must be."""
-        sampler = {f"sampler.{name}": spec for name, spec in self.sampler.schema.items()}
         lengths = (range(self.capacity + 1),)
-        return sampler | {
+        return join_parts(sampler=self.sampler.schema) | {
             "slots": ArraySpec(np.int64, lengths, 0, self.capacity - 1),
             "numbers": ArraySpec(np.int64, lengths, 0),
             "added": ArraySpec(np.int64, (1,), 0),

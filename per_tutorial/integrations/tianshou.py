@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from per_tutorial.common.arguments import whole_number
-from per_tutorial.integrations.settings import refuse_unknown
+from per_tutorial.integrations.hosted_sampler import refuse_unknown
 from per_tutorial.integrations.slot_sampler import SlotSampler
 
 try:

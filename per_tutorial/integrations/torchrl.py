@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 
 from per_tutorial.common.arguments import float_array, one_of, plain_array
 from per_tutorial.common.files import ArrayFile, write_arrays
-from per_tutorial.integrations.settings import refuse_unknown
+from per_tutorial.integrations.hosted_sampler import refuse_unknown
 from per_tutorial.integrations.slot_sampler import SlotSampler
 
 try:

@@ -11,6 +11,7 @@ from stable_baselines3.common.buffers import ReplayBuffer
 from stable_baselines3.common.vec_env import VecNormalize
 
 from per_tutorial.common.arguments import plain_array, real_number, whole_number
+from per_tutorial.integrations.hosted_sampler import refuse_unknown
 from per_tutorial.integrations.sb3.arrays import for_each, grown, warn_if_too_large
 from per_tutorial.integrations.sb3.frame_store import FrameStore
 from per_tutorial.integrations.sb3.returns import Returns, n_step_returns
@@ -20,7 +21,6 @@ from per_tutorial.integrations.sb3.samples import (
     PrioritizedSamples,
     Samples,
 )
-from per_tutorial.integrations.settings import refuse_unknown
 from per_tutorial.replay.contracts import Slots
 from per_tutorial.replay.storages.ring import as_field
 
