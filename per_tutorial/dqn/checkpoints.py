@@ -27,8 +27,7 @@ if TYPE_CHECKING:
 
 
 class Checkpoints:
-    """Write a training at intervals, and continue it: ``train(config,
-    checkpoints=Checkpoints(…))``.
+    """Write a training at intervals, and continue it: an argument of `train`.
 
     A training that was continued equals one that never stopped, bit for bit, where environments can
     be saved (CartPole, Acrobot, MountainCar, MinAtar). In others the running episodes are cut and
@@ -86,8 +85,7 @@ class Checkpoints:
         return config
 
     def restore(self, training: "Training") -> None:
-        """Continue a `Training` from the newest checkpoint that is whole; if there are none, leave
-        it.
+        """Continue a `Training` from the newest checkpoint that is whole, if there is one.
 
         Warns of every checkpoint that is damaged, and goes back to the one before it.
 

@@ -170,8 +170,7 @@ class DQNLearner:
         precision: str | None = None,
         trusted: bool = False,
     ) -> Self:
-        """The learner that `save` wrote; its target networks equal the online ones, and the
-        optimiser's moments are zero.
+        """The learner that `save` wrote; targets equal online networks, and moments are zero.
 
         The file need not be trusted: nothing in it is executed, and it is checked as a whole, sizes
         before anything is allocated. Its networks must be those that its settings describe, of

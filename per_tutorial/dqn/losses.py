@@ -86,8 +86,7 @@ def losses_and_gradients(
     kappa: float = 1.0,
     alpha: float = 0.6,
 ) -> tuple[Tensor, Tensor]:
-    """The `weighted_losses`, and their gradients with respect to the Q(s, a) in δ = target − Q(s,
-    a).
+    """The `weighted_losses`, and their gradients by the Q(s, a) in δ = target − Q(s, a).
 
     The gradients have the shape of both, (runs, batch). Line 13 of Algorithm 1 with the opposite
     sign: it adds w_j · δ_j · ∇Q to what the parameters are moved by, an optimiser subtracts a

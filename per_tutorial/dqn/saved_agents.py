@@ -47,8 +47,7 @@ def write_agent(path: PathLike, agent: SavedAgent) -> None:
 
 
 def _in_order(data: bytes) -> bytes:
-    """The file with its heading sorted: safetensors lists metadata in another order in each
-    process.
+    """The file with its heading sorted: safetensors has another order in each process.
 
     A file begins with the length of its heading, 8 bytes, and that is a multiple of 8.
     """

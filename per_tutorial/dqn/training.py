@@ -46,8 +46,7 @@ class Training(NamedTuple):
                 part.check(arrays)
 
     def restore(self, state: State) -> None:
-        """Go on from what `state` gave. Episodes that cannot go on are cut: they count as
-        truncated.
+        """Go on from what `state` gave. Episodes that cannot go on count as truncated.
 
         Raises:
             ValueError: it is no state of such a training. Nothing has changed then.

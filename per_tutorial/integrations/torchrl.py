@@ -133,8 +133,7 @@ class PrioritizedSampler(Sampler):
     # ------------------------------------------------------------ what a buffer calls
 
     def sample(self, storage: Any, batch_size: int) -> tuple[Any, dict[str, Any]]:
-        """Draw by priority: an index (batch,), or one for each axis of the storage, and the
-        weights.
+        """Draw by priority: an index (batch,), or one for each axis of the storage; weights.
 
         Raises:
             RuntimeError: nothing is stored yet.
@@ -149,9 +148,7 @@ class PrioritizedSampler(Sampler):
         return index, {"priority_weight": torch.from_numpy(weights)}
 
     def mark_update(self, index: Any, *, storage: Any = None) -> None:
-        """Give what was written the largest priority so far. A writer calls this, and so
-        may you.
-        """
+        """Give what was written the largest priority so far. Writers call this; so may you."""
         self._sampler.write(_slots(index, storage))
         self._marked = index
 

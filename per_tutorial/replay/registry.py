@@ -162,9 +162,7 @@ def settings_of(part: Callable) -> list[str]:
 
 
 def check_settings(owner: str, settings: Iterable[str], allowed: Sequence[str]) -> None:
-    """TypeError unless all settings are allowed; it names the wrong one and those of the
-    ``owner``.
-    """
+    """TypeError unless all settings are allowed; it names the wrong one and the ``owner``'s."""
     for name in settings:
         if name not in allowed:
             listed = ", ".join(allowed) or "none"

@@ -168,8 +168,7 @@ class _SegmentTree:
         return float(values) if shape == () else values
 
     def check(self, name: str, nodes: NDArray[np.float64], sizes: NDArray[np.int64]) -> None:
-        """Raise ValueError unless ``nodes`` are such a tree, whose first ``sizes`` leaves are
-        filled.
+        """ValueError unless ``nodes`` are such a tree, whose first ``sizes`` leaves are filled.
 
         Args:
             name: of the tree, for the error.

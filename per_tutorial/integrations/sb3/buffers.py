@@ -30,8 +30,7 @@ DRAWS_WITHOUT_UPDATE = 1000  # so many are no look around: somebody trains, and 
 
 
 class PrioritizedReplayBuffer(ReplayBuffer):
-    """Prioritised replay (Schaul et al. 2016, sections 3.3 and 3.4) for agents of
-    Stable-Baselines3.
+    """Prioritised replay (Schaul et al. 2016, 3.3 and 3.4) for Stable-Baselines3's agents.
 
     `PrioritizedDQN` and its like multiply the loss by `weights`, and hand the TD errors to
     `update_priorities`. SB3's own agents do neither, so every priority stays what it was at first.
@@ -298,9 +297,7 @@ class PrioritizedReplayBuffer(ReplayBuffer):
         return self._sampler.probabilities().reshape(self.buffer_size, self.n_envs)
 
     def metrics(self) -> dict[str, float]:
-        """What an agent logs: means over the last minibatch, and what the sampler measures, by
-        name.
-        """
+        """What an agent logs, by name: means of the last minibatch, and the sampler's metrics."""
         self._sync()
         return self._sampler.metrics()
 
@@ -315,9 +312,7 @@ class PrioritizedReplayBuffer(ReplayBuffer):
         return self.sampler_settings["sampler"] != "uniform"
 
     def _get_samples(self, batch_inds: np.ndarray, env: VecNormalize | None = None) -> Samples:  # type: ignore[override]
-        """SB3's own hook: these rows, each of an environment that is drawn here; the
-        weights are 1.
-        """
+        """SB3's own hook: these rows, each of an environment drawn here; the weights are 1."""
         environments = np.random.randint(0, self.n_envs, size=len(batch_inds))
         self._sync()
         slots = (np.asarray(batch_inds) * self.n_envs + environments)[None]
@@ -340,9 +335,7 @@ class PrioritizedReplayBuffer(ReplayBuffer):
         return kind(*fields).with_draw(self._tensors(weights[0, :, None].astype(np.float32)), ids)
 
     def _returns(self, slots: NDArray[np.int64], env: VecNormalize | None) -> Returns:
-        """The returns of ``slots`` (batch,). Under n_steps = 1 they have no discounts, as
-        in SB3.
-        """
+        """The returns of ``slots`` (batch,), as in SB3 without discounts if n_steps is 1."""
         if self.n_steps == 1:
             rewards = self.rewards.reshape(-1).take(slots)[:, None]
             return Returns(self._normalize_reward(rewards, env), slots, None)

@@ -47,9 +47,8 @@ class FrameStore:
         self.frames = np.zeros((self.rows, environments, frame_size), dtype)
         # How many frames of the observation the ring has, at most `stack`: those of its episode.
         self.depths = np.zeros((self.rows, environments), dtype=np.int32)
-        self.older: dict[
-            tuple[int, int], NDArray
-        ] = {}  # … and those before the first, unless black
+        # … and those before the first, unless black
+        self.older: dict[tuple[int, int], NDArray] = {}
         self.has_final = np.zeros((self.rows, environments), dtype=bool)
         self.finals: dict[tuple[int, int], NDArray] = {}  # the newest frame, or the whole stack
         # The next observations of the newest step and of the one before, by step % 2, and whether
@@ -100,9 +99,7 @@ class FrameStore:
         return stacks
 
     def next_observations(self, steps: Slots, environments: Slots, newest: int) -> NDArray:
-        """(batch, stack, frame_size): the next observations of steps; ``newest`` is the last one
-        added.
-        """
+        """(batch, stack, frame_size): the next observations; ``newest`` is the last step added."""
         stacks = self.observations(steps + 1, environments)
         last = steps == newest
         if last.any():

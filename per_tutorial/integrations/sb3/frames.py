@@ -1,6 +1,4 @@
-"""A replay buffer of Stable-Baselines3 for stacked pictures: a million Atari transitions
-in 7 GB.
-"""
+"""Stable-Baselines3's replay buffer for stacked pictures: a million Atari steps in 7 GB."""
 
 from typing import Any
 
@@ -16,8 +14,7 @@ from per_tutorial.integrations.sb3.frame_store import FrameStore
 
 
 class FrameReplayBuffer(PrioritizedReplayBuffer):
-    """`PrioritizedReplayBuffer` for stacks of frames, such as `VecFrameStack` makes: each frame
-    once.
+    """`PrioritizedReplayBuffer` for stacks of frames (`VecFrameStack`), each frame kept once.
 
     SB3 stores a frame of a stack of 4 eight times: in 4 observations and in 4 next ones.
     Observations come back exactly as they were added, whatever the first stack of an episode is

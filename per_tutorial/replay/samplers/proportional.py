@@ -1,6 +1,4 @@
-"""Proportional prioritised replay (Schaul et al., sections 3.2 to 3.4, Algorithm 1;
-notebook 03).
-"""
+"""Proportional prioritised replay (Schaul et al., 3.2 to 3.4, Algorithm 1; notebook 03)."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -38,9 +36,7 @@ def sample_stratified(nodes, first_root, states, slots, probabilities):
 
 @njit_cached
 def sample_relative(nodes, first_root, states, sizes, slots, relative):
-    """`sample_stratified` with N · P(i), which is 1 for what is as likely as under uniform
-    replay.
-    """
+    """`sample_stratified` with N · P(i), which is 1 where P is that of uniform replay."""
     sample_stratified(nodes, first_root, states, slots, relative)
     for run in range(relative.shape[0]):
         for k in range(relative.shape[1]):
@@ -93,8 +89,7 @@ def write_sums_and_minima(sums, minima, first_root, slots, values, priorities, l
 
 
 class ProportionalSampler:
-    """P(i) = p_i^α / Σ_k p_k^α with p_i = |δ_i| + ε (sections 3.2 to 3.4, Algorithm 1; notebook
-    03).
+    """P(i) = p_i^α / Σ_k p_k^α with p_i = |δ_i| + ε (Algorithm 1; notebook 03).
 
     A new transition gets the largest priority seen so far in its run, 1 at the start. The weights
     w_i = (N · P(i))^−β are divided by the largest one, so that they only ever scale updates down.
@@ -256,9 +251,7 @@ class ProportionalSampler:
             )
 
     def _powers(self, priorities: Floats) -> Floats:
-        """p^α, (runs, batch). Of the newest transition p is most often what it was: then,
-        no power.
-        """
+        """p^α, (runs, batch); cached for one: new transitions usually share one priority."""
         if priorities.shape[1] != 1:
             return priorities**self.alpha
         numbers, powers = self._last_power

@@ -239,9 +239,7 @@ class ReaperSampler(ProportionalSampler):
         }
 
     def check(self, state: State, sizes: NDArray[np.int64]) -> None:
-        """Raise ValueError unless the trees are trees, with leaves of the same possible
-        priorities.
-        """
+        """ValueError unless the trees are trees, with leaves of the same possible priorities."""
         super().check(state, sizes)
         self.errors.check("errors", state["errors"], sizes)
         stored = np.arange(self.errors.leaves) < sizes[:, None]

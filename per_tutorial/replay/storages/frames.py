@@ -360,8 +360,6 @@ class FrameStorage(RingStorage):
         return np.arange(self.runs)[:, None] * self.frame_capacity + ids % self.frame_capacity
 
     def _keep_final_frames(self, slots: Slots, next_frames: NDArray, ended: NDArray) -> None:
-        """Keep the frames after the transitions in ``slots`` where ``ended`` (runs,
-        environments).
-        """
+        """Keep the frames after ``slots`` where episodes ``ended``, (runs, environments) both."""
         for run, k in np.argwhere(ended).tolist():
             self.final_frames[run, int(slots[run, k])] = next_frames[run, k].copy()

@@ -94,9 +94,7 @@ class RingStorage:
         self._ends = self.rows["terminated"], self.rows["truncated"]
 
     def __getstate__(self) -> dict[str, Any]:
-        """What a copy is made of: no views, which would become arrays of their own, and no empty
-        rows.
-        """
+        """A copy holds no empty rows, and no views, which would become arrays of their own."""
         kept = {name: value for name, value in vars(self).items() if name not in VIEWS}
         return kept | {"rows": self._stored_rows}
 
@@ -133,9 +131,7 @@ class RingStorage:
         return write.slots.copy()
 
     def episode_lengths(self, slots: Slots) -> NDArray[np.int64]:
-        """How many steps are stored of the episodes that end with ``slots`` (runs, n); 0
-        for none.
-        """
+        """How many steps of the episodes that end with ``slots`` (runs, n) are stored."""
         return self.ring.episode_lengths(slots, *self._ends, self.environments)
 
     @property
@@ -238,9 +234,7 @@ def are_rewards(array: NDArray) -> bool:
 
 
 def _converted(name: str, array: NDArray, dtype: np.dtype) -> NDArray:
-    """An array of another type, ready to be written as ``dtype``: no integer becomes
-    another one.
-    """
+    """An array that can be written as ``dtype``: no integer becomes another one."""
     if dtype == np.bool_:
         if not ((array == 0) | (array == 1)).all():
             raise ValueError(f"{name}: must be True or False, got {array}")
