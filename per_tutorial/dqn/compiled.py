@@ -62,11 +62,7 @@ class CompiledStep:
         return self._compiled(tensors, states, step_size, scale)
 
     def _step(
-        self,
-        tensors: Tensors,
-        states: list[dict[str, Any]],
-        step_size: Tensor,
-        scale: Tensor,
+        self, tensors: Tensors, states: list[dict[str, Any]], step_size: Tensor, scale: Tensor
     ) -> tuple[Tensor, Tensor, Tensor]:
         learner = self.learner
         names, parameters = zip(*learner.online.named_parameters(), strict=True)

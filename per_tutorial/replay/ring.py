@@ -159,11 +159,7 @@ class Ring:
         return np.where(ids < 0, NO_SLOT, ids % self.capacity)
 
     def episode_lengths(
-        self,
-        slots: NDArray[np.int64],
-        terminated: NDArray,
-        truncated: NDArray,
-        stride: int,
+        self, slots: NDArray[np.int64], terminated: NDArray, truncated: NDArray, stride: int
     ) -> NDArray[np.int64]:
         """(runs, n): how many steps are stored of the episodes that end with ``slots``; 0 for none.
 

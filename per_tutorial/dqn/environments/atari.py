@@ -180,10 +180,7 @@ def make_atari_environments(
         autoreset_mode=AutoresetMode.SAME_STEP,
     )
     return AtariEnvironments(
-        vector_env,
-        game_seeds,
-        episodic_life=episodic_life,
-        clip_rewards=clip_rewards,
+        vector_env, game_seeds, episodic_life=episodic_life, clip_rewards=clip_rewards
     )
 
 
