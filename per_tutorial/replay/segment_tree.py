@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from per_tutorial.common.arguments import float_array, index_array, whole_number
 from per_tutorial.replay.compiling import njit_cached
-from per_tutorial.replay.prefetching import prefetch
+from per_tutorial.replay.intrinsics import prefetch
 
 # Levels of so many nodes lie in the processor's caches anyway (8 bytes each).
 CACHED = 2**12

@@ -13,7 +13,7 @@ from per_tutorial.common.arguments import plain_array, real_number, whole_number
 from per_tutorial.common.states import ArraySpec, Schema, State
 from per_tutorial.replay.compiling import njit_cached
 from per_tutorial.replay.contracts import Fields, Slots
-from per_tutorial.replay.prefetching import prefetch
+from per_tutorial.replay.intrinsics import prefetch
 from per_tutorial.replay.ring import Ring, sum_n_steps
 
 LARGEST_REWARD = float(np.finfo(np.float32).max)  # rewards are stored as float32

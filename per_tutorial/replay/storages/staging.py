@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from per_tutorial.common.arguments import plain_array
 from per_tutorial.replay.compiling import njit_cached
 from per_tutorial.replay.contracts import Fields
-from per_tutorial.replay.copying import copy_bytes
+from per_tutorial.replay.intrinsics import copy_bytes
 from per_tutorial.replay.storages.ring import LARGEST_REWARD, are_rewards, as_field
 
 PLAIN = {"b": bool, "i": int, "u": int, "f": float}  # Python's types of a single number
