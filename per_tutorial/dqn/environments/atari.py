@@ -75,14 +75,6 @@ class AtariEnvironments(Environments):
         self._lives = np.zeros(count, dtype=np.int32)  # not known before the first step
         self._depths = np.ones(count, dtype=np.int64)  # frames of each stack that are not padding
 
-    def send(self, actions: NDArray) -> None:
-        """Begin a step; until `receive` returns it, something else can be done."""
-        self.vector_env.send(actions)
-
-    def receive(self) -> Step:
-        """The `Step` that `send` began."""
-        return self._transitions(*self.vector_env.recv())
-
     def _transitions(
         self,
         observation: NDArray,
