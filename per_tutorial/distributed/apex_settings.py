@@ -1,8 +1,6 @@
 """The settings of Ape-X that a single process has no need of (Horgan et al. 2018)."""
 
-import dataclasses
 from dataclasses import dataclass
-from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,16 +45,9 @@ class ApexConfig:
     checkpoint_every: int = 10_000
 
     def __post_init__(self) -> None:
-        counts = (
-            "actors",
-            "shards",
-            "environments_each",
-            "fetch_every",
-            "prefetch",
-            "checkpoint_every",
-        )
-        for name in counts:
+        for name in ("actors", "shards", "environments_each", "fetch_every", "prefetch"):
             whole_number(name, getattr(self, name))
+        whole_number("checkpoint_every", self.checkpoint_every)
         whole_number("lead", self.lead, minimum=0)
         real_number("base", self.base, 0, 1)
         real_number("steepness", self.steepness, 0)
@@ -67,10 +58,6 @@ class ApexConfig:
                 f"fetch_every: must be a multiple of environments_each ({self.environments_each}), "
                 f"got {self.fetch_every}"
             )
-
-    def replace(self, **changes: int | float) -> Self:
-        """A copy with some fields changed."""
-        return dataclasses.replace(self, **changes)  # type: ignore[arg-type]
 
     @property
     def epsilons(self) -> NDArray[np.float64]:
