@@ -22,7 +22,6 @@ class Minibatch(NamedTuple):
 
     batch: Batch  # of one run: (1, batch, ...)
     versions: NDArray[np.int64]  # (1, batch): updates of the parameters that each priority is from
-    age: float  # mean number of windows that were added since those drawn
     added: int  # windows that the memory was ever given
 
 
@@ -109,7 +108,6 @@ class Memory:
                 steps=np.ascontiguousarray(batch.actions[..., 1]),
             ),
             self._versions[batch.indices % self._replay.capacity],
-            float((added - batch.indices).mean()),
             added,
         )
 
