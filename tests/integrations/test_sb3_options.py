@@ -122,6 +122,7 @@ def handle_timeout_termination(tmp_path):
 def dict_observations(tmp_path):
     model = assert_learns(**dicts())
     assert type(model.replay_buffer) is PrioritizedDictReplayBuffer
+    assert set(model.replay_buffer.sample(3).observations) == {"vec", "img"}
 
 
 def n_steps(tmp_path):
@@ -158,6 +159,7 @@ def callbacks(tmp_path):
     model = make().learn(STEPS, callback=[saving, counting])
     assert len(called) == STEPS
     model.load_replay_buffer(tmp_path / "rl_model_replay_buffer_20_steps")
+    assert model.replay_buffer.size() == 19  # SB3 calls back before it stores the step
     assert len(np.unique(model.replay_buffer.probabilities)) > 3
 
 
@@ -176,7 +178,8 @@ def logging(tmp_path):
     ):
         model = make(beta=lambda remaining: 0.7, **settings)
         model.set_logger(Logger(None, [Kept()]))
-        model.learn(STEPS)
+        model.learn(STEPS, log_interval=1)
+        assert 0 < log["train/mean_weight"] <= 1
         log.clear()
         model.dump_logs()
         sampler = model.replay_buffer._sampler
