@@ -44,10 +44,7 @@ class PrioritizedAlgorithm(OffPolicyAlgorithm):
             as `{"sampler": "rank", "normalize": "none"}`, go to `replay_buffer_kwargs`;
             `replay_buffer_class` is a `PrioritizedReplayBuffer`, by default one that fits the
             space.
-        alpha: how strongly priorities count, in [0, 1]; None: the sampler's own default.
-        beta: exponent of the importance-sampling weights, in [0, 1], or a schedule, a function of
-            the remaining progress of `learn` (from 1 to 0); None: from 0.4 to 1 in a straight line,
-            as in the paper.
+        alpha, beta: as of `PrioritizedDQN`.
 
     Raises:
         ValueError, TypeError: an option is none, or can't be served together with prioritised
@@ -268,7 +265,8 @@ class PrioritizedDQN(PrioritizedQLearner, DQN):
     Args:
         alpha: how strongly priorities count, in [0, 1]; None: the sampler's own default.
         beta: exponent of the importance-sampling weights, in [0, 1], or a schedule, a function of
-            the remaining progress of `learn` (from 1 to 0); None: from 0.4 to 1 in a straight line.
+            the remaining progress of `learn` (from 1 to 0); None: from 0.4 to 1 in a straight line,
+            as in the paper.
         replay_buffer_kwargs: settings of the buffer and of its sampler, such as
             `{"sampler": "rank", "normalize": "none"}`.
 

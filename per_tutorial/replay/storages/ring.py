@@ -43,13 +43,8 @@ class RingStorage:
     """Rows in the slots of a ring for each run.
 
     Args:
-        capacity: transitions kept for each run; the oldest is overwritten.
         row: dtype of the rows, with fields reward, terminated and truncated.
-        runs: number of runs.
-        n_step: steps whose rewards are summed, at most `capacity`; see `n_step_transitions`.
-        discount: γ of these sums.
-        environments: how many take turns in adding to each run; the ids of a transition and of its
-            successor are that far apart.
+        capacity, runs, n_step, discount, environments: as of `TransitionStorage`.
 
     Attributes:
         rows: (runs, capacity) structured array.
