@@ -30,9 +30,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from per_tutorial.common.arguments import float_array, one_of, plain_array
-from per_tutorial.common.files import ArrayFile, write_arrays
+from per_tutorial.common.files import write_arrays
 from per_tutorial.integrations.hosted_sampler import refuse_unknown
 from per_tutorial.integrations.slot_sampler import SlotSampler
+from per_tutorial.replay.saving import read_state
 
 try:
     import torch
@@ -218,7 +219,12 @@ class PrioritizedSampler(Sampler):
                 f"state_dict: must be that of a PrioritizedSampler of per_tutorial, "
                 f"got one with the keys {', '.join(map(str, state_dict))}"
             )
-        self._check_settings("state_dict", state_dict["settings"])
+        for key, value in self._sampler.settings.items():
+            found = state_dict["settings"].get(key)
+            if found != value:
+                raise ValueError(
+                    f"state_dict: must be of a sampler with {key} = {value!r}, got {found!r}"
+                )
         state = {name: plain_array(name, array) for name, array in state_dict["state"].items()}
         self._sampler.restore(state)
 
@@ -235,18 +241,8 @@ class PrioritizedSampler(Sampler):
             FileNotFoundError: there is no such file.
             ValueError: it is damaged, or of other settings. Nothing has changed then.
         """
-        with ArrayFile(Path(path) / FILE) as file:
-            self._check_settings("path", file.heading("settings"))
-            state = {name: file.read(name) for name in file.specs if name != "settings"}
-        self._sampler.restore(state)
-
-    def _check_settings(self, name: str, settings: dict[str, Any]) -> None:
-        for key, value in self._sampler.settings.items():
-            if settings.get(key) != value:
-                raise ValueError(
-                    f"{name}: must be of a sampler with {key} = {value!r}, got "
-                    f"{settings.get(key)!r}"
-                )
+        own = self._sampler
+        own.restore(read_state(Path(path) / FILE, own.settings, own.schema))
 
     def __repr__(self) -> str:
         settings = {**self._sampler.settings, "beta": self.beta}
