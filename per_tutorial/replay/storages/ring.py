@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 from per_tutorial.common.arguments import plain_array, real_number, whole_number
 from per_tutorial.common.states import ArraySpec, Schema, State
 from per_tutorial.replay.compiling import njit_cached
-from per_tutorial.replay.contracts import Fields, Slots
+from per_tutorial.replay.contracts import Fields, Slots, Storage
 from per_tutorial.replay.intrinsics import prefetch
 from per_tutorial.replay.ring import Ring, sum_n_steps
 
@@ -109,17 +109,7 @@ class RingStorage:
         """(runs,): transitions ever added."""
         return self.ring.added
 
-    def prepare(
-        self, transition: Fields, valid: ArrayLike | None = None, *, stacked: bool = True
-    ) -> Any:
-        """Make ready to write a step: for the storages to say how."""
-        raise NotImplementedError
-
-    def commit(self, write: Any) -> None:
-        """Write what was prepared: for the storages to say how."""
-        raise NotImplementedError
-
-    def add(self, transition: Fields, valid: ArrayLike | None = None) -> Slots:
+    def add(self: Storage, transition: Fields, valid: ArrayLike | None = None) -> Slots:
         """`prepare` and `commit` a step, without a sampler; returns the slots."""
         write = self.prepare(transition, valid)
         self.commit(write)
