@@ -73,8 +73,7 @@ def train_apex(
 ) -> ApexHistory:
     """Train one agent with many actors.
 
-    Two trainings with the same seed are not the same: what is learned depends on what arrives
-    first.
+    Two trainings with the same seed differ: what is learned depends on what arrives first.
 
     Args:
         config: a `DQNConfig`. ``steps`` are those of all actors together, ``capacity`` is that of
@@ -230,8 +229,7 @@ class _Training:
         granted = config.learning_starts + self.agent.updates * config.update_every
         granted += self.apex.lead + self.spare
         while self.idle:
-            # An actor that found no place yet, for which too few nodes may be left, holds up
-            # nobody.
+            # An actor that found no place yet (too few nodes may be left) holds up nobody.
             asked = sum(steps for one, steps in self.acting.values() if one in self.proven)
             reached = self.history.step + asked
             if reached >= min(config.steps, granted):

@@ -237,8 +237,7 @@ def _keep_only(
 ) -> None:
     """Remove all other checkpoints of this training; newer ones only with the damaged ones.
 
-    Whose a damaged one is cannot be said, so they may be removed only from the training's own
-    folder.
+    Whose a damaged one is cannot be said, so only the training's own folder may lose them.
     """
     for path in _checkpoints(folder):
         if path.name in names:

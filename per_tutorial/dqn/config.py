@@ -66,9 +66,8 @@ _positive = partial(real_number, above=0)
 
 @dataclass(frozen=True)
 class DQNConfig:
-    """Settings of a training run. Every field has a default and a help text (`python -m
-    per_tutorial train --help` prints them all); a value of the wrong kind raises TypeError or
-    ValueError.
+    """Settings of a training run. Every field has a default and a help text, which `python -m
+    per_tutorial train --help` prints; a wrong value raises TypeError or ValueError.
 
     The defaults learn CartPole (notebooks 02 and 03). A *step* is one environment step of a run, an
     *update* one minibatch. Several environments that feed a run make as many steps at once.
@@ -217,8 +216,7 @@ class DQNConfig:
         _flag_or_auto,
         "make an update one compiled function (torch.compile): faster after some seconds at the "
         "start; a CPU needs a C++ compiler and Python's headers; auto: if they are there and it is "
-        "worth "
-        "it",
+        "worth it",
     )
     device: str = _setting("cpu", _text, "PyTorch device")
 

@@ -41,8 +41,7 @@ class SlotSampler(HostedSampler):
         beta: β of the next draws, in [0, 1].
         sampler: a name in `per_tutorial.replay.SAMPLERS`.
         seed: of the draws; None: from the system.
-        settings: keyword arguments of the sampler, such as ``alpha``; those that are None are left
-            to the sampler.
+        settings: of the sampler, such as ``alpha``; those that are None are left to it.
 
     Raises:
         ValueError, TypeError: an argument is not what it must be, or the sampler lacks a setting,

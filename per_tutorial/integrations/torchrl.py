@@ -55,8 +55,7 @@ class PrioritizedSampler(Sampler):
     """A sampler of torchrl's `ReplayBuffer` and `TensorDictReplayBuffer` (Schaul et al. 2016).
 
     It hands out the index and ``priority_weight`` (batch,), float32. What it takes are TD errors δ,
-    with or without sign, or δ²: |δ|, ε and α are applied here. A buffer's ``generator`` doesn't
-    matter to it.
+    with or without sign, or δ²: |δ|, ε and α are applied here. It ignores a buffer's ``generator``.
 
     Args:
         max_capacity: elements of the storage, which is `max_size` of the storage.
@@ -169,8 +168,7 @@ class PrioritizedSampler(Sampler):
         Args:
             index: as it was drawn: then an element that was overwritten since is skipped. In
                 another order or number, an index means what lies there now. −1 is skipped.
-            priority: TD errors, one for each index or one for all; squared ones if the sampler was
-                told so.
+            priority: TD errors, one for each index or one for all; squared if `squared` says so.
             storage: needed where it has several axes.
 
         Raises:
@@ -211,8 +209,7 @@ class PrioritizedSampler(Sampler):
         """Go on from what `state_dict` gave.
 
         Raises:
-            ValueError: it is that of something else, or of other settings. Nothing has changed
-                then.
+            ValueError: it is that of something else, or of other settings. Nothing has changed.
         """
         if not {"settings", "state"} <= set(state_dict):
             raise ValueError(
@@ -250,8 +247,7 @@ class PrioritizedSampler(Sampler):
         return f"{type(self).__name__}({listed})"
 
 
-# torchrl's buffers write TD errors back to what is an instance of their own class, and to nothing
-# else.
+# torchrl's buffers write TD errors back only to instances of their own class.
 TorchRLSampler.register(PrioritizedSampler)
 
 

@@ -185,8 +185,7 @@ class Sampler(Component, Protocol):
     """Which experiences are replayed. A sampler knows slots and priorities, never the transitions.
 
     Args of the constructor: ``capacity``; ``seeds``, one int per run, from which `RandomStreams`
-    are made; and keywords: its settings. What a sampler needs beyond slots it says by its methods:
-    `Needs`.
+    are made; and keywords: its settings. Its methods say what it needs beyond slots: `Needs`.
 
     Attributes:
         capacity: slots per run.
@@ -210,8 +209,7 @@ class Sampler(Component, Protocol):
         """Learn that transitions were written to ``slots`` (runs, n), in this order.
 
         Args:
-            slots: `NO_SLOT` means "nothing here"; a slot that is written again holds a new
-                transition.
+            slots: `NO_SLOT`: nothing here; a slot that is written again holds a new transition.
             added: (runs,) transitions that each run has been given in all, these included. If they
                 are no more than last time, the call repeats one that was interrupted.
         """

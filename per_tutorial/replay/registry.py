@@ -106,9 +106,8 @@ def make_replay(config: Any, observation_shape: tuple[int, ...], seeds: Sequence
     """The replay buffer that settings ask for, for one run per seed.
 
     Args:
-        config: an object with the attributes `storage`, `sampler` and `capacity`. Whatever else a
-            storage or sampler takes as a keyword, it gets from the attribute of this name, if there
-            is one.
+        config: an object with the attributes `storage`, `sampler` and `capacity`. What else a
+            storage or sampler takes as a keyword comes from the attribute of that name, if any.
         observation_shape: shape of one observation.
         seeds: one int per run.
 

@@ -277,8 +277,7 @@ class Replay:
     def load(self, path: PathLike) -> None:
         """Restore what `save` wrote; the buffer continues as if it had never stopped.
 
-        If the environments did stop, and start new episodes now, call `truncate_episodes` before
-        you add.
+        If the environments start new episodes now, call `truncate_episodes` before you add.
 
         The file need not be trusted: nothing in it is executed, and it is checked as a whole, sizes
         before anything is allocated, before the first number is taken over.

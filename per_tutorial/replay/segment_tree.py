@@ -3,8 +3,7 @@
 A tree is one array `nodes`. Node i has the children 2i and 2i + 1, so its parent is i // 2, and the
 leaves, padded to a power of two, fill the second half of the array. A *forest* is such a tree whose
 top is cut off: with the leaves of R runs side by side, run r's own tree is the subtree rooted at
-node R + r (R padded to a power of two as well). A single tree is the forest of one run, rooted at
-node 1.
+node R + r (R padded to a power of two as well). A single tree is the forest of one run.
 
 Notebook 01 explains every kernel, and runs it uncompiled as well: `kernel.py_func`.
 """
@@ -267,8 +266,7 @@ class SumTree(_SegmentTree):
         Raises:
             IndexError: an index is outside [0, capacity).
             ValueError: a value is negative, NaN, infinite or so large that sums could overflow, or
-                ``values`` do not broadcast to the shape of ``indices``. Nothing has been written
-                then.
+                ``values`` do not broadcast to the shape of ``indices``. Nothing has been written.
         """
         set_sums(self.nodes, self.first_root, *self._assignments(indices, values))
 

@@ -42,8 +42,7 @@ class PrioritizedAlgorithm(OffPolicyAlgorithm):
     Args:
         policy, env, args, kwargs: of SB3's agent. Settings of the buffer and of its sampler, such
             as `{"sampler": "rank", "normalize": "none"}`, go to `replay_buffer_kwargs`;
-            `replay_buffer_class` is a `PrioritizedReplayBuffer`, by default one that fits the
-            space.
+            `replay_buffer_class` is a `PrioritizedReplayBuffer`; None: one that fits the space.
         alpha, beta: as of `PrioritizedDQN`.
 
     Raises:

@@ -9,8 +9,7 @@ when they are sampled. With a stack of 4, of one environment:
 Nothing is taken on trust: every observation is compared with what was expected of it, and what a
 neighbour doesn't tell is kept as it came, in two dicts. These are the frames that the first stack
 of an episode is filled up with (copies of the first frame, say; black ones need no memory), and the
-last observation of an episode. So every observation comes back as it was added, whatever the
-wrapper does.
+last observation of an episode. So every observation comes back as it was added.
 """
 
 from typing import Any
@@ -83,8 +82,7 @@ class FrameStore:
 
     def observations(self, steps: Slots, environments: Slots) -> NDArray:
         """(batch, stack, frame_size): the observations of steps that are stored."""
-        # The row after the newest step may be empty: whoever asks for it, takes `newest` in its
-        # place.
+        # The row after the newest step may be empty: who asks for it takes `newest` instead.
         depths = np.maximum(self.depths[steps % self.rows, environments], 1)
         frames = self.frames.reshape(-1, self.frames.shape[-1])
         indices = np.empty((1, len(steps), self.stack), dtype=np.int64)

@@ -1,8 +1,7 @@
 """One of our samplers over the transitions of a buffer of Stable-Baselines3.
 
 All environments share it, "once for all": with E environments, the transition that environment e
-made in step t has the id t · E + e. These are the rules of `replay.ring`, so a `Ring` serves here
-as well.
+made in step t has the id t · E + e. These are the rules of `replay.ring`: a `Ring` serves here.
 """
 
 from typing import Any

@@ -32,9 +32,8 @@ def choose_by_priority(priorities, chances, chosen):
 class LaberSampler(UniformSampler):
     """Draws m times the minibatch uniformly, and keeps P(i) ∝ p_i = |δ_i| + ε of it, with δ of now.
 
-    |δ| stands for the size of the gradient. Where the loss is Huber's, that is min(|δ|, κ): then
-    set `DQNConfig.td_error_clip` to κ, as the authors' code does with κ = 1. ε keeps weights
-    finite.
+    |δ| stands for the size of the gradient. With Huber's loss, that is min(|δ|, κ): then set
+    `DQNConfig.td_error_clip` to κ, as the authors' code does with κ = 1. ε keeps weights finite.
 
     The weights do not depend on β. "mean": mean(p) / p_i, so that the gradient is the one of
     uniform draws on average; "lazy": 1 / p_i; "max": 1 / p_i divided by the largest of the

@@ -26,8 +26,7 @@ OBSERVATIONS = ("observation", "next_observation")
 def write_rows(memory, capacity, added, columns, offsets, row_size, slots, counts):
     """Copy rows to `slots` (runs, n) in the bytes `memory`; negative slots: none.
 
-    What was `added` to each run becomes `counts` (runs,). Of rows for the same slot the last one
-    stays.
+    What was `added` to each run becomes `counts` (runs,). The last row for a slot stays.
 
     Args:
         columns: the bytes of whole rows, or of each of their fields; (runs, n) items each.
