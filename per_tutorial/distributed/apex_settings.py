@@ -1,6 +1,8 @@
 """The settings of Ape-X that a single process has no need of (Horgan et al. 2018)."""
 
+import dataclasses
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,6 +58,10 @@ class ApexConfig:
                 f"fetch_every: must be a multiple of environments_each ({self.environments_each}), "
                 f"got {self.fetch_every}"
             )
+
+    def replace(self, **changes: int | float) -> Self:
+        """A copy with some fields changed."""
+        return dataclasses.replace(self, **changes)  # type: ignore[arg-type]
 
     @property
     def epsilons(self) -> NDArray[np.float64]:
