@@ -11,7 +11,7 @@ from per_tutorial.dqn import schedules
 from per_tutorial.dqn.environments import env_spec
 from per_tutorial.replay.registry import SAMPLERS
 from per_tutorial.replay.samplers.laber import LABER_WEIGHTS
-from per_tutorial.replay.samplers.proportional import LARGEST_EPSILON, SMALLEST_EPSILON
+from per_tutorial.replay.samplers.proportional import epsilon_number
 
 MAX_LAYERS = 100
 
@@ -130,7 +130,7 @@ class DQNConfig:
     )
     kappa: float = _setting(
         1.0,
-        partial(real_number, low=SMALLEST_EPSILON, high=LARGEST_EPSILON, above=0),
+        epsilon_number,
         "κ: beyond this |δ|, the Huber loss is straight; below, priorities of lap are all the same",
     )
     td_error_clip: float | None = _setting(
@@ -183,11 +183,7 @@ class DQNConfig:
         partial(one_of, allowed=BETA_SCHEDULES),
         "how β changes; compounding is a common slip, to be compared with",
     )
-    priority_epsilon: float = _setting(
-        1e-6,
-        partial(real_number, low=SMALLEST_EPSILON, high=LARGEST_EPSILON, above=0),
-        "ε in p = |δ| + ε",
-    )
+    priority_epsilon: float = _setting(1e-6, epsilon_number, "ε in p = |δ| + ε")
     normalize: str = _setting(
         "batch",
         partial(one_of, allowed=("batch", "buffer", "none")),

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from per_tutorial.common.arguments import one_of, real_number, whole_number
+from per_tutorial.common.arguments import one_of, whole_number
 from per_tutorial.replay.compiling import njit_cached
 from per_tutorial.replay.contracts import Floats, Slots
-from per_tutorial.replay.samplers.proportional import LARGEST_EPSILON, SMALLEST_EPSILON
+from per_tutorial.replay.samplers.proportional import epsilon_number
 from per_tutorial.replay.samplers.uniform import UniformSampler
 
 LABER_WEIGHTS = ("mean", "lazy", "max")
@@ -67,9 +67,7 @@ class LaberSampler(UniformSampler):
     ) -> None:
         super().__init__(capacity, seeds)
         self.candidates = whole_number("candidates", candidates)
-        self.priority_epsilon = real_number(
-            "priority_epsilon", priority_epsilon, SMALLEST_EPSILON, LARGEST_EPSILON, above=0
-        )
+        self.priority_epsilon = epsilon_number("priority_epsilon", priority_epsilon)
         self.laber_weights = one_of("laber_weights", laber_weights, LABER_WEIGHTS)
         self.settings = {
             "sampler": "laber",

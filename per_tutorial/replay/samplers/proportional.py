@@ -1,6 +1,7 @@
 """Proportional prioritised replay (Schaul et al., 3.2 to 3.4, Algorithm 1; notebook 03)."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from per_tutorial.replay.segment_tree import MinTree, SumTree, find_leaves, set_
 
 # Beyond these, (N · P(i))^−β leaves the range of numbers, and weights become NaN or zero.
 SMALLEST_EPSILON, LARGEST_EPSILON = 1e-20, 1e20
+epsilon_number = partial(real_number, low=SMALLEST_EPSILON, high=LARGEST_EPSILON, above=0)
 LARGEST_PRIORITY = 2e100  # |δ| is at most 1e100
 
 
@@ -127,9 +129,7 @@ class ProportionalSampler:
         normalize: str = "batch",
     ) -> None:
         self.alpha = real_number("alpha", alpha, 0, 1)
-        self.priority_epsilon = real_number(
-            "priority_epsilon", priority_epsilon, SMALLEST_EPSILON, LARGEST_EPSILON, above=0
-        )
+        self.priority_epsilon = epsilon_number("priority_epsilon", priority_epsilon)
         self.normalize = one_of("normalize", normalize, ("batch", "buffer", "none"))
         self.streams = RandomStreams(seeds, "replay")
         self.runs = len(self.streams.states)
