@@ -22,11 +22,11 @@ from per_tutorial.integrations.sb3.samples import (
     Samples,
 )
 from per_tutorial.replay.contracts import Slots
+from per_tutorial.replay.replay import DRAWS_WITHOUT_UPDATE
 from per_tutorial.replay.storages.ring import as_field
 
 PICKLE_FORMAT = 2  # raised when what a pickle holds changes
 ARRAYS = ("observations", "next_observations", "actions", "rewards", "dones", "timeouts")
-DRAWS_WITHOUT_UPDATE = 1000  # so many are no look around: somebody trains, and writes nothing back
 
 
 class PrioritizedReplayBuffer(ReplayBuffer):
@@ -265,7 +265,7 @@ class PrioritizedReplayBuffer(ReplayBuffer):
         if self._steps == 0:
             raise ValueError("sample: there is nothing to draw, the replay buffer is empty")
         slots, weights = self._sampler.sample(batch_size, self.beta)
-        if self._sampler.since_update == DRAWS_WITHOUT_UPDATE and self._is_prioritized:
+        if self._sampler.since_update == DRAWS_WITHOUT_UPDATE and self._sampler.needs.updates:
             warnings.warn(
                 f"{DRAWS_WITHOUT_UPDATE} minibatches were drawn and no TD error came back, so "
                 "priorities stay what they are: if none ever came, replay is uniform. Use "
@@ -307,10 +307,6 @@ class PrioritizedReplayBuffer(ReplayBuffer):
         of_sampler = self._sampler.sampler.settings | {"sampler": self.sampler_settings["sampler"]}
         return of_sampler | {"n_steps": self.n_steps, "gamma": self.gamma}
 
-    @property
-    def _is_prioritized(self) -> bool:
-        return self.sampler_settings["sampler"] != "uniform"
-
     def _get_samples(self, batch_inds: np.ndarray, env: VecNormalize | None = None) -> Samples:  # type: ignore[override]
         """SB3's own hook: these rows, each of an environment drawn here; the weights are 1."""
         environments = np.random.randint(0, self.n_envs, size=len(batch_inds))
@@ -320,7 +316,7 @@ class PrioritizedReplayBuffer(ReplayBuffer):
 
     def _batch(self, slots: Slots, weights: NDArray, env: VecNormalize | None) -> Samples:
         """The transitions in ``slots`` (1, batch) as tensors."""
-        first, ids = slots[0], self._sampler.ids(slots)[0]
+        first, ids = slots[0], self._sampler.ring.ids(slots)[0]
         rewards, last, discounts = self._returns(first, env)
         ends = self.dones.reshape(-1)[last] * (1 - self.timeouts.reshape(-1)[last])
         fields = (
