@@ -177,16 +177,13 @@ class PrioritizedAlgorithm(OffPolicyAlgorithm):
         loaded.device = self.device
         self.replay_buffer = loaded
 
-    def _beta(self) -> float:
-        """β now. Training goes a few steps beyond the end, where a schedule may leave [0, 1]."""
-        if not callable(self.beta):
-            return self.beta
-        return min(max(float(self.beta(self._current_progress_remaining)), 0.0), 1.0)
-
     def _begin_training(self) -> PrioritizedReplayBuffer:
         """Set β for the minibatches of one call of `train`, and log it."""
         assert self.replay_buffer is not None
-        self.replay_buffer.beta = self._beta()
+        beta = self.beta
+        if callable(beta):  # a few steps beyond the end, where a schedule may leave [0, 1], too
+            beta = min(max(float(beta(self._current_progress_remaining)), 0.0), 1.0)
+        self.replay_buffer.beta = beta
         self.logger.record("train/beta", self.replay_buffer.beta)
         return self.replay_buffer
 

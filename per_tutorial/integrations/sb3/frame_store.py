@@ -73,7 +73,9 @@ class FrameStore:
         self.has_final[(step - 1) % self.rows] = ~continues if step > 0 else False
         for environment in np.flatnonzero(~continues).tolist():
             if step > 0:
-                self._keep_final((step - 1) % self.rows, environment, before)
+                frames = 1 if self.moved_on[before, environment] else self.stack
+                final = self.newest[before, environment, -frames:].copy()
+                self.finals[(step - 1) % self.rows, environment] = final
             self._keep_older(row, environment, observations[environment])
         self.frames[row] = observations[:, -1]
         self.newest[now] = next_observations
@@ -135,10 +137,6 @@ class FrameStore:
             return np.zeros(self.environments, dtype=bool)
         before = (step - 1) % 2
         return self.moved_on[before] & _equal(self.newest[before], observations)
-
-    def _keep_final(self, row: int, environment: int, before: int) -> None:
-        frames = 1 if self.moved_on[before, environment] else self.stack
-        self.finals[row, environment] = self.newest[before, environment, -frames:].copy()
 
     def _keep_older(self, row: int, environment: int, observation: NDArray) -> None:
         older = observation[:-1]
