@@ -116,8 +116,7 @@ class Replay:
         if self._unfinished is not None:
             self._finish()
         step = (observation, action, reward, next_observation, terminated, truncated)
-        write = self.storage.prepare(step, valid, stacked=self.runs is not None)
-        self._do(partial(self._commit, write))  # noted, it counts as stored
+        self._write(self.storage.prepare(step, valid, stacked=self.runs is not None))
 
     def extend(
         self,
@@ -296,6 +295,12 @@ class Replay:
     def __getstate__(self) -> dict[str, Any]:
         self._finish()
         return vars(self).copy()
+
+    def _write(self, write: PendingWrite) -> None:
+        """Store what was prepared. It counts as stored from the moment that it is noted."""
+        self._unfinished = partial(self._commit, write)
+        self._commit(write)
+        self._unfinished = None
 
     def _commit(self, write: PendingWrite) -> None:
         self.storage.commit(write)
