@@ -7,10 +7,10 @@ with connected("local"):
     run_study(study, "results", executor=RayStacks())
 ```
 
-`cluster.py` connects and checks the nodes, `probe.py` is what it asks each of them, and
-`studies.py` trains the stacks of a study. Of Ape-X, `acting.py` and `memory.py` are what its actors
-and its memory do, `n_step_batches.py` is what travels between them, `processes.py` makes processes
-of them, and `apex.py` is the learner. Ray comes with the extra `ray`.
+`cluster.py` connects and checks the nodes, and `studies.py` trains the stacks of a study. Of Ape-X,
+`acting.py` and `memory.py` are what its actors and its memory do, `n_step_batches.py` is what
+travels between them, `processes.py` makes processes of them, and `apex.py` is the learner. Ray
+comes with the extra `ray`.
 """
 
 from typing import TYPE_CHECKING

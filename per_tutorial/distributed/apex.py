@@ -31,19 +31,13 @@ from per_tutorial.distributed.apex_files import (
     shard_file,
 )
 from per_tutorial.distributed.apex_settings import ApexConfig
-from per_tutorial.distributed.cluster import (
-    LOCAL,
-    ClusterError,
-    connected,
-    import_ray,
-    nodes,
-)
+from per_tutorial.distributed.cluster import LOCAL, ClusterError, connected, import_ray, nodes
 from per_tutorial.distributed.memory import Minibatch
 from per_tutorial.distributed.processes import ActorProcess, MemoryProcess, Report, WorkerPool
 from per_tutorial.dqn.callbacks import Callback
 from per_tutorial.dqn.config import DQNConfig
 from per_tutorial.dqn.environments import env_spec
-from per_tutorial.dqn.history import LOG_POINTS, History
+from per_tutorial.dqn.history import BATCH_MEASURES, LOG_POINTS, History, batch_measures
 from per_tutorial.dqn.learner import DQNLearner
 from per_tutorial.dqn.networks import LARGEST_SEED
 from per_tutorial.replay.contracts import needs_of
@@ -79,8 +73,7 @@ def train_apex(
 ) -> ApexHistory:
     """Train one agent with many actors.
 
-    Two trainings with the same seed are not the same: what is learned depends on what arrives
-    first.
+    Two trainings with the same seed differ: what is learned depends on what arrives first.
 
     Args:
         config: a `DQNConfig`. ``steps`` are those of all actors together, ``capacity`` is that of
@@ -236,8 +229,7 @@ class _Training:
         granted = config.learning_starts + self.agent.updates * config.update_every
         granted += self.apex.lead + self.spare
         while self.idle:
-            # An actor that found no place yet, for which too few nodes may be left, holds up
-            # nobody.
+            # An actor that found no place yet (too few nodes may be left) holds up nobody.
             asked = sum(steps for one, steps in self.acting.values() if one in self.proven)
             reached = self.history.step + asked
             if reached >= min(config.steps, granted):
@@ -322,16 +314,11 @@ class _Training:
         self.sent.append((sent, number))
         if len(self.sent) > MAX_UPDATES_SENT:
             self._await_sent()
-        weights = batch.weights
-        self._note(
-            loss=update.losses.mean(),
-            td_error=np.abs(update.td_errors).mean(),
-            q_value=update.q_values.mean(),
-            weight=weights.mean(),
-            age=minibatch.age,
-            effective_sample_size=weights.sum() ** 2 / (weights**2).sum() / weights.size,
-            priority_age=version - minibatch.versions.mean(),
-        )
+        added = np.array([minibatch.added])
+        measures = batch_measures(added, batch.weights, batch.indices, *update[:2])
+        self._note(**{name: of_run[0] for name, of_run in measures.items()})
+        age = version - minibatch.versions.mean()
+        self._note(loss=update.losses.mean(), priority_age=age)
         return True
 
     def _await_sent(self) -> None:
@@ -369,11 +356,11 @@ class _Training:
 
     def _log(self) -> None:
         """Write a row of measurements, means since the last one."""
-        names = ("loss", "td_error", "q_value", "weight", "age", "effective_sample_size")
+        names = ("loss", *BATCH_MEASURES, "priority_age", "parameter_age")
         row = {
             "epsilon": self.apex.epsilons.mean(),
             "beta": self.config.beta(self.history.step),
-            **dict.fromkeys((*names, "priority_age", "parameter_age"), np.nan),
+            **dict.fromkeys(names, np.nan),
             **{name: np.mean(values) for name, values in self._row.items()},
         }
         self._row = {}

@@ -1,11 +1,11 @@
 """The learner's checkpoint: its networks, and the history of the training so far."""
 
-import dataclasses
 from pathlib import Path
 from typing import Any
 
-from per_tutorial.common.files import ArrayFile, part_of, write_arrays
-from per_tutorial.dqn.config import AUTO, DQNConfig
+from per_tutorial.common.files import join_parts, part_of, write_arrays
+from per_tutorial.dqn.checkpoints import read_checkpoint, with_choices_of
+from per_tutorial.dqn.config import DQNConfig
 from per_tutorial.dqn.history import History
 from per_tutorial.dqn.learner import DQNLearner
 
@@ -19,8 +19,7 @@ def save_learner(
     folder: Path, made_with: dict[str, Any], agent: DQNLearner, history: History
 ) -> None:
     """Write the learner's file, after those of the shards: where it is, they are. Atomic."""
-    parts = {"agent": agent.state, "history": history.state}
-    state = {f"{part}.{name}": parts[part][name] for part in parts for name in parts[part]}
+    state = join_parts(agent=agent.state, history=history.state)
     heading = made_with | {"arrays": sorted(state)}
     write_arrays(folder / "learner.npz", "made_with", heading, state)
 
@@ -28,12 +27,7 @@ def save_learner(
 def resolve_auto(folder: Path, config: DQNConfig) -> DQNConfig:
     """The settings, with "auto" replaced by what the training in the folder chose."""
     path = folder / "learner.npz"
-    names = [one.name for one in dataclasses.fields(config) if getattr(config, one.name) == AUTO]
-    if not names or not path.exists():
-        return config
-    with ArrayFile(path) as file:
-        made_with = file.heading("made_with")
-    return config.replace(**{name: made_with[name] for name in names if name in made_with})
+    return with_choices_of(path, config) if path.exists() else config
 
 
 def restore_learner(
@@ -50,17 +44,11 @@ def restore_learner(
         for stale in folder.glob("shard-*.npz"):  # the learner never got to write its file
             stale.unlink()
         return
-    with ArrayFile(path) as file:
-        found = file.heading("made_with")
-        for name, value in made_with.items():
-            if found.get(name) != value:
-                raise ValueError(
-                    f"checkpoints: {str(path)!r} was made with {name} = {found.get(name)!r}, "
-                    f"not {value!r}; choose another folder or remove it"
-                )
-        names = [name for name in file.specs if name != "made_with"]
-        if sorted(names) != found.get("arrays"):  # a flipped bit in zip's directory hides some
-            raise ValueError(f"checkpoints: {str(path)!r} is damaged (arrays are missing)")
-        state = {name: file.read(name) for name in names}
+    difference, state = read_checkpoint(path, made_with)
+    if difference:
+        raise ValueError(
+            f"checkpoints: {str(path)!r} was made with {difference}; "
+            "choose another folder or remove it"
+        )
     agent.restore(part_of(state, "agent"))
     history.restore(part_of(state, "history"))

@@ -17,8 +17,7 @@ class ApexConfig:
     Args:
         actors: processes that act, one CPU each.
         shards: memories that the transitions are spread over, one CPU each. Minibatches come from
-            one shard after another, so that a transition's chance is P(i) in its shard, over the
-            shards.
+            them in turn, so that a transition's chance is P(i) in its shard, over the shards.
         environments_each: that each actor acts in side by side.
         base, steepness: ε_i = base^(1 + i / (N − 1) · steepness) for the i-th of all N environments
             (section 4.1). They stay the same all the time.
@@ -26,8 +25,7 @@ class ApexConfig:
             sends its transitions as often.
         prefetch: minibatches that are asked for ahead of their use.
         lead: environment steps that all actors together may be ahead of the learner, beyond those
-            that `DQNConfig.update_every` grants, and one message more. The learner is never ahead
-            of them.
+            that `DQNConfig.update_every` grants, and one message more. It is never ahead of them.
         checkpoint_every: environment steps between two checkpoints.
 
     Example:
@@ -47,16 +45,9 @@ class ApexConfig:
     checkpoint_every: int = 10_000
 
     def __post_init__(self) -> None:
-        counts = (
-            "actors",
-            "shards",
-            "environments_each",
-            "fetch_every",
-            "prefetch",
-            "checkpoint_every",
-        )
-        for name in counts:
+        for name in ("actors", "shards", "environments_each", "fetch_every", "prefetch"):
             whole_number(name, getattr(self, name))
+        whole_number("checkpoint_every", self.checkpoint_every)
         whole_number("lead", self.lead, minimum=0)
         real_number("base", self.base, 0, 1)
         real_number("steepness", self.steepness, 0)

@@ -5,11 +5,12 @@ import shutil
 import socket
 import sys
 import tempfile
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib import import_module
+from pathlib import Path
 from typing import Any, NamedTuple
-
-from per_tutorial.distributed.probe import describe_package
 
 PACKAGE = __name__.partition(".")[0]
 LOCAL = "local"
@@ -154,31 +155,31 @@ def nodes() -> list[Node]:
     ]
 
 
-def on_node(node_id: str, soft: bool = False) -> Any:
+def on_node(node_id: str) -> Any:
     """The scheduling strategy for tasks and actors that belong to a node."""
     import_ray()
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-    return NodeAffinitySchedulingStrategy(node_id, soft=soft)
+    return NodeAffinitySchedulingStrategy(node_id, soft=False)
 
 
 def check_nodes() -> None:
     """Raise ClusterError unless every node has this package in this process's version."""
     ray = import_ray()
-    from ray import cloudpickle
 
-    from per_tutorial.distributed import probe
+    # Within a function, so that Ray sends it as code: a node may lack the package.
+    def describe() -> tuple[str, int]:
+        """The version of the package, and a checksum of its modules, where this runs."""
+        package = import_module(PACKAGE)
+        checksum = 0
+        for folder in package.__path__:
+            for path in sorted(Path(folder).rglob("*.py")):
+                checksum = zlib.crc32(path.read_bytes(), checksum)
+        return package.__version__, checksum
 
-    cloudpickle.register_pickle_by_value(probe)
-    try:
-        ask = ray.remote(num_cpus=0, max_retries=0)(describe_package)
-        asked = {
-            ask.options(scheduling_strategy=on_node(node.id)).remote(PACKAGE): node
-            for node in nodes()
-        }
-    finally:
-        cloudpickle.unregister_pickle_by_value(probe)
-    ours = describe_package(PACKAGE)
+    ask = ray.remote(num_cpus=0, max_retries=0)(describe)
+    asked = {ask.options(scheduling_strategy=on_node(node.id)).remote(): node for node in nodes()}
+    ours = describe()
     ray.wait(list(asked), num_returns=len(asked), timeout=PROBE_SECONDS)
     for answer, node in asked.items():
         try:
@@ -193,7 +194,7 @@ def check_nodes() -> None:
         except ray.exceptions.RayError:
             continue  # the node was lost meanwhile: it will be given no work
         # In an editable installation, files may have changed since.
-        if theirs not in (ours, describe_package(PACKAGE)):
+        if theirs not in (ours, describe()):
             raise ClusterError(
                 f"ray: {node.name} must have {PACKAGE} {_shown(ours)} as this process has, "
                 f"got {_shown(theirs)}"

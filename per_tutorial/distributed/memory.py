@@ -22,7 +22,6 @@ class Minibatch(NamedTuple):
 
     batch: Batch  # of one run: (1, batch, ...)
     versions: NDArray[np.int64]  # (1, batch): updates of the parameters that each priority is from
-    age: float  # mean number of windows that were added since those drawn
     added: int  # windows that the memory was ever given
 
 
@@ -35,9 +34,6 @@ class Memory:
         observation_shape: of one observation.
         seed: of the sampler.
         path: where `save` writes; if there is a file, the memory begins with what it holds.
-
-    Attributes:
-        restored: how many windows had been added when the file was written.
     """
 
     def __init__(
@@ -64,7 +60,11 @@ class Memory:
         self._versions = np.zeros(capacity, dtype=np.int64)
         if path is not None and path.exists():
             self._load(path)
-        self.restored = int(self._replay.storage.ring.added[0])
+        self._restored = int(self._replay.storage.ring.added[0])
+
+    def restored(self) -> int:
+        """How many windows had been added when the file was written that it began with."""
+        return self._restored
 
     def add(self, windows: NStepBatch, version: int) -> int:
         """Keep transitions at their actor's priorities; return how many are stored now."""
@@ -108,7 +108,6 @@ class Memory:
                 steps=np.ascontiguousarray(batch.actions[..., 1]),
             ),
             self._versions[batch.indices % self._replay.capacity],
-            float((added - batch.indices).mean()),
             added,
         )
 

@@ -2,14 +2,13 @@
 
 import re
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from per_tutorial.distributed.cluster import ClusterError, first_line, import_ray, nodes
-from per_tutorial.distributed.memory import Memory, Minibatch
+from per_tutorial.distributed.memory import Memory
 from per_tutorial.distributed.n_step_batches import NStepBatch
 from per_tutorial.dqn.config import DQNConfig
 
@@ -64,36 +63,18 @@ class ActorProcess:
         return 0
 
 
-class MemoryProcess:
-    """A `Memory` that counts what it was sent."""
+class MemoryProcess(Memory):
+    """A `Memory` that is sent its arrays by Ray.
 
-    def __init__(
-        self,
-        config: DQNConfig,
-        capacity: int,
-        shape: tuple[int, ...],
-        seed: int,
-        path: Path | None,
-    ) -> None:
-        self._memory = Memory(config, capacity, shape, seed, path)
+    They can only be read, and compiled code takes those that can be written.
+    """
 
-    def restored(self) -> int:
-        return self._memory.restored
-
-    def add(self, windows: NStepBatch, version: int) -> None:
-        # Ray's arrays can only be read, and compiled code takes those that can be written. It never
-        # sees the frames.
-        own = (np.array(field) for field in windows[:7])
-        self._memory.add(NStepBatch._make([*own, windows.frames]), version)
-
-    def sample(self, batch_size: int, beta: float) -> Minibatch | None:
-        return self._memory.sample(batch_size, beta)
+    def add(self, windows: NStepBatch, version: int) -> int:
+        own = (np.array(field) for field in windows[:7])  # compiled code never sees the frames
+        return super().add(NStepBatch._make([*own, windows.frames]), version)
 
     def update(self, indices: NDArray, td_errors: NDArray, version: int) -> None:
-        self._memory.update(np.array(indices), np.array(td_errors), version)
-
-    def save(self) -> None:
-        self._memory.save()
+        super().update(np.array(indices), np.array(td_errors), version)
 
 
 class WorkerPool:

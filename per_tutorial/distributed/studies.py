@@ -40,13 +40,11 @@ class RayStacks:
 
     A stack takes one CPU and one thread, and a GPU if its device is one. The results are those of a
     local run, bit for bit on the same kind of machine. A stack whose node is lost is trained again
-    on another one. If this process is killed, the finished stacks are there, and the others end
-    with it.
+    on another one. If this process is killed, finished stacks are there, and others end with it.
 
     Args:
         shared_folder: a folder that all nodes see under this path, for the checkpoints of studies
-            that have some (`Study.checkpoint_every`): a stack then goes on where it was. None: it
-            starts again.
+            that have some (`Study.checkpoint_every`). None: a stack that was lost starts again.
 
     Attributes:
         nodes_at_work: how many nodes train stacks now.
@@ -185,8 +183,7 @@ def _train(
     import torch
 
     ray = import_ray()
-    # Not waited for: Ray would give this CPU to the next stack meanwhile, and both would then share
-    # it.
+    # Not waited for: Ray would give this CPU to the next stack meanwhile.
     starts.start.remote(number, ray.get_runtime_context().get_node_id())
     torch.set_num_threads(1)
     heading, rows, agent = train_stack(study, arm, seeds, folder)

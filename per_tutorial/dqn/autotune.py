@@ -25,9 +25,8 @@ BENCHMARK_BATCH = 32  # which precision is the faster one hardly depends on more
 BENCHMARK_ROUNDS = 3
 CLEAR = 1.5  # times as fast: no further round is needed
 SLOWER = 1.05  # times as slow: worth reporting
-# Updates from which compiling gains more than it takes. It took 10 to 28 s on two cores with other
-# work, and saved 0.2 to 0.35 ms of an update of one network of 128-128, and 2 to 3 ms of one from
-# pixels.
+# Updates from which compiling gains more than it takes: 10 to 28 s on two cores with other work. It
+# saved 0.2 to 0.35 ms of an update of one network of 128-128, and 2 to 3 ms of one from pixels.
 ENOUGH_UPDATES, ENOUGH_FROM_PIXELS = 80_000, 10_000
 
 

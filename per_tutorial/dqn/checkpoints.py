@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from per_tutorial import __version__
 from per_tutorial.common.arguments import whole_number
 from per_tutorial.common.files import ArrayFile, atomic_write, locked, write_arrays
+from per_tutorial.common.states import State
 from per_tutorial.dqn.config import AUTO, DQNConfig
 
 if TYPE_CHECKING:
@@ -26,8 +27,7 @@ if TYPE_CHECKING:
 
 
 class Checkpoints:
-    """Write a training at intervals, and continue it: ``train(config,
-    checkpoints=Checkpoints(…))``.
+    """Write a training at intervals, and continue it: an argument of `train`.
 
     A training that was continued equals one that never stopped, bit for bit, where environments can
     be saved (CartPole, Acrobot, MountainCar, MinAtar). In others the running episodes are cut and
@@ -74,26 +74,18 @@ class Checkpoints:
 
         So a training goes on as it began, where this machine or this moment would choose otherwise.
         """
-        names = [
-            one.name for one in dataclasses.fields(config) if getattr(config, one.name) == AUTO
-        ]
-        if not names:
-            return config
         folders = [
             each for each in (self.folder, self.copy_to) if each is not None and each.is_dir()
         ]
         for path in _newest_first(folders):
             try:
-                with ArrayFile(path) as file:
-                    made_with = file.heading("made_with")
-                return config.replace(**{name: made_with[name] for name in names})
-            except (ValueError, TypeError, KeyError, FileNotFoundError):
+                return with_choices_of(path, config)
+            except (ValueError, TypeError, FileNotFoundError):
                 continue  # `restore` warns of it
         return config
 
     def restore(self, training: "Training") -> None:
-        """Continue a `Training` from the newest checkpoint that is whole; if there are none, leave
-        it.
+        """Continue a `Training` from the newest checkpoint that is whole, if there is one.
 
         Warns of every checkpoint that is damaged, and goes back to the one before it.
 
@@ -114,14 +106,7 @@ class Checkpoints:
         wanted = _made_with(training)
         for path in found:
             try:
-                with ArrayFile(path) as file:
-                    made_with = file.heading("made_with")
-                    names = [name for name in file.specs if name != "made_with"]
-                    # A flipped bit in zip's directory hides some.
-                    if sorted(names) != made_with.get("arrays"):
-                        raise ValueError("arrays are missing")
-                    difference = _difference(made_with, wanted)
-                    state = {} if difference else {name: file.read(name) for name in names}
+                difference, state = read_checkpoint(path, wanted)
             except (ValueError, FileNotFoundError) as error:
                 text = f"checkpoint {str(path)!r} is damaged; the one before it is tried ({error})"
                 warnings.warn(text, stacklevel=3)
@@ -193,6 +178,31 @@ class Checkpoints:
             )
 
 
+def with_choices_of(path: Path, config: DQNConfig) -> DQNConfig:
+    """The settings, with what a checkpoint was made with in the place of "auto"."""
+    names = [one.name for one in dataclasses.fields(config) if getattr(config, one.name) == AUTO]
+    if not names:
+        return config
+    with ArrayFile(path) as file:
+        made_with = file.heading("made_with")
+    return config.replace(**{name: made_with[name] for name in names if name in made_with})
+
+
+def read_checkpoint(path: Path, wanted: Mapping[str, Any]) -> tuple[str | None, State]:
+    """The arrays of a checkpoint; or the first setting that is not as wanted, in words, and none.
+
+    Raises:
+        ValueError: it is damaged.
+    """
+    with ArrayFile(path) as file:
+        made_with = file.heading("made_with")
+        names = [name for name in file.specs if name != "made_with"]
+        if sorted(names) != made_with.get("arrays"):  # a flipped bit in zip's directory hides some
+            raise ValueError(f"path: {str(path)!r} is damaged (arrays are missing)")
+        difference = _difference(made_with, wanted)
+        return difference, {} if difference else {name: file.read(name) for name in names}
+
+
 def _made_with(training: "Training") -> dict[str, Any]:
     """What must agree for a training to be continued, as JSON gives it back."""
     made_with = {
@@ -227,8 +237,7 @@ def _keep_only(
 ) -> None:
     """Remove all other checkpoints of this training; newer ones only with the damaged ones.
 
-    Whose a damaged one is cannot be said, so they may be removed only from the training's own
-    folder.
+    Whose a damaged one is cannot be said, so only the training's own folder may lose them.
     """
     for path in _checkpoints(folder):
         if path.name in names:

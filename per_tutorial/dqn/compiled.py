@@ -1,5 +1,4 @@
-"""An update as one compiled function: what the learner does operation by operation, in fewer
-passes.
+"""An update as one compiled function, in fewer passes than operation by operation.
 
 Calling an operation costs PyTorch microseconds, which is most of an update of one small network,
 and each reads and writes memory by itself. `torch.compile` turns the whole update into a few loops.
@@ -63,11 +62,7 @@ class CompiledStep:
         return self._compiled(tensors, states, step_size, scale)
 
     def _step(
-        self,
-        tensors: Tensors,
-        states: list[dict[str, Any]],
-        step_size: Tensor,
-        scale: Tensor,
+        self, tensors: Tensors, states: list[dict[str, Any]], step_size: Tensor, scale: Tensor
     ) -> tuple[Tensor, Tensor, Tensor]:
         learner = self.learner
         names, parameters = zip(*learner.online.named_parameters(), strict=True)

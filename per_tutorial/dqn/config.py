@@ -11,7 +11,7 @@ from per_tutorial.dqn import schedules
 from per_tutorial.dqn.environments import env_spec
 from per_tutorial.replay.registry import SAMPLERS
 from per_tutorial.replay.samplers.laber import LABER_WEIGHTS
-from per_tutorial.replay.samplers.proportional import LARGEST_EPSILON, SMALLEST_EPSILON
+from per_tutorial.replay.samplers.proportional import epsilon_number
 
 MAX_LAYERS = 100
 
@@ -66,9 +66,8 @@ _positive = partial(real_number, above=0)
 
 @dataclass(frozen=True)
 class DQNConfig:
-    """Settings of a training run. Every field has a default and a help text (`python -m
-    per_tutorial train --help` prints them all); a value of the wrong kind raises TypeError or
-    ValueError.
+    """Settings of a training run. Every field has a default and a help text, which `python -m
+    per_tutorial train --help` prints; a wrong value raises TypeError or ValueError.
 
     The defaults learn CartPole (notebooks 02 and 03). A *step* is one environment step of a run, an
     *update* one minibatch. Several environments that feed a run make as many steps at once.
@@ -131,7 +130,7 @@ class DQNConfig:
     )
     kappa: float = _setting(
         1.0,
-        partial(real_number, low=SMALLEST_EPSILON, high=LARGEST_EPSILON, above=0),
+        epsilon_number,
         "κ: beyond this |δ|, the Huber loss is straight; below, priorities of lap are all the same",
     )
     td_error_clip: float | None = _setting(
@@ -184,11 +183,7 @@ class DQNConfig:
         partial(one_of, allowed=BETA_SCHEDULES),
         "how β changes; compounding is a common slip, to be compared with",
     )
-    priority_epsilon: float = _setting(
-        1e-6,
-        partial(real_number, low=SMALLEST_EPSILON, high=LARGEST_EPSILON, above=0),
-        "ε in p = |δ| + ε",
-    )
+    priority_epsilon: float = _setting(1e-6, epsilon_number, "ε in p = |δ| + ε")
     normalize: str = _setting(
         "batch",
         partial(one_of, allowed=("batch", "buffer", "none")),
@@ -217,8 +212,7 @@ class DQNConfig:
         _flag_or_auto,
         "make an update one compiled function (torch.compile): faster after some seconds at the "
         "start; a CPU needs a C++ compiler and Python's headers; auto: if they are there and it is "
-        "worth "
-        "it",
+        "worth it",
     )
     device: str = _setting("cpu", _text, "PyTorch device")
 

@@ -107,7 +107,7 @@ class History:
             "beta": np.full(runs, self.config.beta(self.step - 1)),
             "loss": np.mean(self._losses, axis=0) if self._losses else nothing,
             **dict.fromkeys(BATCH_MEASURES, nothing),
-            **(_batch_measures(replay, **self._last) if self._last else {}),
+            **(batch_measures(replay.storage.ring.added, **self._last) if self._last else {}),
             **replay.sampler.metrics(replay.storage.ring.sizes),
             "held_out_q": self._held_out_q(replay, nothing),
         }
@@ -271,15 +271,16 @@ class History:
             rows[-1][run] = float(value)
 
 
-def _batch_measures(
-    replay: Replay, weights: NDArray, indices: NDArray, td_errors: NDArray, q_values: NDArray
+def batch_measures(
+    added: NDArray, weights: NDArray, indices: NDArray, td_errors: NDArray, q_values: NDArray
 ) -> dict[str, NDArray]:
+    """`BATCH_MEASURES` of a minibatch (runs, batch), of ``added`` (runs,) transitions; (runs,)."""
     share = weights.sum(axis=1) ** 2 / (weights**2).sum(axis=1) / weights.shape[1]
     values = (
         np.abs(td_errors).mean(axis=1),
         q_values.mean(axis=1),
         weights.mean(axis=1),
-        (replay.storage.ring.added[:, None] - indices).mean(axis=1),
+        (added[:, None] - indices).mean(axis=1),
         share,
     )
     return dict(zip(BATCH_MEASURES, values, strict=True))

@@ -170,8 +170,7 @@ class DQNLearner:
         precision: str | None = None,
         trusted: bool = False,
     ) -> Self:
-        """The learner that `save` wrote; its target networks equal the online ones, and the
-        optimiser's moments are zero.
+        """The learner that `save` wrote; targets equal online networks, and moments are zero.
 
         The file need not be trusted: nothing in it is executed, and it is checked as a whole, sizes
         before anything is allocated. Its networks must be those that its settings describe, of
@@ -237,8 +236,7 @@ class DQNLearner:
     def update(self, batch: Batch, step_size: float | None = None) -> Update:
         """One gradient step of every run on its minibatch (Algorithm 1, lines 11 to 16).
 
-        ``step_size`` is the learning rate from here on; None leaves it as it is. Returns an
-        `Update`.
+        ``step_size`` is the learning rate from here on; None leaves it as it is.
         """
         if step_size is not None:
             self.optimizer.param_groups[0]["lr"] = step_size
@@ -275,8 +273,7 @@ class DQNLearner:
         q_values = of_actions(self.online(tensors.observations), tensors.actions)
         with torch.no_grad():
             td_errors, losses, of_q = self.errors_and_losses(q_values, tensors)
-        # The rest of the way, from Q to the parameters. Those of convolutions lie otherwise in
-        # memory.
+        # From Q to the parameters. Gradients of convolutions may be non-contiguous.
         found = torch.autograd.grad(q_values, self._parameters, of_q)
         gradients = [gradient.contiguous() for gradient in found]
         if self.config.max_grad_norm is not None:

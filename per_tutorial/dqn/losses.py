@@ -86,12 +86,10 @@ def losses_and_gradients(
     kappa: float = 1.0,
     alpha: float = 0.6,
 ) -> tuple[Tensor, Tensor]:
-    """The `weighted_losses`, and their gradients with respect to the Q(s, a) in δ = target − Q(s,
-    a).
+    """The `weighted_losses`, and their gradients by the Q(s, a) in δ = target − Q(s, a).
 
-    The gradients have the shape of both, (runs, batch). Line 13 of Algorithm 1 with the opposite
-    sign: it adds w_j · δ_j · ∇Q to what the parameters are moved by, an optimiser subtracts a
-    gradient.
+    The gradients have the shape of both, (runs, batch). Line 13 of Algorithm 1 has the opposite
+    sign: it adds w_j · δ_j · ∇Q to the step, and an optimiser subtracts a gradient.
     """
     assert td_errors.shape == weights.shape, (td_errors.shape, weights.shape)
     losses, slopes = losses_and_slopes(td_errors, loss, clip, kappa, alpha)
@@ -118,8 +116,7 @@ def losses_and_slopes(
     size = inside.abs()
     priorities = size.clamp(min=kappa) ** alpha
     slopes = straight * priorities / priorities.mean(dim=1, keepdim=True)
-    # The loss is slope · δ times ½ up to κ, and times 1 / (1 + α) beyond; with a clip, straight
-    # after it.
+    # The loss is slope · δ times ½ up to κ, times 1 / (1 + α) beyond, and straight after a clip.
     rest = torch.where(size < kappa, 0.5 * inside, alpha / (1 + alpha) * inside)
     return slopes * (td_errors - rest), slopes
 

@@ -193,7 +193,6 @@ class QNetwork(nn.Module):
         *first, last = self.convolutions
         for convolution in first:
             images = torch.relu(convolution(images))
-        # The last ReLU comes after the copy to another layout. The numbers are the same, but
-        # otherwise gradients would meet them in another order in memory: a fifth of an update of
-        # MinAtar.
+        # The last ReLU comes after the copy to another layout. The numbers are the same; before it,
+        # gradients would meet them in another order in memory: a fifth of an update of MinAtar.
         return torch.relu(last(images).reshape(batch, runs, -1)).transpose(0, 1)

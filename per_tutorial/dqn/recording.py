@@ -28,8 +28,7 @@ def save_video(frames: Iterable[Frame], path: str | Path, fps: float) -> None:
     """Write frames to an MP4 file without sound; the old file stays until the new one is complete.
 
     Args:
-        frames: iterable of (height, width, 3) uint8 arrays of one size; an odd last row or column
-            is cut off.
+        frames: (height, width, 3) uint8 arrays of one size; an odd last row or column is cut off.
         path: the file; its folder is made if need be.
         fps: frames per second.
     """
@@ -42,8 +41,7 @@ def save_video(frames: Iterable[Frame], path: str | Path, fps: float) -> None:
     with _scratch_folder(path) as folder:
         file = folder / "clip.mp4"
         clip = ImageSequenceClip(even, fps=fps)
-        # moviepy counts frames as seconds · fps: exactly n / fps may be rounded to one frame too
-        # few.
+        # moviepy counts frames as seconds · fps: n / fps itself may be rounded to one too few.
         clip.duration = (len(even) + 0.01) / fps
         clip.write_videofile(
             str(file),
@@ -72,8 +70,7 @@ def record_episode(
             that was made to do so (such as by `make_atari_reference`); it is closed.
         path: the MP4 file; its folder is made if need be.
         seed: of the environment's first reset.
-        max_episode_steps: time limit in environment steps, for an environment that is named; None
-            for its own.
+        max_episode_steps: time limit for an environment that is named; None for its own.
         max_frames: of the video; the episode itself is played to its end.
     """
     import moviepy  # noqa: F401  # `RecordVideo` says of its absence what is no help here

@@ -47,8 +47,7 @@ def write_agent(path: PathLike, agent: SavedAgent) -> None:
 
 
 def _in_order(data: bytes) -> bytes:
-    """The file with its heading sorted: safetensors lists metadata in another order in each
-    process.
+    """The file with its heading sorted: safetensors has another order in each process.
 
     A file begins with the length of its heading, 8 bytes, and that is a multiple of 8.
     """
@@ -80,9 +79,13 @@ def read_agent(path: PathLike, device: str, *, trusted: bool) -> SavedAgent:
             actions = whole_number("actions", facts["actions"])
             seeds = _whole_numbers("seeds", facts["seeds"], 0)
             _check_shapes(config, shape, actions, len(seeds), shapes)
-            _check_types({name: each.get_dtype() for name, each in slices.items()})
+            for name, each in slices.items():
+                if each.get_dtype() != "F32":
+                    raise ValueError(f"{name}: must be F32, got {each.get_dtype()}")
             tensors = {name: file.get_tensor(name) for name in shapes}
-        _check_finite(tensors)
+        for name, tensor in tensors.items():
+            if not torch.isfinite(tensor).all():
+                raise ValueError(f"{name}: must be finite")
     except (*damage, TypeError, ValueError) as error:
         raise ValueError(f"path: {os.fspath(path)!r} holds no agent ({error})") from error
     if not trusted:
@@ -124,18 +127,6 @@ def _check_shapes(
             raise ValueError(
                 f"{name}: must have the shape {(runs, *shape)} by the settings, got {shapes[name]}"
             )
-
-
-def _check_types(types: Mapping[str, str]) -> None:
-    for name, kind in types.items():
-        if kind != "F32":
-            raise ValueError(f"{name}: must be F32, got {kind}")
-
-
-def _check_finite(tensors: Mapping[str, Tensor]) -> None:
-    for name, tensor in tensors.items():
-        if not torch.isfinite(tensor).all():
-            raise ValueError(f"{name}: must be finite")
 
 
 def _facts_of_version_0_1(

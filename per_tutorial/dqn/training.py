@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from per_tutorial.common.arguments import real_number, whole_number
-from per_tutorial.common.files import part_of
+from per_tutorial.common.files import join_parts, part_of
 from per_tutorial.common.states import State, checked_state
 from per_tutorial.dqn.callbacks import Callback
 from per_tutorial.dqn.config import DQNConfig
@@ -34,8 +34,7 @@ class Training(NamedTuple):
     @property
     def state(self) -> State:
         """A dict of arrays named PART.NAME."""
-        parts = self._asdict().items()
-        return {f"{one}.{name}": array for one, part in parts for name, array in part.state.items()}
+        return join_parts(**{name: part.state for name, part in self._asdict().items()})
 
     def check(self, state: State) -> None:
         """Raise ValueError unless this training could go on from the state."""
@@ -47,8 +46,7 @@ class Training(NamedTuple):
                 part.check(arrays)
 
     def restore(self, state: State) -> None:
-        """Go on from what `state` gave. Episodes that cannot go on are cut: they count as
-        truncated.
+        """Go on from what `state` gave. Episodes that cannot go on count as truncated.
 
         Raises:
             ValueError: it is no state of such a training. Nothing has changed then.

@@ -4,15 +4,15 @@ The library keeps the transitions. A subclass knows where they lie: `slot_sample
 libraries that fill their slots in any order, `sb3.ring_sampler.RingSampler` for rings.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from per_tutorial.common.arguments import plain_array
+from per_tutorial.common.arguments import one_of, plain_array
 from per_tutorial.replay.contracts import Floats, needs_of
-from per_tutorial.replay.registry import make_sampler
+from per_tutorial.replay.registry import SAMPLERS, check_settings, make_sampler, settings_of
 from per_tutorial.replay.td_errors import errors_like
 
 # What a sampler may need (`replay.contracts.Needs`) and another library's agent can't give.
@@ -62,3 +62,26 @@ class HostedSampler:
         if errors.shape == (*indices.shape, 1):
             errors = errors[..., 0]
         return errors_like(indices, errors)
+
+
+def refuse_unknown(
+    kind: type, sampler: str, settings: Iterable[str], positional: Sequence[str] = ()
+) -> None:
+    """TypeError for a keyword that neither the sampler nor its owner has; it lists what they have.
+
+    Args:
+        kind: class of the owner, a replay buffer: its keyword-only arguments are listed.
+        sampler: a name in `per_tutorial.replay.SAMPLERS`.
+        settings: names of the keywords that are no arguments of ``kind``.
+        positional: other arguments of ``kind`` that are settings, too.
+
+    Raises:
+        TypeError: a keyword is unknown.
+        ValueError: there is no sampler of this name.
+    """
+    allowed = settings_of(SAMPLERS[one_of("sampler", sampler, SAMPLERS)])
+    for each in kind.__mro__:
+        if "__init__" in vars(each):
+            allowed += settings_of(each.__init__)  # type: ignore[misc]
+    allowed += positional
+    check_settings(f"replay with the sampler {sampler!r}", settings, list(dict.fromkeys(allowed)))

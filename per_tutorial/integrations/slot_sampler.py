@@ -16,12 +16,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from per_tutorial.common.arguments import (
-    index_array,
-    up_to_one,
-    whole_number,
-)
-from per_tutorial.common.files import part_of
+from per_tutorial.common.arguments import index_array, up_to_one, whole_number
+from per_tutorial.common.files import join_parts, part_of
 from per_tutorial.common.states import ArraySpec, Schema, State, checked_state
 from per_tutorial.integrations.hosted_sampler import HostedSampler
 from per_tutorial.replay.td_errors import refuse_infinite
@@ -45,8 +41,7 @@ class SlotSampler(HostedSampler):
         beta: β of the next draws, in [0, 1].
         sampler: a name in `per_tutorial.replay.SAMPLERS`.
         seed: of the draws; None: from the system.
-        settings: keyword arguments of the sampler, such as ``alpha``; those that are None are left
-            to the sampler.
+        settings: of the sampler, such as ``alpha``; those that are None are left to it.
 
     Raises:
         ValueError, TypeError: an argument is not what it must be, or the sampler lacks a setting,
@@ -184,8 +179,7 @@ class SlotSampler(HostedSampler):
     @property
     def state(self) -> State:
         """All that changes, but for minibatches that are on their way."""
-        sampler = {f"sampler.{name}": array for name, array in self.sampler.state.items()}
-        return sampler | {
+        return join_parts(sampler=self.sampler.state) | {
             "slots": self._slots[: self.filled],
             "numbers": self._numbers[: self.filled],
             "added": np.array([self.added]),
@@ -195,9 +189,8 @@ class SlotSampler(HostedSampler):
     @property
     def schema(self) -> Schema:
         """What each array of a state must be."""
-        sampler = {f"sampler.{name}": spec for name, spec in self.sampler.schema.items()}
         lengths = (range(self.capacity + 1),)
-        return sampler | {
+        return join_parts(sampler=self.sampler.schema) | {
             "slots": ArraySpec(np.int64, lengths, 0, self.capacity - 1),
             "numbers": ArraySpec(np.int64, lengths, 0),
             "added": ArraySpec(np.int64, (1,), 0),

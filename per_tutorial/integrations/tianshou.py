@@ -8,8 +8,7 @@
 The buffers take the place of tianshou's own, which have the same names. Every integration must
 answer three questions. New transitions get the largest priority so far, here in `add`. tianshou's
 off-policy algorithms do the rest by themselves: they multiply the squared error by
-``batch.weight``, and call `update_weight` with their TD errors. n-step returns are tianshou's as
-well.
+``batch.weight``, and call `update_weight` with their TD errors. n-step returns are tianshou's.
 
 In tianshou 2.0.1 `DQN` leaves the weights out when it has a ``huber_loss_delta``, and `C51` hands
 back its cross-entropy in place of a TD error.
@@ -22,7 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from per_tutorial.common.arguments import whole_number
-from per_tutorial.integrations.settings import refuse_unknown
+from per_tutorial.integrations.hosted_sampler import refuse_unknown
 from per_tutorial.integrations.slot_sampler import SlotSampler
 
 try:

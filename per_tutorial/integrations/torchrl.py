@@ -30,9 +30,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from per_tutorial.common.arguments import float_array, one_of, plain_array
-from per_tutorial.common.files import ArrayFile, write_arrays
-from per_tutorial.integrations.settings import refuse_unknown
+from per_tutorial.common.files import write_arrays
+from per_tutorial.integrations.hosted_sampler import refuse_unknown
 from per_tutorial.integrations.slot_sampler import SlotSampler
+from per_tutorial.replay.saving import read_state
 
 try:
     import torch
@@ -54,8 +55,7 @@ class PrioritizedSampler(Sampler):
     """A sampler of torchrl's `ReplayBuffer` and `TensorDictReplayBuffer` (Schaul et al. 2016).
 
     It hands out the index and ``priority_weight`` (batch,), float32. What it takes are TD errors δ,
-    with or without sign, or δ²: |δ|, ε and α are applied here. A buffer's ``generator`` doesn't
-    matter to it.
+    with or without sign, or δ²: |δ|, ε and α are applied here. It ignores a buffer's ``generator``.
 
     Args:
         max_capacity: elements of the storage, which is `max_size` of the storage.
@@ -133,8 +133,7 @@ class PrioritizedSampler(Sampler):
     # ------------------------------------------------------------ what a buffer calls
 
     def sample(self, storage: Any, batch_size: int) -> tuple[Any, dict[str, Any]]:
-        """Draw by priority: an index (batch,), or one for each axis of the storage, and the
-        weights.
+        """Draw by priority: an index (batch,), or one for each axis of the storage; weights.
 
         Raises:
             RuntimeError: nothing is stored yet.
@@ -149,9 +148,7 @@ class PrioritizedSampler(Sampler):
         return index, {"priority_weight": torch.from_numpy(weights)}
 
     def mark_update(self, index: Any, *, storage: Any = None) -> None:
-        """Give what was written the largest priority so far. A writer calls this, and so
-        may you.
-        """
+        """Give what was written the largest priority so far. Writers call this; so may you."""
         self._sampler.write(_slots(index, storage))
         self._marked = index
 
@@ -171,8 +168,7 @@ class PrioritizedSampler(Sampler):
         Args:
             index: as it was drawn: then an element that was overwritten since is skipped. In
                 another order or number, an index means what lies there now. −1 is skipped.
-            priority: TD errors, one for each index or one for all; squared ones if the sampler was
-                told so.
+            priority: TD errors, one for each index or one for all; squared if `squared` says so.
             storage: needed where it has several axes.
 
         Raises:
@@ -213,15 +209,19 @@ class PrioritizedSampler(Sampler):
         """Go on from what `state_dict` gave.
 
         Raises:
-            ValueError: it is that of something else, or of other settings. Nothing has changed
-                then.
+            ValueError: it is that of something else, or of other settings. Nothing has changed.
         """
         if not {"settings", "state"} <= set(state_dict):
             raise ValueError(
                 f"state_dict: must be that of a PrioritizedSampler of per_tutorial, "
                 f"got one with the keys {', '.join(map(str, state_dict))}"
             )
-        self._check_settings("state_dict", state_dict["settings"])
+        for key, value in self._sampler.settings.items():
+            found = state_dict["settings"].get(key)
+            if found != value:
+                raise ValueError(
+                    f"state_dict: must be of a sampler with {key} = {value!r}, got {found!r}"
+                )
         state = {name: plain_array(name, array) for name, array in state_dict["state"].items()}
         self._sampler.restore(state)
 
@@ -238,18 +238,8 @@ class PrioritizedSampler(Sampler):
             FileNotFoundError: there is no such file.
             ValueError: it is damaged, or of other settings. Nothing has changed then.
         """
-        with ArrayFile(Path(path) / FILE) as file:
-            self._check_settings("path", file.heading("settings"))
-            state = {name: file.read(name) for name in file.specs if name != "settings"}
-        self._sampler.restore(state)
-
-    def _check_settings(self, name: str, settings: dict[str, Any]) -> None:
-        for key, value in self._sampler.settings.items():
-            if settings.get(key) != value:
-                raise ValueError(
-                    f"{name}: must be of a sampler with {key} = {value!r}, got "
-                    f"{settings.get(key)!r}"
-                )
+        own = self._sampler
+        own.restore(read_state(Path(path) / FILE, own.settings, own.schema))
 
     def __repr__(self) -> str:
         settings = {**self._sampler.settings, "beta": self.beta}
@@ -257,8 +247,7 @@ class PrioritizedSampler(Sampler):
         return f"{type(self).__name__}({listed})"
 
 
-# torchrl's buffers write TD errors back to what is an instance of their own class, and to nothing
-# else.
+# torchrl's buffers write TD errors back only to instances of their own class.
 TorchRLSampler.register(PrioritizedSampler)
 
 

@@ -49,12 +49,8 @@ class PrioritizedReplayBuffer(Replay):
     """Proportional prioritised replay (Schaul et al. 2016, sections 3.2 to 3.4; notebook 03).
 
     Args:
-        capacity: transitions kept, an integer >= 1.
-        observation_shape: shape of one observation.
+        capacity, observation_shape, runs, seed, fields: as in `ReplayBuffer`.
         alpha, priority_epsilon, normalize: see `ProportionalSampler`.
-        runs: None, or the number of runs in a stack.
-        seed: None, an int, or one int per run.
-        fields: as in `ReplayBuffer`.
 
     Example:
         >>> from per_tutorial import PrioritizedReplayBuffer
@@ -88,12 +84,8 @@ class RankBasedReplayBuffer(Replay):
     """Rank-based prioritised replay (Schaul et al. 2016, section 3.3; notebook 00).
 
     Args:
-        capacity: transitions kept, an integer >= 1.
-        observation_shape: shape of one observation.
+        capacity, observation_shape, runs, seed, fields: as in `ReplayBuffer`.
         alpha, normalize, sort_every: see `RankBasedSampler`.
-        runs: None, or the number of runs in a stack.
-        seed: None, an int, or one int per run.
-        fields: as in `ReplayBuffer`.
 
     Example:
         >>> from per_tutorial import RankBasedReplayBuffer

@@ -10,8 +10,7 @@ def njit_cached(function: Callable | None = None, **options: Any) -> Any:
     """``numba.njit`` that keeps the machine code on disk, where there is a place for it.
 
     numba writes beside the source file, or else below the user's home. A package that root
-    installed, run by a user without a home, has neither: then every process compiles the code for
-    itself.
+    installed, run by a user without a home, has neither: then every process compiles by itself.
     """
 
     def compiled(function: Callable) -> Any:

@@ -105,13 +105,15 @@ class Component(Protocol):
         """What each array of a state must be."""
 
     def restore(self, state: State) -> None:
-        """Go on from a copy of a state that was checked. May be called twice with the same
-        state.
-        """
+        """Go on from a copy of a checked state. May be called twice with the same state."""
 
 
 class Storage(Component, Protocol):
     """Which experiences are kept. The k-th transition of a run (from 0) lies in slot k % capacity.
+
+    A storage that takes n steps at once, fields (runs, n, ...), also has `prepare_many(transitions,
+    *, stacked=True)`. What that returns may hold the arguments, so it is good until they change,
+    and its `commit` is one compiled call, which nothing interrupts.
 
     Attributes:
         settings: `n_step` and `discount`, those of the n-step transitions, are among them.
@@ -164,8 +166,7 @@ class Storage(Component, Protocol):
     def n_step_transitions(
         self, slots: Slots
     ) -> tuple[Mapping[str, NDArray] | NDArray, NDArray[np.int64]]:
-        """The n-step transitions that begin in ``slots`` (runs, batch), by field, and their
-        lengths.
+        """The n-step transitions from ``slots`` (runs, batch) on, by field, and their lengths.
 
         Raises IndexError for a slot outside [0, capacity).
         """
@@ -180,25 +181,11 @@ class Storage(Component, Protocol):
         """End the running episodes as a time limit does; return their newest slots (runs, n)."""
 
 
-class BulkStorage(Storage, Protocol):
-    """A storage that takes many steps at once. Having `prepare_many` makes a storage one of these.
-
-    Its `commit` is one compiled call, which nothing interrupts.
-    """
-
-    def prepare_many(self, transitions: Fields, *, stacked: bool = True) -> PendingWrite:
-        """Make ready to write n steps that follow one another, fields shaped (runs, n, ...).
-
-        What is returned may hold the arguments: it is good until they change.
-        """
-
-
 class Sampler(Component, Protocol):
     """Which experiences are replayed. A sampler knows slots and priorities, never the transitions.
 
     Args of the constructor: ``capacity``; ``seeds``, one int per run, from which `RandomStreams`
-    are made; and keywords: its settings. What a sampler needs beyond slots it says by its methods:
-    `Needs`.
+    are made; and keywords: its settings. Its methods say what it needs beyond slots: `Needs`.
 
     Attributes:
         capacity: slots per run.
@@ -222,8 +209,7 @@ class Sampler(Component, Protocol):
         """Learn that transitions were written to ``slots`` (runs, n), in this order.
 
         Args:
-            slots: `NO_SLOT` means "nothing here"; a slot that is written again holds a new
-                transition.
+            slots: `NO_SLOT`: nothing here; a slot that is written again holds a new transition.
             added: (runs,) transitions that each run has been given in all, these included. If they
                 are no more than last time, the call repeats one that was interrupted.
         """
@@ -246,9 +232,7 @@ class Sampler(Component, Protocol):
         """P(i) of slots (runs, n) in [0, capacity): 0 where nothing is stored."""
 
     def check(self, state: State, sizes: NDArray[np.int64]) -> None:
-        """Raise ValueError, "state: …", if arrays that fit the `schema` contradict each other,
-        or these sizes.
-        """
+        """Raise ValueError, "state: …", if the arrays contradict each other or these sizes."""
 
     def metrics(self, sizes: NDArray[np.int64]) -> dict[str, NDArray]:
         """What to record of the priorities, by name: (runs,) each. It may be empty."""
@@ -286,9 +270,7 @@ class CandidateSampler(Sampler, Protocol):
 
 
 class Needs(NamedTuple):
-    """What a sampler needs beyond slots and priorities. Who serves a sampler asks
-    `needs_of` once.
-    """
+    """What a sampler needs beyond slots and priorities, as `needs_of` finds it."""
 
     episodes: bool  # it has `end_episodes`: an `EpisodeSampler`
     candidates: bool  # it has `choose`: a `CandidateSampler`

@@ -101,9 +101,7 @@ class RandomStreams:
 
 
 def seeds_for(seed: int | Sequence[int] | None, runs: int) -> list[int]:
-    """One seed per run: ``seed`` may be None (from the system), an int (seed, seed+1, …)
-    or a list.
-    """
+    """One seed per run, of None (from the system), an int (seed, seed + 1, …) or a list."""
     if seed is None:
         return [secrets.randbits(63) for _ in range(runs)]
     if isinstance(seed, (int, np.integer)) or np.ndim(seed) == 0:

@@ -106,9 +106,8 @@ def make_replay(config: Any, observation_shape: tuple[int, ...], seeds: Sequence
     """The replay buffer that settings ask for, for one run per seed.
 
     Args:
-        config: an object with the attributes `storage`, `sampler` and `capacity`. Whatever else a
-            storage or sampler takes as a keyword, it gets from the attribute of this name, if there
-            is one.
+        config: an object with the attributes `storage`, `sampler` and `capacity`. What else a
+            storage or sampler takes as a keyword comes from the attribute of that name, if any.
         observation_shape: shape of one observation.
         seeds: one int per run.
 
@@ -162,9 +161,7 @@ def settings_of(part: Callable) -> list[str]:
 
 
 def check_settings(owner: str, settings: Iterable[str], allowed: Sequence[str]) -> None:
-    """TypeError unless all settings are allowed; it names the wrong one and those of the
-    ``owner``.
-    """
+    """TypeError unless all settings are allowed; it names the wrong one and the ``owner``'s."""
     for name in settings:
         if name not in allowed:
             listed = ", ".join(allowed) or "none"

@@ -16,9 +16,7 @@ RUNNING = -1  # in `after`: the episode has not ended
 
 @njit_cached
 def mark_running(before, after, slots):
-    """The transitions in `slots` (runs, n) are new, and their episodes run; negative
-    slots: none.
-    """
+    """The transitions in `slots` (runs, n; negative: none) are new, and their episodes run."""
     for run in range(slots.shape[0]):
         for slot in slots[run]:
             if slot >= 0:
@@ -27,9 +25,7 @@ def mark_running(before, after, slots):
 
 @njit_cached
 def mark_episodes(before, after, slots, lengths, stride):
-    """Note of each step of the episodes that end in `slots` (runs, n) how many steps lie
-    around it.
-    """
+    """Count the steps around each step of the episodes that end in `slots` (runs, n)."""
     capacity = after.shape[1]
     for run in range(slots.shape[0]):
         for k in range(slots.shape[1]):
@@ -77,8 +73,7 @@ def sum_of_steps(nodes, first_leaf, capacity, first, count, stride):
 
 @njit_cached
 def reliability(nodes, first_leaf, before, after, num_added, stride, slot):
-    """R = 1 − Σ_{i>t} p_i / Σ_i p_i over the stored steps of the episode of `slot`; 1 while it
-    runs.
+    """R = 1 − Σ_{i>t} p_i / Σ_i p_i over the stored steps of an episode; 1 while it runs.
 
     Computed as Σ_{i≤t} / Σ_i: a difference of two large sums would lose a small R.
     """
@@ -178,9 +173,7 @@ def refresh_minima(
 
 @njit_cached
 def refresh_ends(minima, sums, errors, first_root, before, after, num_added, strides, omega, slots):
-    """`refresh_minima` where the episodes of `slots` end; a step of a running one stands for
-    itself.
-    """
+    """`refresh_minima` where the episodes of `slots` end, or at the step if its episode runs."""
     ends = np.empty_like(slots)
     for run in range(slots.shape[0]):
         for k in range(slots.shape[1]):

@@ -208,8 +208,7 @@ class Replay:
         return probabilities[0] if self.runs is None else probabilities
 
     def update_priorities(self, indices: ArrayLike, td_errors: ArrayLike) -> None:
-        """Tell the sampler the raw TD errors of replayed transitions; |δ|, ε and α are applied
-        here.
+        """Tell the sampler raw TD errors of replayed transitions: it applies |δ|, ε and α.
 
         Args:
             indices: as in `Batch.indices`; of duplicates the last one counts.
@@ -235,9 +234,7 @@ class Replay:
         self.sampler.update(ring.slots(ids), errors)
 
     def truncate_episodes(self) -> None:
-        """End the running episodes as a time limit does: their environments are about to start
-        again.
-        """
+        """End the running episodes as a time limit does: their environments will start again."""
         self._finish()
         self._do(self._truncate_episodes)
 
@@ -258,9 +255,7 @@ class Replay:
         return join_parts(storage=self.storage.schema, sampler=self.sampler.schema)
 
     def check(self, state: State) -> None:
-        """Raise ValueError unless `restore` could go on from this state, whose arrays fit
-        `schema`.
-        """
+        """ValueError unless `restore` could go on from this state, which fits the `schema`."""
         sizes = self.storage.check(part_of(state, "storage"))
         self.sampler.check(part_of(state, "sampler"), sizes)
 
@@ -281,8 +276,7 @@ class Replay:
     def load(self, path: PathLike) -> None:
         """Restore what `save` wrote; the buffer continues as if it had never stopped.
 
-        If the environments did stop, and start new episodes now, call `truncate_episodes` before
-        you add.
+        If the environments start new episodes now, call `truncate_episodes` before you add.
 
         The file need not be trusted: nothing in it is executed, and it is checked as a whole, sizes
         before anything is allocated, before the first number is taken over.
@@ -340,9 +334,7 @@ class Replay:
         self.sampler.restore(part_of(state, "sampler"))
 
     def _do(self, action: Callable[[], None]) -> None:
-        """Do what may be done twice. It is noted first: if it is cut short, `_finish` does it
-        again.
-        """
+        """Do what may be done twice, noted first: if it is cut short, `_finish` does it again."""
         self._unfinished = action
         action()
         self._unfinished = None

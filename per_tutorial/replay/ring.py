@@ -26,9 +26,7 @@ def fill_ids(ids, slots, added, capacity):
 
 @njit_cached
 def fill_slots(slots, ids, added, capacity):
-    """Write into `slots` (runs, batch) where each transition lies, NO_SLOT for those
-    overwritten.
-    """
+    """Write into `slots` (runs, batch) where transitions lie, NO_SLOT for overwritten ones."""
     for run in range(ids.shape[0]):
         lap = added[run] // capacity * capacity
         for k in range(ids.shape[1]):
@@ -91,8 +89,7 @@ def sum_n_steps(
 
 @njit_cached
 def count_steps(terminated, truncated, added, stride, slots, lengths):
-    """Write into `lengths` (runs, n) how many steps are stored of the episode that ends in each
-    slot.
+    """Write into `lengths` (runs, n) how many steps of the episode that ends there are stored.
 
     0 where no episode ends, and for NO_SLOT. The walk stops at the oldest transition: before it
     lies the newest one.
@@ -162,11 +159,7 @@ class Ring:
         return np.where(ids < 0, NO_SLOT, ids % self.capacity)
 
     def episode_lengths(
-        self,
-        slots: NDArray[np.int64],
-        terminated: NDArray,
-        truncated: NDArray,
-        stride: int,
+        self, slots: NDArray[np.int64], terminated: NDArray, truncated: NDArray, stride: int
     ) -> NDArray[np.int64]:
         """(runs, n): how many steps are stored of the episodes that end with ``slots``; 0 for none.
 

@@ -16,8 +16,7 @@ def read_state(path: PathLike, settings: dict[str, Any], schema: Schema) -> Stat
 
     Raises:
         FileNotFoundError: there is no such file.
-        ValueError: it is no file of a buffer with these settings, or its arrays do not fit the
-            schema.
+        ValueError: it is no file of a buffer with these settings, or does not fit the schema.
     """
     shown = repr(os.fspath(path))
     with ArrayFile(path) as file:

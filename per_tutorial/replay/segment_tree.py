@@ -3,8 +3,7 @@
 A tree is one array `nodes`. Node i has the children 2i and 2i + 1, so its parent is i // 2, and the
 leaves, padded to a power of two, fill the second half of the array. A *forest* is such a tree whose
 top is cut off: with the leaves of R runs side by side, run r's own tree is the subtree rooted at
-node R + r (R padded to a power of two as well). A single tree is the forest of one run, rooted at
-node 1.
+node R + r (R padded to a power of two as well). A single tree is the forest of one run.
 
 Notebook 01 explains every kernel, and runs it uncompiled as well: `kernel.py_func`.
 """
@@ -17,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from per_tutorial.common.arguments import float_array, index_array, whole_number
 from per_tutorial.replay.compiling import njit_cached
-from per_tutorial.replay.prefetching import prefetch
+from per_tutorial.replay.intrinsics import prefetch
 
 # Levels of so many nodes lie in the processor's caches anyway (8 bytes each).
 CACHED = 2**12
@@ -168,8 +167,7 @@ class _SegmentTree:
         return float(values) if shape == () else values
 
     def check(self, name: str, nodes: NDArray[np.float64], sizes: NDArray[np.int64]) -> None:
-        """Raise ValueError unless ``nodes`` are such a tree, whose first ``sizes`` leaves are
-        filled.
+        """ValueError unless ``nodes`` are such a tree, whose first ``sizes`` leaves are filled.
 
         Args:
             name: of the tree, for the error.
@@ -268,8 +266,7 @@ class SumTree(_SegmentTree):
         Raises:
             IndexError: an index is outside [0, capacity).
             ValueError: a value is negative, NaN, infinite or so large that sums could overflow, or
-                ``values`` do not broadcast to the shape of ``indices``. Nothing has been written
-                then.
+                ``values`` do not broadcast to the shape of ``indices``. Nothing has been written.
         """
         set_sums(self.nodes, self.first_root, *self._assignments(indices, values))
 

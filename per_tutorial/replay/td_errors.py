@@ -1,6 +1,4 @@
-"""TD errors on their way to a sampler: whose they are, and whether they are numbers to
-work with.
-"""
+"""TD errors on their way to a sampler: whose they are, and whether they are finite."""
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray

@@ -176,7 +176,7 @@ def test_a_memory_gives_back_the_stacks_that_went_in(tmp_path):
 
     memory.save()
     again = Memory(CONFIG, 64, SHAPE, 0, path)
-    assert again.restored == len(stacks) > 64  # a full ring still counts what it was given
+    assert again.restored() == len(stacks) > 64  # a full ring still counts what it was given
     for _ in range(3):
         one, other = memory.sample(8, 0.4), again.sample(8, 0.4)
         for mine, theirs in zip(

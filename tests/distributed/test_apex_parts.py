@@ -209,10 +209,10 @@ def test_a_priority_of_a_window_that_is_gone_is_skipped():
 
 def test_a_memory_begins_with_what_it_saved(tmp_path):
     _, memory, windows = filled(path=tmp_path / "shard.npz")
-    assert memory.restored == 0
+    assert memory.restored() == 0
     memory.save()
     again = Memory(CONFIG, 64, (4,), 0, tmp_path / "shard.npz")
-    assert again.restored == len(windows.actions)
+    assert again.restored() == len(windows.actions)
     one, other = memory.sample(8, 0.4), again.sample(8, 0.4)
     for mine, theirs in zip(one.batch, other.batch, strict=True):
         np.testing.assert_array_equal(mine, theirs)

@@ -250,16 +250,6 @@ def test_actions_stick_if_asked_to():
     assert len(set(film(0, sticky_actions=0.25, **PLAIN))) == 2
 
 
-def test_a_step_in_two_halves_is_a_step():
-    whole, halves = (make_atari_environments("Breakout", 3, 5, size=21) for _ in range(2))
-    for t in range(60):
-        actions = np.full(3, t % 4)
-        halves.send(actions)
-        for mine, other in zip(whole.step(actions), halves.receive(), strict=True):
-            np.testing.assert_array_equal(mine, other)
-        np.testing.assert_array_equal(whole.observation, halves.observation)
-
-
 # Names and numbers
 
 

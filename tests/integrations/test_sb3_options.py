@@ -85,10 +85,7 @@ def replay_buffer_class(tmp_path):
     world.reset = lambda: np.zeros((1, *pictures.shape), np.uint8)
     small = {"net_arch": [4], "features_extractor_kwargs": {"features_dim": 4}}
     model = make(
-        world=world,
-        policy="CnnPolicy",
-        policy_kwargs=small,
-        replay_buffer_class=FrameReplayBuffer,
+        world=world, policy="CnnPolicy", policy_kwargs=small, replay_buffer_class=FrameReplayBuffer
     )
     assert type(model.replay_buffer) is FrameReplayBuffer
     assert type(make().replay_buffer) is PrioritizedReplayBuffer
@@ -125,6 +122,7 @@ def handle_timeout_termination(tmp_path):
 def dict_observations(tmp_path):
     model = assert_learns(**dicts())
     assert type(model.replay_buffer) is PrioritizedDictReplayBuffer
+    assert set(model.replay_buffer.sample(3).observations) == {"vec", "img"}
 
 
 def n_steps(tmp_path):
@@ -144,9 +142,7 @@ def vec_normalize(tmp_path):
     raw, seen = buffer.sample(50), buffer.sample(50, env=model._vec_normalize_env)
     assert raw.rewards.abs().max() > 1
     np.testing.assert_allclose(
-        seen.rewards[:, 0],
-        env.normalize_reward(buffer.rewards[seen.indices, 0]),
-        rtol=1e-5,
+        seen.rewards[:, 0], env.normalize_reward(buffer.rewards[seen.indices, 0]), rtol=1e-5
     )
 
 
@@ -163,6 +159,7 @@ def callbacks(tmp_path):
     model = make().learn(STEPS, callback=[saving, counting])
     assert len(called) == STEPS
     model.load_replay_buffer(tmp_path / "rl_model_replay_buffer_20_steps")
+    assert model.replay_buffer.size() == 19  # SB3 calls back before it stores the step
     assert len(np.unique(model.replay_buffer.probabilities)) > 3
 
 
@@ -181,7 +178,8 @@ def logging(tmp_path):
     ):
         model = make(beta=lambda remaining: 0.7, **settings)
         model.set_logger(Logger(None, [Kept()]))
-        model.learn(STEPS)
+        model.learn(STEPS, log_interval=1)
+        assert 0 < log["train/mean_weight"] <= 1
         log.clear()
         model.dump_logs()
         sampler = model.replay_buffer._sampler
@@ -307,10 +305,7 @@ CASES = {
     ),
     "replay_buffer_kwargs, β": ("refused", lambda _: make(replay_buffer_kwargs={"beta": 0.4})),
     "optimize_memory_usage": ("served", optimize_memory_usage),
-    "optimize_memory_usage, Dict": (
-        "refused",
-        lambda _: make(**dicts(optimize_memory_usage=True)),
-    ),
+    "optimize_memory_usage, Dict": ("refused", lambda _: make(**dicts(optimize_memory_usage=True))),
     "handle_timeout_termination": ("served", handle_timeout_termination),
     "Dict observations": ("served", dict_observations),
     "n-step (n_steps)": ("served", n_steps),

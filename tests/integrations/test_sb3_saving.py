@@ -12,7 +12,6 @@ pytest.importorskip("sb3_contrib")
 
 from sb3_episodes import ACTIONS, VECTORS, Episodes
 from stable_baselines3 import DQN
-from stable_baselines3.common.callbacks import CheckpointCallback
 from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.save_util import save_to_pkl
 
@@ -93,14 +92,6 @@ def test_a_pickle_holds_no_empty_rows():
     assert len(pickle.dumps(buffer)) < 10_000
 
 
-def test_copies_of_agents_share_nothing():
-    model = make().learn(60)
-    twin = copy.deepcopy(model.replay_buffer)
-    model.learn(30)
-    assert twin.size() == 60
-    assert model.replay_buffer.size() == 90
-
-
 def saved(thing):
     file = io.BytesIO()
     save_to_pkl(file, thing)
@@ -146,10 +137,3 @@ def test_pickles_of_another_version_are_refused(version, monkeypatch):
     file = pickle.dumps(buffer)
     with pytest.raises(ValueError, match=f"pickle: must have been written by .* got {version}"):
         pickle.loads(file)
-
-
-def test_checkpoints_of_sb3_hold_the_buffer(tmp_path):
-    callback = CheckpointCallback(40, str(tmp_path), save_replay_buffer=True)
-    model = make().learn(60, callback=callback)
-    model.load_replay_buffer(tmp_path / "rl_model_replay_buffer_40_steps")
-    assert model.replay_buffer.size() == 39  # SB3 calls back before it stores the step

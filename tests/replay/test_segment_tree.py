@@ -16,7 +16,7 @@ from naive import NaiveTree
 from numba import njit
 
 from per_tutorial import MinTree, SumTree
-from per_tutorial.replay.prefetching import prefetch
+from per_tutorial.replay.intrinsics import prefetch
 from per_tutorial.replay.segment_tree import (
     CACHED,
     find_leaf,

@@ -1,8 +1,7 @@
 """Where agents act. What differs between kinds of environments is said here only.
 
 A new kind is one module beside this one, which does what `EnvModule` says, and one entry in
-`ENV_SPECS`. The modules are imported when their environments are asked for: settings need only what
-is said here.
+`ENV_SPECS`. Modules are imported when their environments are asked for: settings need none.
 """
 
 import math
@@ -36,12 +35,10 @@ class EnvSpec(NamedTuple):
         storage: the kind that keeps its transitions, a name in
             `per_tutorial.replay.registry.STORAGES`.
         observation_dtype: of the observations that the storage keeps, if it can keep several kinds.
-        frames: whether observations are images, bytes or bits that a network needs convolutions
-            for.
+        frames: whether observations are images, of bytes or bits, which need convolutions.
         frame_size: their height and width; None: what the settings say.
         side_by_side: whether several environments may feed a run.
-        evaluation_epsilon: share of random actions in an evaluation, unless another one is asked
-            for.
+        evaluation_epsilon: share of random actions in an evaluation by default.
     """
 
     module: Callable[[], EnvModule]

@@ -10,8 +10,7 @@ frames. For the same actions they give the same frames, bit by bit. Where they d
   number of frames, each drawing it from a generator of its own. Counted with FIRE, the C++ pipeline
   plays max(1, U) frames before the first observation, the reference 1 + U', with U uniform in
   0 … 29 and U' in 1 … 30 (without the button: U and U').
-- **Time limit.** 108,000 frames end a game in both, but only the reference counts those of the
-  start.
+- **Time limit.** 108,000 frames end a game in both; only the reference counts those of the start.
 - **Sticky actions** (off by default) come from different generators.
 - **Padding.** Frames before a game's first are black in both; Gymnasium alone would by default
   repeat the first one.
@@ -20,12 +19,10 @@ frames. For the same actions they give the same frames, bit by bit. Where they d
   of a life. Here the emulators play whole games, and `AtariEnvironments` makes an episode of each
   life: terminated, while the game goes on (without another FIRE), and with a new stack. The
   reference's episodes are games: what counts in the end is the score of a game.
-- **Rewards** are clipped to [−1, 1] for learning and left as they are in scores and in the
-  reference.
+- **Rewards** are clipped to [−1, 1] for learning, but not in scores and in the reference.
 
-All this is what is usually done with the v4 environments (`PongNoFrameskip-v4`), by wrappers around
-them. `ALE/Pong-v5`, as Gymnasium makes it, has sticky actions (0.25): scores of the two must not be
-compared.
+All this is what is usually done with the v4 environments (`PongNoFrameskip-v4`), by wrappers.
+`ALE/Pong-v5`, as Gymnasium makes it, has sticky actions (0.25): do not compare scores of the two.
 """
 
 import difflib
@@ -74,14 +71,6 @@ class AtariEnvironments(Environments):
         count = self.vector_env.num_envs
         self._lives = np.zeros(count, dtype=np.int32)  # not known before the first step
         self._depths = np.ones(count, dtype=np.int64)  # frames of each stack that are not padding
-
-    def send(self, actions: NDArray) -> None:
-        """Begin a step; until `receive` returns it, something else can be done."""
-        self.vector_env.send(actions)
-
-    def receive(self) -> Step:
-        """The `Step` that `send` began."""
-        return self._transitions(*self.vector_env.recv())
 
     def _transitions(
         self,
@@ -180,10 +169,7 @@ def make_atari_environments(
         autoreset_mode=AutoresetMode.SAME_STEP,
     )
     return AtariEnvironments(
-        vector_env,
-        game_seeds,
-        episodic_life=episodic_life,
-        clip_rewards=clip_rewards,
+        vector_env, game_seeds, episodic_life=episodic_life, clip_rewards=clip_rewards
     )
 
 

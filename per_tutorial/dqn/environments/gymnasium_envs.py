@@ -57,8 +57,7 @@ class Environments:
 
     Attributes:
         observation: what the agents see now, (environments, *shape).
-        finished: the episodes that ended with the last step, a list of (environment, return, length
-            in steps).
+        finished: the episodes that ended with the last step, (environment, return, steps) each.
         observation_shape, actions: of one environment.
     """
 

@@ -1,5 +1,4 @@
-"""MinAtar: five Atari games on a board of 10×10 cells (Young & Tian 2019), a channel a kind of
-object.
+"""MinAtar: five Atari games on a board of 10×10 cells (Young & Tian 2019).
 
 Named as Gymnasium knows them: "MinAtar/Breakout-v1" has the actions that do something in this game,
 "MinAtar/Breakout-v0" all six. The games are those of the package `minatar`, as it makes them:
@@ -7,7 +6,7 @@ actions are sticky (in one step of ten the previous action is repeated), and ast
 space invaders grow harder while an episode goes on. Only freeway ends by itself after some time
 (2,500 steps); for the others, `DQNConfig.max_episode_steps` is a good idea.
 
-An observation is (channels, 10, 10), True where an object is.
+An observation is (channels, 10, 10), a channel for each kind of object, True where one is.
 """
 
 import difflib

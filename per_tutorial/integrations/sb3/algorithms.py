@@ -42,12 +42,8 @@ class PrioritizedAlgorithm(OffPolicyAlgorithm):
     Args:
         policy, env, args, kwargs: of SB3's agent. Settings of the buffer and of its sampler, such
             as `{"sampler": "rank", "normalize": "none"}`, go to `replay_buffer_kwargs`;
-            `replay_buffer_class` is a `PrioritizedReplayBuffer`, by default one that fits the
-            space.
-        alpha: how strongly priorities count, in [0, 1]; None: the sampler's own default.
-        beta: exponent of the importance-sampling weights, in [0, 1], or a schedule, a function of
-            the remaining progress of `learn` (from 1 to 0); None: from 0.4 to 1 in a straight line,
-            as in the paper.
+            `replay_buffer_class` is a `PrioritizedReplayBuffer`; None: one that fits the space.
+        alpha, beta: as of `PrioritizedDQN`.
 
     Raises:
         ValueError, TypeError: an option is none, or can't be served together with prioritised
@@ -181,16 +177,13 @@ class PrioritizedAlgorithm(OffPolicyAlgorithm):
         loaded.device = self.device
         self.replay_buffer = loaded
 
-    def _beta(self) -> float:
-        """β now. Training goes a few steps beyond the end, where a schedule may leave [0, 1]."""
-        if not callable(self.beta):
-            return self.beta
-        return min(max(float(self.beta(self._current_progress_remaining)), 0.0), 1.0)
-
     def _begin_training(self) -> PrioritizedReplayBuffer:
         """Set β for the minibatches of one call of `train`, and log it."""
         assert self.replay_buffer is not None
-        self.replay_buffer.beta = self._beta()
+        beta = self.beta
+        if callable(beta):  # a few steps beyond the end, where a schedule may leave [0, 1], too
+            beta = min(max(float(beta(self._current_progress_remaining)), 0.0), 1.0)
+        self.replay_buffer.beta = beta
         self.logger.record("train/beta", self.replay_buffer.beta)
         return self.replay_buffer
 
@@ -268,7 +261,8 @@ class PrioritizedDQN(PrioritizedQLearner, DQN):
     Args:
         alpha: how strongly priorities count, in [0, 1]; None: the sampler's own default.
         beta: exponent of the importance-sampling weights, in [0, 1], or a schedule, a function of
-            the remaining progress of `learn` (from 1 to 0); None: from 0.4 to 1 in a straight line.
+            the remaining progress of `learn` (from 1 to 0); None: from 0.4 to 1 in a straight line,
+            as in the paper.
         replay_buffer_kwargs: settings of the buffer and of its sampler, such as
             `{"sampler": "rank", "normalize": "none"}`.
 

@@ -30,9 +30,7 @@ def grown(array: NDArray, rows: int) -> NDArray:
 
 
 def warn_if_too_large(size: int) -> None:
-    """Warn if so many bytes are more than the machine has left. Arrays of zeros take them only
-    later.
-    """
+    """Warn if the buffer exceeds the available memory, which arrays of zeros take only later."""
     available = None if psutil is None else psutil.virtual_memory().available
     if available is not None and size > available:
         warnings.warn(

@@ -11,6 +11,7 @@ from stable_baselines3.common.buffers import ReplayBuffer
 from stable_baselines3.common.vec_env import VecNormalize
 
 from per_tutorial.common.arguments import plain_array, real_number, whole_number
+from per_tutorial.integrations.hosted_sampler import refuse_unknown
 from per_tutorial.integrations.sb3.arrays import for_each, grown, warn_if_too_large
 from per_tutorial.integrations.sb3.frame_store import FrameStore
 from per_tutorial.integrations.sb3.returns import Returns, n_step_returns
@@ -20,18 +21,16 @@ from per_tutorial.integrations.sb3.samples import (
     PrioritizedSamples,
     Samples,
 )
-from per_tutorial.integrations.settings import refuse_unknown
 from per_tutorial.replay.contracts import Slots
+from per_tutorial.replay.replay import DRAWS_WITHOUT_UPDATE
 from per_tutorial.replay.storages.ring import as_field
 
 PICKLE_FORMAT = 2  # raised when what a pickle holds changes
 ARRAYS = ("observations", "next_observations", "actions", "rewards", "dones", "timeouts")
-DRAWS_WITHOUT_UPDATE = 1000  # so many are no look around: somebody trains, and writes nothing back
 
 
 class PrioritizedReplayBuffer(ReplayBuffer):
-    """Prioritised replay (Schaul et al. 2016, sections 3.3 and 3.4) for agents of
-    Stable-Baselines3.
+    """Prioritised replay (Schaul et al. 2016, 3.3 and 3.4) for Stable-Baselines3's agents.
 
     `PrioritizedDQN` and its like multiply the loss by `weights`, and hand the TD errors to
     `update_priorities`. SB3's own agents do neither, so every priority stays what it was at first.
@@ -266,7 +265,7 @@ class PrioritizedReplayBuffer(ReplayBuffer):
         if self._steps == 0:
             raise ValueError("sample: there is nothing to draw, the replay buffer is empty")
         slots, weights = self._sampler.sample(batch_size, self.beta)
-        if self._sampler.since_update == DRAWS_WITHOUT_UPDATE and self._is_prioritized:
+        if self._sampler.since_update == DRAWS_WITHOUT_UPDATE and self._sampler.needs.updates:
             warnings.warn(
                 f"{DRAWS_WITHOUT_UPDATE} minibatches were drawn and no TD error came back, so "
                 "priorities stay what they are: if none ever came, replay is uniform. Use "
@@ -298,9 +297,7 @@ class PrioritizedReplayBuffer(ReplayBuffer):
         return self._sampler.probabilities().reshape(self.buffer_size, self.n_envs)
 
     def metrics(self) -> dict[str, float]:
-        """What an agent logs: means over the last minibatch, and what the sampler measures, by
-        name.
-        """
+        """What an agent logs, by name: means of the last minibatch, and the sampler's metrics."""
         self._sync()
         return self._sampler.metrics()
 
@@ -310,14 +307,8 @@ class PrioritizedReplayBuffer(ReplayBuffer):
         of_sampler = self._sampler.sampler.settings | {"sampler": self.sampler_settings["sampler"]}
         return of_sampler | {"n_steps": self.n_steps, "gamma": self.gamma}
 
-    @property
-    def _is_prioritized(self) -> bool:
-        return self.sampler_settings["sampler"] != "uniform"
-
     def _get_samples(self, batch_inds: np.ndarray, env: VecNormalize | None = None) -> Samples:  # type: ignore[override]
-        """SB3's own hook: these rows, each of an environment that is drawn here; the
-        weights are 1.
-        """
+        """SB3's own hook: these rows, each of an environment drawn here; the weights are 1."""
         environments = np.random.randint(0, self.n_envs, size=len(batch_inds))
         self._sync()
         slots = (np.asarray(batch_inds) * self.n_envs + environments)[None]
@@ -325,7 +316,7 @@ class PrioritizedReplayBuffer(ReplayBuffer):
 
     def _batch(self, slots: Slots, weights: NDArray, env: VecNormalize | None) -> Samples:
         """The transitions in ``slots`` (1, batch) as tensors."""
-        first, ids = slots[0], self._sampler.ids(slots)[0]
+        first, ids = slots[0], self._sampler.ring.ids(slots)[0]
         rewards, last, discounts = self._returns(first, env)
         ends = self.dones.reshape(-1)[last] * (1 - self.timeouts.reshape(-1)[last])
         fields = (
@@ -340,9 +331,7 @@ class PrioritizedReplayBuffer(ReplayBuffer):
         return kind(*fields).with_draw(self._tensors(weights[0, :, None].astype(np.float32)), ids)
 
     def _returns(self, slots: NDArray[np.int64], env: VecNormalize | None) -> Returns:
-        """The returns of ``slots`` (batch,). Under n_steps = 1 they have no discounts, as
-        in SB3.
-        """
+        """The returns of ``slots`` (batch,), as in SB3 without discounts if n_steps is 1."""
         if self.n_steps == 1:
             rewards = self.rewards.reshape(-1).take(slots)[:, None]
             return Returns(self._normalize_reward(rewards, env), slots, None)

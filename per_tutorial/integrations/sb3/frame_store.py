@@ -9,8 +9,7 @@ when they are sampled. With a stack of 4, of one environment:
 Nothing is taken on trust: every observation is compared with what was expected of it, and what a
 neighbour doesn't tell is kept as it came, in two dicts. These are the frames that the first stack
 of an episode is filled up with (copies of the first frame, say; black ones need no memory), and the
-last observation of an episode. So every observation comes back as it was added, whatever the
-wrapper does.
+last observation of an episode. So every observation comes back as it was added.
 """
 
 from typing import Any
@@ -47,9 +46,8 @@ class FrameStore:
         self.frames = np.zeros((self.rows, environments, frame_size), dtype)
         # How many frames of the observation the ring has, at most `stack`: those of its episode.
         self.depths = np.zeros((self.rows, environments), dtype=np.int32)
-        self.older: dict[
-            tuple[int, int], NDArray
-        ] = {}  # … and those before the first, unless black
+        # … and those before the first, unless black
+        self.older: dict[tuple[int, int], NDArray] = {}
         self.has_final = np.zeros((self.rows, environments), dtype=bool)
         self.finals: dict[tuple[int, int], NDArray] = {}  # the newest frame, or the whole stack
         # The next observations of the newest step and of the one before, by step % 2, and whether
@@ -75,7 +73,9 @@ class FrameStore:
         self.has_final[(step - 1) % self.rows] = ~continues if step > 0 else False
         for environment in np.flatnonzero(~continues).tolist():
             if step > 0:
-                self._keep_final((step - 1) % self.rows, environment, before)
+                frames = 1 if self.moved_on[before, environment] else self.stack
+                final = self.newest[before, environment, -frames:].copy()
+                self.finals[(step - 1) % self.rows, environment] = final
             self._keep_older(row, environment, observations[environment])
         self.frames[row] = observations[:, -1]
         self.newest[now] = next_observations
@@ -84,8 +84,7 @@ class FrameStore:
 
     def observations(self, steps: Slots, environments: Slots) -> NDArray:
         """(batch, stack, frame_size): the observations of steps that are stored."""
-        # The row after the newest step may be empty: whoever asks for it, takes `newest` in its
-        # place.
+        # The row after the newest step may be empty: who asks for it takes `newest` instead.
         depths = np.maximum(self.depths[steps % self.rows, environments], 1)
         frames = self.frames.reshape(-1, self.frames.shape[-1])
         indices = np.empty((1, len(steps), self.stack), dtype=np.int64)
@@ -100,9 +99,7 @@ class FrameStore:
         return stacks
 
     def next_observations(self, steps: Slots, environments: Slots, newest: int) -> NDArray:
-        """(batch, stack, frame_size): the next observations of steps; ``newest`` is the last one
-        added.
-        """
+        """(batch, stack, frame_size): the next observations; ``newest`` is the last step added."""
         stacks = self.observations(steps + 1, environments)
         last = steps == newest
         if last.any():
@@ -140,10 +137,6 @@ class FrameStore:
             return np.zeros(self.environments, dtype=bool)
         before = (step - 1) % 2
         return self.moved_on[before] & _equal(self.newest[before], observations)
-
-    def _keep_final(self, row: int, environment: int, before: int) -> None:
-        frames = 1 if self.moved_on[before, environment] else self.stack
-        self.finals[row, environment] = self.newest[before, environment, -frames:].copy()
 
     def _keep_older(self, row: int, environment: int, observation: NDArray) -> None:
         older = observation[:-1]

@@ -1,6 +1,4 @@
-"""A replay buffer of Stable-Baselines3 for stacked pictures: a million Atari transitions
-in 7 GB.
-"""
+"""Stable-Baselines3's replay buffer for stacked pictures: a million Atari steps in 7 GB."""
 
 from typing import Any
 
@@ -16,20 +14,17 @@ from per_tutorial.integrations.sb3.frame_store import FrameStore
 
 
 class FrameReplayBuffer(PrioritizedReplayBuffer):
-    """`PrioritizedReplayBuffer` for stacks of frames, such as `VecFrameStack` makes: each frame
-    once.
+    """`PrioritizedReplayBuffer` for stacks of frames (`VecFrameStack`), each frame kept once.
 
     SB3 stores a frame of a stack of 4 eight times: in 4 observations and in 4 next ones.
     Observations come back exactly as they were added, whatever the first stack of an episode is
     filled up with: SB3's `VecFrameStack` takes black frames, Gymnasium's `FrameStackObservation` by
     default copies of the first. (`FrameStorage`, for a loop of your own, takes black ones only, and
-    refuses others: it keeps nothing beside its ring.) Those that are no stacks come back, too, but
-    save no memory.
+    refuses others: it keeps nothing beside its ring.) What is no stack comes back, too, unshared.
 
     Args:
         stack: how many frames are stacked on the axis of the channels, the oldest first; None: as
-            many as there are channels, so that a frame has one. 4 frames in colour have 12
-            channels: 4.
+            many as there are channels, one each. 4 frames in colour have 12 channels: 4.
         kwargs: as of `PrioritizedReplayBuffer`, such as `alpha`.
 
     Raises:

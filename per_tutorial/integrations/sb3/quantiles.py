@@ -19,8 +19,7 @@ def quantile_losses(quantiles: th.Tensor, targets: th.Tensor) -> th.Tensor:
     """The quantile Huber loss (Dabney et al. 2018, eq. 10) of each transition: (batch, 1).
 
     Args:
-        quantiles, targets: (batch, n) each. Every one of the n quantiles is compared with every
-            target.
+        quantiles, targets: (batch, n) each. Each quantile is compared with every target.
     """
     n = quantiles.shape[1]
     fractions = (th.arange(n, device=quantiles.device, dtype=quantiles.dtype) + 0.5) / n

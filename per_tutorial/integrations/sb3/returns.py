@@ -30,9 +30,8 @@ def n_step_returns(
 ) -> Returns:
     """The returns of the transitions in ``slots`` (batch,).
 
-    A window ends after ``n_steps`` steps, with its episode, and at the newest transition: behind
-    that lie the oldest ones. There the value of the next observation takes over, as after a time
-    limit.
+    A window ends after ``n_steps`` steps, with its episode, and at the newest transition, behind
+    which the oldest ones lie: there the value of the next observation counts, as at a time limit.
 
     Args:
         rewards, dones, timeouts: (steps, environments), of the whole buffer.

@@ -1,8 +1,7 @@
 """One of our samplers over the transitions of a buffer of Stable-Baselines3.
 
 All environments share it, "once for all": with E environments, the transition that environment e
-made in step t has the id t · E + e. These are the rules of `replay.ring`, so a `Ring` serves here
-as well.
+made in step t has the id t · E + e. These are the rules of `replay.ring`: a `Ring` serves here.
 """
 
 from typing import Any
@@ -41,11 +40,6 @@ class RingSampler(HostedSampler):
         self.last_errors: NDArray = np.empty(0)
 
     @property
-    def sizes(self) -> NDArray[np.int64]:
-        """(1,): transitions stored now."""
-        return self.ring.sizes
-
-    @property
     def added(self) -> int:
         """Transitions that the sampler knows of, those that are gone included."""
         return int(self.ring.added[0])
@@ -74,12 +68,8 @@ class RingSampler(HostedSampler):
     def sample(self, batch_size: int, beta: float) -> tuple[Slots, NDArray]:
         """Slots and weights, both (1, batch)."""
         self.since_update += 1
-        slots, self.last_weights = self.sampler.sample(batch_size, self.sizes, beta)
+        slots, self.last_weights = self.sampler.sample(batch_size, self.ring.sizes, beta)
         return slots, self.last_weights
-
-    def ids(self, slots: Slots) -> NDArray[np.int64]:
-        """(1, batch): the ids of the transitions in ``slots``."""
-        return self.ring.ids(slots)
 
     def update(self, indices: ArrayLike, td_errors: ArrayLike) -> None:
         """See `PrioritizedReplayBuffer.update_priorities`."""
@@ -93,11 +83,11 @@ class RingSampler(HostedSampler):
 
     def probabilities(self) -> NDArray[np.float64]:
         """(capacity,): P(i) of every slot."""
-        return self.sampler.probabilities(np.arange(self.ring.capacity)[None], self.sizes)[0]
+        return self.sampler.probabilities(np.arange(self.ring.capacity)[None], self.ring.sizes)[0]
 
     def metrics(self) -> dict[str, float]:
         """See `PrioritizedReplayBuffer.metrics`."""
-        measured = {} if self.added == 0 else self.sampler.metrics(self.sizes)
+        measured = {} if self.added == 0 else self.sampler.metrics(self.ring.sizes)
         means = {name: float(values[0]) for name, values in measured.items()}
         if self.last_weights.size:
             means["mean_weight"] = float(self.last_weights.mean())

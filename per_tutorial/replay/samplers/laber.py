@@ -5,10 +5,10 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from per_tutorial.common.arguments import one_of, real_number, whole_number
+from per_tutorial.common.arguments import one_of, whole_number
 from per_tutorial.replay.compiling import njit_cached
 from per_tutorial.replay.contracts import Floats, Slots
-from per_tutorial.replay.samplers.proportional import LARGEST_EPSILON, SMALLEST_EPSILON
+from per_tutorial.replay.samplers.proportional import epsilon_number
 from per_tutorial.replay.samplers.uniform import UniformSampler
 
 LABER_WEIGHTS = ("mean", "lazy", "max")
@@ -32,9 +32,8 @@ def choose_by_priority(priorities, chances, chosen):
 class LaberSampler(UniformSampler):
     """Draws m times the minibatch uniformly, and keeps P(i) ∝ p_i = |δ_i| + ε of it, with δ of now.
 
-    |δ| stands for the size of the gradient. Where the loss is Huber's, that is min(|δ|, κ): then
-    set `DQNConfig.td_error_clip` to κ, as the authors' code does with κ = 1. ε keeps weights
-    finite.
+    |δ| stands for the size of the gradient. With Huber's loss, that is min(|δ|, κ): then set
+    `DQNConfig.td_error_clip` to κ, as the authors' code does with κ = 1. ε keeps weights finite.
 
     The weights do not depend on β. "mean": mean(p) / p_i, so that the gradient is the one of
     uniform draws on average; "lazy": 1 / p_i; "max": 1 / p_i divided by the largest of the
@@ -68,9 +67,7 @@ class LaberSampler(UniformSampler):
     ) -> None:
         super().__init__(capacity, seeds)
         self.candidates = whole_number("candidates", candidates)
-        self.priority_epsilon = real_number(
-            "priority_epsilon", priority_epsilon, SMALLEST_EPSILON, LARGEST_EPSILON, above=0
-        )
+        self.priority_epsilon = epsilon_number("priority_epsilon", priority_epsilon)
         self.laber_weights = one_of("laber_weights", laber_weights, LABER_WEIGHTS)
         self.settings = {
             "sampler": "laber",

@@ -5,13 +5,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from per_tutorial.common.arguments import real_number
 from per_tutorial.replay.contracts import Floats, Slots
-from per_tutorial.replay.samplers.proportional import (
-    LARGEST_EPSILON,
-    SMALLEST_EPSILON,
-    ProportionalSampler,
-)
+from per_tutorial.replay.samplers.proportional import ProportionalSampler, epsilon_number
 
 
 class LapSampler(ProportionalSampler):
@@ -44,7 +39,7 @@ class LapSampler(ProportionalSampler):
         self, capacity: int, seeds: Sequence[int], *, alpha: float = 0.6, kappa: float = 1.0
     ) -> None:
         super().__init__(capacity, seeds, alpha=alpha)
-        self.kappa = real_number("kappa", kappa, SMALLEST_EPSILON, LARGEST_EPSILON, above=0)
+        self.kappa = epsilon_number("kappa", kappa)
         self.largest_priority[:] = max(1.0, self.kappa)
         self.settings = {"sampler": "lap", "alpha": self.alpha, "kappa": self.kappa}
 

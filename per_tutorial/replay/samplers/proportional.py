@@ -1,8 +1,7 @@
-"""Proportional prioritised replay (Schaul et al., sections 3.2 to 3.4, Algorithm 1;
-notebook 03).
-"""
+"""Proportional prioritised replay (Schaul et al., 3.2 to 3.4, Algorithm 1; notebook 03)."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,7 @@ from per_tutorial.replay.segment_tree import MinTree, SumTree, find_leaves, set_
 
 # Beyond these, (N · P(i))^−β leaves the range of numbers, and weights become NaN or zero.
 SMALLEST_EPSILON, LARGEST_EPSILON = 1e-20, 1e20
+epsilon_number = partial(real_number, low=SMALLEST_EPSILON, high=LARGEST_EPSILON, above=0)
 LARGEST_PRIORITY = 2e100  # |δ| is at most 1e100
 
 
@@ -38,9 +38,7 @@ def sample_stratified(nodes, first_root, states, slots, probabilities):
 
 @njit_cached
 def sample_relative(nodes, first_root, states, sizes, slots, relative):
-    """`sample_stratified` with N · P(i), which is 1 for what is as likely as under uniform
-    replay.
-    """
+    """`sample_stratified` with N · P(i), which is 1 where P is that of uniform replay."""
     sample_stratified(nodes, first_root, states, slots, relative)
     for run in range(relative.shape[0]):
         for k in range(relative.shape[1]):
@@ -93,8 +91,7 @@ def write_sums_and_minima(sums, minima, first_root, slots, values, priorities, l
 
 
 class ProportionalSampler:
-    """P(i) = p_i^α / Σ_k p_k^α with p_i = |δ_i| + ε (sections 3.2 to 3.4, Algorithm 1; notebook
-    03).
+    """P(i) = p_i^α / Σ_k p_k^α with p_i = |δ_i| + ε (Algorithm 1; notebook 03).
 
     A new transition gets the largest priority seen so far in its run, 1 at the start. The weights
     w_i = (N · P(i))^−β are divided by the largest one, so that they only ever scale updates down.
@@ -132,9 +129,7 @@ class ProportionalSampler:
         normalize: str = "batch",
     ) -> None:
         self.alpha = real_number("alpha", alpha, 0, 1)
-        self.priority_epsilon = real_number(
-            "priority_epsilon", priority_epsilon, SMALLEST_EPSILON, LARGEST_EPSILON, above=0
-        )
+        self.priority_epsilon = epsilon_number("priority_epsilon", priority_epsilon)
         self.normalize = one_of("normalize", normalize, ("batch", "buffer", "none"))
         self.streams = RandomStreams(seeds, "replay")
         self.runs = len(self.streams.states)
@@ -256,9 +251,7 @@ class ProportionalSampler:
             )
 
     def _powers(self, priorities: Floats) -> Floats:
-        """p^α, (runs, batch). Of the newest transition p is most often what it was: then,
-        no power.
-        """
+        """p^α, (runs, batch); cached for one: new transitions usually share one priority."""
         if priorities.shape[1] != 1:
             return priorities**self.alpha
         numbers, powers = self._last_power

@@ -30,8 +30,7 @@ from per_tutorial.replay.random_streams import RandomStreams, next_uniform
 
 @njit_cached
 def settle(keys, slots, ranks, size, rank, key, slot):
-    """Put (key, slot) into the hole at position `rank` of one heap, and move it to where it
-    belongs.
+    """Put (key, slot) into the hole at position `rank` of a heap, and move it to its place.
 
     Invariant: but for the hole, no key is larger than its parent's. A newcomer moves up past its
     equals, so of transitions that were never replayed the newest come first.
@@ -192,9 +191,7 @@ class RankBasedSampler:
         self.ranks = np.zeros((self.runs, self.capacity), dtype=np.int32)
         self.sizes = np.zeros(self.runs, dtype=np.int64)
         self.written = np.zeros(self.runs, dtype=np.int64)  # since the last full sort
-        self.num_added = np.zeros(
-            self.runs, dtype=np.int64
-        )  # transitions added, as far as is known here
+        self.num_added = np.zeros(self.runs, dtype=np.int64)  # as far as is known here
         self.largest_priority = np.ones(self.runs)
         self.settings: dict[str, Any] = {
             "sampler": "rank",

@@ -113,8 +113,7 @@ class ReaperSampler(ProportionalSampler):
     and the end of its episode, the more its target can be trusted (section 4 of Pleiss et al.).
     Each TD error changes the R of its whole episode. Sums over part of an episode come from a tree,
     in O(log N) where one environment feeds a run; with several, whose steps alternate, in
-    O(length). The smallest priority of each episode is kept in another tree, if the weights need
-    it.
+    O(length). If the weights need the smallest priority, another tree keeps each episode's.
 
     Choices that differ from the authors' code: ε; sums go over the steps that are still stored; R
     is 1 as long as the episode runs. A new transition gets the largest p so far, 1 at the start.
@@ -128,9 +127,8 @@ class ReaperSampler(ProportionalSampler):
             its equal ranges.
         priority_epsilon: ε, in [1e-20, 1e20].
         normalize: weights are divided by the largest one of the "batch", or of the whole "buffer",
-            as in the authors' code, for which each update takes a pass over the episodes that it
-            changes; "none" leaves them as they are, for which each minibatch takes a pass over all
-            slots.
+            as in the authors' code, at the cost of a pass over the episodes that an update
+            changes; "none" leaves them as they are, at the cost of a pass over all slots.
 
     Example:
         >>> from per_tutorial import Replay
@@ -239,9 +237,7 @@ class ReaperSampler(ProportionalSampler):
         }
 
     def check(self, state: State, sizes: NDArray[np.int64]) -> None:
-        """Raise ValueError unless the trees are trees, with leaves of the same possible
-        priorities.
-        """
+        """ValueError unless the trees are trees, with leaves of the same possible priorities."""
         super().check(state, sizes)
         self.errors.check("errors", state["errors"], sizes)
         stored = np.arange(self.errors.leaves) < sizes[:, None]

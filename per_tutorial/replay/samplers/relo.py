@@ -13,8 +13,7 @@ class ReloSampler(ProportionalSampler):
 
     ReLo is the loss of the online network minus that of the target network, which an agent computes
     (`DQNLearner.reducible_losses`) and hands to `update` in place of TD errors. Noise raises both
-    losses alike, and so not their difference. Weights and new transitions are those of proportional
-    replay.
+    losses alike, and so not their difference. All else is as in proportional replay.
 
     Args:
         capacity: slots per run.

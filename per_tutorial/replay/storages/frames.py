@@ -53,8 +53,7 @@ def first_unlike(stacks, next_stacks, begins, frames, indices):
     """The first of `stacks` that shows other frames than will be rebuilt, or −1 if there is none.
 
     `stacks` and `next_stacks` are (n, stack, pixels), `begins` (n,), `frames` (all, pixels) uint8,
-    and `indices` (n, stack) those of the rebuilt frames. Where an episode begins, the newest may be
-    any.
+    and `indices` (n, stack) those of the rebuilt frames. An episode may begin with any frame.
     """
     n, stack, pixels = stacks.shape
     for k in range(n):
@@ -164,8 +163,7 @@ class FrameStorage(RingStorage):
 
         Fields are shaped (runs, environments, ...), or (environments, ...) if not ``stacked``. Of
         the stacks only the newest frames are taken: the others are here already. Raises ValueError
-        or TypeError for a field that does not fit, and ValueError for a stack that could not be
-        rebuilt.
+        or TypeError for a field that does not fit, or for a stack that could not be rebuilt.
         """
         if valid is not None and not np.all(valid):
             raise ValueError(
@@ -360,8 +358,6 @@ class FrameStorage(RingStorage):
         return np.arange(self.runs)[:, None] * self.frame_capacity + ids % self.frame_capacity
 
     def _keep_final_frames(self, slots: Slots, next_frames: NDArray, ended: NDArray) -> None:
-        """Keep the frames after the transitions in ``slots`` where ``ended`` (runs,
-        environments).
-        """
+        """Keep the frames after ``slots`` where episodes ``ended``, (runs, environments) both."""
         for run, k in np.argwhere(ended).tolist():
             self.final_frames[run, int(slots[run, k])] = next_frames[run, k].copy()

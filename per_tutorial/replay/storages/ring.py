@@ -12,8 +12,8 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 from per_tutorial.common.arguments import plain_array, real_number, whole_number
 from per_tutorial.common.states import ArraySpec, Schema, State
 from per_tutorial.replay.compiling import njit_cached
-from per_tutorial.replay.contracts import Fields, Slots
-from per_tutorial.replay.prefetching import prefetch
+from per_tutorial.replay.contracts import Fields, Slots, Storage
+from per_tutorial.replay.intrinsics import prefetch
 from per_tutorial.replay.ring import Ring, sum_n_steps
 
 LARGEST_REWARD = float(np.finfo(np.float32).max)  # rewards are stored as float32
@@ -43,13 +43,8 @@ class RingStorage:
     """Rows in the slots of a ring for each run.
 
     Args:
-        capacity: transitions kept for each run; the oldest is overwritten.
         row: dtype of the rows, with fields reward, terminated and truncated.
-        runs: number of runs.
-        n_step: steps whose rewards are summed, at most `capacity`; see `n_step_transitions`.
-        discount: γ of these sums.
-        environments: how many take turns in adding to each run; the ids of a transition and of its
-            successor are that far apart.
+        capacity, runs, n_step, discount, environments: as of `TransitionStorage`.
 
     Attributes:
         rows: (runs, capacity) structured array.
@@ -94,9 +89,7 @@ class RingStorage:
         self._ends = self.rows["terminated"], self.rows["truncated"]
 
     def __getstate__(self) -> dict[str, Any]:
-        """What a copy is made of: no views, which would become arrays of their own, and no empty
-        rows.
-        """
+        """A copy holds no empty rows, and no views, which would become arrays of their own."""
         kept = {name: value for name, value in vars(self).items() if name not in VIEWS}
         return kept | {"rows": self._stored_rows}
 
@@ -116,26 +109,14 @@ class RingStorage:
         """(runs,): transitions ever added."""
         return self.ring.added
 
-    def prepare(
-        self, transition: Fields, valid: ArrayLike | None = None, *, stacked: bool = True
-    ) -> Any:
-        """Make ready to write a step: for the storages to say how."""
-        raise NotImplementedError
-
-    def commit(self, write: Any) -> None:
-        """Write what was prepared: for the storages to say how."""
-        raise NotImplementedError
-
-    def add(self, transition: Fields, valid: ArrayLike | None = None) -> Slots:
+    def add(self: Storage, transition: Fields, valid: ArrayLike | None = None) -> Slots:
         """`prepare` and `commit` a step, without a sampler; returns the slots."""
         write = self.prepare(transition, valid)
         self.commit(write)
         return write.slots.copy()
 
     def episode_lengths(self, slots: Slots) -> NDArray[np.int64]:
-        """How many steps are stored of the episodes that end with ``slots`` (runs, n); 0
-        for none.
-        """
+        """How many steps of the episodes that end with ``slots`` (runs, n) are stored."""
         return self.ring.episode_lengths(slots, *self._ends, self.environments)
 
     @property
@@ -238,9 +219,7 @@ def are_rewards(array: NDArray) -> bool:
 
 
 def _converted(name: str, array: NDArray, dtype: np.dtype) -> NDArray:
-    """An array of another type, ready to be written as ``dtype``: no integer becomes
-    another one.
-    """
+    """An array that can be written as ``dtype``: no integer becomes another one."""
     if dtype == np.bool_:
         if not ((array == 0) | (array == 1)).all():
             raise ValueError(f"{name}: must be True or False, got {array}")

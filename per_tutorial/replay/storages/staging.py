@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from per_tutorial.common.arguments import plain_array
 from per_tutorial.replay.compiling import njit_cached
 from per_tutorial.replay.contracts import Fields
-from per_tutorial.replay.copying import copy_bytes
+from per_tutorial.replay.intrinsics import copy_bytes
 from per_tutorial.replay.storages.ring import LARGEST_REWARD, are_rewards, as_field
 
 PLAIN = {"b": bool, "i": int, "u": int, "f": float}  # Python's types of a single number
@@ -26,8 +26,7 @@ OBSERVATIONS = ("observation", "next_observation")
 def write_rows(memory, capacity, added, columns, offsets, row_size, slots, counts):
     """Copy rows to `slots` (runs, n) in the bytes `memory`; negative slots: none.
 
-    What was `added` to each run becomes `counts` (runs,). Of rows for the same slot the last one
-    stays.
+    What was `added` to each run becomes `counts` (runs,). The last row for a slot stays.
 
     Args:
         columns: the bytes of whole rows, or of each of their fields; (runs, n) items each.
@@ -82,17 +81,14 @@ class StagedRows:
         self._of_one = [_target(name, field[:1].reshape(field.shape[1:])) for name, field in fields]
         number = dtype["observation"].base
         self._may_be_nan = number.kind in "fc"
-        self._numbers: tuple[Any, ...] | None = (
-            None  # arguments of `find_nan`, if it knows the type
-        )
+        self._numbers: tuple[Any, ...] | None = None  # for `find_nan`, if it knows the type
         if number in (np.float32, np.float64):
             starts = [dtype.fields[name][1] // number.itemsize for name in OBSERVATIONS]  # type: ignore[index]
             row_length, count = dtype.itemsize // number.itemsize, dtype["observation"].shape
             self._numbers = self.rows.view(number), np.array(starts), row_length, math.prod(count)
 
     def fill(self, transition: Fields, valid: NDArray[np.bool_], stacked: bool) -> None:
-        """Write a transition of each run; fields are shaped (runs, ...), or (...) if not
-        ``stacked``.
+        """Write a transition of each run; fields are (runs, ...), or (...) if not ``stacked``.
 
         ``truncated`` may be a single False. Raises ValueError or TypeError for a field that does
         not fit, and ValueError for a NaN in an observation of a ``valid`` (runs,) run.
@@ -143,9 +139,7 @@ class StagedRows:
 
 
 def _target(name: str, field: NDArray) -> tuple[str, NDArray, tuple, tuple[int, ...], tuple]:
-    """Where a field is written, and of which dtypes and shape it fits, or of which types as a
-    number.
-    """
+    """Where a field goes, and the dtypes and the shape that fit, or the types of a number."""
     # Most environments return rewards as float64.
     dtypes = (field.dtype, *([np.dtype(np.float64)] if name == "reward" else []))
     types = (PLAIN.get(field.dtype.kind, object), *(dtype.type for dtype in dtypes))

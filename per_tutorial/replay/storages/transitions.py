@@ -118,8 +118,7 @@ class TransitionStorage(RingStorage):
     def truncate_episodes(self) -> Slots:
         """End the running episodes as a time limit does: the environments are about to start again.
 
-        Returns the newest slot of each environment (runs, environments), `NO_SLOT` where there is
-        none.
+        Returns the newest slots (runs, environments), `NO_SLOT` where nothing was added.
         """
         slots = self.ring.newest(self.environments)
         runs, newest = np.nonzero(slots >= 0)[0], slots[slots >= 0]
@@ -131,8 +130,7 @@ class TransitionStorage(RingStorage):
 
         One of k ≤ n_step steps has the reward Σ_{j<k} γ^j r_{t+j} and the next observation,
         `terminated` and `truncated` of its last step (Sutton & Barto 2018, section 7.1). It ends
-        early where its episode ends, and at the newest transition: a young one grows with every
-        step.
+        early with its episode, and at the newest transition: a young one grows with every step.
         """
         rows = self._take(slots)
         if self.n_step == 1:

@@ -8,7 +8,7 @@ from numba import njit
 from replay_helpers import KINDS, bits
 
 from per_tutorial.replay import ProportionalSampler, Replay, ReplayBuffer, TransitionStorage
-from per_tutorial.replay.copying import copy_bytes
+from per_tutorial.replay.intrinsics import copy_bytes
 
 ROWS = {
     "floats": {"observation_shape": (4,)},
