@@ -34,7 +34,9 @@ def main(words: list[str] | None = None) -> None:
     parser = _parser()
     arguments, unknown = parser.parse_known_args(words)
     if unknown:
-        parser.error(f"unrecognized arguments: {' '.join(unknown)}{_meant(unknown[0], arguments)}")
+        arguments.parser.error(
+            f"unrecognized arguments: {' '.join(unknown)}{_meant(unknown[0], arguments.parser)}"
+        )
     if arguments.run is None:
         parser.print_help()
         return
@@ -67,21 +69,39 @@ def _parser() -> argparse.ArgumentParser:
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.set_defaults(run=None)
+    parser.set_defaults(run=None, parser=parser)
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", dest="command")
     for name in COMMANDS:
         command = import_module(f"{__name__}.{name}")
         one = commands.add_parser(name, help=command.HELP)
-        one.set_defaults(run=command.run)
+        one.set_defaults(run=command.run, parser=one)
+        one.register("type", int, _whole)
+        one.register("type", float, _real)
         command.add_options(one)
     return parser
 
 
-def _meant(unknown: str, arguments: argparse.Namespace) -> str:
-    """The option that an unknown one is nearest to, if one is near."""
-    options = [f"--{name.replace('_', '-')}" for name in vars(arguments)]
-    near = difflib.get_close_matches(unknown.partition("=")[0], options, n=1)
-    return f" (did you mean {near[0]}?)" if near else ""
+def _whole(text: str) -> int:
+    """What `type=int` makes of a text, with an error that says what is allowed."""
+    try:
+        return int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"must be a whole number, got {text!r}") from None
+
+
+def _real(text: str) -> float:
+    """What `type=float` makes of a text, with an error that says what is allowed."""
+    try:
+        return float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"must be a number, got {text!r}") from None
+
+
+def _meant(unknown: str, parser: argparse.ArgumentParser) -> str:
+    """The option of this parser that an unknown one is nearest to, if one is near."""
+    options = {option.strip("-"): option for option in parser._option_string_actions}
+    near = difflib.get_close_matches(unknown.strip("-").partition("=")[0], options, n=1)
+    return f" (did you mean {options[near[0]]}?)" if near else ""
 
 
 def _is_about_memory(error: Exception) -> bool:

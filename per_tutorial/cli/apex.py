@@ -2,6 +2,7 @@
 
 import argparse
 import dataclasses
+import warnings
 
 from per_tutorial.cli.files import check_folders, check_targets, save_results
 from per_tutorial.cli.settings import add_settings, chosen_settings
@@ -28,6 +29,7 @@ EXPLAINED = {
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """The cluster, the files, how the training is spread, and its settings."""
+    parser.usage = "%(prog)s [options]"  # there are too many to list twice
     parser.add_argument("--ray", metavar="ADDRESS", default="local", help=f"the cluster: {ADDRESS}")
     parser.add_argument("--seed", type=int, default=0, help="of the training (default: 0)")
     parser.add_argument(
@@ -57,6 +59,11 @@ def run(arguments: argparse.Namespace) -> None:
     """Train, write what was asked for, and say what was lost and what comes next."""
     given = vars(arguments)
     config = chosen_settings(arguments)
+    for field in dataclasses.fields(config):
+        if field.name.startswith("epsilon_") and given[field.name] != field.default:
+            option = f"--{field.name.replace('_', '-')}"
+            said = f"{option}: no effect with apex, see --base and --steepness"
+            warnings.warn(said, stacklevel=2)
     apex = ApexConfig(**{field.name: given[field.name] for field in dataclasses.fields(ApexConfig)})
     check_folders(checkpoint=arguments.checkpoint)
     check_targets(out=arguments.out, save=arguments.save)

@@ -24,7 +24,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="results, continued if they exist; the picture is FILE.png (default: %(default)s)",
     )
     parser.add_argument(
-        "--longest", type=int, default=16, help="states of the longest walk (default: 16)"
+        "--longest",
+        type=int,
+        default=16,
+        help=f"states of the longest walk, 2 to {MAX_LENGTH} (default: %(default)s)",
     )
     parser.add_argument("--quiet", action="store_true", help="no progress lines")
 
@@ -46,7 +49,13 @@ def run(arguments: argparse.Namespace) -> None:
             alpha = f", α {point.alpha}" if point.alpha else ""
             print(f"{point.figure}: {point.sampler}{alpha}, {point.n} states", file=sys.stderr)
 
-    walks = measure_walks(arguments.out, longest, progress)
+    try:
+        walks = measure_walks(arguments.out, longest, progress)
+    except ValueError as error:
+        if not str(error).startswith("path: "):
+            raise
+        said = str(error).replace("path", "--out", 1)  # that is what it is called here
+        raise ValueError(f"{said}; must be a new file, or one that this command wrote") from error
     print(ratio_table(walks))
     figure = Figure(figsize=(11, 4.5), layout="constrained")
     draw_figures(figure, walks)

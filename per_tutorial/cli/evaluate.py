@@ -26,7 +26,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         metavar="AGENT",
         help=f"a file that `train --save FILE` wrote, or a name: {', '.join(agent_names())}",
     )
-    parser.add_argument("--episodes", type=int, default=30, help="how many (default: %(default)s)")
+    parser.add_argument(
+        "--episodes", type=int, default=30, help="how many, 2 or more (default: %(default)s)"
+    )
     parser.add_argument(
         "--video", metavar="FILE", help="film an episode of the first agent (MP4, without sound)"
     )

@@ -58,7 +58,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Train, write what was asked for, evaluate, and name the next steps."""
     config = chosen_settings(arguments)
-    runs = whole_number("--runs", arguments.runs, minimum=0, maximum=MAX_RUNS)
+    runs = whole_number("--runs", arguments.runs, maximum=MAX_RUNS)
     episodes = whole_number("--episodes", arguments.episodes, maximum=MAX_EPISODES)
     copy = arguments.checkpoint_copy
     check_folders(
@@ -94,10 +94,16 @@ def run(arguments: argparse.Namespace) -> None:
         print(f"seed {seed}: greedy return {value:.1f}")
     tenth, median = np.percentile(greedy, (10, 50))
     print(
-        f"greedy return over {len(greedy)} runs, the mean of {episodes} episodes each: "
+        f"greedy return over {counted(len(greedy), 'run')}, "
+        f"the mean of {counted(episodes, 'episode')} each: "
         f"median {median:.1f}, 10th percentile {tenth:.1f}, lowest {greedy.min():.1f}"
     )
     print(next_steps(arguments.save))
+
+
+def counted(number: int, what: str) -> str:
+    """A number with its noun, such as "1 run" or "2 runs"."""
+    return f"{number} {what}{'s' * (number != 1)}"
 
 
 def next_steps(saved: str | None) -> str:

@@ -1,10 +1,12 @@
 """What actors and memories of Ape-X do, without a cluster."""
 
+import dataclasses
 from collections import deque
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from another_setting import another_value
 
 from per_tutorial.distributed.acting import Acting, as_batch
 from per_tutorial.distributed.apex import _Training, train_apex
@@ -15,6 +17,8 @@ from per_tutorial.distributed.processes import Report
 from per_tutorial.dqn.config import DQNConfig
 from per_tutorial.dqn.history import History
 from per_tutorial.dqn.learner import DQNLearner
+from per_tutorial.dqn.training import train
+from per_tutorial.replay.registry import make_replay
 
 CONFIG = DQNConfig(
     sampler="proportional",
@@ -154,6 +158,42 @@ def test_windows_are_those_of_the_definition(count):
     np.testing.assert_allclose(np.array(sorted(map(tuple, rows))), wanted, rtol=1e-5)
     assert {1, 2, 3} == set(np.concatenate([w.steps for w, _ in found]))
     assert all(length <= 9 and 0 < step <= 20 * count for step, _, length in episodes)
+
+
+# Not the schedule of ε, which the ladder replaces, nor what `Acting` decides for itself.
+ACTORS_OWN = {"environments", "device", "compiled", "precision"}
+SETTINGS = [
+    field
+    for field in dataclasses.fields(DQNConfig)
+    if not field.name.startswith("epsilon_") and field.name not in ACTORS_OWN
+]
+
+
+def as_rows(steps, observations, actions, rewards, next_observations, terminated):
+    """One row for each window, in an order of their own."""
+    columns = (observations, actions, rewards, next_observations, terminated, steps)
+    return np.array(sorted(np.column_stack(columns).tolist()))
+
+
+@pytest.mark.parametrize("field", SETTINGS, ids=lambda field: field.name)
+def test_a_setting_does_to_the_windows_what_it_does_in_a_plain_training(field):
+    """Both act at random with the same seed, so they live through the same steps."""
+    steps = 240
+    config = CONFIG.replace(capacity=600, learning_starts=600, epsilon_start=1, epsilon_end=1)
+    config = config.replace(max_episode_steps=30)  # of the episodes some terminate, some do not
+    config = config.replace(**{field.name: another_value(field)})
+    acting = Acting(config, np.ones(1), [5])
+    windows, _ = acting.act(steps)
+    replay = make_replay(config, acting.environments.observation_shape, [5])
+    train(config.replace(steps=steps), [5], replay=replay)
+    rows, counts = replay.storage.n_step_transitions(np.arange(len(replay))[None])
+    closed = (counts == config.n_step) | rows["terminated"] | rows["truncated"]
+    rows, counts = rows[closed], counts[closed]
+    names = ("observation", "action", "reward", "next_observation", "terminated")
+    assert rows["terminated"].any() or field.name == "env"  # Acrobot, which takes longer
+    wanted = as_rows(counts, *(rows[name] for name in names))
+    assert len(wanted) > steps / 2
+    np.testing.assert_allclose(as_rows(windows.steps, *windows[:5]), wanted, rtol=1e-6)
 
 
 def test_first_priorities_are_what_the_learner_would_find():

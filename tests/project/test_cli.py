@@ -13,6 +13,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from another_setting import another_value
 from notebook_files import ROOT
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
@@ -22,8 +23,9 @@ from per_tutorial.cli import COMMANDS, main
 from per_tutorial.cli.files import save_results
 from per_tutorial.cli.settings import add_settings, chosen_settings
 from per_tutorial.common.lazy import EXTRAS
+from per_tutorial.common.tables import write_table
 from per_tutorial.conformance import QUESTIONS
-from per_tutorial.distributed import ApexConfig
+from per_tutorial.distributed import ApexConfig, apex
 from per_tutorial.dqn import training
 from per_tutorial.dqn.callbacks import TensorBoard
 from per_tutorial.dqn.config import DQNConfig
@@ -84,60 +86,6 @@ def test_the_help_of_apex_explains_each_of_its_options():
         assert re.search(rf"{option}[^-].*?{end}", text), field.name
 
 
-# Another good value for each field but flags and choices
-ANOTHER = {
-    "env": "Acrobot-v1",
-    "max_episode_steps": 50,
-    "terminal_reward": -7.5,
-    "steps": 3001,
-    "hidden": (33, 17),
-    "td_error_clip": 1.25,
-    "discount": 0.91,
-    "n_step": 4,
-    "momentum": 0.35,
-    "learning_rate": 1.5e-5,
-    "learning_rate_end": 2.5e-5,
-    "max_grad_norm": 11.0,
-    "batch_size": 9,
-    "learning_starts": 501,
-    "update_every": 3,
-    "target_update_every": 17,
-    "tau": 0.015,
-    "capacity": 7777,
-    "environments": 4,
-    "frame_size": 42,
-    "sticky_actions": 0.25,
-    "kappa": 0.125,
-    "alpha": 0.55,
-    "omega": 0.65,
-    "candidates": 7,
-    "beta_start": 0.45,
-    "beta_end": 0.95,
-    "beta_steps": 99,
-    "priority_epsilon": 0.015,
-    "epsilon_start": 0.85,
-    "epsilon_end": 0.15,
-    "epsilon_delay": 12,
-    "epsilon_steps": 77,
-    "epsilon_decay": 0.125,
-    "device": "cuda:1",
-}
-
-
-def another_value(field):
-    """A value other than the default, and the words that set it."""
-    option = f"--{field.name.replace('_', '-')}"
-    if isinstance(field.default, bool):
-        return not field.default, [option.replace("--", "--no-") if field.default else option]
-    choices = getattr(field.metadata["check"], "keywords", {}).get("allowed")
-    if choices:
-        value = next(choice for choice in choices if choice != field.default)
-    else:
-        value = ANOTHER[field.name]
-    assert value != field.default
-    return value, [option, *map(str, value if isinstance(value, tuple) else [value])]
-
-
 @pytest.fixture
 def trained_with(monkeypatch):
     """What `train` was called with, instead of a training: (config, seeds)."""
@@ -158,7 +106,12 @@ def trained_with(monkeypatch):
 
 @pytest.mark.parametrize("field", dataclasses.fields(DQNConfig), ids=lambda field: field.name)
 def test_every_setting_reaches_the_training(field, trained_with):
-    value, words = another_value(field)
+    value = another_value(field)
+    option = f"--{field.name.replace('_', '-')}"
+    if isinstance(value, bool):
+        words = [option if value else option.replace("--", "--no-")]
+    else:
+        words = [option, *map(str, value if isinstance(value, tuple) else [value])]
     game = "ALE/Pong-v5"  # which several environments may feed
     main(["train", "--env", game, *words])
     expected = DQNConfig(**{"env": game, "compiled": "auto", field.name: value})
@@ -539,7 +492,9 @@ def test_what_cannot_be_examined_ends_in_one_clear_line(arguments, message, tmp_
         ),
         ("--env Cartpole-v1", "env: no environment 'Cartpole-v1', did you mean 'CartPole-v1'"),
         ("--device abacus", "device: 'abacus' cannot be used"),
-        ("--runs 0", "seeds: at least one is needed, got none"),
+        ("--runs 0", "--runs: must be at least 1, got 0"),
+        ("--runs 1000000", "--runs: must be at most 100000, got 1000000"),
+        ("--episodes 0", "--episodes: must be at least 1, got 0"),
         ("--first-seed -1", "seeds: must be at least 0, got -1"),
         ("--out nowhere/history.csv", "--out: there is no folder for 'nowhere/history.csv'"),
         (
@@ -590,12 +545,54 @@ def test_a_setting_that_the_sampler_has_not_is_named():
         chosen_settings(parser.parse_args(["--sampler", "rank", "--alpha", "0.5"]))
 
 
+def test_apex_names_a_setting_that_has_no_effect_with_it(monkeypatch):
+    monkeypatch.setattr(apex, "train_apex", lambda *_, **__: sys.exit("trained"))
+    said = "^--epsilon-start: no effect with apex, see --base and --steepness$"
+    with pytest.warns(UserWarning, match=said) as caught, pytest.raises(SystemExit, match="tr"):
+        main(["apex", "--epsilon-start", "0.5", "--beta-start", "0.5", "--sampler", "rank"])
+    assert len(caught) == 1
+
+
 @pytest.mark.parametrize(
     "arguments, message",
     [
-        (["train", "--steps", "many"], "argument --steps: invalid int value: 'many'"),
-        (["train", "--alpha", "much"], "argument --alpha: invalid float value: 'much'"),
+        ("--longest 1", "--longest: must be at least 2, got 1"),
+        ("--longest 21", "--longest: must be at most 20, got 21"),
+        ("--out nowhere/walks.csv", "--out: there is no folder for 'nowhere/walks.csv'"),
+        ("--out {}/table.csv", "--out: '{}/table.csv' holds no results (the columns are seed)"),
+    ],
+)
+def test_a_wrong_value_of_cliffwalk_ends_in_one_clear_line(arguments, message, tmp_path):
+    write_table(tmp_path / "table.csv", {}, ["seed"], [[1]])
+    with pytest.raises(SystemExit) as caught:
+        main(["cliffwalk", *arguments.format(tmp_path).split()])
+    line = caught.value.code
+    assert line.startswith(f"python -m per_tutorial: {message.format(tmp_path)}"), line
+    assert "\n" not in line
+    assert not (tmp_path / "table.csv.png").exists()
+
+
+def test_one_run_and_one_episode_are_counted_as_such(capsys):
+    main([*TINY, "--quiet", "--runs", "1", "--episodes", "1"])
+    assert "over 1 run, the mean of 1 episode each: " in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        (["train", "--steps", "many"], "argument --steps: must be a whole number, got 'many'"),
+        (["train", "--alpha", "much"], "argument --alpha: must be a number, got 'much'"),
+        (
+            ["cliffwalk", "--longest", "9.5"],
+            "argument --longest: must be a whole number, got '9.5'",
+        ),
+        (["apex", "--actors", "1e3"], "argument --actors: must be a whole number, got '1e3'"),
         (["train", "--alhpa", "0.5"], "--alhpa 0.5 (did you mean --alpha?)"),
+        (["train", "--no-duble"], "--no-duble (did you mean --no-double?)"),
+        (["apex", "--run", "3"], "unrecognized arguments: --run 3\n"),  # once what it suggested
+        (["evaluate", "pong", "--agnt", "3"], "unrecognized arguments: --agnt 3\n"),  # no option
+        (["cliffwalk", "--quit"], "usage: python -m per_tutorial cliffwalk "),
+        (["--hepl"], "--hepl (did you mean --help?)"),
         (["trian"], "invalid choice: 'trian'"),
         (["study", "ablation"], "argument STUDY: invalid choice: 'ablation' (choose from "),
         (["study"], "the following arguments are required: STUDY"),

@@ -91,12 +91,12 @@ BAD_CALLS = {
     "action float": (
         adding_with(action=0.5),
         TypeError,
-        ["action", "int64, or action_dtype", "got float64"],
+        ["action", "int64", "got float64; action_shape is (), action_dtype is int64"],
     ),
     "action array": (
         adding_with(action=[1]),
         ValueError,
-        ["action", "()", "got (1,); action_shape is ()"],
+        ["action", "()", "got (1,); action_shape is (), action_dtype is int64"],
     ),
     "reward NaN": (adding_with(reward=NAN), ValueError, ["reward", "finite", "nan"]),
     "reward inf": (adding_with(reward=-INF), ValueError, ["reward", "finite", "-inf"]),
@@ -139,7 +139,7 @@ BAD_CALLS = {
     "actions text": (
         extending_with(actions=["a"] * 9),
         TypeError,
-        ["action", "int64", "got <U1"],
+        ["action", "int64", "got <U1; action_shape is (), action_dtype is int64"],
     ),
     "valid": (adding_with(valid=[True, True]), ValueError, ["valid", "each run", "True  True"]),
 }

@@ -145,6 +145,10 @@ function_exercise(
      "those alone."),
     (lambda V, A, ok: dueling_q(V, A, ~ok),
      dict(mean=lambda A, ok: legal_mean(A, ~ok).nan_to_num()),
+     dict(mean=lambda A, ok: (A * ~ok).sum(dim=1, keepdim=True) / ok.sum(dim=1, keepdim=True)),
+     dict(mean=lambda A, ok: (A * ~ok).mean(dim=1, keepdim=True)),
+     dict(mean=lambda A, ok: (A * ok).sum(dim=1, keepdim=True) / (~ok).sum(dim=1, keepdim=True)),
+     dict(mean=lambda A, ok: A[~ok].mean()),
      "upside down: `legal` is True where an action counts."),
     *((dict(mean=lambda A, ok, n=n, least=least: (A * ok).sum(dim=1, keepdim=True)
             / (ok.sum(dim=1, keepdim=True) + n).clamp(min=least)),

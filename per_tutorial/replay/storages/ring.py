@@ -199,10 +199,8 @@ def as_field(name: str, values: ArrayLike, dtype: np.dtype, **counts: int) -> ND
     wanted = (*counts.values(), *dtype.shape)
     if array.shape != wanted:
         axes = ", ".join(f"{axis} = {n}" for axis, n in counts.items())
-        hint = f"; action_shape is {dtype.shape}" if name == "action" else ""
         raise ValueError(
-            f"{name}: must have the shape {wanted}{axes and f' with {axes}'}, "
-            f"got {array.shape}{hint}"
+            f"{name}: must have the shape {wanted}{axes and f' with {axes}'}, got {array.shape}"
         )
     if array.dtype != dtype.base:
         array = _converted(name, array, dtype.base)
@@ -231,8 +229,7 @@ def _converted(name: str, array: NDArray, dtype: np.dtype) -> NDArray:
                 f"got {array.min()} to {array.max()}"
             )
     elif array.dtype.kind != dtype.kind and not np.can_cast(array.dtype, dtype, "same_kind"):
-        hint = ", or action_dtype another one" if name == "action" else ""
-        raise TypeError(f"{name}: must be {dtype}{hint}, got {array.dtype}")
+        raise TypeError(f"{name}: must be {dtype}, got {array.dtype}")
     return array
 
 

@@ -115,7 +115,18 @@ class StagedRows:
     def _convert(self, name: str, value: ArrayLike, stacked: bool) -> NDArray:
         """A field as an array that its place takes, or ValueError or TypeError."""
         runs = {"runs": len(self.rows)} if stacked else {}
-        return as_field(name, value, self.dtype[name], **runs)
+        return self._as_field(name, value, runs)
+
+    def _as_field(self, name: str, value: ArrayLike, counts: dict[str, int]) -> NDArray:
+        """`as_field`, whose error about an action says with which arguments the rows were made."""
+        dtype = self.dtype[name]
+        try:
+            return as_field(name, value, dtype, **counts)
+        except (ValueError, TypeError) as error:
+            if name == "action":
+                made_with = f"action_shape is {dtype.shape}, action_dtype is {dtype.base}"
+                error.args = (f"{error}; {made_with}",)
+            raise
 
     def columns(self, transitions: Fields, stacked: bool) -> tuple[NDArray[np.uint8], ...]:
         """The bytes of fields shaped (runs, n, ...), or (n, ...) if not ``stacked``.
@@ -127,8 +138,8 @@ class StagedRows:
         counts["transitions"] = (*arrays[0].shape, 1, 1)[len(counts)]
         columns = []
         for name, array in zip(self._names, arrays, strict=True):
-            dtype = self.dtype[name]
-            field = np.ascontiguousarray(as_field(name, array, dtype, **counts), dtype.base)
+            field = self._as_field(name, array, counts)
+            field = np.ascontiguousarray(field, self.dtype[name].base)
             self._refuse_nan(name, field)
             columns.append(field.reshape(-1).view(np.uint8))
         return tuple(columns)

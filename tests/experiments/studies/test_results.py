@@ -229,13 +229,18 @@ def test_shipped_results_are_whole_and_those_of_the_declared_study(path):
 @pytest.mark.slow
 @pytest.mark.parametrize("path", SHIPPED_STUDIES, ids=lambda path: path.name)
 def test_no_bootstrap_seed_turns_a_verdict_into_its_opposite(path):
-    """Near the edge of borderline, some seeds call it borderline and others do not."""
+    """Near the edge of borderline, some seeds call it borderline and others do not.
+
+    A seed moves a limit by less than 1 % of the interval, so many are tried where one is near zero.
+    """
     results = load_study(path.name.removesuffix(".csv.gz"))
     for pair in results.comparisons:
         scores = [results.scores(arm) for arm in pair]
         first = verdict(*scores)
         if first != "borderline":
-            others = {verdict(*scores, seed=seed) for seed in (1, 2)}
+            _, low, high = paired_difference(*scores)
+            near = min(abs(low), abs(high)) < 0.03 * (high - low)
+            others = {verdict(*scores, seed=seed) for seed in range(1, 11 if near else 2)}
             assert others <= {first, "borderline"}, pair
 
 

@@ -346,7 +346,9 @@ def test_a_cut_ends_the_running_episodes_like_a_time_limit(before):
         ("observation", np.full((1, 2, STACK, 2), 256, np.uint16), ValueError, r"in \[0, 255\] "),
         ("observation", np.full((1, 2, STACK, 2), -1), ValueError, "got -1 to -1"),
         ("action", np.full((1, 2), 2**63, np.uint64), ValueError, "got 9223372036854775808"),
-        ("action", np.zeros((1, 3), int), ValueError, "with runs = 1, environments = 2"),
+        # No word of action_shape and action_dtype, which such a storage has not.
+        ("action", np.zeros((1, 3), int), ValueError, r"environments = 2, got \(1, 3\)$"),
+        ("action", np.zeros((1, 2)), TypeError, "must be int64, got float64$"),
         ("reward", np.full((1, 2), np.nan), ValueError, "reward: must be finite"),
         ("terminated", np.full((1, 2), 3), ValueError, "terminated: must be True or False"),
         ("truncated", [False, False], ValueError, "truncated: must have the shape"),
