@@ -16,9 +16,8 @@ from stable_baselines3 import DQN, SAC, TD3, HerReplayBuffer
 from stable_baselines3.common.buffers import ReplayBuffer
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.env_util import make_vec_env
-from stable_baselines3.common.envs import SimpleMultiObsEnv
 from stable_baselines3.common.evaluation import evaluate_policy
-from stable_baselines3.common.logger import KVWriter, Logger, configure
+from stable_baselines3.common.logger import configure
 from stable_baselines3.common.vec_env import VecNormalize
 
 from per_tutorial.integrations.sb3 import (
@@ -238,25 +237,6 @@ def test_beta_follows_its_schedule():
         assert model.logger.name_to_value["train/beta"] == pytest.approx(expected(200))
 
 
-class Log(KVWriter):
-    def __init__(self):
-        self.last = {}
-
-    def write(self, key_values, key_excluded, step=0):
-        self.last |= key_values
-
-
-def test_what_is_logged():
-    model, log = make(PrioritizedDQN), Log()
-    model.set_logger(Logger(None, [log]))
-    model.learn(200, log_interval=1)
-    assert {"train/loss", "train/n_updates", "train/learning_rate"} <= set(log.last)
-    assert 0.4 < log.last["train/beta"] <= 1
-    assert 0 < log.last["train/mean_weight"] <= 1
-    assert log.last["train/mean_td_error"] > 0
-    assert {"train/largest_priority", "train/priority"} <= set(log.last)
-
-
 @pytest.mark.parametrize("kind", OURS)
 def test_the_same_seed_makes_the_same_agent(kind):
     def run(seed):
@@ -306,22 +286,6 @@ def test_normalized_environments(n_envs):
     assert batch.observations.mean(0).abs().max() < 1.5
     assert batch.rewards.abs().max() <= 20
     assert np.abs(model.replay_buffer.observations[:, :, 2]).max() > 1  # stored as they were
-
-
-def test_dict_observations():
-    env = SimpleMultiObsEnv(random_start=True, discrete_actions=True)
-    model = PrioritizedDQN(
-        "MultiInputPolicy",
-        env,
-        buffer_size=100,
-        learning_starts=20,
-        n_steps=2,  # SB3 itself has none for Dict observations
-        policy_kwargs={"net_arch": [4], "features_extractor_kwargs": {"cnn_output_dim": 4}},
-        device="cpu",
-    )
-    model.learn(40)
-    assert isinstance(model.replay_buffer, PrioritizedDictReplayBuffer)
-    assert set(model.replay_buffer.sample(3).observations) == {"vec", "img"}
 
 
 class Endless(gym.Env):
