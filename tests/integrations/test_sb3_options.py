@@ -85,10 +85,7 @@ def replay_buffer_class(tmp_path):
     world.reset = lambda: np.zeros((1, *pictures.shape), np.uint8)
     small = {"net_arch": [4], "features_extractor_kwargs": {"features_dim": 4}}
     model = make(
-        world=world,
-        policy="CnnPolicy",
-        policy_kwargs=small,
-        replay_buffer_class=FrameReplayBuffer,
+        world=world, policy="CnnPolicy", policy_kwargs=small, replay_buffer_class=FrameReplayBuffer
     )
     assert type(model.replay_buffer) is FrameReplayBuffer
     assert type(make().replay_buffer) is PrioritizedReplayBuffer
@@ -144,9 +141,7 @@ def vec_normalize(tmp_path):
     raw, seen = buffer.sample(50), buffer.sample(50, env=model._vec_normalize_env)
     assert raw.rewards.abs().max() > 1
     np.testing.assert_allclose(
-        seen.rewards[:, 0],
-        env.normalize_reward(buffer.rewards[seen.indices, 0]),
-        rtol=1e-5,
+        seen.rewards[:, 0], env.normalize_reward(buffer.rewards[seen.indices, 0]), rtol=1e-5
     )
 
 
@@ -307,10 +302,7 @@ CASES = {
     ),
     "replay_buffer_kwargs, β": ("refused", lambda _: make(replay_buffer_kwargs={"beta": 0.4})),
     "optimize_memory_usage": ("served", optimize_memory_usage),
-    "optimize_memory_usage, Dict": (
-        "refused",
-        lambda _: make(**dicts(optimize_memory_usage=True)),
-    ),
+    "optimize_memory_usage, Dict": ("refused", lambda _: make(**dicts(optimize_memory_usage=True))),
     "handle_timeout_termination": ("served", handle_timeout_termination),
     "Dict observations": ("served", dict_observations),
     "n-step (n_steps)": ("served", n_steps),

@@ -136,11 +136,7 @@ BAD_CALLS = {
         ["terminated", "True or False", "2"],
     ),
     "one for all": (extending_with(truncated=False), ValueError, ["truncated", "(9,)", "got ()"]),
-    "actions text": (
-        extending_with(actions=["a"] * 9),
-        TypeError,
-        ["action", "int64", "got <U1"],
-    ),
+    "actions text": (extending_with(actions=["a"] * 9), TypeError, ["action", "int64", "got <U1"]),
     "valid": (adding_with(valid=[True, True]), ValueError, ["valid", "each run", "True  True"]),
 }
 
