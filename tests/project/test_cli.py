@@ -201,7 +201,7 @@ def test_a_training_writes_its_history_and_prints_what_the_agents_reach(tmp_path
 def test_quiet_leaves_the_progress_bar_out(capsys):
     main([*TINY, "--quiet"])
     choice, first, second, summary, next_step = capsys.readouterr().out.splitlines()
-    assert choice.startswith("compiled: no")
+    assert choice == "compiled: no, it takes longer than 130 updates gain"
     assert first.startswith("seed 4: ") and second.startswith("seed 5: ")
     assert summary.startswith("greedy return over 2 runs")
     assert "--save FILE" in next_step
@@ -514,6 +514,7 @@ def test_what_cannot_be_examined_ends_in_one_clear_line(arguments, message, tmp_
         ("--runs 0", "seeds: at least one is needed, got none"),
         ("--first-seed -1", "seeds: must be at least 0, got -1"),
         ("--out nowhere/history.csv", "--out: there is no folder for 'nowhere/history.csv'"),
+        ("--save nowhere/agent", "--save: there is no folder for 'nowhere/agent'"),
         (
             "--env nowhere:Maze-v0",
             "env: 'nowhere:Maze-v0' cannot be made: No module named 'nowhere'",
