@@ -1,6 +1,6 @@
 """The command line in processes of their own, which die when they are told to.
 
-They are forked from one that has imported everything, as the imports take longer than a training.
+On Linux they are forked from one that has imported PyTorch, as that takes longer than a training.
 """
 
 import contextlib
@@ -15,8 +15,9 @@ import numpy as np
 from per_tutorial import __main__
 from per_tutorial.dqn import checkpoints
 
-PROCESSES = multiprocessing.get_context("forkserver" if os.name == "posix" else "spawn")
-PROCESSES.set_forkserver_preload(["per_tutorial.dqn.training", "torch._dynamo"])
+PROCESSES = multiprocessing.get_context("forkserver" if sys.platform == "linux" else "spawn")
+if sys.platform == "linux":
+    PROCESSES.set_forkserver_preload(["per_tutorial.dqn.training", "torch._dynamo"])
 
 
 def run_command(words, moment=None):
