@@ -9,13 +9,13 @@ import sysconfig
 import numpy as np
 import pytest
 import torch
+from killed_trainings import Dying, Killed
 from plain_dqn import needs_compiler
 from safetensors import safe_open
 from safetensors.torch import save_file
-from small import ACTIONS, INPUTS, LEARNER_CONFIG, TINY, TINY_CONFIG, random_batch
+from small import ACTIONS, INPUTS, LEARNER_CONFIG, TINY_CONFIG, random_batch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from per_tutorial.__main__ import main
 from per_tutorial.dqn import autotune
 from per_tutorial.dqn import learner as learner_module
 from per_tutorial.dqn.checkpoints import Checkpoints
@@ -232,25 +232,12 @@ def test_an_agent_whose_file_leaves_a_choice_open_is_refused(name, env, tmp_path
         DQNLearner.load(path)
 
 
-class Killed(Exception):
-    pass
-
-
-class Dying(Checkpoints):
-    """The training dies after its first checkpoint."""
-
-    def save_if_due(self, training):
-        super().save_if_due(training)
-        if any(self.folder.iterdir()):
-            raise Killed
-
-
 def test_a_training_goes_on_with_what_was_chosen_when_it_began(tmp_path, faster):
     pytest.importorskip("ale_py")
     config = PIXELS.replace(steps=60, learning_starts=20, capacity=100, batch_size=8)
     faster("bfloat16")
     with pytest.raises(Killed):
-        train(config, seeds=0, checkpoints=Dying(tmp_path, every=30))
+        train(config, seeds=0, checkpoints=Dying(tmp_path, [30], every=30))
     faster("float32")
     damaged = tmp_path / "step-000000000040.npz"  # as if it had been written last
     damaged.write_bytes(b"nothing")
@@ -265,12 +252,6 @@ def test_with_nothing_to_go_on_from_the_settings_stay_open(tmp_path):
     config = PIXELS.replace(compiled="auto")
     assert Checkpoints(tmp_path / "new").resolve_auto(config) == config
     assert not (tmp_path / "new").exists()
-
-
-def test_the_command_line_says_what_was_chosen(capsys):
-    main([*TINY, "--quiet", "--episodes", "2"])
-    first, *_ = capsys.readouterr().out.splitlines()
-    assert first == "compiled: no, it takes longer than 130 updates gain"
 
 
 # Devices without float64, such as Apple's

@@ -3,14 +3,13 @@
 import json
 import random
 import signal
-import subprocess
-import sys
 import time
 
 import gymnasium as gym
 import numpy as np
 import pytest
 from counting import COUNTING
+from dying_commands import PROCESSES, run_command
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from killed_trainings import (
     CONFIG,
@@ -288,19 +287,17 @@ COMMAND = (
 ).split()
 
 
-def start(*words, program=("-m", "per_tutorial")):
-    return subprocess.Popen(
-        [sys.executable, *program, *COMMAND, *map(str, words)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+def start(*words, moment=None):
+    """The command in a process of its own."""
+    process = PROCESSES.Process(target=run_command, args=([*COMMAND, *map(str, words)], moment))
+    process.start()
+    return process
 
 
 def finish(*words):
     process = start(*words)
-    _, errors = process.communicate(timeout=300)
-    assert (process.returncode, errors) == (0, "")
+    process.join(300)
+    assert process.exitcode == 0
 
 
 def assert_same_result(folder, other):
@@ -325,59 +322,19 @@ def test_killed_at_random_moments(tmp_path):
     newest = []
     while kills < 2:
         process = start(*steps, *outputs(torn), "--checkpoint", folder, "--checkpoint-every", 10)
-        while process.poll() is None and newest == sorted(folder.glob("step-*"))[-1:]:
+        while process.is_alive() and newest == sorted(folder.glob("step-*"))[-1:]:
             time.sleep(0.01)
         time.sleep(moments.uniform(0, 0.2))
         newest = sorted(folder.glob("step-*"))[-1:]
-        if process.poll() is not None:
-            assert process.returncode == 0, process.stderr.read()
+        if not process.is_alive():
+            assert process.exitcode == 0
             break
         process.kill()
-        process.communicate()
+        process.join()
         kills += 1
     assert kills > 0
     finish(*steps, *outputs(torn), "--checkpoint", folder)
     assert_same_result(torn, whole)
-
-
-# Runs the command line in a process that kills itself at the third time of one moment.
-DIES = """
-import os, signal, sys
-import numpy as np
-from per_tutorial import __main__
-from per_tutorial.dqn import checkpoints
-
-def die(*_, **__):
-    os.kill(os.getpid(), signal.SIGKILL)
-
-def half(file, **arrays):
-    file.write(b"PK" + bytes(5000))
-    file.flush()
-    die()
-
-def half_a_copy(source, copy):
-    copy.write(source.read(5000))
-    copy.flush()
-    die()
-
-def third_time(function, instead):
-    calls = []
-    def counted(*arguments, **options):
-        calls.append(1)
-        return (function if len(calls) < 3 else instead)(*arguments, **options)
-    return counted
-
-moment = sys.argv.pop(1)
-if moment == "half written":
-    np.savez = third_time(np.savez, half)
-elif moment == "before it has its name":
-    os.replace = third_time(os.replace, die)
-elif moment == "before older ones are removed":
-    checkpoints._keep_only = third_time(checkpoints._keep_only, die)
-elif moment == "half copied":
-    checkpoints.shutil.copyfileobj = third_time(checkpoints.shutil.copyfileobj, half_a_copy)
-__main__.main(sys.argv[1:])
-"""
 
 
 @posix_only
@@ -396,9 +353,9 @@ def test_killed_while_a_checkpoint_is_written(tmp_path):
         "half copied": 200,
     }
     for moment, step in newest.items():
-        process = start(*steps, *options, program=("-c", DIES, moment))
-        _, errors = process.communicate(timeout=300)
-        assert process.returncode == -signal.SIGKILL, errors
+        process = start(*steps, *options, moment=moment)
+        process.join(300)
+        assert process.exitcode == -signal.SIGKILL
         assert names(folder)[-1] == f"step-{step:012d}.npz"
         read_arrays(folder / names(folder)[-1])
     assert any(name.startswith(".step") for name in names(copy_to))

@@ -148,10 +148,7 @@ def test_a_wrong_value_is_named_with_what_is_allowed(name, value, exception, all
             {"learning_starts": 100, "capacity": 99},
             "capacity: must be at least learning_starts (100), got 99",
         ),
-        (
-            {"n_step": 101, "capacity": 100},
-            "n_step: must be at most capacity (100), got 101",
-        ),
+        ({"n_step": 101, "capacity": 100}, "n_step: must be at most capacity (100), got 101"),
     ],
 )
 def test_fields_that_do_not_fit_together(changes, message):

@@ -87,10 +87,7 @@ def test_a_new_kind_of_world_is_one_entry(monkeypatch):
     assert agent.observation_shape == (3,)
     assert np.isfinite(evaluate(agent, 2)).all()
     evaluated = [10_000 + 2 * seed + k for seed in (3, 4) for k in (0, 1)]
-    assert Counting.asked == [
-        ("train", "Count/any", [3, 4]),
-        ("evaluate", "Count/any", evaluated),
-    ]
+    assert Counting.asked == [("train", "Count/any", [3, 4]), ("evaluate", "Count/any", evaluated)]
 
 
 def test_settings_load_neither_gymnasium_nor_torch():

@@ -81,12 +81,7 @@ def test_episodes_of_cartpole_are_as_long_as_their_return(history):
 
 def test_the_learning_curve_is_the_mean_of_the_last_episodes():
     history = History(CONFIG, [0, 1, 2])
-    history.episodes = [
-        (0, 10, 1.0, 10),
-        (1, 15, 100.0, 15),
-        (0, 20, 2.0, 10),
-        (0, 30, 6.0, 10),
-    ]
+    history.episodes = [(0, 10, 1.0, 10), (1, 15, 100.0, 15), (0, 20, 2.0, 10), (0, 30, 6.0, 10)]
     curve = history.learning_curve([9, 10, 20, 29, 30, 99], window=2)
     nothing = math.nan
     np.testing.assert_array_equal(

@@ -211,7 +211,8 @@ def test_in_single_precision_as_it_is_used():
 
 @needs_compiler
 def test_compiled_the_learner_is_the_plain_algorithm_as_well():
-    assert_same_as_plain(LEARNER.replace(compiled=True), LEARNER)
+    config = LEARNER.replace(double=False, dueling=False)  # these compile as they do without pixels
+    assert_same_as_plain(config.replace(compiled=True), config)
 
 
 def test_an_agent_is_saved_and_loaded(tmp_path):

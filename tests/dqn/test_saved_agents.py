@@ -407,12 +407,6 @@ def test_train_saves_the_agents_that_it_has_evaluated(path, capsys):
         assert f"seed {seed}: greedy return {value:.1f}\n" in printed
 
 
-def test_a_missing_folder_is_named_before_the_training():
-    with pytest.raises(SystemExit) as caught:
-        main([*TINY, "--steps", "1000000000", "--save", "nowhere/agent.safetensors"])
-    assert "--save: there is no folder for 'nowhere/agent.safetensors'" in caught.value.code
-
-
 # Agents that come with the package
 
 

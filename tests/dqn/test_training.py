@@ -6,11 +6,7 @@ import itertools
 import numpy as np
 import pytest
 import torch
-from counting import (
-    COUNTING,
-    ENDLESS,
-    episode_return,
-)
+from counting import COUNTING, ENDLESS, episode_return
 from plain_dqn import (
     DictatedReplay,
     DoublePrecisionLearner,

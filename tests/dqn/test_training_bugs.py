@@ -15,10 +15,7 @@ from counting import (
     reward_of,
 )
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
-from plain_dqn import (
-    PlainLearner,
-    PlainQNetwork,
-)
+from plain_dqn import PlainLearner, PlainQNetwork
 from recorded_trainings import RECORDED, SHORT, RecordedPrioritized
 
 from per_tutorial.dqn import training
@@ -26,9 +23,7 @@ from per_tutorial.dqn.environments import gymnasium_envs as environments_module
 from per_tutorial.dqn.environments.gymnasium_envs import make_environments
 from per_tutorial.dqn.learner import DQNLearner
 from per_tutorial.dqn.training import train
-from per_tutorial.replay import (
-    ReplayBuffer,
-)
+from per_tutorial.replay import ReplayBuffer
 from per_tutorial.replay.random_streams import RandomStreams
 from per_tutorial.replay.samplers import proportional, uniform
 

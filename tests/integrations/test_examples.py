@@ -51,16 +51,22 @@ def test_it_runs(name, tmp_path):
     assert "nan" not in done.stdout.splitlines()[-1]
 
 
-@pytest.mark.parametrize("num_envs", [1, 3])
-def test_the_page_stores_true_transitions_and_changes_priorities(num_envs, monkeypatch):
-    page = imported("per_dqn")
-    stored = []
+@pytest.fixture
+def page_and_stored(monkeypatch):
+    """The page, and a list of what its buffer will be given."""
+    page, stored = imported("per_dqn"), []
     add = page.PrioritizedReplayBuffer.add
     monkeypatch.setattr(
         page.PrioritizedReplayBuffer,
         "add",
         lambda self, *fields: (stored.append(fields), add(self, *fields))[1],
     )
+    return page, stored
+
+
+@pytest.mark.parametrize("num_envs", [1, 3])
+def test_the_page_stores_true_transitions_and_changes_priorities(num_envs, page_and_stored):
+    page, stored = page_and_stored
     args = page.Args(
         total_timesteps=402, num_envs=num_envs, learning_starts=60, batch_size=32, buffer_size=300
     )
@@ -76,15 +82,8 @@ def test_the_page_stores_true_transitions_and_changes_priorities(num_envs, monke
     assert all(bool(weights.isfinite().all()) for weights in network.parameters())
 
 
-def test_the_page_bootstraps_where_time_ran_out(monkeypatch):
-    page = imported("per_dqn")
-    stored = []
-    add = page.PrioritizedReplayBuffer.add
-    monkeypatch.setattr(
-        page.PrioritizedReplayBuffer,
-        "add",
-        lambda self, *fields: (stored.append(fields), add(self, *fields))[1],
-    )
+def test_the_page_bootstraps_where_time_ran_out(page_and_stored):
+    page, stored = page_and_stored
     page.train(page.Args(env_id="MountainCar-v0", total_timesteps=205, learning_starts=1000))
     observation, _, _, true_next, terminated, truncated = stored[199]
     assert (bool(terminated), bool(truncated)) == (False, True)

@@ -174,32 +174,18 @@ def test_a_history_that_cannot_be_written_does_not_cost_the_agent(tmp_path):
 def test_quiet_leaves_the_progress_bar_out(capsys):
     main([*TINY, "--quiet"])
     choice, first, second, summary, next_step = capsys.readouterr().out.splitlines()
-    assert choice.startswith("compiled: no")
+    assert choice == "compiled: no, it takes longer than 130 updates gain"
     assert first.startswith("seed 4: ") and second.startswith("seed 5: ")
     assert summary.startswith("greedy return over 2 runs")
     assert "--save FILE" in next_step
 
 
-def test_tensorboard_reads_what_was_written(tmp_path, capsys):
+def test_tensorboard_is_asked_for_by_an_option(tmp_path):
+    """What it is told, the tests of its callback read."""
     pytest.importorskip("tensorboard")
-    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
-
     main([*TINY, "--quiet", "--tensorboard", str(tmp_path)])
-    history = training.train(TINY_CONFIG, [4, 5])
     assert sorted(folder.name for folder in tmp_path.iterdir()) == ["seed-4", "seed-5"]
-    for number, seed in enumerate(history.seeds):
-        events = EventAccumulator(str(tmp_path / f"seed-{seed}"))
-        events.Reload()
-        returns = events.Scalars("charts/episodic_return")
-        steps, values = history.returns(number)
-        assert [(event.step, event.value) for event in returns] == list(
-            zip(steps.tolist(), values.tolist(), strict=True)
-        )
-        losses = events.Scalars("losses/loss")
-        assert [event.step for event in losses] == history.log_steps
-        np.testing.assert_allclose(
-            [event.value for event in losses], history.measure("loss")[:, number], rtol=1e-6
-        )
+    assert all(list(folder.glob("events.*")) for folder in tmp_path.iterdir())
 
 
 def test_tensorboard_shows_the_mean_return_of_the_last_hundred_episodes(tmp_path):
@@ -497,6 +483,7 @@ def test_what_cannot_be_examined_ends_in_one_clear_line(arguments, message, tmp_
         ("--episodes 0", "--episodes: must be at least 1, got 0"),
         ("--first-seed -1", "seeds: must be at least 0, got -1"),
         ("--out nowhere/history.csv", "--out: there is no folder for 'nowhere/history.csv'"),
+        ("--save nowhere/agent", "--save: there is no folder for 'nowhere/agent'"),
         (
             "--env nowhere:Maze-v0",
             "env: 'nowhere:Maze-v0' cannot be made: No module named 'nowhere'",

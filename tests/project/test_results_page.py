@@ -7,11 +7,7 @@ import numpy as np
 import pytest
 from notebook_files import ROOT
 
-from per_tutorial.experiments.statistics.estimates import (
-    failure_rate,
-    paired_difference,
-    verdict,
-)
+from per_tutorial.experiments.statistics.estimates import failure_rate, paired_difference, verdict
 from per_tutorial.experiments.statistics.families import agreement
 from per_tutorial.experiments.studies.results import load_study
 

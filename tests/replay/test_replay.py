@@ -291,24 +291,6 @@ def test_runs_that_share_anything_are_noticed(sampler, bugged):
         holds_a_run_does_not_notice_the_others(partial(with_sampler, bugged))
 
 
-@every_kind
-def test_the_seed_and_priorities_of_one_run_leave_the_others_untouched(kind):
-    def second_run(first_seed, first_td_error):
-        stack = kind(4, 1, runs=2, seed=[first_seed, 7])
-        for k in range(6):
-            stack.add([[k], [k]], [k, k], [k, k], [[k], [k]], [False, False])
-        batches = []
-        for _ in range(20):
-            batch = stack.sample(3)
-            batches.append([field[1] for field in batch])
-            stack.update_priorities(batch.indices, [[first_td_error] * 3, np.sin(batch.indices[1])])
-        return batches
-
-    expected = second_run(first_seed=0, first_td_error=0.0)
-    assert_same_batches(second_run(first_seed=1, first_td_error=0.0), expected)
-    assert_same_batches(second_run(first_seed=0, first_td_error=1e99), expected)
-
-
 def test_a_stack_is_as_long_as_its_shortest_run():
     stack = ReplayBuffer(4, 1, runs=2)
     rows = np.zeros((2, 1)), [0, 0], [0, 0], np.zeros((2, 1)), [False, False]

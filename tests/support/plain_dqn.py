@@ -135,10 +135,7 @@ class PlainLearner:
         if inside < kappa:
             curve, slope = lambda x: kappa**alpha * x**2 / 2, kappa**alpha * inside
         else:
-            curve, slope = (
-                lambda x: kappa * x ** (1 + alpha) / (1 + alpha),
-                kappa * inside**alpha,
-            )
+            curve, slope = (lambda x: kappa * x ** (1 + alpha) / (1 + alpha), kappa * inside**alpha)
         return curve(size) if size <= limit else curve(inside) + slope * (size - inside)
 
     def mean_priority(self, td_errors):

@@ -47,12 +47,7 @@ PICTURE = np.dtype((np.uint8, (2, 3)))
         (["1"], np.float32, TypeError, "must be float32, got <U1"),
         ([None], np.float32, TypeError, "must be float32, got object"),
         ([2], np.bool_, ValueError, "must be True or False"),
-        (
-            [[1]],
-            np.int64,
-            ValueError,
-            r"must have the shape \(1,\) with runs = 1, got \(1, 1\)",
-        ),
+        ([[1]], np.int64, ValueError, r"must have the shape \(1,\) with runs = 1, got \(1, 1\)"),
         (np.ma.masked_array([1], [True]), np.int64, ValueError, "must have no masked entries"),
     ],
 )
