@@ -62,6 +62,7 @@ class World(NamedTuple):
 STUDIES: dict[str, tuple[Callable[[], Iterator[Any]], Callable[[Any], Any]]] = {
     "map": (maps.the_map, maps.run_cell),
     "cuts": (maps.the_cuts, maps.run_cell),
+    "signals": (maps.the_signals, maps.run_cell),
     "mechanism": (maps.the_map, mechanism_of),
     "forecast": (
         lambda: map(World, forecast.TEST_STUDIES),
