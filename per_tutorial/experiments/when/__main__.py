@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from per_tutorial.common.files import atomic_write
 from per_tutorial.common.provenance import versions
-from per_tutorial.experiments.when import forecast, maps, mechanism, network
+from per_tutorial.experiments.when import forecast, maps, mechanism, network, network_mechanism
 from per_tutorial.experiments.when.results import load
 
 
@@ -56,7 +56,18 @@ def mechanism_of(cell: maps.Cell) -> Any:
 class World(NamedTuple):
     """A world that the forecast is tested on."""
 
+    test: str
     name: str
+
+
+def worlds_of(test: str) -> Iterator[World]:
+    """The worlds of a test of the forecast."""
+    return (World(test, name) for name in forecast.TESTS[test])
+
+
+def features_and_truth(world: World) -> Any:
+    """What a test of the forecast keeps about a world."""
+    return forecast.run_world(world.test, world.name)
 
 
 STUDIES: dict[str, tuple[Callable[[], Iterator[Any]], Callable[[Any], Any]]] = {
@@ -64,11 +75,10 @@ STUDIES: dict[str, tuple[Callable[[], Iterator[Any]], Callable[[Any], Any]]] = {
     "cuts": (maps.the_cuts, maps.run_cell),
     "signals": (maps.the_signals, maps.run_cell),
     "mechanism": (maps.the_map, mechanism_of),
-    "forecast": (
-        lambda: map(World, forecast.TEST_STUDIES),
-        lambda world: forecast.run_world(world.name),
-    ),
+    "forecast": (lambda: worlds_of("forecast"), features_and_truth),
+    "forecast-again": (lambda: worlds_of("forecast-again"), features_and_truth),
     "network": (network.the_cells, network.run_cell),
+    "network-mechanism": (network.the_cells, network_mechanism.run_cell),
 }
 
 if __name__ == "__main__":
