@@ -2,10 +2,11 @@
 ran.
 
 The worlds, runs and settings are those of `network`, with uniform replay at its best rate. At the
-six moments of `mechanism`, 64 transitions of each memory are replayed, each on a copy of the
-network of its own: one gradient step on δ² that moves Q of its own pair by η δ, with η = 1/16,
-to first order. (The first moment waits for the log point at which 64 are there.) The gradient is that of the network as it is, with no optimiser's memory. What it
-brings is the decrease of the squared error of Q, summed over the walk's pairs:
+six moments of `mechanism` (the first waits until 64 are there), 64 transitions of each memory are
+replayed, each on a copy of the network of its own: one gradient step on δ² that moves Q of its own
+pair by η δ, with η = 1/16, to first order. The gradient is that of the network as it is, with no
+optimiser's memory. What it brings is the decrease of the squared error of Q, summed over the walk's
+pairs:
 
 - ``whole``: over all pairs; ``own``: of its own pair; ``useful``: over all pairs, had the world
   answered with its mean (m in place of δ).

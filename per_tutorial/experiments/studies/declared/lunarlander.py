@@ -33,6 +33,7 @@ def _lunarlander() -> Study:
         comparisons=(("per", "uniform"), ("per-quarter", "uniform-quarter")),
         metric="score over training",
         failed_below=-200,
+        stack=10,
     )
 
 
