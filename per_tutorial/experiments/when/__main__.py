@@ -10,7 +10,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from per_tutorial.common.files import atomic_write
 from per_tutorial.common.provenance import versions
@@ -53,21 +53,14 @@ def mechanism_of(cell: maps.Cell) -> Any:
     return mechanism.run_cell(cell, found["uniform"]["rate"])
 
 
-class World(NamedTuple):
-    """A world that the forecast is tested on."""
-
-    test: str
-    name: str
-
-
-def worlds_of(test: str) -> Iterator[World]:
+def worlds_of(test: str) -> Iterator[forecast.World]:
     """The worlds of a test of the forecast."""
-    return (World(test, name) for name in forecast.TESTS[test])
+    return map(forecast.World, forecast.TESTS[test])
 
 
-def features_and_truth(world: World) -> Any:
+def features_of(world: forecast.World) -> dict[str, Any]:
     """What a test of the forecast keeps about a world."""
-    return forecast.run_world(world.test, world.name)
+    return {"features": world.features()}
 
 
 STUDIES: dict[str, tuple[Callable[[], Iterator[Any]], Callable[[Any], Any]]] = {
@@ -75,8 +68,8 @@ STUDIES: dict[str, tuple[Callable[[], Iterator[Any]], Callable[[Any], Any]]] = {
     "cuts": (maps.the_cuts, maps.run_cell),
     "signals": (maps.the_signals, maps.run_cell),
     "mechanism": (maps.the_map, mechanism_of),
-    "forecast": (lambda: worlds_of("forecast"), features_and_truth),
-    "forecast-again": (lambda: worlds_of("forecast-again"), features_and_truth),
+    "forecast": (lambda: worlds_of("forecast"), features_of),
+    "forecast-again": (lambda: worlds_of("forecast-again"), features_of),
     "network": (network.the_cells, network.run_cell),
     "network-mechanism": (network.the_cells, network_mechanism.run_cell),
 }

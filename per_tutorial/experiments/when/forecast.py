@@ -36,7 +36,7 @@ known of none.
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -172,42 +172,48 @@ def answer(features: dict[str, float], numbers: Sequence[float], s: float) -> tu
     return ("yes" if gain > s / 2 else "no" if gain < -s / 2 else "undecided"), float(gain)
 
 
-def truths(test: str = "forecast") -> dict[str, tuple[DQNConfig | SB3Config, Estimate, str]]:
-    """Of each world of a test: the settings of uniform replay, PER's gain in score, and whether it
-    helps.
+class World(NamedTuple):
+    """A world that the forecast is tested on: the name of its study.
 
-    The answer is "yes", "no" or "undecided", as declared above.
+    Each of PER and uniform replay has its better arm there, by mean score over training.
     """
-    found = {}
-    for name in TESTS[test]:
-        study = load_study(name)
-        best = {}
-        for method, names in ARMS.items():
-            arms = [arm for arm in study.arms if arm in names]
-            best[method] = max(arms, key=lambda arm: float(study.scores(arm).mean()))
-        found[name] = (
-            study.arms[best["uniform"]],
-            *(study.scores(best[m]) for m in ("per", "uniform")),
-        )
-    corrected = holm([paired_t_test(per, uniform) for _, per, uniform in found.values()])
-    answers = {}
-    for (name, (config, per, uniform)), p in zip(found.items(), corrected, strict=True):
-        gain = paired_difference(per, uniform)
-        told = "undecided" if p >= 0.05 else "yes" if gain.value > 0 else "no"
-        answers[name] = config, gain, told
-    return answers
 
+    name: str
 
-def run_world(test: str, name: str) -> dict[str, Any]:
-    """The features of a test world's short runs with uniform replay, and the truth: what JSON can
-    hold.
-    """
-    config, gain, told = truths(test)[name]
-    if isinstance(config, SB3Config):
-        from per_tutorial.experiments.when.sb3_features import features_of_sb3
+    def best_arm(self, method: str) -> tuple[DQNConfig | SB3Config, NDArray[np.float64]]:
+        """Settings and scores of "uniform" or "per"."""
+        study = load_study(self.name)
+        arms = [arm for arm in study.arms if arm in ARMS[method]]
+        best = max(arms, key=lambda arm: float(study.scores(arm).mean()))
+        return study.arms[best], study.scores(best)
 
-        features = features_of_sb3(config)
-    else:
+    def features(self) -> list[dict[str, float]]:
+        """Those of a few short runs with uniform replay."""
+        config, _ = self.best_arm("uniform")
+        if isinstance(config, SB3Config):
+            from per_tutorial.experiments.when.sb3_features import features_of_sb3
+
+            return features_of_sb3(config)
         seeds = range(3) if config.env.startswith("MinAtar/") else range(5)
-        features = features_of_agent(config, seeds)
-    return {"features": features, "truth": told, "gain": list(gain)}
+        return features_of_agent(config, seeds)
+
+
+class Truth(NamedTuple):
+    """What PER does in a world."""
+
+    gain: Estimate  # in score
+    helps: str  # "yes", "no" or "undecided", as declared above
+
+
+def truths(test: str) -> dict[str, Truth]:
+    """The truth about each world of a test."""
+    scores = {
+        name: (World(name).best_arm("per")[1], World(name).best_arm("uniform")[1])
+        for name in TESTS[test]
+    }
+    corrected = holm([paired_t_test(*pair) for pair in scores.values()])
+    found = {}
+    for (name, (per, uniform)), p in zip(scores.items(), corrected, strict=True):
+        gain = paired_difference(per, uniform)
+        found[name] = Truth(gain, "undecided" if p >= 0.05 else "yes" if gain.value > 0 else "no")
+    return found
