@@ -63,7 +63,7 @@ def draw_by_priority(by_pair, by_noise, noises, states, actions, rows, size, uni
 class FreshPriorities:
     """Draws by one of `SIGNALS`, computed from Q as it is; used as a sampler of the package is.
 
-    The memory keeps all, and the world doesn't slip.
+    The memory must keep all, and the world must not slip.
 
     Args:
         q: (runs, 2n, 2) read at each draw.
@@ -127,7 +127,8 @@ class FreshPriorities:
         if self.signal == "expected":
             return (np.abs(means) + LEAST) ** ALPHA
         errors, rates = self.q - self._truth, self.rates[:, None, None]
-        brought = errors**2 - (errors + rates * means) ** 2 - (rates * self.knobs.noise) ** 2
+        chance = rates**2 * self.knobs.reward_variance
+        brought = errors**2 - (errors + rates * means) ** 2 - chance
         priorities = (np.maximum(brought, 0) + LEAST) ** ALPHA
         if self.signal == "gain-alone":
             priorities /= np.maximum(self._counts[self.rows], 1)
