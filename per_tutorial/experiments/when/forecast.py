@@ -30,9 +30,9 @@ Beside it: "always", "never", and "yes where rarity is above 5, else no".
 **Second test**, declared after the first one had decided little (four worlds, two with a truth, and
 PER helps in both). The rule is the same, and so are the features and what counts as right. The
 worlds: MinAtar's three games, FrozenLake with the DQN and Pendulum with the SAC and the TD3 of
-Stable-Baselines3 (``sb3-*``), and LunarLander. Holm's correction is over these seven. PER's gains
-in the first six were known when this was written, that in LunarLander was not; the features were
-known of none.
+Stable-Baselines3 (``sb3-*``). Holm's correction is over these six. PER's gains in them were known
+when this was written, their features were not. LunarLander was declared with them. Its paired runs
+(``study lunarlander``) did not finish in time, so it was left out before anything of it was known.
 """
 
 from collections.abc import Sequence
@@ -67,7 +67,6 @@ TESTS = {
         "sb3-sparse",
         "sb3-pendulum-sac",
         "sb3-pendulum-td3",
-        "lunarlander",
     ),
 }
 #: a, b, c and s of the rule, fitted to the map and frozen before the test
