@@ -10,11 +10,11 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from per_tutorial.common.files import atomic_write
 from per_tutorial.common.provenance import versions
-from per_tutorial.experiments.when import forecast, maps, mechanism, network
+from per_tutorial.experiments.when import forecast, maps, mechanism, network, network_mechanism
 from per_tutorial.experiments.when.results import load
 
 
@@ -53,21 +53,25 @@ def mechanism_of(cell: maps.Cell) -> Any:
     return mechanism.run_cell(cell, found["uniform"]["rate"])
 
 
-class World(NamedTuple):
-    """A world that the forecast is tested on."""
+def worlds_of(test: str) -> Iterator[forecast.World]:
+    """The worlds of a test of the forecast."""
+    return map(forecast.World, forecast.TESTS[test])
 
-    name: str
+
+def features_of(world: forecast.World) -> dict[str, Any]:
+    """What a test of the forecast keeps about a world."""
+    return {"features": world.features()}
 
 
 STUDIES: dict[str, tuple[Callable[[], Iterator[Any]], Callable[[Any], Any]]] = {
     "map": (maps.the_map, maps.run_cell),
     "cuts": (maps.the_cuts, maps.run_cell),
+    "signals": (maps.the_signals, maps.run_cell),
     "mechanism": (maps.the_map, mechanism_of),
-    "forecast": (
-        lambda: map(World, forecast.TEST_STUDIES),
-        lambda world: forecast.run_world(world.name),
-    ),
+    "forecast": (lambda: worlds_of("forecast"), features_of),
+    "forecast-again": (lambda: worlds_of("forecast-again"), features_of),
     "network": (network.the_cells, network.run_cell),
+    "network-mechanism": (network.the_cells, network_mechanism.run_cell),
 }
 
 if __name__ == "__main__":

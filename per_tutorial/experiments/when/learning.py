@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from per_tutorial.experiments.when.signals import BETA, SIGNALS, FreshPriorities
 from per_tutorial.experiments.when.worlds import Experience, Knobs, experience
 from per_tutorial.replay.compiling import njit_cached
 from per_tutorial.replay.registry import SAMPLERS
@@ -34,7 +35,7 @@ class Replaying:
     """How a run replays; the map has the defaults.
 
     Args:
-        method: a name in `METHODS`.
+        method: a name in `METHODS` or in `SIGNALS`.
         replays: transitions replayed per step of the world.
         batch: transitions drawn at once, before their priorities are written; a multiple of
             ``replays``.
@@ -126,15 +127,20 @@ def learn(
     met = experience(knobs, seeds, steps) if met is None else met
     rows = np.tile(np.arange(len(seeds)), len(rates))
     runs, rate_of = len(rows), np.repeat(np.asarray(rates, float), len(seeds))
-    name, keywords, beta_start, beta_end = METHODS[replaying.method]
-    if replaying.alpha is not None:
-        keywords = keywords | {"alpha": replaying.alpha}
     capacity = max(int(replaying.memory * steps), replaying.batch)
-    sampler = SAMPLERS[name](capacity, [seeds[row] for row in rows], **keywords)
     first = np.stack(
         [np.random.default_rng((s, 11)).normal(0, INITIAL_SCALE, (2 * knobs.n, 2)) for s in seeds]
     )
     q = first[rows].copy()
+    sampler: Any
+    if replaying.method in SIGNALS:
+        name, beta_start, beta_end = replaying.method, *BETA
+        sampler = FreshPriorities(name, knobs, q, met, rows, rate_of, seeds)
+    else:
+        name, keywords, beta_start, beta_end = METHODS[replaying.method]
+        if replaying.alpha is not None:
+            keywords = keywords | {"alpha": replaying.alpha}
+        sampler = SAMPLERS[name](capacity, [seeds[row] for row in rows], **keywords)
     copy, truth = q.copy(), knobs.true_values
     errors, area, final = np.empty(runs), np.zeros(runs), np.zeros(runs)
     curve = np.zeros((runs, CURVE))

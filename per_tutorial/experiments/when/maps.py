@@ -35,6 +35,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from per_tutorial.experiments.when.learning import METHODS, Replaying, learn, steps_of
+from per_tutorial.experiments.when.signals import SIGNALS
 from per_tutorial.experiments.when.worlds import Knobs, experience
 
 LENGTHS = (3, 4, 5, 6, 7, 8)
@@ -68,6 +69,13 @@ def the_map() -> Iterator[Cell]:
     for n in LENGTHS:
         for noise in NOISES:
             yield Cell("map", "", Knobs(n, noise), Replaying())
+
+
+def the_signals() -> Iterator[Cell]:
+    """Signals that nobody can have, declared in `signals`."""
+    for n in (4, 5, 6):
+        for noise in NOISES:
+            yield Cell("signals", "", Knobs(n, noise), Replaying(), ("uniform", "per", *SIGNALS))
 
 
 #: One-dimensional cuts through two cells of the map: n = 5, without noise and with noise 0.5.

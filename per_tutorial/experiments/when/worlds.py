@@ -81,6 +81,11 @@ class Knobs:
             value = self.gamma * q[state].max()
         return q
 
+    @property
+    def reward_variance(self) -> float:
+        """What chance adds to every reward: its variance."""
+        return self.noise**2 + self.outliers * OUTLIER**2
+
     def model(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """The chances of the next state (2n, 2, 2n), what is missing to 1 ends; mean rewards (2n,
         2).

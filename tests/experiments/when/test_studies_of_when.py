@@ -102,12 +102,18 @@ def test_the_rule_says_yes_no_or_undecided():
         assert forecast.answer(features, (gain - 0.3, 0.2, 0.2), 0.1) == (word, pytest.approx(gain))
 
 
-def test_the_truths_of_the_test_are_those_that_were_used():
-    shipped = load("forecast")["cells"]
-    assert set(shipped) == set(forecast.TEST_STUDIES)
-    assert {name: one[2] for name, one in forecast.truths().items()} == {
-        name: world["truth"] for name, world in shipped.items()
-    }
+@pytest.mark.parametrize("test", forecast.TESTS)
+def test_the_worlds_of_a_test_have_features_and_a_truth(test):
+    shipped, truths = load(test)["cells"], forecast.truths(test)
+    assert set(shipped) == set(truths) == set(forecast.TESTS[test])
+    for name, truth in truths.items():
+        assert truth.helps in ("yes", "no", "undecided")
+        assert (truth.helps == "undecided") or (truth.gain.value > 0) == (truth.helps == "yes")
+        assert len(shipped[name]["features"]) == (3 if name.startswith("minatar-") else 5)
+    # The truths of the first test were kept beside the features when it ran.
+    if test == "forecast":
+        kept = {name: world["truth"] for name, world in shipped.items()}
+        assert kept == {name: truth.helps for name, truth in truths.items()}
 
 
 def test_features_of_an_agent_that_learns():

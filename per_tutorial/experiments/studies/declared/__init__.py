@@ -3,6 +3,7 @@
 from per_tutorial.experiments.studies.declared.after_per import AFTER_PER_STUDIES
 from per_tutorial.experiments.studies.declared.broken import BROKEN_STUDIES
 from per_tutorial.experiments.studies.declared.conditions import CARTPOLE_CONDITIONS
+from per_tutorial.experiments.studies.declared.lunarlander import LUNARLANDER
 from per_tutorial.experiments.studies.declared.minatar import (
     LONG_MINATAR_STUDIES,
     MINATAR_STUDIES,
@@ -21,6 +22,7 @@ STUDIES = {
         *BROKEN_STUDIES,
         *SB3_STUDIES,
         *AFTER_PER_STUDIES,
+        LUNARLANDER,
         *MINATAR_STUDIES,
         *LONG_MINATAR_STUDIES,
         UPDATES_STUDY,

@@ -16,6 +16,7 @@ from per_tutorial.experiments.studies.sb3.settings import THEIRS, SB3Config
 if TYPE_CHECKING:
     from stable_baselines3.common.monitor import Monitor
     from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
+    from stable_baselines3.common.type_aliases import MaybeCallback
 
 EVALUATION_SEED = 10_000  # as in `per_tutorial.dqn.training.evaluate`
 
@@ -54,8 +55,13 @@ def train(
     return history, np.array(greedy)
 
 
-def train_one(config: SB3Config, seed: int) -> "tuple[OffPolicyAlgorithm, Monitor]":
-    """Train one run: the agent, and its environment, which knows the episodes."""
+def train_one(
+    config: SB3Config, seed: int, callback: "MaybeCallback" = None
+) -> "tuple[OffPolicyAlgorithm, Monitor]":
+    """Train one run: the agent, and its environment, which knows the episodes.
+
+    ``callback`` is one of SB3's; it may end the training.
+    """
     from stable_baselines3.common.logger import Logger
     from stable_baselines3.common.noise import NormalActionNoise
 
@@ -79,7 +85,7 @@ def train_one(config: SB3Config, seed: int) -> "tuple[OffPolicyAlgorithm, Monito
         **options,
     )
     model.set_logger(Logger(None, []))  # SB3's own would leave a temporary folder
-    model.learn(config.steps)
+    model.learn(config.steps, callback=callback)
     return model, environment
 
 
