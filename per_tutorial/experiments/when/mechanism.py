@@ -28,7 +28,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from per_tutorial.experiments.when.forecast import SAMPLE, features_of
+from per_tutorial.experiments.when.features import SAMPLE, features_of
 from per_tutorial.experiments.when.learning import WARM, Replaying, learn, steps_of
 from per_tutorial.experiments.when.worlds import Experience, Knobs, experience
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from per_tutorial.dqn.config import DQNConfig
 from per_tutorial.dqn.history import History
 from per_tutorial.dqn.training import train
-from per_tutorial.experiments.when.forecast import features_of_agent
+from per_tutorial.experiments.when.features import features_of_agent
 from per_tutorial.experiments.when.learning import METHODS, WARM, steps_of
 from per_tutorial.experiments.when.maps import SEEDS, TUNING_SEEDS
 from per_tutorial.experiments.when.worlds import Knobs, register
@@ -85,7 +85,7 @@ def areas(knobs: Knobs, method: str, rate: float, seeds: Sequence[int]) -> NDArr
 
 def run_cell(cell: Cell) -> dict[str, Any]:
     """As `maps.run_cell`, without curves; "features" are those of uniform replay (see
-    `forecast`).
+    `features`).
     """
     found: dict[str, Any] = {}
     for method in NETWORK_METHODS:

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from per_tutorial.experiments.studies.sb3.settings import SB3Config
 from per_tutorial.experiments.studies.sb3.training import train_one
-from per_tutorial.experiments.when.forecast import SAMPLE, features_of
+from per_tutorial.experiments.when.features import SAMPLE, features_of
 
 
 def td_errors(model: Any, batch: Any) -> NDArray[np.float64]:

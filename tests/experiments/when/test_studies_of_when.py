@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from per_tutorial.experiments.when import forecast, maps, mechanism
+from per_tutorial.experiments.when import features, forecast, maps, mechanism
 from per_tutorial.experiments.when.learning import METHODS, Replaying
 from per_tutorial.experiments.when.results import gains, judged, load
 from per_tutorial.experiments.when.worlds import Knobs, experience
@@ -90,16 +90,16 @@ def test_draws_of_per_have_its_chances():
 def test_the_frozen_rule_is_the_fit_to_the_map():
     found, cells = load("mechanism")["cells"], load("map")["cells"]
     names = [cell.name for cell in maps.the_map()]
-    features = [forecast.mean_features(found[name]["features"]) for name in names]
-    numbers, s = forecast.fit(features, [gains(cells[name], "per").mean() for name in names])
+    means = [features.mean_features(found[name]["features"]) for name in names]
+    numbers, s = forecast.fit(means, [gains(cells[name], "per").mean() for name in names])
     np.testing.assert_allclose(numbers, forecast.NUMBERS, atol=2e-3)
     assert s == pytest.approx(forecast.SPREAD, abs=2e-3)
 
 
 def test_the_rule_says_yes_no_or_undecided():
-    features = {"concentration": 1.0, "repeat": 0.5}
+    agent = {"concentration": 1.0, "repeat": 0.5}
     for gain, word in ((0.2, "yes"), (-0.2, "no"), (0.01, "undecided")):
-        assert forecast.answer(features, (gain - 0.3, 0.2, 0.2), 0.1) == (word, pytest.approx(gain))
+        assert forecast.answer(agent, (gain - 0.3, 0.2, 0.2), 0.1) == (word, pytest.approx(gain))
 
 
 @pytest.mark.parametrize("test", forecast.TESTS)
@@ -120,8 +120,8 @@ def test_features_of_an_agent_that_learns():
     from per_tutorial import DQNConfig
 
     config = DQNConfig(steps=2000, hidden=(8,), learning_starts=50)
-    (run,) = forecast.features_of_agent(config, [0])
-    assert set(run) == set(forecast.FEATURES) and np.isfinite(list(run.values())).all()
+    (run,) = features.features_of_agent(config, [0])
+    assert set(run) == set(features.FEATURES) and np.isfinite(list(run.values())).all()
     assert 0 < run["coverage"] <= 1 and -1 <= run["repeat"] <= 1 and run["concentration"] >= 0
 
 
