@@ -75,6 +75,9 @@ bench: .bench/installed  ## measure speed beside every peer: make bench ARGS="re
 examine: .examined/installed  ## examine other libraries' replay: make examine ARGS="cpprb rllib"
 	.examined/$(PROGRAMS)/python -W ignore tools/examined $(ARGS)
 
+clean-compiled:  ## remove what numba compiled, after a change to a kernel that other files call
+	find per_tutorial -name "*.nb[ci]" -delete
+
 clean:  ## remove the environments and all that was built
 	rm -rf .venv .venv-colab .bench .examined .dist build dist *.egg-info .*_cache .hypothesis
 

@@ -127,6 +127,7 @@ SUBJECTS = {
     "thousand-episodes": {"sampler"},
     "pong": {"sampler"},
     "cartpole-conditions": {"sampler"},
+    "lunarlander": {"sampler"},
     "broken-cartpole": {"sampler", "exhibit"},
     "broken-mountaincar": {"sampler", "exhibit"},
     **{study.name: {"replay", "learning_rate"} for study in SB3_STUDIES},
