@@ -25,7 +25,7 @@ SLOWEST   := --durations=15 --durations-min=5
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help setup lab style check test test-colab publish addresses site dist bench examine clean
+.PHONY: help setup lab style check test test-colab publish addresses site dist bench examine clean-compiled clean
 
 help:  ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' Makefile
