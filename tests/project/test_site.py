@@ -18,6 +18,7 @@ from PIL import Image
 SITE = ROOT / "site"
 sys.path.insert(0, str(SITE))
 
+import explorable_pages  # noqa: E402
 import generated  # noqa: E402
 import rendering  # noqa: E402
 import when_map  # noqa: E402
@@ -41,6 +42,11 @@ def test_the_page_of_results_says_what_the_studies_found():
 def test_the_map_to_explore_has_the_numbers_of_the_results():
     same = when_map.DATA.read_text("utf-8") == when_map.written()
     assert same, "python site/when_map.py writes them anew"
+
+
+def test_cells_that_get_an_explorable_exist():
+    cells = {(path.stem, cell.id) for path in series() for cell in read(path).cells}
+    assert set(explorable_pages.SLIDERS) - cells == set()
 
 
 def test_colours_of_formulas_can_be_changed_by_the_page():

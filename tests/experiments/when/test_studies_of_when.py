@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from per_tutorial.experiments.when import features, forecast, maps, mechanism
+from per_tutorial.experiments.when.__main__ import run
 from per_tutorial.experiments.when.learning import METHODS, Replaying
 from per_tutorial.experiments.when.results import gains, judged, load
 from per_tutorial.experiments.when.worlds import Knobs, experience
@@ -30,6 +31,28 @@ def test_a_cell_can_be_run_again():
     for method in cell.methods:
         assert again[method]["rate"] == shipped[method]["rate"]
         np.testing.assert_allclose(again[method]["area"], shipped[method]["area"], rtol=1e-3)
+
+
+def test_a_study_that_was_stopped_continues(tmp_path, monkeypatch, capsys):
+    cells = list(maps.the_map())[:3]
+    asked, alive = [], [True, False, True, True]
+
+    def run_cell(cell):
+        if not alive[len(asked)]:
+            asked.append("stopped")
+            raise KeyboardInterrupt
+        asked.append(cell.name)
+        return {"n": cell.knobs.n}
+
+    with pytest.raises(KeyboardInterrupt):
+        run("map", iter(cells), run_cell, tmp_path)
+    whole = run("map", iter(cells), run_cell, tmp_path)
+    assert asked == [cells[0].name, "stopped", cells[1].name, cells[2].name]
+    monkeypatch.setattr("per_tutorial.experiments.when.results.SHIPPED", whole.parent)
+    monkeypatch.chdir(tmp_path)
+    found = load("map")
+    assert found["cells"] == {cell.name: {"n": cell.knobs.n} for cell in cells}
+    assert {"study", "seconds", "versions"} <= set(found)
 
 
 def test_a_verdict_needs_holms_correction():
