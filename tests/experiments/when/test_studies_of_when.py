@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from per_tutorial.experiments.when import __main__ as command
 from per_tutorial.experiments.when import features, forecast, maps, mechanism
-from per_tutorial.experiments.when.__main__ import run
 from per_tutorial.experiments.when.learning import METHODS, Replaying
 from per_tutorial.experiments.when.results import gains, judged, load
 from per_tutorial.experiments.when.worlds import Knobs, experience
@@ -45,8 +45,8 @@ def test_a_study_that_was_stopped_continues(tmp_path, monkeypatch, capsys):
         return {"n": cell.knobs.n}
 
     with pytest.raises(KeyboardInterrupt):
-        run("map", iter(cells), run_cell, tmp_path)
-    whole = run("map", iter(cells), run_cell, tmp_path)
+        command.run("map", iter(cells), run_cell, tmp_path)
+    whole = command.run("map", iter(cells), run_cell, tmp_path)
     assert asked == [cells[0].name, "stopped", cells[1].name, cells[2].name]
     monkeypatch.setattr("per_tutorial.experiments.when.results.SHIPPED", whole.parent)
     monkeypatch.chdir(tmp_path)
