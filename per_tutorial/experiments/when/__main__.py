@@ -67,6 +67,7 @@ STUDIES: dict[str, tuple[Callable[[], Iterator[Any]], Callable[[Any], Any]]] = {
     "map": (maps.the_map, maps.run_cell),
     "cuts": (maps.the_cuts, maps.run_cell),
     "signals": (maps.the_signals, maps.run_cell),
+    "entries": (maps.the_entries, maps.run_cell),
     "mechanism": (maps.the_map, mechanism_of),
     "forecast": (lambda: worlds_of("forecast"), features_of),
     "forecast-again": (lambda: worlds_of("forecast-again"), features_of),

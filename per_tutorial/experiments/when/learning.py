@@ -12,7 +12,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from per_tutorial.experiments.when.signals import BETA, SIGNALS, FreshPriorities
+from per_tutorial.experiments.when.signals import (
+    BETA,
+    ENTERED,
+    SIGNALS,
+    FreshPriorities,
+    newest_errors,
+)
 from per_tutorial.experiments.when.worlds import Experience, Knobs, experience
 from per_tutorial.replay.compiling import njit_cached
 from per_tutorial.replay.registry import SAMPLERS
@@ -35,7 +41,7 @@ class Replaying:
     """How a run replays; the map has the defaults.
 
     Args:
-        method: a name in `METHODS` or in `SIGNALS`.
+        method: a name in `METHODS` or in `SIGNALS`, or `ENTERED`.
         replays: transitions replayed per step of the world.
         batch: transitions drawn at once, before their priorities are written; a multiple of
             ``replays``.
@@ -137,7 +143,8 @@ def learn(
         name, beta_start, beta_end = replaying.method, *BETA
         sampler = FreshPriorities(name, knobs, q, met, rows, rate_of, seeds)
     else:
-        name, keywords, beta_start, beta_end = METHODS[replaying.method]
+        method = "per" if replaying.method == ENTERED else replaying.method
+        name, keywords, beta_start, beta_end = METHODS[method]
         if replaying.alpha is not None:
             keywords = keywords | {"alpha": replaying.alpha}
         sampler = SAMPLERS[name](capacity, [seeds[row] for row in rows], **keywords)
@@ -151,6 +158,8 @@ def learn(
     for t in range(steps):
         slot = np.full((runs, 1), t % capacity)
         sampler.add(slot, np.full(runs, t + 1))
+        if replaying.method == ENTERED:
+            sampler.update(slot, newest_errors(knobs, q, met, rows, t))
         if t < warm_up:
             continue
         done = t - warm_up

@@ -35,7 +35,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from per_tutorial.experiments.when.learning import METHODS, Replaying, learn, steps_of
-from per_tutorial.experiments.when.signals import SIGNALS
+from per_tutorial.experiments.when.signals import ENTERED, SIGNALS
 from per_tutorial.experiments.when.worlds import Knobs, experience
 
 LENGTHS = (3, 4, 5, 6, 7, 8)
@@ -76,6 +76,12 @@ def the_signals() -> Iterator[Cell]:
     for n in (4, 5, 6):
         for noise in NOISES:
             yield Cell("signals", "", Knobs(n, noise), Replaying(), ("uniform", "per", *SIGNALS))
+
+
+def the_entries() -> Iterator[Cell]:
+    """The same worlds, for PER whose new transitions enter with their own |δ|."""
+    for cell in the_signals():
+        yield cell._replace(study="entries", methods=("uniform", ENTERED))
 
 
 #: One-dimensional cuts through two cells of the map: n = 5, without noise and with noise 0.5.

@@ -31,9 +31,24 @@ from numpy.typing import NDArray
 from per_tutorial.experiments.when.worlds import Experience, Knobs
 from per_tutorial.replay.compiling import njit_cached
 
+#: PER whose new transitions enter with their own |δ|, and then age: a study of its own (`entries`),
+#: declared when `fresh` was known to be far better than PER without noise. Fresh differs from PER
+#: in two things: the age of priorities, and that new transitions don't wait at the largest one.
+#: Same worlds, pairs, rates and metric; compared with PER and with fresh, means over the rarities.
+ENTERED = "entered"
 SIGNALS = ("fresh", "expected", "gain", "gain-alone")
 ALPHA, BETA = 0.6, (0.4, 1.0)
 LEAST = 1e-6  # added to every priority, as PER's ε
+
+
+def newest_errors(
+    knobs: Knobs, q: NDArray, met: Experience, rows: NDArray, t: int
+) -> NDArray[np.float64]:
+    """δ of the transition of step t, (runs, 1)."""
+    runs = np.arange(len(rows))
+    states, actions, rewards, following, ended = (column[rows, t] for column in met)
+    values = np.where(ended, 0.0, q[runs, following].max(axis=1))
+    return (rewards + knobs.gamma * values - q[runs, states, actions])[:, None]
 
 
 @njit_cached

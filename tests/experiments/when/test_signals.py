@@ -4,8 +4,15 @@ import numpy as np
 import pytest
 
 from per_tutorial.experiments.when import maps
+from per_tutorial.experiments.when.learning import Replaying, learn
 from per_tutorial.experiments.when.results import load
-from per_tutorial.experiments.when.signals import LEAST, SIGNALS, FreshPriorities
+from per_tutorial.experiments.when.signals import (
+    ENTERED,
+    LEAST,
+    SIGNALS,
+    FreshPriorities,
+    newest_errors,
+)
 from per_tutorial.experiments.when.worlds import Knobs, experience
 
 KNOBS, STORED, RATE = Knobs(3, noise=0.5), 40, 0.25
@@ -53,6 +60,26 @@ def test_draws_follow_the_signal(memory, signal):
         # Gains near zero are known here from a sample of the noise only.
         np.testing.assert_allclose(weights[0], of_drawn / of_drawn.max(), rtol=0.1, atol=0.01)
     np.testing.assert_allclose(counts / counts.sum(), chances, atol=0.01)
+
+
+def test_new_transitions_may_enter_with_their_own_error():
+    met = experience(KNOBS, [5, 6], STORED)
+    q = np.random.default_rng(2).normal(size=(2, 2 * KNOBS.n, 2))
+    found = newest_errors(KNOBS, q, met, np.array([0, 1]), 9)
+    for run in range(2):
+        s, a, reward, following, ended = (column[run, 9] for column in met)
+        goes_on = 0.0 if ended else KNOBS.gamma * q[run, following].max()
+        assert found[run, 0] == pytest.approx(reward + goes_on - q[run, s, a])
+    one = learn(KNOBS, Replaying(ENTERED), [5], [RATE])
+    assert one.area != learn(KNOBS, Replaying("per"), [5], [RATE]).area
+
+
+def test_the_study_of_entries_is_whole_and_pairs_with_the_signals():
+    found, signals = load("entries")["cells"], load("signals")["cells"]
+    assert {name.replace("entries", "signals") for name in found} == set(signals)
+    for name, cell in found.items():
+        assert len(cell[ENTERED]["area"]) == 30
+        assert cell["uniform"] == signals[name.replace("entries", "signals")]["uniform"]
 
 
 def test_the_study_is_whole_and_agrees_with_the_map():
