@@ -101,9 +101,8 @@ class World(NamedTuple):
         """Those of a few short runs with uniform replay."""
         config, _ = self.best_arm("uniform")
         if isinstance(config, SB3Config):
-            from per_tutorial.experiments.when.sb3_features import (
-                features_of_sb3,  # the extra [sb3]
-            )
+            # It needs the extra [sb3], and the rest of this file does not.
+            from per_tutorial.experiments.when.sb3_features import features_of_sb3
 
             return features_of_sb3(config)
         seeds = range(3) if config.env.startswith("MinAtar/") else range(5)
