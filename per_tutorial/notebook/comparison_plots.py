@@ -80,7 +80,9 @@ def draw_estimates(
     *,
     colors: Mapping[str, str] | None = None,
     verdicts: Mapping[str, Verdict] | None = None,
+    stars: Collection[str] = (),
     number: str = "+.1f",
+    fontsize: str = "small",
 ) -> None:
     """Draw estimates with their intervals, one to a row, and their numbers at the right.
 
@@ -93,11 +95,15 @@ def draw_estimates(
         colors: {label: colour}; that of PER by default.
         verdicts: {label: `verdict` of the two arms}; by default a difference is clear if its
             interval leaves out 0, and otherwise not told apart.
+        stars: the labels whose numbers get a star.
         number: format of the numbers.
+        fontsize: of the numbers.
 
     Raises:
-        ValueError: there is no such verdict.
+        ValueError: there is no such verdict, or no such label to star.
     """
+    for label in stars:
+        one_of("stars", label, estimates)
     for row, (label, (value, low, high)) in enumerate(estimates.items()):
         if verdicts is None:
             verdict = "not told apart" if low <= 0 <= high else "clear"
@@ -110,7 +116,8 @@ def draw_estimates(
         axes.plot(value, row, "o", color=color, markersize=7, clip_on=False, **face)
         text = f"{_written(value, number)} [{_written(low, number)}, {_written(high, number)}]"
         right = axes.get_yaxis_transform()
-        axes.text(1.03, row, text, transform=right, va="center", fontsize="small")
+        star = " ∗" if label in stars else ""
+        axes.text(1.03, row, text + star, transform=right, va="center", fontsize=fontsize)
     axes.axvline(0, color="black", linewidth=1, zorder=1)
     _label_rows(axes, estimates)
 

@@ -109,6 +109,7 @@ def draw_shares(
         picked: leaves to pick out.
     """
     start, total = 0.0, sum(values)
+    width = 72 * axes.figure.bbox.width / axes.figure.dpi  # in points: the line fills its figure
     for leaf, value in enumerate(values):
         if not value:
             continue
@@ -123,10 +124,18 @@ def draw_shares(
             linewidth=1.8 if chosen else 1.2,
             zorder=3 if chosen else 2,
         )
-        if value > 0.03 * total:  # no room in smaller ones
-            size = 8 if value > 0.045 * total else 6.5
-            middle = start + value / 2
-            axes.text(middle, 0, f"[{leaf}]", ha="center", va="center", size=size, zorder=4)
+        room = value / total * width
+        if room > 8:  # a smaller one stays without a label
+            axes.text(
+                start + value / 2,
+                0,
+                f"[{leaf}]",
+                ha="center",
+                va="center",
+                size=8 if room > 18 else 6.5 if room > 13 else 6,
+                rotation=0 if room > 13 else 90,
+                zorder=4,
+            )
         start += value
     for prefix in prefixes:
         arrow = {"arrowstyle": "-|>", "color": COLORS["path"]}

@@ -168,6 +168,15 @@ def test_estimates_know_three_verdicts():
         )
 
 
+def test_the_numbers_of_some_estimates_have_a_star():
+    axes = Figure().subplots()
+    plots.draw_estimates(axes, ESTIMATES, stars=["loss"], fontsize="medium")
+    assert [text.get_text().endswith("] ∗") for text in axes.texts] == [False, False, True, False]
+    assert {text.get_fontsize() for text in axes.texts} == {Text(fontsize="medium").get_fontsize()}
+    with pytest.raises(ValueError, match="stars: must be one of 'gain', .*, got 'lost'"):
+        plots.draw_estimates(Figure().subplots(), ESTIMATES, stars=["lost"])
+
+
 def test_the_bar_of_an_estimate_is_as_long_as_its_interval():
     axes = Figure().subplots()  # without the style of the series
     plots.draw_estimates(axes, ESTIMATES)

@@ -94,9 +94,11 @@ def draw_figures(figure: "Figure", walks: Iterable[Walk]) -> None:
             axes.plot(x, middle, color=color, label=sampler)
             axes.plot([(a - 2) / 2 for a in x], middle, color=color, linestyle=":", linewidth=1)
             paper = PAPER[panel, sampler]
-            axes.plot(list(paper), list(paper.values()), "x", color=color, markersize=6)
+            x, y = list(paper), list(paper.values())
+            axes.plot(x, y, "x", color="white", markersize=9, markeredgewidth=4, zorder=3)
+            axes.plot(x, y, "x", color=color, markersize=8, markeredgewidth=2, zorder=4)
         axes.set(xscale="log", yscale="log", title=panel)
         axes.set(xlabel="transitions in the memory", ylabel="updates until converged")
-        axes.plot([], [], "x", color=QUIET, label="the paper's")
+        axes.plot([], [], "x", color=QUIET, markersize=8, markeredgewidth=2, label="the paper's")
         axes.plot([], [], ":", color=QUIET, linewidth=1, label="over 2ⁿ − 2")
         axes.legend(loc="upper left")

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from per_tutorial.experiments.when.signals import (
+    ALPHA,
     BETA,
     ENTERED,
     SIGNALS,
@@ -30,9 +31,9 @@ INITIAL_SCALE = 0.1  # standard deviation of the initial Q
 #: Sampler, its keywords, and β at the start and at the end, as the papers have them.
 METHODS: dict[str, tuple[str, dict[str, float], float, float]] = {
     "uniform": ("uniform", {}, 0.0, 0.0),
-    "per": ("proportional", {"alpha": 0.6}, 0.4, 1.0),
+    "per": ("proportional", {"alpha": ALPHA}, *BETA),
     "rank": ("rank", {"alpha": 0.7}, 0.5, 1.0),
-    "relo": ("relo", {"alpha": 0.6}, 0.4, 1.0),
+    "relo": ("relo", {"alpha": ALPHA}, *BETA),
 }
 
 

@@ -30,12 +30,12 @@ from numpy.typing import NDArray
 
 from per_tutorial.experiments.when.features import SAMPLE, features_of
 from per_tutorial.experiments.when.learning import WARM, Replaying, learn, steps_of
-from per_tutorial.experiments.when.worlds import Experience, Knobs, experience
+from per_tutorial.experiments.when.signals import ALPHA, BETA
+from per_tutorial.experiments.when.worlds import Experience, Knobs, Truth, experience
 
 MOMENTS = (0.02, 0.05, 0.1, 0.2, 0.4, 0.8)  # shares of the training
 TWICE = (0.05, 0.1)  # when the forecast looks at the same transitions
 MINIBATCHES = 200  # drawn at each moment, for each run
-ALPHA, BETA = 0.6, (0.4, 1.0)
 
 
 class Replay(NamedTuple):
@@ -50,17 +50,12 @@ def outlook(knobs: Knobs, q: NDArray, met: Experience, size: int) -> Replay:
     """δ, e and m of the first ``size`` transitions of each run, for tables q (runs, 2n, 2)."""
     runs = np.arange(len(q))[:, None]
     states, actions, rewards, following, ended = (column[:, :size] for column in met)
-    best = q.max(axis=2)
-    targets = rewards + knobs.gamma * np.where(ended, 0.0, best[runs, following])
-    truth = np.zeros((2 * knobs.n, 2))
-    truth[: knobs.n] = knobs.true_values
-    chances, mean_rewards = knobs.model()
-    mean_targets = mean_rewards + knobs.gamma * np.einsum("sat,rt->rsa", chances, best)
-    own = q[runs, states, actions]
+    targets = rewards + knobs.gamma * np.where(ended, 0.0, q.max(axis=2)[runs, following])
+    own, truth = q[runs, states, actions], Truth(knobs)
     return Replay(
         targets - own,
-        own - truth[states, actions],
-        mean_targets[runs, states, actions] - own,
+        own - truth.values[states, actions],
+        truth.mean_errors(q)[runs, states, actions],
     )
 
 

@@ -28,7 +28,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from per_tutorial.experiments.when.worlds import Experience, Knobs
+from per_tutorial.experiments.when.worlds import Experience, Knobs, Truth
 from per_tutorial.replay.compiling import njit_cached
 
 #: PER whose new transitions enter with their own |δ|, and then age: a study of its own (`entries`),
@@ -37,7 +37,7 @@ from per_tutorial.replay.compiling import njit_cached
 #: Same worlds, pairs, rates and metric; compared with PER and with fresh, means over the rarities.
 ENTERED = "entered"
 SIGNALS = ("fresh", "expected", "gain", "gain-alone")
-ALPHA, BETA = 0.6, (0.4, 1.0)
+ALPHA, BETA = 0.6, (0.4, 1.0)  # PER's; β at the start and at the end
 LEAST = 1e-6  # added to every priority, as PER's ε
 
 
@@ -99,10 +99,8 @@ class FreshPriorities:
     ) -> None:
         self.signal, self.knobs, self.q = signal, knobs, q
         self.met, self.rows, self.rates = met, rows, rates
-        self._truth = np.zeros((2 * knobs.n, 2))
-        self._truth[: knobs.n] = knobs.true_values
-        self._chances, self._rewards = knobs.model()
-        self._noises = met.rewards - self._rewards[met.states, met.actions]
+        self._truth = Truth(knobs)
+        self._noises = met.rewards - self._truth.rewards[met.states, met.actions]
         self._counts = np.zeros((len(met.states), 2 * knobs.n, 2))
         self._streams = [np.random.default_rng((seed, 12)) for seed in seeds]
 
@@ -134,14 +132,12 @@ class FreshPriorities:
 
     def _of_pairs(self) -> NDArray[np.float64]:
         """m of each pair for "fresh"; else priority^α."""
-        best = self.q.max(axis=2)
-        following = np.einsum("sat,rt->rsa", self._chances, best)
-        means = self._rewards + self.knobs.gamma * following - self.q
+        means = self._truth.mean_errors(self.q)
         if self.signal == "fresh":
             return means
         if self.signal == "expected":
             return (np.abs(means) + LEAST) ** ALPHA
-        errors, rates = self.q - self._truth, self.rates[:, None, None]
+        errors, rates = self.q - self._truth.values, self.rates[:, None, None]
         chance = rates**2 * self.knobs.reward_variance
         brought = errors**2 - (errors + rates * means) ** 2 - chance
         priorities = (np.maximum(brought, 0) + LEAST) ** ALPHA

@@ -102,6 +102,29 @@ class Knobs:
         return chances, rewards
 
 
+class Truth:
+    """What no agent knows of a world, for all pairs of state and action, those of the copy too.
+
+    Args:
+        knobs: the world.
+
+    Attributes:
+        values: (2n, 2) Q of the best policy.
+        rewards: (2n, 2) mean rewards.
+    """
+
+    def __init__(self, knobs: Knobs) -> None:
+        self.values = np.zeros((2 * knobs.n, 2))
+        self.values[: knobs.n] = knobs.true_values
+        self._chances, self.rewards = knobs.model()
+        self._gamma = knobs.gamma
+
+    def mean_errors(self, q: NDArray) -> NDArray[np.float64]:
+        """m, the mean of δ over all that the world could answer, for tables q (runs, 2n, 2)."""
+        following = np.einsum("sat,rt->rsa", self._chances, q.max(axis=2))
+        return self.rewards + self._gamma * following - q
+
+
 class Draws(NamedTuple):
     """The chance of one step of many walks: (walks,) each."""
 
