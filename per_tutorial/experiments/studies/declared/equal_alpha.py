@@ -14,7 +14,7 @@ from per_tutorial.experiments.studies.declared.after_per import (
 from per_tutorial.experiments.studies.study import QUARTER, Study
 
 # No reward of these worlds is larger than 1, as in Atari if they are clipped. With κ = 1, LAP drew
-# uniformly on MountainCar until it found the goal.
+# nearly uniformly on MountainCar until it found the goal.
 KAPPA = FOR_CLIPPED_REWARDS["kappa"]
 EXPONENTS = {"4": 0.4, "6": 0.6}  # by the last letter of an arm's name
 
