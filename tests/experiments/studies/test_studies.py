@@ -133,6 +133,7 @@ SUBJECTS = {
     "pong": {"sampler"},
     "cartpole-conditions": {"sampler"},
     "lunarlander": {"sampler"},
+    "again-cliffwalk": {"sampler"},
     "broken-cartpole": {"sampler", "exhibit"},
     "broken-mountaincar": {"sampler", "exhibit"},
     **{study.name: {"replay", "learning_rate"} for study in SB3_STUDIES},

@@ -3,7 +3,10 @@
 from per_tutorial.experiments.studies.declared.after_per import AFTER_PER_STUDIES
 from per_tutorial.experiments.studies.declared.broken import BROKEN_STUDIES
 from per_tutorial.experiments.studies.declared.conditions import CARTPOLE_CONDITIONS
-from per_tutorial.experiments.studies.declared.equal_alpha import EQUAL_ALPHA_STUDIES
+from per_tutorial.experiments.studies.declared.equal_alpha import (
+    AGAIN_CLIFFWALK,
+    EQUAL_ALPHA_STUDIES,
+)
 from per_tutorial.experiments.studies.declared.lunarlander import LUNARLANDER
 from per_tutorial.experiments.studies.declared.minatar import (
     LONG_MINATAR_STUDIES,
@@ -24,6 +27,7 @@ STUDIES = {
         *SB3_STUDIES,
         *AFTER_PER_STUDIES,
         *EQUAL_ALPHA_STUDIES,
+        AGAIN_CLIFFWALK,
         LUNARLANDER,
         *MINATAR_STUDIES,
         *LONG_MINATAR_STUDIES,

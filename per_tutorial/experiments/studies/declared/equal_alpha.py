@@ -68,3 +68,18 @@ EQUAL_ALPHA_STUDIES = tuple(
     for study in AFTER_PER_STUDIES
     for rate, share in (("", 1.0), ("-quarter", QUARTER))
 )
+
+# The first thirty pairs of `after-cliffwalk` said +0.061 for PER at the full rate, and the thirty of
+# `equal-alpha-cliffwalk` +0.005. So a hundred more were declared.
+AGAIN_CLIFFWALK = dataclasses.replace(
+    AFTER_PER_STUDIES[0],
+    name="again-cliffwalk",
+    question="Does PER's gain along the Blind Cliffwalk come again in a hundred new runs?",
+    arms={
+        name: AFTER_PER_STUDIES[0].arms[name]
+        for name in ("uniform", "per", "uniform-quarter", "per-quarter")
+    },
+    comparisons=(("per", "uniform"), ("per-quarter", "uniform-quarter")),
+    seeds=range(430, 530),
+    stack=50,
+)
