@@ -8,6 +8,7 @@ They stand between two comments. The prose around them is written by hand.
 
 import argparse
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 from per_tutorial.experiments.statistics.estimates import Estimate
@@ -17,6 +18,7 @@ from per_tutorial.experiments.studies.aggregates import (
     aggregate_improvement,
     normalised_worlds,
 )
+from per_tutorial.experiments.studies.declared.equal_alpha import EQUAL_ALPHA_STUDIES, EXPONENTS
 from per_tutorial.experiments.studies.declared.minatar import PUBLISHED_SCORES
 from per_tutorial.experiments.studies.results import SHIPPED, StudyResults, load_study
 
@@ -58,8 +60,8 @@ def shown(estimate: Estimate, form: str) -> str:
     return f"{value} [{low}, {high}]"
 
 
-def differences(results: StudyResults, rate: str) -> list[str]:
-    """A cell for each of `PAIRS`: the paired difference, corrected p, whether it is clear."""
+def differences(results: StudyResults, shown_pairs: Iterable[tuple[str, str]]) -> list[str]:
+    """A cell for each pair: the paired difference, corrected p, whether it is clear."""
     pairs = results.comparisons
     scores = {arm: results.scores(arm) for arm in results.arms}
     family = dict(
@@ -67,7 +69,7 @@ def differences(results: StudyResults, rate: str) -> list[str]:
     )
     largest = max(abs(values).max() for values in scores.values())
     form = "+.1f" if largest > 20 else "+.2f" if largest > 2 else "+.3f"
-    return [cell_of(family[arm + rate, other + rate], form) for arm, other in PAIRS]
+    return [cell_of(family[pair], form) for pair in shown_pairs]
 
 
 def cell_of(judged: Judged, form: str) -> str:
@@ -91,7 +93,8 @@ def of_worlds(worlds: dict[str, str], rates: dict[str, str]) -> list[str]:
     lines = []
     for rate, title in rates.items():
         columns = [[f"{METHODS[arm]} − {METHODS[other]}" for arm, other in PAIRS]]
-        columns += [differences(load_study(name), rate) for name in there]
+        pairs = [(arm + rate, other + rate) for arm, other in PAIRS]
+        columns += [differences(load_study(name), pairs) for name in there]
         lines += table([title, *there.values()], columns)
     scores = normalised_worlds(there)
     means = aggregate(scores)
@@ -110,6 +113,30 @@ def of_worlds(worlds: dict[str, str], rates: dict[str, str]) -> list[str]:
             ]
         )  # fmt: skip
     return lines + table(heads, columns)
+
+
+def equal_alpha() -> list[str]:
+    """The table of one exponent for all, of those worlds and rates that are shipped."""
+    there = {
+        f"{world}{words}": load_study(name)
+        for world_name, world in CLASSIC.items()
+        for rate, words in (("", ""), ("-quarter", ", a quarter of the rate"))
+        if is_shipped(name := world_name.replace("after", "equal-alpha") + rate)
+    }
+    if not there:
+        return []
+    pairs = EQUAL_ALPHA_STUDIES[0].comparisons
+    heads = ["One exponent for all, 30 new pairs", *there]
+    names = [f"{arm_in_words(arm)} − {arm_in_words(other)}" for arm, other in pairs]
+    return table(heads, [names, *(differences(study, pairs) for study in there.values())])
+
+
+def arm_in_words(arm: str) -> str:
+    """An arm of `equal_alpha`: "lap-4" is "LAP, α 0.4"."""
+    if arm == "huber-1":
+        return "uniform, Huber's loss with κ = 1"
+    method, _, digit = arm.partition("-")
+    return METHODS[method] + (f", α = {EXPONENTS[digit]:g}" if digit else "")
 
 
 def long_games() -> list[str]:
@@ -144,7 +171,7 @@ def is_shipped(name: str) -> bool:
 def tables() -> str:
     """All that stands between the two comments, comments included."""
     games = of_worlds(MINATAR, {"": RATES[""]})
-    lines = [BEGIN, "", *of_worlds(CLASSIC, RATES), *games, *long_games(), END]
+    lines = [BEGIN, "", *of_worlds(CLASSIC, RATES), *equal_alpha(), *games, *long_games(), END]
     return "\n".join(lines)
 
 

@@ -69,7 +69,7 @@ EQUAL_ALPHA_STUDIES = tuple(
     for rate, share in (("", 1.0), ("-quarter", QUARTER))
 )
 
-# The first thirty pairs of `after-cliffwalk` said +0.061 for PER at the full rate, and the thirty of
+# At the full rate, the thirty pairs of `after-cliffwalk` said +0.061 for PER, and the thirty of
 # `equal-alpha-cliffwalk` +0.005. So a hundred more were declared.
 AGAIN_CLIFFWALK = dataclasses.replace(
     AFTER_PER_STUDIES[0],
