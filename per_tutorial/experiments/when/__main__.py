@@ -4,47 +4,14 @@ Each cell is a file in ``results/when-STUDY/``; in the end they become
 ``results/when-STUDY.json.gz``.
 """
 
-import gzip
-import json
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from per_tutorial.common.files import atomic_write
-from per_tutorial.common.provenance import versions
+from per_tutorial.experiments.cells import run_cells
 from per_tutorial.experiments.when import forecast, maps, mechanism, network, network_mechanism
 from per_tutorial.experiments.when.results import load
-
-
-def run(study: str, cells: Iterator[Any], run_cell: Callable[[Any], Any], folder: Path) -> Path:
-    """Run the cells that are not there yet, and write all into one file."""
-    parts = folder / f"when-{study}"
-    parts.mkdir(parents=True, exist_ok=True)
-    found, seconds = {}, 0.0
-    for cell in cells:
-        path = parts / f"{cell.name}.json"
-        if not path.exists():
-            start = time.perf_counter()
-            result = run_cell(cell)
-            result = {"found": result, "seconds": round(time.perf_counter() - start, 2)}
-            with atomic_write(path) as file:
-                file.write(json.dumps(result).encode())
-            print(cell.name, result["seconds"], flush=True)
-        part = json.loads(path.read_text(encoding="utf-8"))
-        found[cell.name] = part["found"]
-        seconds += part["seconds"]
-    heading = {
-        "study": study,
-        "seconds": round(seconds),
-        "versions": versions("numpy", "numba"),
-        "cells": found,
-    }
-    whole = folder / f"when-{study}.json.gz"
-    with atomic_write(whole) as file:
-        file.write(gzip.compress(json.dumps(heading).encode(), mtime=0))
-    return whole
 
 
 def mechanism_of(cell: maps.Cell) -> Any:
@@ -79,4 +46,4 @@ if __name__ == "__main__":
     if len(sys.argv) < 2 or sys.argv[1] not in STUDIES:
         sys.exit(f"study: must be one of {', '.join(STUDIES)}")
     every, run_one = STUDIES[sys.argv[1]]
-    print(run(sys.argv[1], every(), run_one, Path("results")))
+    print(run_cells(f"when-{sys.argv[1]}", every(), run_one, Path("results")))

@@ -1,15 +1,12 @@
 """The results of this folder's studies, as they are shipped, and gains from them."""
 
-import gzip
-import json
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-import per_tutorial
+from per_tutorial.experiments.cells import load_cells
 from per_tutorial.experiments.statistics.estimates import (
     RESAMPLES,
     Estimate,
@@ -18,22 +15,10 @@ from per_tutorial.experiments.statistics.estimates import (
     paired_t_test,
 )
 
-SHIPPED = Path(per_tutorial.__file__).parent / "results"
-
 
 def load(study: str) -> dict[str, Any]:
-    """What a study found: {"study", "seconds", "versions", "cells": {name: ...}}.
-
-    Looks into ``results/`` of the working directory first, then into the package.
-
-    Raises:
-        FileNotFoundError: neither holds it.
-    """
-    for folder in (Path("results"), SHIPPED):
-        path = folder / f"when-{study}.json.gz"
-        if path.exists():
-            return json.loads(gzip.decompress(path.read_bytes()))
-    raise FileNotFoundError(f"study: no results of {study!r}; run it first")
+    """What a study of this folder found: see `load_cells`."""
+    return load_cells(f"when-{study}")
 
 
 def gains(cell: dict[str, Any], method: str) -> NDArray[np.float64]:

@@ -15,6 +15,11 @@ from per_tutorial.experiments.studies.declared.after_per import (
     FOR_VECTORS,
     methods,
 )
+from per_tutorial.experiments.studies.declared.equal_alpha import (
+    EQUAL_ALPHA_STUDIES,
+    EXPONENTS,
+    equal_alpha_methods,
+)
 from per_tutorial.experiments.studies.declared.minatar import (
     LONG_MINATAR_STUDIES,
     MINATAR_METHODS,
@@ -136,6 +141,10 @@ SUBJECTS = {
         for study in AFTER_PER_STUDIES
     },
     **{
+        study.name: {name for change in equal_alpha_methods().values() for name in change}
+        for study in EQUAL_ALPHA_STUDIES
+    },
+    **{
         study.name: {name for change in MINATAR_METHODS.values() for name in change}
         for study in MINATAR_STUDIES
     },
@@ -185,6 +194,17 @@ def test_every_method_after_per_gets_the_same_search(study):
             assert study.arms[arm] == uniform.replace(**change)
     for arm, other in study.comparisons:
         assert rates[arm] == rates[other]
+
+
+@pytest.mark.parametrize("study", EQUAL_ALPHA_STUDIES, ids=lambda study: study.name)
+def test_methods_are_compared_at_equal_exponents(study):
+    assert set(study.seeds).isdisjoint(AFTER_PER_STUDIES[0].seeds)
+    for arm, other in study.comparisons:
+        assert study.arms[arm].learning_rate == study.arms[other].learning_rate
+        if arm[-1] in EXPONENTS and other[-1] in EXPONENTS:
+            assert study.arms[arm].alpha == study.arms[other].alpha == EXPONENTS[arm[-1]]
+        if arm.startswith(("lap", "pal")):
+            assert study.arms[arm].kappa == study.arms["huber"].kappa == 0.01
 
 
 @pytest.mark.parametrize("study", MINATAR_STUDIES, ids=lambda study: study.name)

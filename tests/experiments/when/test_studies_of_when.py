@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from per_tutorial.experiments.when import __main__ as command
+from per_tutorial.experiments.cells import run_cells
 from per_tutorial.experiments.when import features, forecast, maps, mechanism
 from per_tutorial.experiments.when.learning import METHODS, Replaying
 from per_tutorial.experiments.when.results import gains, judged, load
@@ -45,10 +45,10 @@ def test_a_study_that_was_stopped_continues(tmp_path, monkeypatch, capsys):
         return {"n": cell.knobs.n}
 
     with pytest.raises(KeyboardInterrupt):
-        command.run("map", iter(cells), run_cell, tmp_path)
-    whole = command.run("map", iter(cells), run_cell, tmp_path)
+        run_cells("when-map", iter(cells), run_cell, tmp_path)
+    whole = run_cells("when-map", iter(cells), run_cell, tmp_path)
     assert asked == [cells[0].name, "stopped", cells[1].name, cells[2].name]
-    monkeypatch.setattr("per_tutorial.experiments.when.results.SHIPPED", whole.parent)
+    monkeypatch.setattr("per_tutorial.experiments.cells.SHIPPED", whole.parent)
     monkeypatch.chdir(tmp_path)
     found = load("map")
     assert found["cells"] == {cell.name: {"n": cell.knobs.n} for cell in cells}

@@ -3,6 +3,7 @@
 from per_tutorial.experiments.studies.declared.after_per import AFTER_PER_STUDIES
 from per_tutorial.experiments.studies.declared.broken import BROKEN_STUDIES
 from per_tutorial.experiments.studies.declared.conditions import CARTPOLE_CONDITIONS
+from per_tutorial.experiments.studies.declared.equal_alpha import EQUAL_ALPHA_STUDIES
 from per_tutorial.experiments.studies.declared.lunarlander import LUNARLANDER
 from per_tutorial.experiments.studies.declared.minatar import (
     LONG_MINATAR_STUDIES,
@@ -22,6 +23,7 @@ STUDIES = {
         *BROKEN_STUDIES,
         *SB3_STUDIES,
         *AFTER_PER_STUDIES,
+        *EQUAL_ALPHA_STUDIES,
         LUNARLANDER,
         *MINATAR_STUDIES,
         *LONG_MINATAR_STUDIES,

@@ -1,0 +1,82 @@
+"""Experiments made of cells: each is run once and kept in a file, so that a killed one continues.
+
+In the end all cells become one file, which is shipped.
+"""
+
+import gzip
+import json
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any, Protocol
+
+import per_tutorial
+from per_tutorial.common.files import atomic_write
+from per_tutorial.common.provenance import versions
+
+SHIPPED = Path(per_tutorial.__file__).parent / "results"
+
+
+class Cell(Protocol):
+    """What is asked of a cell: a name of its own, which becomes that of a file."""
+
+    @property
+    def name(self) -> str: ...
+
+
+def run_cells(
+    experiment: str,
+    cells: Iterable[Any],
+    run_cell: Callable[[Any], Any],
+    folder: Path,
+    packages: tuple[str, ...] = ("numpy", "numba"),
+) -> Path:
+    """Run the cells that are not there yet, and write all into ``folder/EXPERIMENT.json.gz``.
+
+    Args:
+        experiment: a name.
+        cells: each a `Cell`.
+        run_cell: from a cell to what JSON can hold.
+        folder: where ``EXPERIMENT/CELL.json`` are kept.
+        packages: whose versions are noted.
+    """
+    parts = folder / experiment
+    parts.mkdir(parents=True, exist_ok=True)
+    found, seconds = {}, 0.0
+    for cell in cells:
+        path = parts / f"{cell.name}.json"
+        if not path.exists():
+            start = time.perf_counter()
+            result = run_cell(cell)
+            result = {"found": result, "seconds": round(time.perf_counter() - start, 2)}
+            with atomic_write(path) as file:
+                file.write(json.dumps(result).encode())
+            print(cell.name, result["seconds"], flush=True)
+        part = json.loads(path.read_text(encoding="utf-8"))
+        found[cell.name] = part["found"]
+        seconds += part["seconds"]
+    heading = {
+        "study": experiment,
+        "seconds": round(seconds),
+        "versions": versions(*packages),
+        "cells": found,
+    }
+    whole = folder / f"{experiment}.json.gz"
+    with atomic_write(whole) as file:
+        file.write(gzip.compress(json.dumps(heading).encode(), mtime=0))
+    return whole
+
+
+def load_cells(experiment: str) -> dict[str, Any]:
+    """What an experiment found: {"study", "seconds", "versions", "cells": {name: ...}}.
+
+    Looks into ``results/`` of the working directory first, then into the package.
+
+    Raises:
+        FileNotFoundError: neither holds it.
+    """
+    for folder in (Path("results"), SHIPPED):
+        path = folder / f"{experiment}.json.gz"
+        if path.exists():
+            return json.loads(gzip.decompress(path.read_bytes()))
+    raise FileNotFoundError(f"experiment: no results of {experiment!r}; run it first")

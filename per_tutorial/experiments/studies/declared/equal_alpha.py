@@ -1,0 +1,70 @@
+"""The methods after PER once more: one exponent for all, and κ of the size of the rewards.
+
+`after_per` gives each method its authors' exponent, so it compares method and exponent together.
+"""
+
+import dataclasses
+from typing import Any
+
+from per_tutorial.experiments.studies.declared.after_per import (
+    AFTER_PER_STUDIES,
+    FOR_CLIPPED_REWARDS,
+    methods,
+)
+from per_tutorial.experiments.studies.study import QUARTER, Study
+
+# No reward of these worlds is larger than 1, as in Atari if they are clipped. With κ = 1, LAP drew
+# nearly uniformly on MountainCar until it found the goal.
+KAPPA = FOR_CLIPPED_REWARDS["kappa"]
+EXPONENTS = {"4": 0.4, "6": 0.6}  # by the last letter of an arm's name
+
+
+def equal_alpha_methods() -> dict[str, dict[str, Any]]:
+    """The settings that each arm changes.
+
+    LaBER has no exponent. It gets its authors' clipping: Huber's loss with κ = 1, and min(|δ|, 1)
+    as priority (SuReLI/laber, LaBER/discrete/LABER_DDQN.py); "huber-1" is its control.
+    """
+    arms: dict[str, dict[str, Any]] = {
+        "uniform": {},
+        "huber": {"loss": "huber", "kappa": KAPPA},
+        "huber-1": {"loss": "huber", "kappa": 1.0},
+    }
+    for digit, alpha in EXPONENTS.items():
+        changes = methods({"alpha": alpha, "kappa": KAPPA})
+        for method in ("per", "rank", "lap", "pal", "reaper"):
+            arms[f"{method}-{digit}"] = changes[method] | {"alpha": alpha}
+    clipping = {"loss": "huber", "kappa": 1.0, "td_error_clip": 1.0}
+    return arms | {"laber": {"sampler": "laber", "candidates": 4, **clipping}}
+
+
+def _comparisons() -> tuple[tuple[str, str], ...]:
+    pairs = [("laber", "per-6"), ("laber", "huber-1")]
+    for digit in EXPONENTS:
+        pairs.append((f"per-{digit}", "uniform"))
+        pairs += [
+            (f"{method}-{digit}", f"per-{digit}") for method in ("rank", "lap", "pal", "reaper")
+        ]
+        pairs += [(f"{method}-{digit}", "huber") for method in ("lap", "pal")]
+    return tuple(pairs)
+
+
+def _equal_alpha(study: Study, rate: str, share: float) -> Study:
+    """The world of `study` at one learning rate, with runs of other seeds."""
+    base = study.arms["uniform"]
+    base = base.replace(learning_rate=base.learning_rate * share)
+    return dataclasses.replace(
+        study,
+        name=study.name.replace("after", "equal-alpha") + rate,
+        question="Which method helps if all have one exponent, and κ is of the rewards' size?",
+        arms={name: base.replace(**change) for name, change in equal_alpha_methods().items()},
+        comparisons=_comparisons(),
+        seeds=range(400, 430),
+    )
+
+
+EQUAL_ALPHA_STUDIES = tuple(
+    _equal_alpha(study, rate, share)
+    for study in AFTER_PER_STUDIES
+    for rate, share in (("", 1.0), ("-quarter", QUARTER))
+)
