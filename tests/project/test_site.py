@@ -418,7 +418,7 @@ VIOLATIONS = """async () => {
     "everything", [False, pytest.param(True, marks=pytest.mark.exhaustive)], ids=["some", "all"]
 )
 def test_pages_are_accessible(site, visit, everything):
-    """Every third page in one of four looks, in turns; or each in all looks, which takes minutes."""
+    """Every third page in one of four looks, in turns; or all pages in all of them."""
     looks = [visit(size, scheme) for size in (PHONE, DESKTOP) for scheme in ("light", "dark")]
     faults = {}
     for k, name in enumerate(pages_of(site)[:: 1 if everything else 3]):
