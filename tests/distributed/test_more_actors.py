@@ -1,10 +1,14 @@
 """The experiment about more actors: what is declared, one small run, and what is shipped."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from per_tutorial.distributed import more_actors
 from per_tutorial.distributed.more_actors import ACTORS, Arm, the_arms, train
+from per_tutorial.experiments.cells import load_cells
+from per_tutorial.experiments.statistics.estimates import paired_difference
 
 
 def test_each_control_differs_in_one_thing():
@@ -54,3 +58,23 @@ def test_stored_copies_are_of_one_actor(monkeypatch):
     for first, second in zip(added[::2], added[1::2], strict=True):
         np.testing.assert_array_equal(first, second)
     assert len(added) >= 6
+
+
+def test_the_page_says_what_is_shipped():
+    text = (Path(__file__).parents[2] / "docs" / "results.md").read_text("utf-8")
+    section = text.split("## Do more actors learn better?")[1].split("\n## ")[0]
+    said = " ".join(section.split()).replace("−", "-")
+    for world, title in (("cartpole", "CartPole"), ("mountaincar", "MountainCar")):
+        cells = load_cells(f"actors-{world}")["cells"]
+        assert set(cells) == {arm.name for arm in the_arms(world)}
+        scores = {name: np.mean(cell["scores"], axis=1) for name, cell in cells.items()}
+        assert all(len(runs) == len(more_actors.SEEDS) for runs in scores.values())
+        for actors in ACTORS:
+            equal = "updates" if actors == 1 else "frames"
+            names = [f"{kind}-{actors}-equal-updates" for kind in ("ladder", "one", "copied")]
+            names += [f"{kind}-{actors}-equal-{equal}" for kind in ("ladder", "one")]
+            row = [f"{scores[name].mean():.0f}" if name in scores else "" for name in names]
+            assert f"| {title} | {actors} | {' | '.join(row)} |".replace("  ", " ") in said
+        for arm in ("ladder-8-equal-updates", "copied-8-equal-updates", "ladder-8-equal-frames"):
+            found = paired_difference(scores[arm], scores["ladder-1-equal-updates"])
+            assert "{:.0f} [{:.0f}, {:.0f}]".format(*found) in said

@@ -134,6 +134,8 @@ def test_each_notebook_has_exercises_and_their_solutions(notebook):
     numbers = exercise_numbers(notebook)
     assert numbers == [str(number) for number in range(1, len(numbers) + 1)]
     assert len(numbers) >= 3
+    sources = "\n".join(cell.source for cell in notebook.cells if cell.cell_type == "code")
+    assert re.findall(r'^check\("\d\d\.(\d+)"', sources, re.MULTILINE) == numbers
     for number in numbers:
         assert ids[ids.index(f"exercise-{number}") + 1] == f"solution-{number}"
 
