@@ -1,6 +1,7 @@
 """`study`: a declared comparison, on this machine or on a Ray cluster."""
 
 import argparse
+import difflib
 import os
 import sys
 from collections.abc import Callable
@@ -19,7 +20,7 @@ ADDRESS = "HOST:PORT, auto (the cluster of this machine), or local, which starts
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Which study, where its results go, and what computes them."""
-    parser.add_argument("study", metavar="STUDY", choices=STUDIES, help=", ".join(STUDIES))
+    parser.add_argument("study", metavar="STUDY", type=_study_name, help=", ".join(STUDIES))
     parser.add_argument(
         "--out",
         metavar="FOLDER",
@@ -46,6 +47,17 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--fast", action="store_true", help="a tiny form that takes seconds")
     parser.add_argument("--quiet", action="store_true", help="no progress bar")
+
+
+def _study_name(text: str) -> str:
+    """The name of a study; an error that names those most alike, since there are forty."""
+    if text not in STUDIES:
+        near = difflib.get_close_matches(text, STUDIES, n=3, cutoff=0.4) or list(STUDIES)[:3]
+        names = ", ".join(map(repr, near))
+        raise argparse.ArgumentTypeError(
+            f"must be the name of a study (see --help), such as {names}, got {text!r}"
+        )
+    return text
 
 
 def run(arguments: argparse.Namespace) -> None:
