@@ -132,7 +132,7 @@ def equal_alpha() -> list[str]:
 
 
 def arm_in_words(arm: str) -> str:
-    """An arm of `equal_alpha`: "lap-4" is "LAP, α 0.4"."""
+    """An arm of `equal_alpha`: "lap-4" is "LAP, α = 0.4"."""
     if arm == "huber-1":
         return "uniform, Huber's loss with κ = 1"
     method, _, digit = arm.partition("-")

@@ -75,6 +75,8 @@ def test_the_page_says_what_is_shipped():
             names += [f"{kind}-{actors}-equal-{equal}" for kind in ("ladder", "one")]
             row = [f"{scores[name].mean():.0f}" if name in scores else "" for name in names]
             assert f"| {title} | {actors} | {' | '.join(row)} |".replace("  ", " ") in said
-        for arm in ("ladder-8-equal-updates", "copied-8-equal-updates", "ladder-8-equal-frames"):
-            found = paired_difference(scores[arm], scores["ladder-1-equal-updates"])
+        more = ["ladder-8-equal-updates", "copied-8-equal-updates", "ladder-8-equal-frames"]
+        pairs = [(arm, "ladder-1-equal-updates") for arm in more]
+        for arm, other in (*pairs, ("one-8-equal-updates", "one-1-equal-updates")):
+            found = paired_difference(scores[arm], scores[other])
             assert "{:.0f} [{:.0f}, {:.0f}]".format(*found) in said
