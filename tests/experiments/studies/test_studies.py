@@ -25,7 +25,7 @@ from per_tutorial.experiments.studies.declared.minatar import (
     MINATAR_METHODS,
     MINATAR_STUDIES,
     PUBLISHED_STUDIES,
-    RATE_STUDY,
+    RATE_STUDIES,
 )
 from per_tutorial.experiments.studies.declared.sb3 import SB3_STUDIES
 from per_tutorial.experiments.studies.declared.series import NETWORKS
@@ -37,8 +37,8 @@ FEWER_SEEDS = {
     "pong": 3,
     "sb3-pendulum-sac": 10,
     "sb3-pendulum-td3": 10,
-    **{study.name: 10 for study in (*MINATAR_STUDIES, *LONG_MINATAR_STUDIES)},
-    **{study.name: 5 for study in (*PUBLISHED_STUDIES, RATE_STUDY)},
+    **{study.name: 10 for study in (*MINATAR_STUDIES, *LONG_MINATAR_STUDIES, *RATE_STUDIES)},
+    **{study.name: 5 for study in PUBLISHED_STUDIES},
     "updates-breakout": 10,
 }
 
@@ -152,7 +152,7 @@ SUBJECTS = {
     **{study.name: {"sampler"} for study in LONG_MINATAR_STUDIES},
     "updates-breakout": {"update_every"},
     # One arm, beside a published curve
-    **{study.name: set() for study in (*PUBLISHED_STUDIES, RATE_STUDY)},
+    **{study.name: set() for study in (*PUBLISHED_STUDIES, *RATE_STUDIES)},
 }
 
 
@@ -240,10 +240,14 @@ def test_exploration_and_updates_begin_at_the_published_frames(study):
         assert (t + 1 >= config.learning_starts) == (t > 5_000)  # t + 1 transitions are stored
 
 
-def test_the_study_of_the_step_size_changes_nothing_else():
-    (published,), (changed,) = (study.arms.values() for study in (PUBLISHED_STUDIES[0], RATE_STUDY))
-    assert changed == published.replace(learning_rate=2**-9, learning_rate_end=2**-9)
-    assert RATE_STUDY.seeds == PUBLISHED_STUDIES[0].seeds
+@pytest.mark.parametrize("study", RATE_STUDIES, ids=lambda study: study.name)
+def test_the_studies_of_the_step_size_change_game_rate_and_frames_alone(study):
+    (published,), (changed,) = (each.arms.values() for each in (PUBLISHED_STUDIES[0], study))
+    rate = changed.learning_rate
+    assert np.log2(rate) == round(np.log2(rate)) and changed.learning_rate_end == rate
+    own = dict.fromkeys(("env", "steps", "learning_rate", "learning_rate_end"))
+    own = {name: getattr(changed, name) for name in own}
+    assert changed == published.replace(**own) and changed.env.endswith("-v0")
 
 
 @pytest.mark.slow

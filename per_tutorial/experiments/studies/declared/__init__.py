@@ -12,7 +12,7 @@ from per_tutorial.experiments.studies.declared.minatar import (
     LONG_MINATAR_STUDIES,
     MINATAR_STUDIES,
     PUBLISHED_STUDIES,
-    RATE_STUDY,
+    RATE_STUDIES,
     UPDATES_STUDY,
 )
 from per_tutorial.experiments.studies.declared.sb3 import SB3_STUDIES
@@ -33,6 +33,6 @@ STUDIES = {
         *LONG_MINATAR_STUDIES,
         UPDATES_STUDY,
         *PUBLISHED_STUDIES,
-        RATE_STUDY,
+        *RATE_STUDIES,
     )
 }
