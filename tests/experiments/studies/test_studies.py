@@ -29,6 +29,7 @@ from per_tutorial.experiments.studies.declared.minatar import (
 )
 from per_tutorial.experiments.studies.declared.sb3 import SB3_STUDIES
 from per_tutorial.experiments.studies.declared.series import NETWORKS
+from per_tutorial.experiments.studies.declared.step_sizes import STEP_SIZE_STUDIES
 from per_tutorial.experiments.studies.runner import run_study
 
 FEWER_SEEDS = {
@@ -149,6 +150,7 @@ SUBJECTS = {
         study.name: {name for change in MINATAR_METHODS.values() for name in change}
         for study in MINATAR_STUDIES
     },
+    **{study.name: {"sampler", "loss"} for study in STEP_SIZE_STUDIES},
     **{study.name: {"sampler"} for study in LONG_MINATAR_STUDIES},
     "updates-breakout": {"update_every"},
     # One arm, beside a published curve
@@ -206,6 +208,17 @@ def test_methods_are_compared_at_equal_exponents(study):
             assert study.arms[arm].alpha == study.arms[other].alpha == EXPONENTS[arm[-1]]
         if arm.startswith(("lap", "pal")):
             assert study.arms[arm].kappa == study.arms["huber"].kappa == 0.01
+
+
+@pytest.mark.parametrize("study", STEP_SIZE_STUDIES, ids=lambda study: study.name)
+def test_both_have_the_exponent_of_per_and_every_learning_rate_of_the_sweep(study):
+    rates = {}
+    for arm, config in study.arms.items():
+        assert (config.alpha, config.kappa) == (0.6, 0.01)
+        rates.setdefault(arm[:3], []).append(config.learning_rate)
+    assert rates["lap"] == rates["pal"] == [0.001 * share for share in (0.25, 0.5, 1, 2, 4)]
+    for arm, other in study.comparisons:
+        assert study.arms[arm].learning_rate == study.arms[other].learning_rate
 
 
 @pytest.mark.parametrize("study", MINATAR_STUDIES, ids=lambda study: study.name)

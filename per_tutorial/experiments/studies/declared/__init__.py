@@ -17,6 +17,7 @@ from per_tutorial.experiments.studies.declared.minatar import (
 )
 from per_tutorial.experiments.studies.declared.sb3 import SB3_STUDIES
 from per_tutorial.experiments.studies.declared.series import SERIES_STUDIES
+from per_tutorial.experiments.studies.declared.step_sizes import STEP_SIZE_STUDIES
 
 STUDIES = {
     study.name: study
@@ -28,6 +29,7 @@ STUDIES = {
         *AFTER_PER_STUDIES,
         *EQUAL_ALPHA_STUDIES,
         AGAIN_CLIFFWALK,
+        *STEP_SIZE_STUDIES,
         LUNARLANDER,
         *MINATAR_STUDIES,
         *LONG_MINATAR_STUDIES,
