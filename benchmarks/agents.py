@@ -108,7 +108,7 @@ def report(data):
         "Written by `make bench ARGS=agents` (`benchmarks/agents.py`, which describes the work),",
         f"on {data['machine']}.",
         "",
-        "| | batch | | µs, median | beside Stable-Baselines3's own |",
+        "| | batch | | µs, median | relative to Stable-Baselines3's own |",
         "|---|---|---|---|---|",
     ]
     for what, batch, seconds in data["seconds"]:

@@ -99,14 +99,14 @@ def measure(path, settings, seeds):
 def report(data):
     """The text of apex.md."""
     lines = [
-        "# Ape-X beside a plain training",
+        "# Ape-X compared with a plain training",
         "",
         "Written by `python -m benchmarks apex` (`benchmarks/apex.py`, which describes the work), "
         "on",
         f"{data['cores']} cores of {data['machine']}.",
         "",
-        "| world | trained | threads | runs | steps | score | steps/s | parameters are old | "
-        "priorities are old |",
+        "| world | trained | threads | runs | steps | score | steps/s | age of parameters | "
+        "age of priorities |",
         "|---|---|--:|--:|--:|--:|--:|--:|--:|",
     ]
     scores = {}
@@ -127,8 +127,8 @@ def report(data):
             )
     lines += [
         "",
-        f"Scores: the mean of {EPISODES} greedy episodes at the end, and of the runs. Threads: of "
-        "the process that learns.",
+        f"Score: the mean over the runs of {EPISODES} greedy episodes at the end. Threads: of the "
+        "learner's process.",
     ]
     for name in data["settings"]:
         ours, theirs = (scores.get((name, kind), {}) for kind in (APEX, PLAIN))

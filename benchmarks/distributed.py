@@ -260,7 +260,7 @@ def measure(quick):
 def report(data):
     """The text of distributed_speed.md."""
     lines = [
-        "# Many machines, measured in one",
+        "# Many machines, measured on one",
         "",
         "Written by `python -m benchmarks distributed` (`benchmarks/distributed.py`, which "
         "describes the work),",
@@ -269,17 +269,16 @@ def report(data):
     ]
     if data["load"] is not None:
         lines += [
-            f"When it began, {data['load']:.1f} other processes wanted to run on these cores.",
+            f"At the start, the load of other processes was {data['load']:.1f}.",
             "",
         ]
     lines += [
         "## What one memory of Ape-X carries",
         "",
-        f"Medians of {data['rounds']} rounds. *Alone*: nothing goes the other way; else both at "
-        f"once. *Busy*: of a",
-        "processor, the memory's process meanwhile.",
+        f"Medians of {data['rounds']} rounds. *Alone*: this direction only; else both at once.",
+        "*Busy*: the share of a processor that the memory's process used meanwhile.",
         "",
-        "| observations | windows a message | transitions/s in, alone | minibatches/s out, alone "
+        "| observations | windows per message | transitions/s in, alone | minibatches/s out, alone "
         "| transitions/s in | minibatches of 512/s out | busy |",
         "|---|--:|--:|--:|--:|--:|--:|",
     ]
@@ -289,7 +288,7 @@ def report(data):
             f"| {kind} | {count:,} | {median['in alone']:,.0f} | {median['out alone']:,.0f} "
             f"| {median['in']:,.0f} | {median['out']:.0f} | {median['busy']:.0%} |"
         )
-    lines.append(f"| the paper's, in all | 50 | | | {PAPER['in']:,} | {PAPER['out']} | |")
+    lines.append(f"| the paper's total | 50 | | | {PAPER['in']:,} | {PAPER['out']} | |")
     middle, low, high = ratios(data["study"]["two nodes"], data["study"]["two processes"])
     seconds = {name: statistics.median(each) for name, each in data["study"].items()}
     lines += [

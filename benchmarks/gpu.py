@@ -338,7 +338,7 @@ def report(data):
         "",
         "Written by `make bench ARGS=gpu` (`benchmarks/gpu.py`, which describes the work).",
         f"{plan.rounds} rounds on **{data['device']}**, beside {data['machine']}.",
-        "Medians over rounds; of ratios, median and range of those within a round.",
+        "Medians over rounds; for ratios, median and range over the rounds.",
     ]
     if data["uncompiled"]:
         lines += ["", f"Nothing was compiled: {data['uncompiled']}."]

@@ -92,7 +92,7 @@ def report(data):
             cells.append(f"{1000 * statistics.median(seconds[name]):.2f}")
             cells.append(f"×{middle:.2f} ({low:.2f} to {high:.2f})")
         lines.append(f"| {name} | {' | '.join(cells)} |")
-    lines += ["", "Medians over rounds; of ratios, also the middle half of the rounds."]
+    lines += ["", "Medians over rounds; for ratios, also the middle half of the rounds."]
     return "\n".join(lines) + "\n"
 
 

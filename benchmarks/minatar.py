@@ -117,7 +117,7 @@ def report(data):
         "Written by `make bench ARGS=minatar` (`benchmarks/minatar.py`, which describes the work).",
         f"{data['rounds']} rounds of {data['steps']} steps on {data['machine']}.",
         "",
-        "| | frames per second of the processor | beside Stable-Baselines3 |",
+        "| | frames per second of processor time | relative to Stable-Baselines3 |",
         "|---|--:|--:|",
     ]
     frames = {

@@ -320,8 +320,7 @@ def report(results):
         "Written by `make bench` (`benchmarks/replay.py`, which describes the work).",
         f"Medians over {results.rounds} rounds, in µs, on {results.machine}.",
         f"×: as a multiple of {OURS}'s time, median and range of the ratio within a round.",
-        f"“{LIMIT}”: rows taken at random indices drawn beforehand and one number written for "
-        f"each,",
+        f"“{LIMIT}”: NumPy copies rows at given indices, and writes one number for each,",
         "without drawing, weights, sums or checks. Cells with B > N are left out.",
         "",
         "![Time against the number of stored transitions](replay_speed.png)",
@@ -341,9 +340,9 @@ def report(results):
         "",
         "## Bytes touched",
         "",
-        "What one sample and its update move: the rows, in bytes, and of a binary tree of sums at "
-        "most",
-        "so many lines of 64 bytes, each counted once, since all draws share the upper levels.",
+        "What one sample and its update move: the rows, and at most this much of a binary tree of "
+        "sums,",
+        "in lines of 64 bytes. Each line counts once, since all draws share the upper levels.",
         "",
         *bytes_touched(results),
     ]

@@ -313,7 +313,7 @@ def report(data):
     }
     lines += [
         "",
-        "Medians over rounds; of ratios, median and range of those within a round.",
+        "Medians over rounds; for ratios, median and range over the rounds.",
         "",
         "- A step with PER, as a multiple of uniform replay's: "
         + ", ".join(
@@ -337,12 +337,12 @@ def report(data):
         f"{exponent(list(growth), list(growth.values())):.2f}; "
         f"1 run takes {ratio(seconds['1 run, proportional'], seconds['10 runs, proportional'])} "
         "of the time of 10.",
-        "- Compiled, a step with PER takes "
+        "- A compiled step with PER, as a multiple of one that is not: "
         + ", ".join(
             f"{runs} {ratio(seconds[COMPILED.format(runs)], seconds[f'{runs}, proportional'])}"
             for runs in ("1 run", "10 runs", "100 runs")
         )
-        + " of the time.",
+        + ".",
         "- An update from pixels (Pong, one run), in ms as it is and compiled: "
         + ", ".join(
             f"{size}×{size} {1000 * statistics.median(pixels['as it is']):.1f} and "

@@ -1,13 +1,12 @@
-"""DQN with prioritised experience replay on one page: what to write into an agent of your own.
+"""DQN with prioritised experience replay on one page: what to change in your own agent.
 
     pip install per_tutorial torch gymnasium  # before a release: from the address in the README
     python per_dqn.py --env-id CartPole-v1 --total-timesteps 50000 --seed 1
 
-Only the replay buffer is imported; the rest is PyTorch and Gymnasium. Every line that differs from
-DQN with uniform replay is marked with "PER:". There are six such places, and each answers a
-question: which buffer, how strongly priorities count, which β, who multiplies the weights, who
-writes the TD errors back, and in which form. New transitions get their priority in `add`, by
-themselves.
+Only the replay buffer is imported; the rest is PyTorch and Gymnasium. Every place that differs from
+DQN with uniform replay is marked with "PER:". The marks answer six questions: which buffer, how
+strongly priorities count, which β, where the weights enter, where the TD errors are written back,
+and in which form. `add` gives new transitions their priority.
 """
 
 import argparse
@@ -35,15 +34,15 @@ class Args:
     learning_rate: float = 2.5e-4
     buffer_size: int = 10_000
     gamma: float = 0.99
-    target_frequency: int = 500  # environment steps between two copies of the network
+    target_frequency: int = 500  # environment steps between updates of the target network
     batch_size: int = 128
     start_epsilon: float = 1.0
     end_epsilon: float = 0.05
-    exploration_fraction: float = 0.5  # of all steps, until epsilon has come to its end
+    exploration_fraction: float = 0.5  # of all steps, until epsilon reaches its end
     learning_starts: int = 1_000
-    train_frequency: int = 4  # environment steps for each gradient step
+    train_frequency: int = 4  # environment steps per gradient step
     alpha: float = 0.6  # PER: how strongly priorities count; 0 is uniform replay
-    start_beta: float = 0.4  # PER: exponent of the weights, which rises to 1 until the end
+    start_beta: float = 0.4  # PER: exponent of the weights; rises to 1 during the training
     device: str = "cpu"
 
 
@@ -77,7 +76,7 @@ class QNetwork(nn.Module):
 
 
 def linear(start: float, end: float, fraction: float) -> float:
-    """From start to end in a straight line, and then no further."""
+    """Linear from start to end, and constant afterwards."""
     return start + (end - start) * min(fraction, 1.0)
 
 
@@ -88,8 +87,8 @@ def train(args: Args) -> tuple[QNetwork, PrioritizedReplayBuffer, list[float]]:
     torch.manual_seed(args.seed)
     device = torch.device(args.device)
 
-    # Under SAME_STEP, the step that ends an episode also returns the first observation of the next
-    # one, and the true last one is in infos["final_obs"].
+    # Under SAME_STEP, the step that ends an episode returns the first observation of the next one;
+    # the true last observation is in infos["final_obs"].
     envs = gym.make_vec(
         args.env_id,
         num_envs=args.num_envs,
@@ -108,8 +107,8 @@ def train(args: Args) -> tuple[QNetwork, PrioritizedReplayBuffer, list[float]]:
         args.buffer_size,
         space.shape,
         observation_dtype=space.dtype,
-        environments=args.num_envs,  # they take turns below; n-step returns stay within each
-        alpha=args.alpha,  # PER: stored with the priorities, so it doesn't change while you train
+        environments=args.num_envs,  # they take turns below; n-step returns stay within each one
+        alpha=args.alpha,  # PER: stored priorities include it, so it stays constant while you train
         seed=args.seed,
     )
 
@@ -132,8 +131,7 @@ def train(args: Args) -> tuple[QNetwork, PrioritizedReplayBuffer, list[float]]:
         for e in range(args.num_envs):
             over = terminated[e] or truncated[e]
             true_next = infos["final_obs"][e] if over else following[e]
-            # `terminated` alone says that no value follows: a time limit ends no more than the
-            # episode.
+            # Only `terminated` says that no value follows; a time limit just ends the episode.
             buffer.add(
                 observations[e], actions[e], rewards[e], true_next, terminated[e], truncated[e]
             )
@@ -143,12 +141,12 @@ def train(args: Args) -> tuple[QNetwork, PrioritizedReplayBuffer, list[float]]:
                 running_returns[e] = 0.0
         observations = following
 
-        for now in range(step, step + args.num_envs):  # one turn for each environment step
+        for now in range(step, step + args.num_envs):  # one turn per environment step
             if now < max(args.learning_starts, args.batch_size):
                 continue
             if now % args.train_frequency == 0:
                 beta = linear(args.start_beta, 1.0, now / args.total_timesteps)  # PER: β now
-                batch = buffer.sample(args.batch_size, beta)  # PER: without β under uniform replay
+                batch = buffer.sample(args.batch_size, beta)  # PER: uniform replay takes no β
                 weights = batch.weights.astype(np.float32)  # some devices have no float64
                 fields = (*batch[:5], weights)
                 on_device = [torch.as_tensor(field, device=device) for field in fields]
@@ -160,13 +158,12 @@ def train(args: Args) -> tuple[QNetwork, PrioritizedReplayBuffer, list[float]]:
                 td_errors = (
                     targets - predicted
                 )  # (batch,), and so are the weights: nothing broadcasts
-                # PER: every squared error is multiplied by its weight, and then the mean is taken.
+                # PER: multiply every squared error by its weight, then take the mean.
                 loss = (weights * td_errors**2).mean()
                 optimizer.zero_grad()
                 loss.backward()
                 optimizer.step()
-                # PER: the TD errors go back as they are, without weights; |δ|, ε and α are applied
-                # there.
+                # PER: write the raw TD errors back; the buffer applies |δ|, ε and α.
                 buffer.update_priorities(batch.indices, td_errors)
             if now % args.target_frequency == 0:
                 target_network.load_state_dict(q_network.state_dict())

@@ -3,7 +3,7 @@
     pip install "per_tutorial[sb3]"  # before a release: from the address in the README
     python sb3_dqn.py --steps 50000 --seed 1
 
-Two lines differ from SB3's own DQN: the import, and α. β goes from 0.4 to 1 by itself.
+Two lines differ from SB3's own DQN: the import, and α. β rises from 0.4 to 1 automatically.
 """
 
 import argparse
@@ -39,7 +39,7 @@ model.learn(arguments.steps)
 mean, deviation = evaluate_policy(model, make_vec_env("CartPole-v1", seed=arguments.seed + 1))
 print(f"Episode return after {arguments.steps} steps: {mean:.0f} ± {deviation:.0f} in 10 episodes.")
 
-# What was replayed: a few transitions carry much of the probability.
+# What is replayed most: a few transitions hold much of the probability.
 shares = model.replay_buffer.probabilities.ravel()
 shares = sorted(shares[shares > 0], reverse=True)
 tenth = sum(shares[: max(1, len(shares) // 10)])

@@ -3,7 +3,7 @@
     pip install "per_tutorial[sb3]"  # before a release: from the address in the README
     python sb3_sac.py --steps 5000 --seed 1
 
-SAC has two critics: a transition's priority is the mean of their |TD errors|.
+SAC has two critics; a transition's priority is the mean of their absolute TD errors.
 """
 
 import argparse

@@ -4,8 +4,8 @@
     python tianshou_dqn.py --steps 20000 --seed 1
 
 Two places differ from tianshou's DQN with uniform replay: the buffer, and the β that a function
-sets before every update. tianshou multiplies the weights and writes the TD errors back by itself.
-Leave its `huber_loss_delta` alone: with that, tianshou 2.0.1 leaves the weights out.
+sets before every update. tianshou itself multiplies the weights and writes the TD errors back.
+Do not set its `huber_loss_delta`: tianshou 2.0.1 then ignores the weights.
 """
 
 import argparse
@@ -59,7 +59,7 @@ buffer = PrioritizedVectorReplayBuffer(
 
 
 def before_update(epoch: int, step: int) -> None:
-    """β goes from 0.4 to 1 in a straight line, as in the paper."""
+    """β rises linearly from 0.4 to 1, as in the paper."""
     buffer.set_beta(min(1.0, 0.4 + 0.6 * step / steps))
 
 
@@ -84,7 +84,7 @@ result = algorithm.run_training(
 )
 print(f"Best episode return after {steps} steps: {result.best_reward:.0f}, in 10 episodes.")
 
-# What was replayed: a few transitions carry much of the probability.
+# What is replayed most: a few transitions hold much of the probability.
 shares = buffer.probabilities
 shares = sorted(shares[shares > 0], reverse=True)
 tenth = sum(shares[: max(1, len(shares) // 10)])

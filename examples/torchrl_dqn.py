@@ -4,8 +4,9 @@
     python torchrl_dqn.py --steps 20000 --seed 1
 
 Four places differ from uniform replay: the sampler, its β, the weights in the loss, and the line
-after it that writes the TD errors back. What `DQNLoss` calls `td_error` is δ², so the sampler is
-told to take the root. The weights are multiplied here, because `DQNLoss` would divide by their sum.
+that writes the TD errors back. `DQNLoss` puts δ² into "td_error", so `squared=True` tells the
+sampler to take the root. The loss is weighted here because `DQNLoss` would divide by the sum of
+the weights.
 """
 
 import argparse
@@ -61,7 +62,7 @@ for step in range(1, steps + 1):
     explore.step()
     if transition["next", "done"].item():
         lengths.append(transition["next", "step_count"].item())
-    buffer.add(transition)  # at the largest priority so far
+    buffer.add(transition)  # with the largest priority so far
     sampler.beta = min(1.0, 0.4 + 0.6 * step / steps)  # as in the paper
     if step % 4 == 0 and step >= BATCH:
         batch = buffer.sample()
@@ -70,12 +71,12 @@ for step in range(1, steps + 1):
         loss.backward()
         optimizer.step()
         target.step()
-        buffer.update_tensordict_priority(batch)  # its "td_error" was set by the loss
+        buffer.update_tensordict_priority(batch)  # the loss has set its "td_error"
 recent = lengths[-20:]
 mean = sum(recent) / max(1, len(recent))
 print(f"The last {len(recent)} of {len(lengths)} episodes: {mean:.0f} steps.")
 
-# What was replayed: a few transitions carry much of the probability.
+# What is replayed most: a few transitions hold much of the probability.
 shares = sampler.probabilities[sampler.probabilities > 0].sort(descending=True).values
 tenth = shares[: max(1, len(shares) // 10)].sum().item()
 print(f"Of {len(shares)} transitions, the top tenth holds {tenth:.0%} of the probability.")

@@ -1,11 +1,11 @@
-"""What cpprb 11.0.0 fails, without the examination."""
+"""The questions that cpprb 11.0.0 fails, shown without the examination."""
 
 import cpprb
 import numpy as np
 
 FIELDS = {"obs": {}, "rew": {}, "next_obs": {}, "done": {}}
 
-# n-step-returns: the window that starts in state 2 ends with the terminal step 4, and `done` is 0.
+# n-step-returns: the window that starts in state 2 ends with the terminal step 4, but `done` is 0.
 # n-step-truncation: the last windows of an episode have the next observation 1.0, which nobody
 # stored.
 several = {"size": 3, "gamma": 0.5, "rew": "rew", "next": "next_obs"}
@@ -15,12 +15,12 @@ for step in range(5):
 buffer.on_episode_end()
 print({name: column.ravel().tolist() for name, column in buffer.get_all_transitions().items()})
 
-# empty: a transition comes from a buffer that holds none.
+# empty: an empty buffer returns a transition.
 buffer = cpprb.PrioritizedReplayBuffer(8, FIELDS)
 print("empty:", buffer.sample(1)["obs"])
 
-# stale-updates: slot 0 holds a newcomer by the time that the update comes. With
-# check_for_update=True, which is off by default, it is left alone.
+# stale-updates: slot 0 holds a new transition when the update arrives. With check_for_update=True,
+# which is off by default, the update is ignored.
 for late in (False, True):
     buffer = cpprb.PrioritizedReplayBuffer(8, FIELDS, alpha=1, check_for_update=late)
     for step in range(8):
@@ -33,6 +33,6 @@ for late in (False, True):
         "stale, check_for_update", late, np.unique(buffer.sample(1000)["obs"], return_counts=True)
     )
 
-# nan-errors: one is enough to make all weights NaN.
+# nan-errors: a single NaN makes all weights NaN.
 buffer.update_priorities([0], [np.nan])
 print("NaN:", buffer.sample(4)["weights"])

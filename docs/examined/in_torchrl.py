@@ -1,4 +1,4 @@
-"""What torchrl-nightly 2026.7.1 fails, without the examination."""
+"""The questions that torchrl-nightly 2026.7.1 fails, shown without the examination."""
 
 import numpy as np
 import torch
@@ -12,14 +12,14 @@ buffer = TensorDictPrioritizedReplayBuffer(
 buffer.extend(TensorDict({"obs": torch.arange(7)}, [7]))
 buffer.update_priority(torch.arange(7), torch.full((7,), 10.0))
 
-# newcomers-largest, saved-largest: the newcomer should be as likely as the others, 1 / 8. Its leaf
-# is p^(α · α): `default_priority` raises to α what `update_priority` will raise once more.
+# newcomers-largest, saved-largest: the new transition should be as likely as the others, 1 / 8. Its
+# leaf is p^(α · α): `default_priority` applies α, and then `update_priority` applies it again.
 buffer.add(TensorDict({"obs": torch.tensor(7)}, []))
 tree = buffer._sampler._sum_tree
 print("leaves:", [round(tree[k], 3) for k in range(8)], "10^0.36 =", round(10**0.36, 3))
 print("share of the newcomer:", (buffer.sample()["obs"] == 7).float().mean().item())
 
-# stale-updates: index 0 holds a newcomer by the time that the update comes.
+# stale-updates: index 0 holds a new transition when the update arrives.
 buffer.extend(TensorDict({"obs": torch.arange(8, 16)}, [8]))
 buffer.update_priority(torch.tensor([0]), torch.tensor([1e6]))
 print("stale:", buffer.sample()["obs"].unique(return_counts=True))

@@ -1,4 +1,4 @@
-"""What xuance 1.4.4 fails, without the examination."""
+"""The questions that xuance 1.4.4 fails, shown without the examination."""
 
 import numpy as np
 from gymnasium.spaces import Box, Discrete
@@ -14,13 +14,13 @@ def filled(count, batch_size=1000):
     return buffer
 
 
-# reach: the sum of priorities leaves the last one out, so number 7 never comes.
+# reach: the sum of priorities leaves out the last slot, so number 7 is never drawn.
 buffer = filled(8)
 print("numbers that come:", np.unique(buffer.sample(0.4)["obs"]))
 
-# weights-exponent: `p * N ** -beta` is (p · N^−β), not (p · N)^−β. So what is likely weighs more, β
-# is without effect, and all is divided by the smallest weight.
-slots = np.arange(1000)[None] % 8  # it takes no fewer than a minibatch
+# weights-exponent: `p * N ** -beta` is (p · N^−β), not (p · N)^−β. So likely transitions get larger
+# weights, and β has no effect. All weights are divided by the smallest one.
+slots = np.arange(1000)[None] % 8  # it needs at least one minibatch
 buffer.update_priorities(slots, slots + 1.0)
 for beta in (0.4, 1.0):
     batch = buffer.sample(beta)
@@ -31,14 +31,14 @@ for beta in (0.4, 1.0):
         "priority → weight at β =", beta, {k + 1: round(weight_of[k], 2) for k in sorted(weight_of)}
     )
 
-# stale-updates: slot 0 holds a newcomer by the time that the update comes.
+# stale-updates: slot 0 holds a new transition when the update arrives.
 for number in range(8, 16):
     one = np.array([number])
     buffer.store(one[None], one, one, one, one[None])
 buffer.update_priorities(np.zeros((1, 1000), int), np.full((1, 1000), 1000.0))
 print("stale:", np.mean(buffer.sample(0.4)["obs"] == 8))
 
-# one-transition, weights-part-full: with one stored, the sum is over nothing.
+# one-transition, weights-part-full: with one transition stored, the sum is over nothing.
 try:
     filled(1, batch_size=1).sample(0.4)
 except RecursionError as error:

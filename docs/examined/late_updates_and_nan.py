@@ -1,6 +1,4 @@
-"""Late updates and TD errors that are NaN: tianshou 2.0.1, AgileRL 2.56.1, RLlib 2.60.0
-(old API).
-"""
+"""Late updates, and NaN as TD error: tianshou 2.0.1, AgileRL 2.56.1, RLlib 2.60.0 (old API)."""
 
 import random
 
@@ -29,8 +27,8 @@ rllib = OfRLlib(8, alpha=1.0)
 for number in range(16):
     adds(number)
 
-# Numbers 0 to 7 are gone. An update for the slot that 0 was drawn from makes number 8 the
-# favourite.
+# Numbers 0 to 7 were overwritten. A late update of number 0 goes to number 8 in the same slot, and
+# number 8 is then drawn nearly always.
 tianshou.update_weight(np.array([0]), np.array([1000.0]))
 agilerl.update_priorities(torch.tensor([0]), torch.tensor([1000.0]))
 rllib.update_priorities([0], [1000.0])
@@ -38,7 +36,7 @@ print("stale, tianshou:", np.mean(tianshou.sample(1000)[0].obs == 8))
 print("stale, AgileRL:", (agilerl.sample(1000)["obs"] == 8).float().mean())
 print("stale, RLlib:", np.mean(rllib.sample(1000, beta=0.4)["obs"] == 8))
 
-# RLlib's assertion (priority > 0) stops a NaN, and lets infinity pass.
+# RLlib's assertion (priority > 0) stops NaN, but not infinity.
 rllib.update_priorities([0], [np.inf])
 try:
     print("infinite, RLlib:", rllib.sample(4, beta=0.4)["weights"])

@@ -282,19 +282,19 @@ def set_env(tmp_path):
 
 #: Option → what the page answers, and what shows that it is so; a refused one raises.
 CASES = {
-    "DQN": ("served", lambda _: assert_learns(PrioritizedDQN)),
-    "quantiles (QR-DQN)": ("served", lambda _: assert_learns(PrioritizedQRDQN)),
-    "SAC": ("served", lambda _: assert_learns(PrioritizedSAC)),
-    "TD3": ("served", lambda _: assert_learns(PrioritizedTD3)),
+    "DQN": ("supported", lambda _: assert_learns(PrioritizedDQN)),
+    "quantiles (QR-DQN)": ("supported", lambda _: assert_learns(PrioritizedQRDQN)),
+    "SAC": ("supported", lambda _: assert_learns(PrioritizedSAC)),
+    "TD3": ("supported", lambda _: assert_learns(PrioritizedTD3)),
     "DDPG": ("not needed", ddpg),
     "HER": ("refused", lambda _: make(replay_buffer_class=HerReplayBuffer)),
-    "replay_buffer_class": ("served", replay_buffer_class),
+    "replay_buffer_class": ("supported", replay_buffer_class),
     "replay_buffer_class, the buffer for a loop of your own": (
         "refused",
         lambda _: make(replay_buffer_class=replay.PrioritizedReplayBuffer),
     ),
     "NStepReplayBuffer": ("not needed", nstep_replay_buffer),
-    "replay_buffer_kwargs": ("served", replay_buffer_kwargs),
+    "replay_buffer_kwargs": ("supported", replay_buffer_kwargs),
     "replay_buffer_kwargs, an unknown one": (
         "refused",
         lambda _: make(replay_buffer_kwargs={"alhpa": 0.5}),
@@ -304,23 +304,23 @@ CASES = {
         lambda _: make(replay_buffer_kwargs={"buffer_size": 5}),
     ),
     "replay_buffer_kwargs, β": ("refused", lambda _: make(replay_buffer_kwargs={"beta": 0.4})),
-    "optimize_memory_usage": ("served", optimize_memory_usage),
+    "optimize_memory_usage": ("supported", optimize_memory_usage),
     "optimize_memory_usage, Dict": ("refused", lambda _: make(**dicts(optimize_memory_usage=True))),
-    "handle_timeout_termination": ("served", handle_timeout_termination),
-    "Dict observations": ("served", dict_observations),
-    "n-step (n_steps)": ("served", n_steps),
-    "VecNormalize": ("served", vec_normalize),
-    "several environments": ("served", several_environments),
-    "callbacks": ("served", callbacks),
-    "logging": ("served", logging),
-    "PrioritizedDQN.load of a DQN": ("served", dqn_becomes_prioritized),
-    "DQN.load of a PrioritizedDQN": ("served", prioritized_becomes_dqn),
-    "save and load, model": ("served", save_and_load_model),
-    "save and load, replay buffer": ("served", save_and_load_buffer),
+    "handle_timeout_termination": ("supported", handle_timeout_termination),
+    "Dict observations": ("supported", dict_observations),
+    "n-step (n_steps)": ("supported", n_steps),
+    "VecNormalize": ("supported", vec_normalize),
+    "several environments": ("supported", several_environments),
+    "callbacks": ("supported", callbacks),
+    "logging": ("supported", logging),
+    "PrioritizedDQN.load of a DQN": ("supported", dqn_becomes_prioritized),
+    "DQN.load of a PrioritizedDQN": ("supported", prioritized_becomes_dqn),
+    "save and load, model": ("supported", save_and_load_model),
+    "save and load, replay buffer": ("supported", save_and_load_buffer),
     "load_replay_buffer, other settings": ("refused", load_other_settings),
     "load_replay_buffer, a buffer of SB3's": ("refused", load_sb3s_buffer),
     "truncate_last_traj": ("not needed", truncate_last_traj),
-    "set_env": ("served", set_env),
+    "set_env": ("supported", set_env),
     "set_env, another number of environments": (
         "refused",
         lambda _: make().set_env(make_vec_env("CartPole-v1", 2)),
@@ -339,7 +339,7 @@ def rows():
 def test_the_page_has_a_row_for_each_case_and_no_other():
     page = {option: answer for option, (answer, _) in rows().items()}
     assert page == {option: answer for option, (answer, _) in CASES.items()}
-    assert set(page.values()) == {"served", "refused", "not needed"}
+    assert set(page.values()) == {"supported", "refused", "not needed"}
 
 
 @pytest.mark.parametrize("option", CASES)
