@@ -1,14 +1,14 @@
 """Prioritized Experience Replay, taught and ready to use.
 
-Two kinds of parts make a replay buffer: a *storage* decides which experiences are kept, a *sampler*
-decides which of them are replayed. Everything else in the package learns from what they hand out
-or shows what came of it. Names are imported when they are first used, so that
-``import per_tutorial`` loads neither PyTorch nor matplotlib.
+A replay buffer has two parts: a *storage* decides which experiences are kept, and a *sampler*
+decides which of them are replayed. The rest of the package learns from what they draw, or shows the
+results. Names are imported on first use, so ``import per_tutorial`` loads neither PyTorch nor
+matplotlib.
 """
 
 from per_tutorial.common.lazy import lazy_names
 
-TYPE_CHECKING = False  # type checkers know better; to import `typing` takes longer than all of this
+TYPE_CHECKING = False  # type checkers take it as True; importing `typing` would take longer
 
 if TYPE_CHECKING:
     from per_tutorial.dqn.checkpoints import Checkpoints as Checkpoints

@@ -1,8 +1,8 @@
-"""The command line, a file a command.
+"""The command line, one file per command.
 
-A command is a module of this folder, named as the command is, with ``HELP`` (a line for the list of
-commands), ``add_options(parser)`` and ``run(arguments)``, and its name in `COMMANDS`. At its top it
-imports only what NumPy and numba are enough for, so that all commands are listed everywhere.
+A command is a module of this package with the command's name, which is in `COMMANDS`. It defines
+``HELP`` (a line for the list of commands), ``add_options(parser)`` and ``run(arguments)``. Its
+imports at the top need only NumPy and numba, so every installation lists all commands.
 """
 
 import argparse
@@ -26,10 +26,10 @@ examples:
 
 
 def main(words: list[str] | None = None) -> None:
-    """Run a command; an error becomes one line and the exit status 1, Ctrl-C 130.
+    """Run a command. An error becomes one line and exit status 1; Ctrl-C exits with 130.
 
     Args:
-        words: of the command line; None for those of the process. No words show the commands.
+        words: of the command line; None: those of the process. Without words, lists the commands.
     """
     parser = _parser()
     arguments, unknown = parser.parse_known_args(words)
@@ -42,7 +42,7 @@ def main(words: list[str] | None = None) -> None:
         return
     usual = warnings.formatwarning
     try:
-        # One line each, as errors are: where in the package it arose says nothing to a user.
+        # One line each, like errors: the place in the package means nothing to a user.
         warnings.formatwarning = lambda message, *_: f"{PROGRAM}: warning: {message}\n"
         arguments.run(arguments)
     except KeyboardInterrupt:
@@ -51,7 +51,7 @@ def main(words: list[str] | None = None) -> None:
     except (ValueError, TypeError, OSError) as error:
         sys.exit(f"{PROGRAM}: {error}")
     except ImportError as error:
-        if (error.name or "").startswith("per_tutorial"):  # our own slip, not a missing extra
+        if (error.name or "").startswith("per_tutorial"):  # our own bug, not a missing extra
             raise
         sys.exit(f"{PROGRAM}: {missing_extra(error, arguments.command)}")
     except (MemoryError, RuntimeError) as error:
@@ -82,7 +82,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _whole(text: str) -> int:
-    """What `type=int` makes of a text, with an error that says what is allowed."""
+    """`int` for `type=int`, with an error that says what is allowed."""
     try:
         return int(text)
     except ValueError:
@@ -90,7 +90,7 @@ def _whole(text: str) -> int:
 
 
 def _real(text: str) -> float:
-    """What `type=float` makes of a text, with an error that says what is allowed."""
+    """`float` for `type=float`, with an error that says what is allowed."""
     try:
         return float(text)
     except ValueError:
@@ -98,14 +98,14 @@ def _real(text: str) -> float:
 
 
 def _meant(unknown: str, parser: argparse.ArgumentParser) -> str:
-    """The option of this parser that an unknown one is nearest to, if one is near."""
+    """A hint at the parser's option that is most similar to an unknown one, or ""."""
     options = {option.strip("-"): option for option in parser._option_string_actions}
     near = difflib.get_close_matches(unknown.strip("-").partition("=")[0], options, n=1)
     return f" (did you mean {options[near[0]]}?)" if near else ""
 
 
 def _is_about_memory(error: Exception) -> bool:
-    """Whether memory ran out; PyTorch says so with a RuntimeError like any other."""
+    """Whether memory ran out, which PyTorch reports by a plain RuntimeError."""
     return isinstance(error, MemoryError) or "alloc" in str(error) or "out of memory" in str(error)
 
 

@@ -1,4 +1,4 @@
-"""`apex`: one agent, many actors, a memory that they share, on Ray."""
+"""`apex`: one agent with many actors and a shared memory, on Ray."""
 
 import argparse
 import dataclasses
@@ -12,7 +12,7 @@ from per_tutorial.distributed.apex_settings import ApexConfig
 
 HELP = "train one agent with many actors and a memory that they share, on Ray (Ape-X)"
 
-# The fields of `ApexConfig`, whose docstring says more.
+# The fields of `ApexConfig`; its docstring says more.
 EXPLAINED = {
     "actors": "processes that act, one CPU each",
     "shards": "memories that the transitions are spread over, one CPU each",
@@ -28,7 +28,7 @@ EXPLAINED = {
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """The cluster, the files, how the training is spread, and its settings."""
+    """Add options for the cluster, the files, how the training is spread, and its settings."""
     parser.usage = "%(prog)s [options]"  # there are too many to list twice
     parser.add_argument("--ray", metavar="ADDRESS", default="local", help=f"the cluster: {ADDRESS}")
     parser.add_argument("--seed", type=int, default=0, help="of the training (default: 0)")
@@ -56,7 +56,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Train, write what was asked for, and say what was lost and what comes next."""
+    """Train, write the requested files, and print what was lost and the next steps."""
     given = vars(arguments)
     config = chosen_settings(arguments)
     for field in dataclasses.fields(config):
@@ -81,7 +81,7 @@ def run(arguments: argparse.Namespace) -> None:
         callbacks=[] if arguments.quiet else [ProgressBar("apex")],
     )
     save_results(history, arguments.out, arguments.save)
-    assert history.agent is not None  # it was trained just now, not read from a file
+    assert history.agent is not None  # only a history read from a file has none
     print(
         f"greedy return, the mean of 20 episodes: {evaluate(history.agent, 20).mean():.1f}\n"
         f"replaced: {history.actors_replaced} actors, {history.shards_replaced} shards; "

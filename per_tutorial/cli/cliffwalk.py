@@ -12,11 +12,11 @@ if TYPE_CHECKING:
 
 HELP = "reproduce the paper's figures 1 and 2 on the Blind Cliffwalk"
 
-MAX_LENGTH = 20  # states; each more doubles time and memory
+MAX_LENGTH = 20  # states; each further one doubles time and memory
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Where the results go, and how far the walks reach."""
+    """Add options for the results file and the longest walk."""
     parser.add_argument(
         "--out",
         metavar="FILE",
@@ -54,7 +54,7 @@ def run(arguments: argparse.Namespace) -> None:
     except ValueError as error:
         if not str(error).startswith("path: "):
             raise
-        said = str(error).replace("path", "--out", 1)  # that is what it is called here
+        said = str(error).replace("path", "--out", 1)  # its name on the command line
         raise ValueError(f"{said}; must be a new file, or one that this command wrote") from error
     print(ratio_table(walks))
     figure = Figure(figsize=(11, 4.5), layout="constrained")

@@ -1,4 +1,4 @@
-"""`evaluate`: agents play greedily, those of a file or one that comes with the package."""
+"""`evaluate`: let agents play greedily, from a file or one that comes with the package."""
 
 import argparse
 import os
@@ -20,7 +20,7 @@ MAX_VIDEO_FRAMES = 1_000  # the episode itself is played to its end
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Which agent, how often, and whether to film it."""
+    """Add options for the agent, the number of episodes, and the video."""
     parser.add_argument(
         "agent",
         metavar="AGENT",
@@ -47,7 +47,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Load, play, print, and film an episode if that was asked for."""
+    """Load, play, print, and film an episode if requested."""
     episodes = whole_number("--episodes", arguments.episodes, minimum=2, maximum=MAX_EPISODES)
     check_targets(video=arguments.video)
     if arguments.video and not arguments.video.lower().endswith(".mp4"):
@@ -75,7 +75,7 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def _load(arguments: argparse.Namespace) -> "DQNLearner":
-    """The agents of the file or name; those that come with the package are trusted anyway."""
+    """The agents of a file or a name; those that come with the package are trusted."""
     name = arguments.agent
     options = {"precision": arguments.precision}
     if name in agent_names():
@@ -92,7 +92,7 @@ def _load(arguments: argparse.Namespace) -> "DQNLearner":
 
 
 def _check_filmable(env: str) -> None:
-    """ValueError, before anything is played, if the environment draws no pictures."""
+    """Raise ValueError, before anything is played, if the environment renders no pictures."""
     import gymnasium as gym
 
     if env.startswith("ALE/"):
@@ -103,7 +103,7 @@ def _check_filmable(env: str) -> None:
 
 
 def _film(agent: "DQNLearner", path: str) -> float:
-    """Write one episode of the first agent; returns its return."""
+    """Film one episode of the first agent; returns the episode's return."""
     from per_tutorial.dqn.recording import record_episode
 
     config = agent.config

@@ -9,7 +9,7 @@ HELP = "examine a prioritised replay buffer: is it what the paper describes?"
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Whose buffer, and the seed of the examination."""
+    """Add options for the buffer and the seed of the examination."""
     parser.add_argument(
         "name",
         metavar="NAME",
@@ -24,7 +24,7 @@ def run(arguments: argparse.Namespace) -> None:
     """Print the report; the exit status is 1 if a question fails."""
     from per_tutorial.conformance import Answer, examine, find_adapter
 
-    # One line that changes, for who looks on: the report has all answers once more.
+    # One changing line, for a terminal only: the report repeats all answers.
     watched = sys.stderr.isatty() and not arguments.quiet
 
     def progress(answer: Answer) -> None:

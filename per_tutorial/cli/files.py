@@ -1,4 +1,4 @@
-"""Files and folders that options name: checked before the work, written after it."""
+"""Files and folders named by options: checked before the work, written after it."""
 
 import os
 from typing import TYPE_CHECKING
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def check_folders(**options: str | None) -> None:
-    """An option that names a folder must name one; None: it was not given."""
+    """Raise unless every path is a folder or does not exist yet; None: option not given."""
     for option, path in options.items():
         if path == "":
             raise ValueError(f"--{option}: must name a folder, got nothing")
@@ -19,7 +19,7 @@ def check_folders(**options: str | None) -> None:
 
 
 def check_targets(**options: str | None) -> None:
-    """Say now, not after hours, that a file could not be written; None: nothing to write."""
+    """Check before hours of work that the files can be written; None: nothing to write."""
     targets: dict[str, str] = {}
     for option, path in options.items():
         if path is None:
@@ -33,9 +33,9 @@ def check_targets(**options: str | None) -> None:
 
 
 def save_results(history: "History", out: str | None, save: str | None) -> None:
-    """Write a history and its agents where that was asked for; where one fails, the other still is.
+    """Write a history and its agents, if requested. If one fails, the other is still written.
 
-    OSError, when both were tried, says what went wrong.
+    After both attempts, an OSError says what failed.
     """
     assert history.agent is not None, "a training leaves its agent"
     failures = []

@@ -10,17 +10,17 @@ from typing import Any
 from per_tutorial.dqn.config import AUTO, DQNConfig
 from per_tutorial.replay.registry import SAMPLERS, settings_of
 
-# A larger number is a slip of the fingers, and would be found out only after hours.
+# A larger number is a typo, which would be noticed only after hours.
 MAX_EPISODES = 100_000
 
-# In place of those of `DQNConfig`: whoever trains from here looks for speed, not for the same bits.
+# They replace those of `DQNConfig`: on the command line, speed matters more than identical bits.
 DEFAULTS = {"compiled": AUTO}
 
 
-# What `--help` says beside the words of `DQNConfig`.
+# What `--help` adds to the texts of `DQNConfig`.
 NOTES = {"sampler": "; PER is proportional"}
 
-# The first field of each group of options → its title; the fields of a group follow each other.
+# The first field of each group of options → the group's title; its fields are consecutive.
 GROUPS = {
     "env": "environment",
     "hidden": "network and learning",
@@ -31,7 +31,7 @@ GROUPS = {
 
 
 def add_settings(parser: argparse.ArgumentParser) -> None:
-    """One option for each field of `DQNConfig`, in groups."""
+    """Add one option for each field of `DQNConfig`, in groups."""
     kinds = typing.get_type_hints(DQNConfig)
     group = None
     for field in dataclasses.fields(DQNConfig):
@@ -56,7 +56,7 @@ def add_settings(parser: argparse.ArgumentParser) -> None:
 
 
 def chosen_settings(arguments: argparse.Namespace) -> DQNConfig:
-    """The settings that the options say."""
+    """The settings chosen by options; warns of options without effect."""
     settings = {
         field.name: getattr(arguments, field.name) for field in dataclasses.fields(DQNConfig)
     }

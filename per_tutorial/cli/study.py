@@ -19,7 +19,7 @@ ADDRESS = "HOST:PORT, auto (the cluster of this machine), or local, which starts
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Which study, where its results go, and what computes them."""
+    """Add options for the study, its results, and the machines that compute them."""
     parser.add_argument("study", metavar="STUDY", type=_study_name, help=", ".join(STUDIES))
     parser.add_argument(
         "--out",
@@ -50,7 +50,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _study_name(text: str) -> str:
-    """The name of a study; an error that names those most alike, since there are forty."""
+    """The name of a study; an error suggests only the most similar ones, since there are many."""
     if text not in STUDIES:
         near = difflib.get_close_matches(text, STUDIES, n=3, cutoff=0.4) or list(STUDIES)[:3]
         names = ", ".join(map(repr, near))
@@ -94,7 +94,7 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 class _Progress:
-    """A progress bar that begins with the first report: what was there already has no speed."""
+    """A progress bar that starts at the first report: earlier results don't count as speed."""
 
     def __init__(self, quiet: bool) -> None:
         self._quiet = quiet
@@ -124,7 +124,7 @@ class _Progress:
 def _on_ray(
     study: Any, arguments: argparse.Namespace, progress: Callable[[int, int, str], object]
 ) -> Any:
-    """Run the study on a cluster; ``progress`` is also told which nodes work, in words."""
+    """Run the study on a cluster; ``progress`` also gets the number of working nodes, as text."""
     from per_tutorial.distributed.cluster import connected
     from per_tutorial.distributed.studies import RayStacks
     from per_tutorial.experiments.studies.runner import run_study

@@ -19,7 +19,7 @@ MAX_RUNS = 100_000  # more would fill the memory
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """The options of the training itself, then those of its settings."""
+    """Add the options of the training, then its settings."""
     parser.description = DESCRIPTION
     parser.usage = "%(prog)s [options]"  # there are too many to list twice
     parser.add_argument("--runs", type=int, default=10, help="runs side by side (default: 10)")
@@ -56,7 +56,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Train, write what was asked for, evaluate, and name the next steps."""
+    """Train, write the requested files, evaluate, and print the next steps."""
     config = chosen_settings(arguments)
     runs = whole_number("--runs", arguments.runs, maximum=MAX_RUNS)
     episodes = whole_number("--episodes", arguments.episodes, maximum=MAX_EPISODES)
@@ -88,7 +88,7 @@ def run(arguments: argparse.Namespace) -> None:
     seeds = range(arguments.first_seed, arguments.first_seed + runs)
     history = train(config, seeds, callbacks=callbacks, checkpoints=checkpoints)
     save_results(history, arguments.out, arguments.save)
-    assert history.agent is not None  # it was trained just now, not read from a file
+    assert history.agent is not None  # only a history read from a file has none
     greedy = evaluate(history.agent, episodes).mean(axis=1)
     for seed, value in zip(history.seeds, greedy, strict=True):
         print(f"seed {seed}: greedy return {value:.1f}")
@@ -107,10 +107,10 @@ def counted(number: int, what: str) -> str:
 
 
 def next_steps(saved: str | None) -> str:
-    """What one can do with the agents that were trained, as a text of one or two lines.
+    """What to do with the trained agents, in one or two lines.
 
     Args:
-        saved: the file they were written to; None if they were not.
+        saved: the file with the agents; None if they were not saved.
     """
     if saved is None:
         return "the agents were not kept: with --save FILE they can be evaluated and filmed"

@@ -1,1 +1,1 @@
-"""What all other rooms use: arguments, files, tables, states, provenance and lazy names."""
+"""What all other folders use: arguments, files, tables, states, provenance and lazy names."""

@@ -1,4 +1,4 @@
-"""Checks of arguments: the error names the argument, what came and what is allowed."""
+"""Checks of arguments: errors name the argument, its value and what is allowed."""
 
 import math
 from collections.abc import Collection
@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-LARGEST = 2**63 - 1  # of an int64, as arrays and compiled code take it
+LARGEST = 2**63 - 1  # int64, for arrays and compiled code
 INT64, FLOAT64 = np.dtype(np.int64), np.dtype(np.float64)
 
 
@@ -18,10 +18,10 @@ def whole_number(name: str, value: Any, minimum: int = 1, maximum: int | None = 
         name: of the argument, for the error.
         value: an int or a NumPy integer, not a bool.
         minimum: the smallest that is allowed.
-        maximum: the largest that is allowed; None: there is no bound, not even that of an int64.
+        maximum: the largest that is allowed; None: no bound, not even that of an int64.
     """
     if type(value) is int and maximum is not None and minimum <= value <= maximum:
-        return value  # at once, since this is asked at every step
+        return value  # fast path: this is called at every step
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
         raise TypeError(f"{name}: must be an integer, got {value!r}")
     if value < minimum:
@@ -57,28 +57,25 @@ def real_number(
 
 
 def up_to_one(name: str, value: Any) -> float:
-    """``value`` as a float in [0, 1]. What rises to 1 step by step may end a few rounding errors
-    above.
-    """
+    """``value`` as a float in [0, 1]; up to 1e-6 above 1 counts as a rounding error."""
     if type(value) is float and 0 <= value <= 1:
-        return value  # at once, since this is asked at every step
+        return value  # fast path: this is called at every step
     return min(real_number(name, value, 0, 1 + 1e-6), 1.0)
 
 
 def one_of(name: str, value: Any, allowed: Collection[str]) -> str:
-    """``value`` if it is among ``allowed``; ValueError with the choices otherwise."""
+    """``value`` if it is among ``allowed``; else a ValueError that lists them."""
     if not isinstance(value, str) or value not in allowed:
         raise ValueError(f"{name}: must be one of {', '.join(map(repr, allowed))}, got {value!r}")
     return value
 
 
 def index_array(name: str, values: Any) -> NDArray[np.int64]:
-    """``values`` as an int64 array; TypeError unless they are integers, ValueError if one is too
-    large.
+    """``values``, anything that `plain_array` takes, as an int64 array.
 
-    ``values`` may be whatever `numpy.asarray` takes, but no masked array with masked entries.
+    TypeError unless they are integers, ValueError if one is too large.
     """
-    if type(values) is np.ndarray and values.dtype == INT64:  # what a minibatch brings
+    if type(values) is np.ndarray and values.dtype == INT64:  # as in a minibatch
         return values
     array = plain_array(name, values)
     if array.size and array.dtype.kind not in "iu":
@@ -89,12 +86,11 @@ def index_array(name: str, values: Any) -> NDArray[np.int64]:
 
 
 def float_array(name: str, values: Any) -> NDArray[np.float64]:
-    """``values`` as a float64 array; TypeError unless they are real numbers.
+    """``values``, anything that `plain_array` takes, as a float64 array.
 
-    ``values`` may be a torch tensor, on any device, with or without gradient, or whatever
-    `numpy.asarray` takes, but no masked array with masked entries.
+    TypeError unless they are real numbers.
     """
-    if type(values) is np.ndarray and values.dtype.kind == "f":  # what a minibatch brings
+    if type(values) is np.ndarray and values.dtype.kind == "f":  # as in a minibatch
         return values if values.dtype == FLOAT64 else values.astype(FLOAT64)
     array = plain_array(name, values)
     if array.dtype.kind not in "iuf":
@@ -103,7 +99,7 @@ def float_array(name: str, values: Any) -> NDArray[np.float64]:
 
 
 def plain_array(name: str, values: Any) -> NDArray[Any]:
-    """``values`` as an array, a torch tensor as well; ValueError where entries are masked."""
+    """A torch tensor, or what `numpy.asarray` takes, as an array; ValueError for masked entries."""
     if type(values) is np.ndarray:  # by far the most frequent case
         return values
     if hasattr(values, "detach"):  # a torch tensor, on any device, with or without gradient
@@ -113,13 +109,13 @@ def plain_array(name: str, values: Any) -> NDArray[Any]:
         except TypeError:  # NumPy has no bfloat16, which autocast gives
             values = values.float()
     if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
-        # `asarray` would take what lies under the mask for data.
+        # `asarray` would treat what is under the mask as data.
         raise ValueError(f"{name}: must have no masked entries, got {np.ma.count_masked(values)}")
     return np.asarray(values)
 
 
 def _shown(value: Any) -> str:
-    """The value as an error shows it: of an int with hundreds of digits, only how many they are."""
+    """The value as an error shows it; for an int with hundreds of digits, only their number."""
     if isinstance(value, int) and abs(value) >= 10**100:
         digits = int(abs(value).bit_length() * math.log10(2)) + 1
         return f"an integer of about {digits} digits"

@@ -1,6 +1,4 @@
-"""Files that are either the old one or the new one, never half of either, and reading them
-again.
-"""
+"""Atomic writing (a file is the old one or the new one, never half of either) and reading."""
 
 import errno
 import io
@@ -35,10 +33,10 @@ def atomic_write(path: PathLike) -> Iterator[IO[bytes]]:
     """Open a temporary file beside ``path``; on success it replaces ``path`` in one step.
 
     A new file gets the permissions that the umask leaves, an existing one keeps its own. Symbolic
-    links are followed. A device or a FIFO, such as `/dev/stdout`, is written to as it is.
+    links are followed. A device or FIFO, such as `/dev/stdout`, is written to directly.
 
     Raises:
-        OSError: ``path`` cannot be written; a file that was there is as it was. The error names
+        OSError: ``path`` cannot be written; an existing file is unchanged. The error names
             ``path``.
     """
     path = Path(path)
@@ -51,17 +49,17 @@ def atomic_write(path: PathLike) -> Iterator[IO[bytes]]:
         with opened as file:
             yield file
     except OSError as error:
-        if error.errno and error.filename is None:  # such as a full disk's
+        if error.errno and error.filename is None:  # such as for a full disk
             raise OSError(error.errno, error.strerror, str(path)) from error
         raise
 
 
 @contextmanager
 def _beside(path: Path, mode: int | None) -> Iterator[IO[bytes]]:
-    """A temporary file that becomes the file ``path``, which has this mode if there is one."""
+    """A temporary file that replaces ``path``; ``mode`` is that of an existing file."""
     target = Path(os.path.realpath(path))
     temporary = target.with_name(f".{target.name}.{secrets.token_hex(8)}")
-    # Never more than the file may have in the end; of a new file's the umask takes some away.
+    # Never more than the final permissions; for a new file, the umask removes some.
     permissions = 0o666 if mode is None else stat.S_IMODE(mode)
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
     try:
@@ -82,7 +80,7 @@ def _beside(path: Path, mode: int | None) -> Iterator[IO[bytes]]:
 
 
 def _as_it_is(path: Path, mode: int) -> IO[bytes]:
-    """Open what is no file: a device or a FIFO. Nothing there could be lost or be half-written."""
+    """Open a device or FIFO directly: it has no content that could be lost or half-written."""
     if stat.S_ISDIR(mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
     if stat.S_ISSOCK(mode):
@@ -91,10 +89,7 @@ def _as_it_is(path: Path, mode: int) -> IO[bytes]:
 
 
 class _Stream(io.BufferedWriter):
-    """What is written goes on its way: there is no going back to a place in it.
-
-    Some devices answer any seek with 0, which zipfile would believe.
-    """
+    """A writer that cannot seek: some devices answer every seek with 0, and zipfile believes it."""
 
     def seekable(self) -> bool:
         return False
@@ -104,16 +99,16 @@ class _Stream(io.BufferedWriter):
 
 
 def check_writable(path: PathLike, name: str = "path") -> None:
-    """Say before a long piece of work, rather than after it, that its result could not be written.
+    """Raise an error before long work, rather than after it, if its result cannot be written.
 
     Args:
         path: what `atomic_write` will be called with.
         name: of the argument or option, for the error.
 
     Raises:
-        FileNotFoundError: there is no folder that the file could be in.
+        FileNotFoundError: the folder of the file does not exist.
         IsADirectoryError: ``path`` is a folder.
-        PermissionError: the folder, or the device that ``path`` is, cannot be written.
+        PermissionError: the folder, or the device at ``path``, is not writable.
     """
     path = Path(path)
     if path.is_dir():
@@ -127,7 +122,7 @@ def check_writable(path: PathLike, name: str = "path") -> None:
 
 
 def _takes_a_file(folder: Path) -> bool:
-    """Whether a file can be made in a folder; only trying tells, for instance below `/proc`."""
+    """Whether a file can be made in a folder; below `/proc`, for example, only trying shows."""
     trial = folder / f".{secrets.token_hex(8)}"
     try:
         os.close(os.open(trial, os.O_WRONLY | os.O_CREAT | os.O_EXCL))
@@ -139,11 +134,11 @@ def _takes_a_file(folder: Path) -> bool:
 
 @contextmanager
 def locked(folder: PathLike) -> Iterator[bool]:
-    """Hold the lock of a folder, and wait for it while another process does.
+    """Hold the lock of a folder; wait while another process holds it.
 
-    The lock leaves no file behind, and it ends with the process, however that ends. It only keeps
-    out processes on this machine that ask for it too. Yields whether there is a lock to hold:
-    Windows and some network drives have none.
+    The lock leaves no file behind and ends with the process. It only excludes processes on this
+    machine that ask for it too. Yields whether it is held: Windows and some network drives have no
+    locks.
     """
     if fcntl is None:
         yield False
@@ -174,7 +169,7 @@ def write_arrays(
     heading: Mapping[str, Any],
     arrays: Mapping[str, NDArray[Any]],
 ) -> None:
-    """Write an uncompressed `.npz` file: a heading, as JSON under its name, and arrays. Atomic."""
+    """Write an uncompressed `.npz` file: a heading as JSON under its name, and arrays. Atomic."""
     members: dict[str, Any] = {heading_name: np.array(json.dumps(heading)), **arrays}
     with atomic_write(path) as file:
         np.savez(file, **members)
@@ -183,19 +178,19 @@ def write_arrays(
 class ArrayFile:
     """An `.npz` file that `write_arrays` made, read piece by piece; it need not be trusted.
 
-    Opening it reads what the arrays are and none of their data: hold `specs` against what you
-    expect, and only then `read`. Nothing is unpickled. Nothing takes more memory than the file
-    takes on the disk, since compressed members are refused. Use it in a ``with`` statement.
+    Opening it reads dtypes and shapes but no data: compare `specs` with what you expect, then
+    `read`. Nothing is unpickled. Compressed members are rejected, so nothing takes more memory than
+    the file takes on disk. Use it in a ``with`` statement.
 
     Args:
         path: the file.
 
     Attributes:
-        specs: name → (dtype, shape) of every member, the heading among them.
+        specs: name → (dtype, shape) of every member, including the heading.
 
     Raises:
         FileNotFoundError: there is no such file.
-        ValueError: it is damaged or something else.
+        ValueError: it is damaged, or not such a file.
     """
 
     def __init__(self, path: PathLike) -> None:
@@ -221,7 +216,7 @@ class ArrayFile:
         self._file.close()
 
     def heading(self, name: str) -> dict[str, Any]:
-        """The heading of this name. ValueError if it is damaged or there is none."""
+        """The heading of this name. ValueError if it is damaged or missing."""
         with self._blaming_the_file():
             dtype, shape = self.specs.get(name, (None, ()))
             if dtype is None or dtype.kind != "U" or shape != () or dtype.itemsize > MAX_HEADING:
@@ -234,9 +229,7 @@ class ArrayFile:
         return heading
 
     def read(self, name: str) -> NDArray[Any]:
-        """The array of this name, of the dtype and the shape that `specs` says. ValueError if
-        damaged.
-        """
+        """The array of this name, as in `specs`. ValueError if it is damaged."""
         member = self._members[name]
         with self._blaming_the_file(), self._zip.open(member) as file:
             # zipfile checks the CRC when the last byte is read.
@@ -246,9 +239,7 @@ class ArrayFile:
             return array
 
     def _listed(self) -> dict[str, zipfile.ZipInfo]:
-        """The members by the names of their arrays; ValueError unless they are as `write_arrays`
-        made them.
-        """
+        """The members by array name; ValueError unless they look like those of `write_arrays`."""
         listed = self._zip.infolist()
         if len(listed) > MAX_MEMBERS:
             raise ValueError(f"{len(listed)} members")
@@ -268,16 +259,14 @@ class ArrayFile:
         return members
 
     def _spec(self, member: zipfile.ZipInfo) -> Spec:
-        """What an array is, by the head of its member; ValueError unless the data are as long as
-        that says.
-        """
+        """Dtype and shape by the header of a member; ValueError unless its data have that size."""
         with self._zip.open(member) as file:
             version = np.lib.format.read_magic(file)
             if version not in _HEADERS:
                 raise ValueError(f"{member.filename} has the unknown format {version}")
             try:
                 shape, _, dtype = _HEADERS[version](file)
-            except MemoryError:  # of the parser, which meets thousands of brackets
+            except MemoryError:  # of the parser, at thousands of brackets
                 raise ValueError(f"{member.filename} has a head that means nothing") from None
             if dtype.hasobject or not dtype.itemsize or any(length < 0 for length in shape):
                 raise ValueError(f"{member.filename} cannot hold {dtype} of the shape {shape}")
@@ -302,11 +291,11 @@ _HEADERS = {
 
 
 def join_parts(**parts: Mapping[str, T]) -> dict[str, T]:
-    """The arrays of several dicts in one, under the names ``PART.NAME``."""
+    """The arrays of several dicts in one dict, with the keys ``PART.NAME``."""
     return {f"{part}.{name}": each[name] for part, each in parts.items() for name in each}
 
 
 def part_of(arrays: Mapping[str, T], name: str) -> dict[str, T]:
-    """What `join_parts` got as the part of this name."""
+    """The part of this name, as `join_parts` got it."""
     prefix = f"{name}."
     return {key.removeprefix(prefix): arrays[key] for key in arrays if key.startswith(prefix)}

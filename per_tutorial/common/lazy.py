@@ -1,8 +1,7 @@
-"""Names that are imported when they are first used, so that a package loads nothing heavy by
-itself.
+"""Names that are imported on first use, so that importing a package loads nothing heavy.
 
-What is missing then is named by the extra that brings it: `pip install per_tutorial` installs NumPy
-and numba only.
+`pip install per_tutorial` installs only NumPy and numba. If another module is missing, the error
+names the extra that installs it.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 PACKAGE = __name__.partition(".")[0]
-# extra → the modules it brings, by the names to import, and what one calls them
+# extra → {import name of a module that it installs: its usual name}
 EXTRAS = {
     "dqn": {
         "gymnasium": "Gymnasium",
@@ -43,7 +42,7 @@ EXTRAS = {
 
 
 def missing_extra(error: ImportError, what: str) -> ImportError:
-    """An error that names the extra ``what`` needs; ``error`` itself if no extra brings the module.
+    """An error that names the extra to install; ``error`` itself if no extra has the module.
 
     Args:
         error: of an import that failed.
@@ -63,12 +62,12 @@ def lazy_names(
 ) -> tuple[list[str], Callable[[str], Any], Callable[[], list[str]]]:
     """``__all__``, ``__getattr__`` and ``__dir__`` (PEP 562) of a package.
 
-    Type checkers and editors see none of this: the package also imports the same names under
-    ``if TYPE_CHECKING``. A test holds the two lists together.
+    Type checkers and editors do not see these names, so the package also imports them under
+    ``if TYPE_CHECKING``. A test keeps the two lists equal.
 
     Args:
         package: its ``__name__``.
-        homes: module, relative to the package → the names that it holds.
+        homes: module, relative to the package → the names that it defines.
 
     Raises:
         ModuleNotFoundError: when a name is used whose extra is not installed; the message names it.
@@ -83,7 +82,7 @@ def lazy_names(
         except ImportError as error:
             raise missing_extra(error, f"{package}.{name}") from error
         value = getattr(module, name)
-        setattr(sys.modules[package], name, value)  # the next use is an ordinary one
+        setattr(sys.modules[package], name, value)  # the next use is an ordinary lookup
         return value
 
     return list(home_of), get, lambda: sorted({*vars(sys.modules[package]), *home_of})

@@ -1,13 +1,13 @@
-"""What a result was made on and with."""
+"""The machine and the versions behind a result."""
 
 import platform
 from importlib.metadata import PackageNotFoundError, version
 
 
 def versions(*packages: str) -> dict[str, str]:
-    """The version of Python, under "python", then those of the packages, under their names.
+    """The versions of Python (as "python") and of the installed ones of these packages, by name.
 
-    A package that is not installed is left out. None is imported.
+    No package is imported.
     """
     found = {"python": platform.python_version()}
     for name in packages:
@@ -19,7 +19,7 @@ def versions(*packages: str) -> dict[str, str]:
 
 
 def processor() -> str:
-    """The processor's model, as far as the system tells it."""
+    """The processor's model, or whatever the system reports instead."""
     try:
         with open("/proc/cpuinfo") as lines:
             return next(line.partition(":")[2].strip() for line in lines if "model name" in line)

@@ -1,9 +1,8 @@
-"""What a state must look like before anything takes it over: names, types, shapes, ranges.
+"""Checks of a state before it is used: names, types, shapes, ranges.
 
-A *state* is a dict of arrays that a checkpoint holds. It may come from a file, so nothing in it can
-be trusted, and compiled code would follow a wrong index out of its arrays. Every part therefore
-declares a *schema*, and `checked_state` holds a state against it before the first number is
-written.
+A *state* is a dict of arrays in a checkpoint. It may come from a file, so it cannot be trusted, and
+compiled code would follow a wrong index out of its arrays. Every component therefore declares a
+*schema*, and `checked_state` checks a state against it before anything is written.
 """
 
 from collections.abc import Mapping
@@ -19,7 +18,7 @@ class ArraySpec(NamedTuple):
     Attributes:
         dtype: exactly this one.
         shape: a length for each axis, or a `range` of lengths.
-        low, high: all numbers lie within; NaN does not. None: any number.
+        low, high: bounds of all numbers, which exclude NaN; both None: any number or NaN.
     """
 
     dtype: DTypeLike
@@ -33,9 +32,7 @@ State = dict[str, NDArray]
 
 
 def fits(spec: ArraySpec, dtype: np.dtype, shape: tuple[int, ...]) -> bool:
-    """Whether an array of this type and shape could be what the spec asks for; its numbers
-    aside.
-    """
+    """Whether a dtype and a shape fit the spec; numbers are not checked."""
     return (
         dtype == np.dtype(spec.dtype)
         and len(shape) == len(spec.shape)
@@ -57,10 +54,10 @@ def wanted(spec: ArraySpec) -> str:
 
 
 def checked_state(state: Mapping[str, ArrayLike], schema: Schema) -> State:
-    """The arrays that a schema names, each held against it.
+    """The arrays that a schema names, each checked against it.
 
     Raises:
-        ValueError: one is missing, or is not what it must be; "state: …" says which.
+        ValueError: one is missing or does not fit; "state: …" names it.
     """
     missing = [name for name in schema if name not in state]
     if missing:

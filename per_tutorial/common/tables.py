@@ -1,7 +1,7 @@
 """Tables: "# JSON" in the first line, then CSV with a line of column names.
 
-`pandas.read_csv(path, comment="#")` reads them too. The heading says how many rows there are, so
-that a file that was cut short is noticed.
+`pandas.read_csv(path, comment="#")` reads them too. The JSON heading holds the number of rows, so a
+truncated file is noticed.
 """
 
 import csv
@@ -16,8 +16,8 @@ from typing import Any
 
 from per_tutorial.common.files import atomic_write
 
-# A `.gz` file may unpack to so many times its size, or to a mebibyte. Tables come to about seven
-# times; a few kilobytes of something else could unpack to any number of gigabytes.
+# A `.gz` file may unpack to this many times its size, or to a mebibyte if that is more. Tables
+# reach about seven times; a few kilobytes of something else could unpack to gigabytes.
 MAX_UNPACKED = 16
 
 _CHUNK = 2**20
@@ -60,11 +60,11 @@ def read_table(
     Args:
         path: if it ends in ".gz", the file is unpacked, up to `MAX_UNPACKED` times its size.
         columns: the names that the file must have, in this order.
-        fault: what the error says of a file that cannot be used.
+        fault: what the error says about a file that cannot be used.
 
     Raises:
         FileNotFoundError: there is no such file.
-        ValueError: the file is damaged, incomplete or something else.
+        ValueError: the file is damaged, incomplete or not such a table.
     """
     if not Path(path).is_file():
         raise FileNotFoundError(f"path: no file {os.fspath(path)!r}")
@@ -106,10 +106,10 @@ def _parsed(text: str, columns: Sequence[str]) -> tuple[dict[str, Any], list[lis
         raise ValueError(f"the columns are {', '.join(names)}")
     rows = []
     for number, row in enumerate(table, start=1):
-        if len(row) != len(names):  # now: a file of nothing but line ends would become large lists
+        if len(row) != len(names):  # at once: a file of only newlines would fill large lists
             raise ValueError(f"row {number} has {len(row)} of {len(names)} values")
         rows.append(row)
-    # The Blind Cliffwalk's file of version 0.1.0 does not say how many there are.
+    # The Blind Cliffwalk's file of version 0.1.0 has no number of rows.
     if heading.get("rows", len(rows)) != len(rows):
         raise ValueError(f"{len(rows)} of {heading['rows']} rows")
     return heading, rows

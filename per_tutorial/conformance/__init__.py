@@ -6,9 +6,10 @@ from per_tutorial.conformance import Adapter, Drawn, examine
 print(examine(MyAdapter))  # or any class with make, add, sample and update
 ```
 
-`adapter.py` says what the examination must know of a buffer, `questions/` holds what it asks, a
-file a subject, `examination.py` asks, and `report.py` shows the answers. `adapters/` has those of
-this package; those of other libraries are in the repository, in `tools/examined/adapters/`.
+`adapter.py` defines what the examination needs to know of a buffer, `questions/` holds the
+questions by subject, `examination.py` asks them, and `report.py` shows the answers. `adapters/` has
+this package's adapters; those of other libraries are in the repository, in
+`tools/examined/adapters/`.
 """
 
 from per_tutorial.conformance.adapter import Adapter, Drawn, Settings

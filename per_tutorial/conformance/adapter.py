@@ -1,6 +1,6 @@
 """What the examination needs to know of a replay buffer: how to make it, add, sample and update.
 
-A class of about fifteen lines tells it. It need not be a subclass of `Adapter`:
+A class of about fifteen lines is enough. It need not be a subclass of `Adapter`:
 
 ```python
 class Mine:
@@ -22,8 +22,8 @@ class Mine:
 print(examine(Mine))
 ```
 
-The examination recognises a transition by its observation, which carries a serial number. So it
-doesn't matter what a buffer calls an index, or whether it tells any.
+The examination recognises a transition by its observation, which is unique. So it doesn't matter
+what a buffer uses as an index, or whether it returns any.
 """
 
 from typing import Any, ClassVar, Literal, NamedTuple, get_args
@@ -41,10 +41,10 @@ ACTIONS = 2  # 0 or 1
 
 
 class Settings(NamedTuple):
-    """What a buffer is to be made with.
+    """The settings of a buffer.
 
-    The examination makes a new buffer for each combination of settings. It never samples with
-    another batch size or another β than those given here.
+    The examination makes a new buffer for each combination of settings. It samples only with the
+    batch size and the β given here.
 
     Example:
         >>> from per_tutorial.conformance import Settings
@@ -63,13 +63,13 @@ class Settings(NamedTuple):
 
 
 class Drawn(NamedTuple):
-    """What a buffer hands out: a minibatch. Fields that it doesn't have stay None.
+    """A minibatch. Fields that a buffer doesn't have stay None.
 
     Attributes:
         observations: (batch, 2), as they were added.
         weights: (batch,) importance-sampling weights.
         keys: whatever `Adapter.update` needs to find these transitions again. The examination
-            doesn't look into it, and always gives it back whole.
+            doesn't inspect it, and always passes it back whole.
         actions, rewards, terminated: (batch,).
         next_observations: (batch, 2).
         steps: (batch,) or a number: how many steps an n-step return covers.
@@ -92,33 +92,33 @@ class Drawn(NamedTuple):
 
 
 class Adapter:
-    """How to handle one kind of buffer. Subclasses write `make`, `add`, `sample` and `update`.
+    """How to use one kind of buffer. Subclasses define `make`, `add`, `sample` and `update`.
 
-    A class may also define methods that not every buffer can offer. Questions that need a missing
-    one are answered with "not offered":
+    They may also define these optional methods. If one is missing, questions that need it are
+    answered with "not offered":
 
-    - ``save(buffer, path)`` and ``load(buffer, path)``: write all to a file, and read it into a new
-      buffer that was made with the same settings.
+    - ``save(buffer, path)`` and ``load(buffer, path)``: write everything to a file, and read it
+      into a new buffer made with the same settings.
     - ``find(buffer, fraction)``: the observation (2,) of the transition where the running sum of
       all priorities passes ``fraction`` of their total, for a number in [0, 1).
 
     Attributes:
-        name: what reports call it; by default the name of the class.
+        name: of the buffer in reports; by default the name of the class.
         distribution: how priorities become probabilities. "proportional": P(i) ∝ p^α. "rank":
             P(i) ∝ 1/rank^α. "uniform": all are equal.
-        epsilon: ε, which the buffer adds to |δ| by itself. 0, the default, says that it adds none.
-        replacement: whether a minibatch may hold a transition twice, as in the paper. Without, P(i)
-            is that of the first draw, and the examination asks for minibatches of one where it
-            counts.
+        epsilon: ε, which the buffer adds to |δ| by itself; 0: it adds none.
+        replacement: whether a minibatch may hold a transition twice, as in the paper. If not, P(i)
+            holds for the first draw only, so where it matters the examination asks for minibatches
+            of one.
         seeded: whether `Settings.seed` decides what is drawn.
         n_step: whether the buffer makes n-step returns (`Settings.n_step`) by itself.
-        copies_added: whether it copies the arrays that are added. False says that it is documented
-            to keep them, so that nobody may write over them: this is reported then, not judged.
-        copies_drawn: whether each minibatch has arrays of its own. False says that they are
-            documented to be used again, or to be those of the memory; likewise.
-        time_limit: seconds of processor time for one question. One that takes longer counts as
-            failed. The first question has three times as long, since the buffer may compile itself.
-        packages: the distributions whose versions a report names.
+        copies_added: whether it copies the arrays that are added. False: it is documented to keep
+            them, so callers must not change them; this is reported, not judged.
+        copies_drawn: whether each minibatch has its own arrays. False: they are documented to be
+            reused, or to be views of the memory; this is reported, not judged.
+        time_limit: seconds of processor time for one question; it fails if it takes longer. The
+            first question has three times as long, since the buffer may compile itself.
+        packages: the distributions whose versions a report lists.
 
     Example:
         >>> import random
@@ -154,7 +154,7 @@ class Adapter:
         raise NotImplementedError
 
     def add(self, buffer: Any, transition: Transition) -> None:
-        """Store one transition. Transitions come in the order of time, one environment's."""
+        """Store one transition. All come from one environment, in order."""
         raise NotImplementedError
 
     def sample(self, buffer: Any, batch_size: int, beta: float) -> Drawn:
@@ -162,14 +162,14 @@ class Adapter:
         raise NotImplementedError
 
     def update(self, buffer: Any, keys: Any, td_errors: Floats) -> None:
-        """Tell the buffer the TD errors δ (batch,), with their sign, of what it drew.
+        """Update the priorities of a minibatch from its TD errors δ (batch,), which have a sign.
 
-        Where a library asks its users to pass |δ| or a priority, this is the place to make it.
+        If a library expects |δ| or a priority from its users, compute it here.
         """
         raise NotImplementedError
 
     def priorities(self, td_errors: NDArray) -> Floats:
-        """The priority p of the TD error δ: |δ| + ε unless documented otherwise."""
+        """The priorities p of TD errors δ: |δ| + ε unless documented otherwise."""
         return np.abs(np.asarray(td_errors, dtype=np.float64)) + self.epsilon
 
 
@@ -177,11 +177,11 @@ METHODS = ("make", "add", "sample", "update")
 
 
 def as_adapter(adapter: Any) -> Adapter:
-    """An `Adapter` from one, or from any class or object that has its four methods.
+    """An `Adapter` from any class or object with its four methods.
 
     Raises:
-        TypeError: a method or, of an object, a description is missing; a class needs arguments.
-        ValueError: the description is wrong.
+        TypeError: a method is missing; an object lacks an attribute; a class needs arguments.
+        ValueError: an attribute is invalid.
     """
     name = (adapter if isinstance(adapter, type) else type(adapter)).__name__
     missing = [method for method in METHODS if not callable(getattr(adapter, method, None))]

@@ -1,4 +1,4 @@
-"""Questions, and what can come out of one."""
+"""Questions and their possible answers."""
 
 import enum
 from collections.abc import Callable, Mapping
@@ -6,7 +6,7 @@ from typing import Any, Literal, NamedTuple
 
 
 class Verdict(enum.Enum):
-    """What an examination says about one question.
+    """The outcome of one question.
 
     Example:
         >>> from per_tutorial.conformance import Verdict
@@ -16,14 +16,14 @@ class Verdict(enum.Enum):
 
     HOLDS = "holds"
     FAILS = "fails"
-    NOT_JUDGED = "not judged"  # it did not hold, and neither did a question that it depends on
+    NOT_JUDGED = "not judged"  # because a question that it depends on fails
     INCONCLUSIVE = "inconclusive"
     NOT_OFFERED = "not offered"
-    REPORTED = "reported"  # where implementations may honestly differ
+    REPORTED = "reported"  # correct implementations may differ
 
 
 class Finding(NamedTuple):
-    """What a question found: the verdict, and what was measured, a sentence without a stop."""
+    """The verdict on a question, and what was measured, as a sentence without a full stop."""
 
     verdict: Verdict
     measured: str
@@ -35,7 +35,7 @@ class Finding(NamedTuple):
 
 
 class Fault(Exception):
-    """The buffer did something that no correct one does; the text says what.
+    """The buffer did something that no correct one does; the message says what.
 
     Example:
         >>> from per_tutorial.conformance import Fault
@@ -48,15 +48,15 @@ class Fault(Exception):
 
 
 class BufferRaised(Exception):
-    """The buffer, or its adapter, raised the exception that is the cause of this one."""
+    """The buffer or its adapter raised an exception, the `__cause__` of this one."""
 
 
 class Inconclusive(Exception):
-    """The question could not be answered; the text says why."""
+    """The question could not be answered; the message says why."""
 
 
 class NotOffered(Exception):
-    """The buffer, or its adapter, doesn't offer what the question needs; the text says what."""
+    """The buffer or its adapter lacks what the question needs; the message says what."""
 
 
 class ExaminationError(RuntimeError):
@@ -71,7 +71,7 @@ class ExaminationError(RuntimeError):
 
 Kind = Literal["algorithm", "robustness"]
 
-#: What each kind of question asks, in words.
+#: What each kind of question asks.
 KINDS: dict[Kind, str] = {
     "algorithm": "does it do what prioritised replay should?",
     "robustness": "does it bear late updates, NaN, arrays that are written over?",
@@ -82,15 +82,14 @@ class Question(NamedTuple):
     """One thing to ask of a buffer.
 
     Attributes:
-        name: in kebab case, by which reports and tests refer to it.
+        name: in kebab case; reports and tests refer to it.
         asks: the question in words.
-        section: of the paper (Schaul et al. 2016), or what else it comes from.
-        effect: what it does to an agent if the answer is no.
-        kind: one of `KINDS`. A fault in robustness shows only in a training that does something
-            unusual or wrong.
-        needs: names of earlier questions. Where one of them fails, this one can't be judged.
-        false_alarm: an upper bound of the probability that a correct buffer fails; 0: no chance in
-            it.
+        section: of the paper (Schaul et al. 2016), or another source.
+        effect: on an agent, if the answer is no.
+        kind: one of `KINDS`. A robustness fault shows only if a training does something unusual or
+            wrong.
+        needs: names of earlier questions. If one of them fails, this one can't be judged.
+        false_alarm: an upper bound of the probability that a correct buffer fails; 0: negligible.
         ask: the function that answers it.
 
     Example:
@@ -111,7 +110,7 @@ class Question(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """A question and what came out.
+    """A question with its verdict and measurement.
 
     Example:
         >>> from per_tutorial.conformance import examine, find_adapter
@@ -126,7 +125,7 @@ class Answer(NamedTuple):
     measured: str
 
 
-BASIS = "handling"  # Where this question fails, the buffer or its adapter doesn't work at all.
+BASIS = "handling"  # If this question fails, the buffer or its adapter doesn't work at all.
 
 #: All questions: name → `Question`, in the order in which they are asked.
 #:
@@ -147,7 +146,7 @@ def question(
     needs: tuple[str, ...] = (),
     false_alarm: float = 0.0,
 ) -> Callable[[Callable[[Any], Finding]], Callable[[Any], Finding]]:
-    """Make a function one of the `QUESTIONS`. The arguments are those of `Question`."""
+    """Register a function as one of the `QUESTIONS`. The arguments are those of `Question`."""
 
     def register(ask: Callable[[Any], Finding]) -> Callable[[Any], Finding]:
         if name in QUESTIONS:
@@ -162,7 +161,7 @@ def question(
 
 
 def cause_of(name: str, verdicts: Mapping[str, Verdict]) -> str | None:
-    """The first question that failed of those that this one depends on, directly or not."""
+    """The first failed question that this one depends on, directly or not; None: none failed."""
     for need in QUESTIONS[name].needs:
         if verdicts.get(need) is Verdict.FAILS:
             return need
@@ -173,15 +172,15 @@ def cause_of(name: str, verdicts: Mapping[str, Verdict]) -> str | None:
 
 
 def holds(measured: str) -> Finding:
-    """All is as it should be."""
+    """The buffer does what the question asks for."""
     return Finding(Verdict.HOLDS, measured)
 
 
 def fails(measured: str) -> Finding:
-    """It is not."""
+    """The buffer does not do what the question asks for."""
     return Finding(Verdict.FAILS, measured)
 
 
 def reported(measured: str) -> Finding:
-    """It is one way or another, and both are right."""
+    """What was measured is a choice: correct buffers may differ."""
     return Finding(Verdict.REPORTED, measured)

@@ -1,9 +1,9 @@
-"""Tests on numbers of draws that no correct buffer fails more often than they say.
+"""Statistical tests on counts of draws, with an upper bound of their false-alarm rate.
 
 Some buffers draw a minibatch independently, others draw once in each of `batch` ranges of equal
-probability (stratified, appendix B.2.1). Either way a count is a sum of independent yes-or-no draws
-whose probabilities are n · P(i) in total. By Hoeffding (1956) such a sum lies far from its mean at
-most as often as a binomial count does. So the exact binomial tails hold for both kinds.
+probability (stratified, appendix B.2.1). Either way, a count is a sum of independent Bernoulli
+draws whose probabilities add up to n · P(i). By Hoeffding (1956), such a sum is far from its mean
+at most as often as a binomial count. So exact binomial tails are valid for both kinds.
 """
 
 import math
@@ -13,14 +13,14 @@ from numpy.typing import NDArray
 
 from per_tutorial.replay.contracts import Floats
 
-# Of one statistical question, unless it declares another.
+# The default for one statistical question.
 FALSE_ALARM = 1e-6
 
 
 def tail(counts: NDArray, draws: int, probabilities: Floats) -> Floats:
-    """The chance of counts at least as far out as these, two-sided: (items,).
+    """Two-sided p-values of counts, (items,).
 
-    It is twice the binomial tail on the count's side of the mean, and at most 1.
+    They are twice the binomial tail on the count's side of the mean, and at most 1.
     """
     pairs = zip(counts.tolist(), np.clip(probabilities, 0.0, 1.0).tolist(), strict=True)
     return np.array([min(1.0, 2 * _one_tail(count, draws, p)) for count, p in pairs])
@@ -30,10 +30,10 @@ def _one_tail(count: int, draws: int, p: float) -> float:
     """P(X ≤ count) of a binomial X with ``draws`` and ``p``; P(X ≥ count) above its mean."""
     q = 1.0 - p
     if count > draws * p:
-        count, p, q = draws - count, q, p  # what is left of the draws, seen from the other side
+        count, p, q = draws - count, q, p  # the upper tail of X is the lower one of draws − X
     if p == 0.0 or q == 0.0:
         return float(count >= draws * p)
-    # P(X = count), then down to P(X = 0) by the ratio of neighbours, until nothing is added.
+    # P(X = count), then down towards P(X = 0) by ratios of neighbours, until terms vanish.
     choices = math.lgamma(draws + 1) - math.lgamma(count + 1) - math.lgamma(draws - count + 1)
     term = math.exp(choices + count * math.log(p) + (draws - count) * math.log(q))
     total = 0.0
@@ -50,9 +50,9 @@ def worst_misfit(
     """The item whose count fits its probability least, or None if all fit.
 
     Args:
-        counts: (items,) how often each was drawn; all draws together are their sum.
-        probabilities: (items,) what they should be.
-        false_alarm: the chance that right probabilities don't fit, over all items (Bonferroni).
+        counts: (items,) how often each was drawn; their sum is the number of draws.
+        probabilities: (items,) the correct ones.
+        false_alarm: the probability that correct ones are rejected, over all items (Bonferroni).
     """
     chances = tail(counts, int(counts.sum()), probabilities)
     worst = int(chances.argmin())
@@ -62,9 +62,10 @@ def worst_misfit(
 def worst_group(
     counts: NDArray, probabilities: Floats, false_alarm: float = FALSE_ALARM
 ) -> tuple[str, NDArray] | None:
-    """The half or quarter, by place or by probability, that fits least; None if all fit.
+    """The group that fits least, by name and items, or None if all fit.
 
-    Returns what the group is, and its items. Groups show faults that are small in each item.
+    Groups are the oldest and the least likely quarter, half and three quarters of the items. They
+    show faults that are small in each item.
     """
     orders = {
         "oldest": np.arange(len(counts)),
@@ -82,7 +83,7 @@ def worst_group(
 
 
 def share_misfits(count: int, draws: int, low: float, high: float) -> bool:
-    """Whether a share of draws lies outside [low, high] by more than chance explains."""
+    """Whether a share of draws is outside [low, high] by more than chance explains."""
     if low * draws <= count <= high * draws:
         return False
     bound = low if count < low * draws else high
@@ -90,13 +91,10 @@ def share_misfits(count: int, draws: int, low: float, high: float) -> bool:
 
 
 def exponent_of(logs: Floats, counts: NDArray) -> float:
-    """The a for which P(i) ∝ exp(a · logs[i]) fits counts best (maximum likelihood), within ±5.
-
-    This is the regression of the log-frequencies on ``logs``, each weighted by what it tells.
-    """
+    """The maximum-likelihood a, within ±5, of P(i) ∝ exp(a · logs[i]), given the counts."""
     seen = float(counts @ logs) / counts.sum()
     low, high = -5.0, 5.0
-    for _ in range(60):  # the mean rises with the exponent
+    for _ in range(60):  # bisection: the mean of logs rises with the exponent
         middle = (low + high) / 2
         if _moments(logs, middle)[0] < seen:
             low = middle
@@ -106,13 +104,13 @@ def exponent_of(logs: Floats, counts: NDArray) -> float:
 
 
 def draws_for_exponent(logs: Floats, exponent: float, within: float) -> int:
-    """Draws after which `exponent_of` is off by ``within`` in at most `FALSE_ALARM` of all cases.
+    """Draws for which `exponent_of` is off by ``within`` with probability `FALSE_ALARM` at most.
 
-    From Bernstein's inequality for the mean of ``logs``, whose derivative by the exponent is their
-    variance. It holds for stratified draws as well.
+    It follows from Bernstein's inequality for the mean of ``logs``, whose derivative with respect
+    to the exponent is their variance, and is valid for stratified draws as well.
     """
     mean, variance = _moments(logs, exponent)
-    # The variance changes from the exponent to the edge of the interval: take the smallest.
+    # The mean moves by different distances towards the two edges: take the smaller one.
     edges = [abs(_moments(logs, exponent + side * within)[0] - mean) for side in (-1, 1)]
     distance, largest = min(edges), float(np.abs(logs - mean).max())
     needed = 2 * (variance + largest * distance / 3) / distance**2

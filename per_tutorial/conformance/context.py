@@ -1,4 +1,4 @@
-"""What a question works with: new buffers of the examined kind, each with a seed of its own."""
+"""What a question works with: new buffers of the examined kind, each with its own seed."""
 
 import zlib
 from collections.abc import Iterator
@@ -11,19 +11,19 @@ from per_tutorial.conformance.adapter import Adapter, Settings
 from per_tutorial.conformance.answers import BufferRaised, NotOffered
 from per_tutorial.conformance.harness import BufferHarness
 
-# One capacity for most questions, and few batch sizes: some libraries compile for each anew.
+# One capacity and few batch sizes for most questions: some libraries compile for each.
 CAPACITY, BATCH = 64, 32
 
 
 class TestContext:
-    """One question's view of the examination: it depends on the seed and the name alone.
+    """What one question works with; it depends only on the adapter, the name and the seed.
 
     Attributes:
         adapter: of the examined buffer.
-        rng: for what the question decides by chance.
+        rng: for the question's own random choices.
     """
 
-    __test__ = False  # pytest need not look for tests in it
+    __test__ = False  # pytest must not collect it
 
     def __init__(self, adapter: Adapter, name: str, seed: int = 0) -> None:
         self.adapter = adapter
@@ -35,8 +35,8 @@ class TestContext:
         Args:
             added: how many.
             exact: whether frequencies will be compared with P(i). A buffer that draws without
-                replacement must then be asked for minibatches of one.
-            settings: other `Settings` than the usual ones.
+                replacement is then asked for minibatches of one.
+            settings: `Settings` that replace the usual ones.
         """
         seed = int(self.rng.integers(2**31))
         usual: dict[str, Any] = {"capacity": CAPACITY, "batch_size": BATCH, "seed": seed}
@@ -45,20 +45,20 @@ class TestContext:
         return BufferHarness(self.adapter, Settings(**usual | settings)).add(added)
 
     def offered(self, *methods: str) -> None:
-        """`NotOffered` unless the adapter has all of these methods."""
+        """Raise `NotOffered` unless the adapter has all of these methods."""
         for method in methods:
             if not hasattr(self.adapter, method):
                 raise NotOffered(f"the adapter has no `{method}`")
 
     def require(self, distribution: str, why: str) -> None:
-        """`NotOffered`, for this reason, unless the buffer draws by this distribution."""
+        """Raise `NotOffered`, for this reason, unless the buffer draws by this distribution."""
         if self.adapter.distribution != distribution:
             raise NotOffered(why)
 
 
 @contextmanager
 def refusals(what: str) -> Iterator[None]:
-    """A buffer may refuse a setting: the `ValueError` or `AssertionError` becomes "not offered"."""
+    """Turn a buffer's `ValueError` or `AssertionError` about a setting into `NotOffered`."""
     try:
         yield
     except BufferRaised as raised:

@@ -21,21 +21,21 @@ def examine(
     isolate: bool = True,
     progress: Callable[[Answer], None] | None = None,
 ) -> Report:
-    """Ask a replay buffer what a correct one does, and measure the answers.
+    """Measure whether a replay buffer does what a correct one does.
 
     A correct buffer fails in at most one of 10,000 examinations (`false_alarm_rate`).
 
     Args:
-        adapter: tells how to handle the buffer: an `Adapter`, or any class with `make`, `add`,
-            `sample` and `update`. A class is called without arguments.
-        seed: the same one asks in the same way.
+        adapter: how to use the buffer: an `Adapter`, or any class with `make`, `add`, `sample` and
+            `update`. A class is called without arguments.
+        seed: for all random choices of the examination.
         questions: names of `QUESTIONS`; None: all.
         isolate: ask in a process of its own, with `Adapter.time_limit` for each question, so that a
-            buffer that hangs or crashes is only a verdict.
+            buffer that hangs or crashes just fails the question.
         progress: called with each answer as it comes.
 
     Raises:
-        TypeError: the adapter lacks a method, or an object another attribute of `Adapter`.
+        TypeError: the adapter lacks a method, or is an object that lacks an attribute of `Adapter`.
         ValueError: there is no such question.
         ImportError: the buffer's library, or something that it needs, is not installed.
         ExaminationError: the examination itself failed.

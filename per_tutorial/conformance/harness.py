@@ -19,7 +19,7 @@ class Minibatch(NamedTuple):
     """One minibatch: as the buffer returned it, and what the examination reads from it.
 
     Attributes:
-        drawn: as it came.
+        drawn: as it was returned.
         serials: (batch,) numbers of the transitions, counted from 0 as they were added.
         weights: (batch,), or None if the buffer has no weights.
     """
@@ -30,14 +30,13 @@ class Minibatch(NamedTuple):
 
 
 class BufferHarness:
-    """A buffer of the examined kind, and a record of all that was put into it.
+    """A buffer of the examined kind, and a record of everything that was added to it.
 
-    States of the environment are numbered from 1. A step leads from state s to s + 1, and an
-    episode starts two further than the last one ended, so the number in an observation tells which
-    transition it is.
+    States of the environment are numbered from 1. A step leads from state s to s + 1, and the next
+    episode starts one state after the end of the last one, so the number in an observation
+    identifies the transition.
 
-    All calls of the buffer go through `call`, so that its exceptions are not confused with those of
-    the examination's own code.
+    All calls go through `call`, which tells the buffer's exceptions from the examination's own.
 
     Args:
         adapter: of the examined kind.
@@ -50,7 +49,7 @@ class BufferHarness:
         self.buffer = self.call("make", settings)
         self.history: list[Transition] = []  # by serial number
         self._serials = np.full(64, -1, dtype=np.int64)  # state number → serial number, −1: none
-        self.errors: dict[int, float] = {}  # serial → |δ| of those that `set_errors` has set
+        self.errors: dict[int, float] = {}  # serial → the TD error that `set_errors` has set
         self._state, self._step = 1, 0
 
     def call(self, method: str, *arguments: Any) -> Any:
@@ -68,7 +67,7 @@ class BufferHarness:
 
     @property
     def stored(self) -> NDArray[np.int64]:
-        """The serial numbers of what a ring of this capacity holds now, the oldest first."""
+        """The serial numbers that a ring of this capacity holds now, the oldest first."""
         added = len(self.history)
         return np.arange(max(0, added - self.settings.capacity), added)
 
@@ -82,9 +81,8 @@ class BufferHarness:
     ) -> "BufferHarness":
         """Add ``count`` transitions, in episodes of ``episode`` steps that end in a terminal state.
 
-        With ``truncated``, episodes are ended by a time limit instead. With ``written_over``, the
-        arrays of a transition are overwritten once it was added, as by an environment that writes
-        all its observations to one array.
+        With ``truncated``, a time limit ends them instead. With ``written_over``, the arrays of a
+        transition are overwritten after it was added, as by an environment that reuses one array.
         """
         for _ in range(count):
             serial, state = len(self.history), self._state
@@ -117,7 +115,7 @@ class BufferHarness:
         return Minibatch(drawn, self.serials(observations), weights)
 
     def unread(self) -> tuple[Drawn, Floats, Floats | None]:
-        """Draw one minibatch, whatever is in it: as it came, its observations and its weights."""
+        """Draw a minibatch without identifying transitions; also its observations and weights."""
         size = self.settings.batch_size
         drawn = self.call("sample", self.buffer, size, self.settings.beta)
         if not isinstance(drawn, Drawn):
@@ -128,7 +126,7 @@ class BufferHarness:
         return drawn, observations, plain("weights", drawn.weights, (size,))
 
     def update(self, drawn: Drawn, td_errors: Floats) -> None:
-        """Tell the buffer the TD errors (batch,) of a minibatch."""
+        """Update the priorities of a minibatch from its TD errors (batch,)."""
         self.call("update", self.buffer, drawn.keys, td_errors)
 
     def draw(self, draws: int) -> NDArray[np.int64]:
@@ -141,7 +139,7 @@ class BufferHarness:
         return self.count(self.draw(draws))
 
     def count(self, serials: NDArray[np.int64]) -> NDArray[np.int64]:
-        """How often each of the `stored` is among these; a Fault if another one is."""
+        """How often each of the `stored` is among these; a Fault if any other is."""
         first = int(self.stored[0])
         if serials.min() < first:
             raise Fault(
@@ -167,19 +165,18 @@ class BufferHarness:
     ) -> "BufferHarness":
         """Draw and update until the TD error of every stored transition is ``error_of(serial)``.
 
-        Updates always name the whole minibatch that was just drawn, since some buffers take no
-        other. One in sixteen may never come, so that a dead slot hides no other fault; the question
-        "reach" asks for them. Raises `Inconclusive` if there are more.
+        Updates always pass the whole minibatch just drawn, since some buffers accept nothing else.
+        One transition in sixteen may never come, so that a dead slot does not hide other faults
+        (the question "reach" finds it). If more are missing, raises `Inconclusive`.
 
         Args:
-            error_of: |δ| by serial number.
-            kind: the type of the errors.
-            distinct: don't use minibatches that hold a transition twice.
+            error_of: TD error by serial number.
+            kind: dtype of the errors.
+            distinct: skip minibatches that hold a transition twice.
         """
         missing = set(self.stored.tolist())
-        # At its lowest, the priority of one that is missing still is the initial one. In
-        # minibatches of a quarter of what is stored or more, a few hundred reach all; more for
-        # small ones.
+        # Missing transitions still have their initial priority. If minibatches are at least a
+        # quarter of what is stored, a few hundred reach all; smaller ones need more.
         limit = 400 + 4000 // self.settings.batch_size
         for _ in range(limit):
             drawn, serials, _ = self.sample()
@@ -201,9 +198,9 @@ class BufferHarness:
         return self
 
     def keep_updating(self, errors: Floats, total: int) -> int:
-        """Draw and update ``total`` priorities, with the rows of ``errors`` (rows, batch) in turns.
+        """Draw and update ``total`` priorities, with the rows of ``errors`` (rows, batch) in turn.
 
-        Returns how many there was time for.
+        Returns how many updates the time allowed.
         """
         until = time.process_time() + min(MAX_SECONDS, self.adapter.time_limit / 3)
         size, done = self.settings.batch_size, 0
@@ -214,7 +211,7 @@ class BufferHarness:
         return done
 
     def expected(self) -> Floats:
-        """P(i) of all `stored`, from the errors that were set; 0 for those that never came."""
+        """P(i) of all `stored`, from the errors that were set; 0 where none was."""
         probabilities = np.zeros(len(self.stored))
         probabilities[self.is_known] = self.probabilities(self.priorities())
         return probabilities
@@ -243,7 +240,7 @@ class BufferHarness:
         return self.priorities_of(np.array(known))
 
     def priorities_of(self, td_errors: Floats) -> Floats:
-        """What priorities these TD errors (items,) make, as the adapter says."""
+        """The priorities of these TD errors (items,), according to the adapter."""
         made = self.call("priorities", td_errors)
         priorities = plain("`priorities` of the adapter", made, (len(td_errors),))
         if not (np.isfinite(priorities) & (priorities >= 0)).all() or not priorities.any():
@@ -251,7 +248,7 @@ class BufferHarness:
         return priorities
 
     def serials(self, observations: NDArray) -> NDArray[np.int64]:
-        """The transitions that begin with these observations (batch, 2)."""
+        """The serial numbers (batch,) of transitions with these observations (batch, 2)."""
         states = observations[:, 0]
         known = np.isfinite(states) & (states >= 1) & (states < self._state)
         numbers = np.where(known, states, 0).astype(np.int64)
@@ -265,32 +262,32 @@ class BufferHarness:
 
 
 def observation_of(state: int) -> NDArray[np.float32]:
-    """What one sees in a state."""
+    """The observation (2,) of a state."""
     return np.array([state, state % 7], dtype=np.float32)
 
 
 def write_over(values: Any) -> None:
-    """Fill arrays and CPU tensors with zeros in place, also those in a list; others stay.
+    """Fill arrays and CPU tensors with zeros in place, also in lists; leave anything else.
 
-    No state of the environment is 0, and no reward.
+    No state and no reward of the environment is 0.
     """
     if isinstance(values, list | tuple):
         for one in values:
             write_over(one)
         return
-    if hasattr(values, "detach"):  # a torch tensor; of one on another device this is a copy
+    if hasattr(values, "detach"):  # a torch tensor; from another device, this is a copy
         values = np.asarray(values.detach().cpu())
     if isinstance(values, np.ndarray) and values.flags.writeable:
         values[...] = 0
 
 
 def reward_of(serial: int) -> int:
-    """A reward that its neighbours don't have; sums of halves of such numbers are exact."""
+    """A reward that differs from its neighbours'; discounted by a half, its sums are exact."""
     return 1 + serial * 37 % 101
 
 
 def plain(name: str, values: ArrayLike | Any, shape: tuple[int, ...]) -> Floats:
-    """What a buffer returned as an array of this shape and of float64; a Fault if it is none."""
+    """What a buffer returned, as a float64 array of this shape; a Fault if it is not one."""
     try:
         if hasattr(values, "detach"):  # a torch tensor, on any device
             values = values.detach().cpu()
@@ -306,7 +303,7 @@ def plain(name: str, values: ArrayLike | Any, shape: tuple[int, ...]) -> Floats:
 
 
 def described(error: BaseException) -> str:
-    """The kind of an error and the first line of what it says, no more than a line."""
+    """The type of an error and the first line of its message, at most 100 characters of it."""
     text = str(error).strip().partition("\n")[0]
     text = text if len(text) <= 100 else f"{text[:97]}…"
     return f"{type(error).__name__}: {text}".rstrip(": ")

@@ -1,19 +1,18 @@
-"""Ask questions so that a buffer that crashes or never ends takes nothing else along.
+"""Ask questions in isolation, so that a buffer that crashes or hangs takes nothing else down.
 
-The questions run in a child process that was forked from this one, one after another, and each
-answer comes through a pipe. If one takes too long, or the process dies, the child is ended and a
-new one goes on with the next question. Other ways were worse: a thread cannot be ended, and holds
-the interpreter's lock if it hangs in compiled code; a handler for `SIGALRM` is not called there,
-either, and only in the main thread; a child that is started anew (spawn) cannot import a class from
-a notebook's cell.
+The questions run one after another in a forked child process, and each answer comes through a pipe.
+If a question takes too long or the child dies, a new child continues with the next question. The
+alternatives are worse: a thread cannot be killed, and holds the interpreter's lock if it hangs in
+compiled code; a handler for `SIGALRM` is not called there either, and only in the main thread; a
+spawned child cannot import a class from a notebook cell.
 
-What is limited is the child's processor time, so that a busy machine fails nobody. The system does
-that: `SIGPROF` without a handler ends the process, whatever it is doing. A child that uses no time,
-since it waits for something that never comes, is ended by the clock.
+The limit is on the child's processor time, so that a busy machine fails nobody. The system enforces
+it: `SIGPROF` without a handler kills the process, whatever it is doing. A child that uses no
+processor time, because it waits for something that never comes, is killed by the clock.
 
-Where there is no fork (Windows), questions run in threads, and one that never ends is left running.
-Libraries whose threads run already (JAX after its first computation) may not survive a fork. Then
-`isolate=False` asks in this process, without time limits.
+Without fork (Windows), questions run in threads with limits on wall-clock time, and one that never
+ends is left running. Libraries with running threads (JAX after its first computation) may not
+survive a fork: there, `isolate=False` asks in this process, without time limits.
 """
 
 import multiprocessing
@@ -44,19 +43,19 @@ from per_tutorial.conformance.answers import (
 from per_tutorial.conformance.context import TestContext
 from per_tutorial.conformance.harness import described
 
-# Each question that runs out of time halves the limit of the next ones, down to these seconds: so
-# an examination of a buffer that never answers ends as well.
+# Each question that times out halves the limit for the next ones, down to these seconds. So the
+# examination ends even if a buffer never answers.
 SHORTEST, SHORTEST_AFTER_SILENCE = 0.5, 0.1
-# The first question has this many times the limit: a buffer may compile itself at its first use.
+# The first question has this many times the limit: a buffer may compile itself on first use.
 FIRST = 3
 
-# Verdicts that mean nothing where a question that this one depends on fails.
+# Verdicts that mean nothing if a question that this one depends on fails.
 UNJUDGED = (Verdict.FAILS, Verdict.INCONCLUSIVE)
 UNJUDGED_WITHOUT_BASIS = (*UNJUDGED, Verdict.HOLDS, Verdict.REPORTED)
 
 
 def ask(name: str, adapter: Adapter, seed: int) -> Finding:
-    """The answer to one question, whatever the buffer does short of hanging or crashing.
+    """The answer to one question, unless the buffer hangs or crashes.
 
     Raises:
         ExaminationError: an exception that did not come from the buffer.
@@ -88,9 +87,9 @@ def ask(name: str, adapter: Adapter, seed: int) -> Finding:
 def answers(names: Sequence[str], adapter: Adapter, seed: int, isolate: bool) -> Iterator[Answer]:
     """The answers to these questions, in order.
 
-    A question that doesn't hold is "not judged" if one that it depends on has failed before: one
-    cause, one failure. Where `BASIS` fails nothing else is judged, not even what seems to hold: a
-    broken adapter refuses whatever it is asked.
+    A question that doesn't hold is "not judged" if one that it depends on has failed: one cause
+    counts as one failure. If `BASIS` fails, nothing else is judged, not even what seems to hold: a
+    broken adapter also refuses what it should refuse.
     """
     said: Iterator[tuple[str, Finding]]
     if not isolate:
@@ -111,7 +110,7 @@ def answers(names: Sequence[str], adapter: Adapter, seed: int, isolate: bool) ->
 
 
 class _Patience:
-    """How much processor time the next answer may take, and how much each one after it."""
+    """The time limits of the next question and of each one after it."""
 
     def __init__(self, seconds: float) -> None:
         self.next, self.later, self.answered = FIRST * seconds, seconds, False
@@ -121,7 +120,7 @@ class _Patience:
         self.next, self.answered = self.later, True
 
     def ran_out(self) -> Finding:
-        """Note that a question took too long, and say so."""
+        """Note that a question took too long; return that finding."""
         finding = Finding(Verdict.FAILS, f"it did not end within {self.next:g} s")
         shortest = SHORTEST if self.answered else SHORTEST_AFTER_SILENCE
         self.next = self.later = max(shortest, self.later / 2)
@@ -151,7 +150,7 @@ def _in_processes(
         except EOFError:
             child.join()
         finally:
-            # Still alive, with questions left: it waits for something. Else it has died by itself.
+            # Alive with questions left: it is idle. Otherwise it died by itself.
             ended = -signal.SIGPROF if child.is_alive() else child.exitcode or 0
             child.kill()
             child.join()
@@ -163,11 +162,11 @@ def _in_processes(
 
 
 def _is_there(reader: Connection, pid: int | None, patience: _Patience) -> bool:
-    """Wait for an answer or the child's end; False if the child waits for something itself."""
+    """Wait for an answer or the child's end; False if the child is idle."""
     seconds, before = max(patience.next, SHORTEST), None
     while not reader.poll(seconds):
         used = _processor_time(pid)
-        # It did nothing since; where that cannot be known, it had twice the time.
+        # It did nothing meanwhile, or its processor time is unknown (None).
         if used == before:
             return False
         before = used
@@ -175,7 +174,7 @@ def _is_there(reader: Connection, pid: int | None, patience: _Patience) -> bool:
 
 
 def _processor_time(pid: int | None) -> str | None:
-    """What a process has used so far, as Linux tells it; None elsewhere."""
+    """The processor time used so far, as text from Linux; None elsewhere."""
     try:
         with open(f"/proc/{pid}/stat") as status:
             return " ".join(status.read().rpartition(")")[2].split()[11:13])
@@ -191,11 +190,11 @@ def _answer_all(
     later_limit: float,
     writer: Connection,
 ) -> None:
-    """The child's work."""
-    # Ctrl-C is for the parent, which then ends this one.
+    """Run in the child: answer the questions, and send each answer to the parent."""
+    # The parent handles Ctrl-C, and then kills this process.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGPROF, signal.SIG_DFL)
-    with open(os.devnull, "w") as nowhere:  # what libraries print is no part of the report
+    with open(os.devnull, "w") as nowhere:  # hides what libraries print
         os.dup2(nowhere.fileno(), 1)
         os.dup2(nowhere.fileno(), 2)
         sys.stdout = sys.stderr = nowhere

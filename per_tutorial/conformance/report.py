@@ -1,4 +1,4 @@
-"""What an examination found, as a table for a terminal or a notebook."""
+"""The findings of an examination, as a table for a terminal or a notebook."""
 
 import html
 import textwrap
@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from per_tutorial.conformance.answers import BASIS, KINDS, Answer, Kind, Verdict
 
 WIDTH = 110  # of a table in a terminal
-_BASELESS = f"because {BASIS} fails ("  # said once, not of each question
+_BASELESS = f"because {BASIS} fails ("  # a table in a terminal says it only once
 
 _COLORS = {
     Verdict.HOLDS: "#1b7837",
@@ -27,9 +27,9 @@ class Report(NamedTuple):
     Attributes:
         name: of the examined buffer.
         versions: of Python and the packages that matter.
-        seed: of the examination; the same one asks in the same way.
+        seed: of the examination.
         answers: in the order of the questions.
-        seconds: that it took.
+        seconds: duration of the examination.
 
     Example:
         >>> from per_tutorial.conformance import examine, find_adapter
@@ -58,29 +58,29 @@ class Report(NamedTuple):
 
     @property
     def by_kind(self) -> dict[Kind, list[Answer]]:
-        """The answers to each kind of question, see `KINDS`, without kinds that were not asked."""
+        """The answers by kind of question (`KINDS`), without kinds that were not asked."""
         of = {kind: [one for one in self.answers if one.question.kind == kind] for kind in KINDS}
         return {kind: answers for kind, answers in of.items() if answers}
 
     def __getitem__(self, key: Any) -> Any:
-        """The answer to a question, by its name."""
+        """The answer to a question by its name, or a field by its position."""
         if isinstance(key, str):
             return {answer.question.name: answer for answer in self.answers}[key]
         return tuple.__getitem__(self, key)
 
     def summary(self) -> str:
-        """How many of which verdict, such as "40 hold, 1 fails"."""
+        """The number of answers with each verdict, such as "40 holds, 1 fails"."""
         return _counted(self.answers)
 
     def _headings(self) -> dict[Kind, str]:
-        """For each kind of question, what it is about and how many of which verdict."""
+        """For each kind of question, what it asks and the counts of its verdicts."""
         return {
             kind: f"{kind}: {KINDS[kind]} {_counted(answers)}"
             for kind, answers in self.by_kind.items()
         }
 
     def as_dict(self) -> dict[str, Any]:
-        """Everything, as JSON can hold it."""
+        """The report without its duration, as JSON can store it."""
         return {
             "name": self.name,
             "versions": dict(self.versions),

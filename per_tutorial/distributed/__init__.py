@@ -1,4 +1,4 @@
-"""The same on many machines, on Ray: studies whose stacks are trained on a cluster, and Ape-X.
+"""Training on many machines with Ray: studies whose stacks are trained on a cluster, and Ape-X.
 
 ```python
 from per_tutorial.distributed import RayStacks, connected
@@ -7,10 +7,10 @@ with connected("local"):
     run_study(study, "results", executor=RayStacks())
 ```
 
-`cluster.py` connects and checks the nodes, and `studies.py` trains the stacks of a study. Of Ape-X,
-`acting.py` and `memory.py` are what its actors and its memory do, `n_step_batches.py` is what
-travels between them, `processes.py` makes processes of them, and `apex.py` is the learner. Ray
-comes with the extra `ray`.
+`cluster.py` connects to a cluster and checks its nodes, and `studies.py` trains the stacks of a
+study. In Ape-X, `acting.py` and `memory.py` are what actors and memory shards do,
+`n_step_batches.py` is what they exchange, `processes.py` runs them as processes, and `apex.py` is
+the learner. Ray comes with the extra `ray`.
 """
 
 from typing import TYPE_CHECKING

@@ -1,9 +1,8 @@
-"""Acting: an actor's environments, the n-step windows of what happens there, and their first
-priorities.
+"""Acting: an actor's environments, its n-step transitions ("windows"), and their first priorities.
 
 The actor computes the TD errors of its own transitions (Horgan et al. 2018, section 3): the learner
-will see most of them late or never, and giving them the largest priority would let the newest ones,
-thousands in each second, crowd out all others.
+will see most of them late or never, and with the largest priority, the newest ones, thousands in
+each second, would crowd out all others.
 """
 
 from collections.abc import Iterator, Sequence
@@ -25,7 +24,7 @@ Parameters = dict[str, NDArray]
 
 
 class _Window:
-    """A transition whose window is still open."""
+    """An n-step transition that is still growing."""
 
     def __init__(self, observation: Any, action: int) -> None:
         self.observation, self.action = observation, action
@@ -42,7 +41,7 @@ class Acting:
     Args:
         config: a `DQNConfig`; its schedule of ε is not used.
         epsilons: (environments,) the share of random actions in each.
-        seeds: ints, one environment each.
+        seeds: ints, one for each environment.
     """
 
     def __init__(self, config: DQNConfig, epsilons: NDArray, seeds: Sequence[int]) -> None:
@@ -58,7 +57,7 @@ class Acting:
         self._seen = [self._kind.begin(one) for one in self.environments.observation]
 
     def use(self, parameters: Parameters) -> None:
-        """Act with these parameters from now on, and compute TD errors with them."""
+        """Act, and compute TD errors, with these parameters from now on."""
         import torch
 
         tensors = {name: torch.from_numpy(np.array(array)) for name, array in parameters.items()}
@@ -66,10 +65,10 @@ class Acting:
             network.load_state_dict(tensors)
 
     def act(self, steps: int) -> tuple[NStepBatch | None, list[tuple[int, float, int]]]:
-        """Make steps, of all environments together.
+        """Make this many environment steps in all.
 
         Returns:
-            The windows that were closed, None if there are none, and the episodes that ended, a
+            The windows that were closed (None if there are none), and the episodes that ended: a
             list of (environment steps of this actor since the call, return, length).
         """
         closed: list[tuple[_Window, Any, bool]] = []
@@ -88,7 +87,7 @@ class Acting:
         if self.config.terminal_reward is not None:
             reward = np.where(step.terminated, self.config.terminal_reward, reward)
         for row, seen in enumerate(self._seen):
-            over = True  # a step that only resets is followed by a new episode
+            over = True  # a new episode follows a step that only resets
             if step.valid[row]:
                 terminated = bool(step.terminated[row])
                 over = terminated or bool(step.truncated[row])
@@ -122,7 +121,7 @@ class Acting:
 
 
 def as_batch(windows: NStepBatch) -> Batch:
-    """NStepBatch as a minibatch of one run."""
+    """An `NStepBatch` as a minibatch of one run."""
     count, frames = len(windows.actions), windows.frames
     observations = [windows.observations, windows.next_observations]
     if frames is not None:

@@ -1,14 +1,14 @@
-"""Ape-X (Horgan et al. 2018): many actors, a memory that they share, and one learner.
+"""Ape-X (Horgan et al. 2018): many actors, a shared memory, and one learner.
 
     actors  ── windows with their first priorities ──▶  memory shards
        ▲                                                  │      ▲
        │ parameters                            minibatches│      │ TD errors
        └──────────────────────  learner  ◀────────────────┘──────┘
 
-The learner is the process that calls `train_apex`. Nothing waits in a queue without bound: an actor
-is asked for its next steps when the last ones were reported, has at most two messages on the way to
-its memory, and is not asked while it is too far ahead of the learner; a shard owes the learner a
-few minibatches.
+The learner is the process that calls `train_apex`. All queues are bounded. An actor is asked for
+its next steps after it has reported the last ones, and not while the actors are too far ahead of
+the learner; it has at most two messages in flight. The learner requests only a few minibatches
+ahead of their use.
 """
 
 import dataclasses
@@ -45,17 +45,18 @@ from per_tutorial.replay.registry import SAMPLERS
 
 STALLED_SECONDS = 180.0  # without a step or an update: something is missing for good
 PUBLISH_EVERY = 10  # updates; actors fetch what was published last
-MAX_UPDATES_SENT = 8  # messages of TD errors that the memory has not taken in yet
+MAX_UPDATES_SENT = 8  # messages of TD errors in flight
 
 
 class ApexHistory(History):
-    """A `History` with what only a cluster has.
+    """A `History` with what happened on the cluster.
 
     Attributes:
-        actors_replaced, shards_replaced: processes that were lost, and replaced.
-        windows_lost: windows that were lost with a shard, beyond those of its last checkpoint.
-        waited: seconds in which the learner had no minibatch though one was due.
-        seconds: of the training, since it began or was continued.
+        actors_replaced, shards_replaced: processes that were lost and replaced.
+        windows_lost: windows lost with a shard: those since its last checkpoint, and those in
+            flight to it.
+        waited: seconds in which the learner waited for a minibatch.
+        seconds: duration of the training, since it began or was continued.
     """
 
     actors_replaced = shards_replaced = windows_lost = 0
@@ -73,26 +74,26 @@ def train_apex(
 ) -> ApexHistory:
     """Train one agent with many actors.
 
-    Two trainings with the same seed differ: what is learned depends on what arrives first.
+    Two trainings with the same seed differ, because they depend on the order of arrival.
 
     Args:
-        config: a `DQNConfig`. ``steps`` are those of all actors together, ``capacity`` is that of
-            all shards; the schedule of ε is replaced by the ladder of ``apex``.
-        apex: how it is spread; None: the defaults of `ApexConfig`.
-        seed: an int; every environment has one of its own made from it.
+        config: a `DQNConfig`. ``steps`` counts those of all actors, ``capacity`` is divided among
+            the shards; the schedule of ε is replaced by the ladder of ``apex``.
+        apex: how the training is spread; None: the defaults of `ApexConfig`.
+        seed: an int, from which every environment gets its own.
         address: of the cluster, see `connected`.
-        checkpoints: a folder for those of the learner and of the shards, for this training alone. A
-            training continues from there. All nodes must see it under this path.
+        checkpoints: a folder for the checkpoints of this training alone, from which it continues.
+            All nodes must see it under this path.
         callbacks: as in `train`.
 
     Returns:
-        An `ApexHistory`; its `agent` is the trained `DQNLearner`. Beside the measures of a
-        `History` there are `priority_age` and `parameter_age`: how many updates ago the priorities
-        drawn last were computed, and the parameters that actors acted with were taken.
+        An `ApexHistory`; its `agent` is the trained `DQNLearner`. Its measures are those of a
+        `History`, without `held_out_q` and the sampler's own, and `priority_age` and
+        `parameter_age`: the age, in updates, of the drawn priorities and of the actors' parameters.
 
     Raises:
-        ValueError: the settings do not fit Ape-X, or the checkpoints are those of other ones.
-        ClusterError: see `connected`; there are too few CPUs, a process failed, or nothing has
+        ValueError: the settings do not fit Ape-X, or the checkpoints have other settings.
+        ClusterError: see `connected`; or there are too few CPUs, a process failed, or nothing has
             happened for a long time.
     """
     apex = apex or ApexConfig()
@@ -130,7 +131,7 @@ def train_apex(
 
 
 class _Training:
-    """The learner, and the references to what it is waiting for."""
+    """The learner, and the references to what it waits for."""
 
     def __init__(self, config: DQNConfig, apex: ApexConfig, seed: int, folder: Path | None) -> None:
         self.apex, self.folder = apex, folder
@@ -143,7 +144,7 @@ class _Training:
         world.close()
         for line in self.agent.choices:
             print(line)
-        self.config = config = self.agent.config  # with these choices
+        self.config = config = self.agent.config  # "auto" is resolved
         self.history = ApexHistory(config, [seed])
         self.history.agent = self.agent
         if folder is not None:
@@ -156,7 +157,7 @@ class _Training:
 
         def actor_of(number: int, lost: int) -> tuple:
             mine = slice(number * apex.environments_each, (number + 1) * apex.environments_each)
-            # Not those of the training that is continued, which it has seen.
+            # A continued training gets new seeds: it has seen the episodes of the old ones.
             again = (number, lost, self.history.step)
             seeds = [_seed_of(seed, 2, *again, one) for one in range(apex.environments_each)]
             return config, apex.epsilons[mine], seeds
@@ -164,13 +165,13 @@ class _Training:
         self.memories = WorkerPool(MemoryProcess, memory_of, apex.shards)
         self.actors = WorkerPool(ActorProcess, actor_of, apex.actors)
         self.acting: dict[Any, tuple[int, int]] = {}  # reference → actor, steps
-        # In turn, or the first ones would make most steps where there are more than enough
+        # A queue: otherwise, with more actors than needed, the first would make most of the steps.
         self.idle = deque(range(apex.actors))
         self.proven: set[int] = set()  # actors that have reported since they were started
         self.sampling: dict[Any, int] = {}  # reference → shard
-        self.sent: list[tuple[Any, int]] = []  # TD errors on their way: reference, shard
+        self.sent: list[tuple[Any, int]] = []  # TD errors in flight: reference, shard
         self.spare = 0  # steps that actors may be further ahead than `lead`
-        self.added = [0] * apex.shards  # windows that each shard was ever given
+        self.added = [0] * apex.shards  # windows ever added to each shard
         self._next_shard = 0
         self._row: dict[str, list[float]] = {}
         self._published: Any = None
@@ -202,7 +203,7 @@ class _Training:
             if self.folder is not None and history.step >= next_save:
                 self._save(self.folder)
                 next_save = history.step + self.apex.checkpoint_every
-        if not history.log_steps or history.log_steps[-1] < config.steps:  # it was not done before
+        if not history.log_steps or history.log_steps[-1] < config.steps:
             self._log()
             for callback in callbacks:
                 callback(history)
@@ -215,7 +216,7 @@ class _Training:
         self.memories.end()
 
     def _due(self, step: int) -> int:
-        """Updates that the plain training has made by then."""
+        """How many updates `train` would have made after this many steps."""
         config = self.config
         if step < config.learning_starts:
             return 0
@@ -229,14 +230,15 @@ class _Training:
         granted = config.learning_starts + self.agent.updates * config.update_every
         granted += self.apex.lead + self.spare
         while self.idle:
-            # An actor that found no place yet (too few nodes may be left) holds up nobody.
+            # Steps of actors that may not have started (nodes may be missing) don't count here,
+            # so that they block nobody.
             asked = sum(steps for one, steps in self.acting.values() if one in self.proven)
             reached = self.history.step + asked
             if reached >= min(config.steps, granted):
                 return
             number = self.idle.popleft()
-            # A whole message, even if less is granted: small ones cost as much. And whole steps of
-            # its environments, one more where the end asks for less.
+            # A whole message even if fewer steps are granted, since small ones cost as much. At the
+            # end of the training, fewer, rounded up to whole steps of its environments.
             each = self.apex.environments_each
             steps = -(-min(self.apex.fetch_every, config.steps - reached) // each) * each
             if self._published is None or self.agent.updates - self._published[1] >= PUBLISH_EVERY:
@@ -248,7 +250,7 @@ class _Training:
             self.acting[reference] = number, steps
 
     def _hear_actors(self, seconds: float) -> bool:
-        """Take in what actors report; returns whether one did."""
+        """Process the reports of actors; returns whether there was one."""
         if not self.acting:
             return False
         done, _ = self._ray.wait(list(self.acting), timeout=seconds)
@@ -285,7 +287,7 @@ class _Training:
             self.sampling[memory.sample.remote(self.config.batch_size, beta)] = number
 
     def _learn(self) -> bool:
-        """One update, if a minibatch is there; returns whether it was."""
+        """One update, if a minibatch has arrived; returns whether it has."""
         self._ask_memories()
         start = time.monotonic()
         done, _ = self._ray.wait(list(self.sampling), timeout=0.02)
@@ -298,16 +300,16 @@ class _Training:
         except self._ray.exceptions.RayError as error:
             self._replace_memory(number, error)
             return False
-        self._ask_memories()  # before the update, so that the next one is there after it
+        self._ask_memories()  # before the update, so that the next one arrives meanwhile
         if minibatch is None:
-            if not self.acting:  # nobody may act, and the shard has too little: it is a new one
+            if not self.acting:  # a replaced shard holds too little, and no actor may act
                 self.spare += self.config.batch_size
             return False
         self.memories.done(number)
         self.added[number] = minibatch.added
         batch, version = minibatch.batch, self.agent.updates
         with warnings.catch_warnings():
-            # Ray's arrays can only be read, and nobody writes to them. A copy would take its time.
+            # Ray's arrays are read-only, and nothing writes to them: no copy is needed.
             warnings.filterwarnings("ignore", "The given NumPy array is not writable")
             update = self.agent.update(batch, self.config.step_size(self.history.step))
         sent = self.memories.members[number].update.remote(batch.indices, update.td_errors, version)
@@ -328,10 +330,10 @@ class _Training:
         except self._ray.exceptions.RayTaskError as error:
             self.memories.replace(number, error)  # raises
         except self._ray.exceptions.RayError:
-            pass  # the next minibatch of that shard will tell
+            pass  # the shard was lost; its next minibatch raises this, too
 
     def _replace_memory(self, number: int, error: Exception) -> None:
-        """Put another shard in the place of a lost one, and count what is gone."""
+        """Replace a lost shard, and count its lost windows."""
         lost = self._ray.exceptions
         while True:
             self.memories.replace(number, error)
@@ -355,7 +357,7 @@ class _Training:
             self._row.setdefault(name, []).append(float(value))
 
     def _log(self) -> None:
-        """Write a row of measurements, means since the last one."""
+        """Write a row of measurements: means since the last row."""
         names = ("loss", *BATCH_MEASURES, "priority_age", "parameter_age")
         row = {
             "epsilon": self.apex.epsilons.mean(),
@@ -375,7 +377,7 @@ class _Training:
         return json.loads(json.dumps(made_with))
 
     def _save(self, folder: Path) -> None:
-        """The shards, then the learner: its file says that all are there."""
+        """Save the shards, then the learner, whose file marks the checkpoint as complete."""
         for number, memory in enumerate(self.memories.members):
             try:
                 self._ray.get(memory.save.remote())
@@ -385,11 +387,11 @@ class _Training:
 
 
 def _seed_of(seed: int, *purpose: int) -> int:
-    """A seed of 31 bits, made from a training's and what it is for."""
+    """A seed of 31 bits, derived from a training's seed and its purpose."""
     return int(np.random.SeedSequence((seed, *purpose)).generate_state(1)[0] >> 1)
 
 
 def _resources() -> str:
-    """The nodes that there are, for errors."""
+    """The nodes and their CPUs, for error messages."""
     named = (f"{node.name} has {node.resources.get('CPU', 0):g} CPU" for node in nodes())
     return "; ".join(named)

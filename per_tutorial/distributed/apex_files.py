@@ -11,21 +11,21 @@ from per_tutorial.dqn.learner import DQNLearner
 
 
 def shard_file(folder: Path, number: int) -> Path:
-    """Where a shard of the memory writes its own."""
+    """Where a shard of the memory writes its checkpoint."""
     return folder / f"shard-{number}.npz"
 
 
 def save_learner(
     folder: Path, made_with: dict[str, Any], agent: DQNLearner, history: History
 ) -> None:
-    """Write the learner's file, after those of the shards: where it is, they are. Atomic."""
+    """Write the learner's file, atomically. It comes last, so the shards' files exist then."""
     state = join_parts(agent=agent.state, history=history.state)
     heading = made_with | {"arrays": sorted(state)}
     write_arrays(folder / "learner.npz", "made_with", heading, state)
 
 
 def resolve_auto(folder: Path, config: DQNConfig) -> DQNConfig:
-    """The settings, with "auto" replaced by what the training in the folder chose."""
+    """The settings, with "auto" replaced by the choices of the training in the folder."""
     path = folder / "learner.npz"
     return with_choices_of(path, config) if path.exists() else config
 
@@ -33,7 +33,7 @@ def resolve_auto(folder: Path, config: DQNConfig) -> DQNConfig:
 def restore_learner(
     folder: Path, made_with: dict[str, Any], agent: DQNLearner, history: History
 ) -> None:
-    """Go on from the learner's file; if there is none, the folder's shards are removed.
+    """Continue from the learner's file; if there is none, remove the folder's shards.
 
     Raises:
         ValueError: the file is damaged, or was made with other settings.
@@ -41,7 +41,7 @@ def restore_learner(
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / "learner.npz"
     if not path.exists():
-        for stale in folder.glob("shard-*.npz"):  # the learner never got to write its file
+        for stale in folder.glob("shard-*.npz"):  # from a checkpoint that was not completed
             stale.unlink()
         return
     difference, state = read_checkpoint(path, made_with)

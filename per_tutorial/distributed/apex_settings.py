@@ -1,4 +1,4 @@
-"""The settings of Ape-X that a single process has no need of (Horgan et al. 2018)."""
+"""The settings of Ape-X (Horgan et al. 2018) that a single process does not need."""
 
 import dataclasses
 from dataclasses import dataclass
@@ -12,20 +12,21 @@ from per_tutorial.common.arguments import real_number, whole_number
 
 @dataclass(frozen=True)
 class ApexConfig:
-    """How a training is spread over a cluster. What does not fit raises ValueError or TypeError.
+    """How a training is spread over a cluster. Invalid settings raise ValueError or TypeError.
 
     Args:
         actors: processes that act, one CPU each.
-        shards: memories that the transitions are spread over, one CPU each. Minibatches come from
-            them in turn, so that a transition's chance is P(i) in its shard, over the shards.
-        environments_each: that each actor acts in side by side.
+        shards: memories that share the transitions, one CPU each. Minibatches come from them in
+            turn, so a transition's probability is P(i) in its shard over the number of shards.
+        environments_each: environments in which each actor acts side by side.
         base, steepness: ε_i = base^(1 + i / (N − 1) · steepness) for the i-th of all N environments
-            (section 4.1). They stay the same all the time.
-        fetch_every: environment steps of an actor between two looks at the newest parameters; it
-            sends its transitions as often.
-        prefetch: minibatches that are asked for ahead of their use.
+            (section 4.1), constant over the training.
+        fetch_every: environment steps after which an actor fetches the newest parameters and sends
+            its transitions.
+        prefetch: minibatches that the learner requests ahead of their use.
         lead: environment steps that all actors together may be ahead of the learner, beyond those
-            that `DQNConfig.update_every` grants, and one message more. It is never ahead of them.
+            that `DQNConfig.update_every` grants; one message more is possible. The learner is never
+            ahead of the actors.
         checkpoint_every: environment steps between two checkpoints.
 
     Example:
@@ -65,6 +66,6 @@ class ApexConfig:
 
     @property
     def epsilons(self) -> NDArray[np.float64]:
-        """(actors · environments,) the ladder of ε, those of the first actor first."""
+        """(actors · environments,) the ladder of ε, starting with the first actor's."""
         count = self.actors * self.environments_each
         return self.base ** (1 + np.linspace(0, 1, count) * self.steepness)

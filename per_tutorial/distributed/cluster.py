@@ -1,4 +1,4 @@
-"""Connecting to a Ray cluster, and what is checked there before any work is sent."""
+"""Connect to a Ray cluster, and check its nodes before any work is sent."""
 
 import os
 import shutil
@@ -15,12 +15,12 @@ from typing import Any, NamedTuple
 PACKAGE = __name__.partition(".")[0]
 LOCAL = "local"
 CONNECT_SECONDS = 10.0
-STARTS = 3  # of a cluster in this machine, each of which Ray gives half a minute
-PROBE_SECONDS = 120.0  # a node starts a process for the answer, which takes long on a busy one
+STARTS = 3  # attempts to start a local cluster; Ray gives each half a minute
+PROBE_SECONDS = 120.0  # a node starts a process for its answer, which may take long if it is busy
 
 
 class ClusterError(OSError):
-    """The cluster or one of its nodes is unfit, or work failed there; the text says where."""
+    """The cluster or a node is unusable, or work failed there; the message says where."""
 
 
 class Node(NamedTuple):
@@ -28,15 +28,15 @@ class Node(NamedTuple):
 
     id: str
     address: str
-    resources: dict[str, float]  # in all, whether they are in use or not
+    resources: dict[str, float]  # total, in use or not
 
     @property
     def name(self) -> str:
-        """As errors name it."""
+        """The name of the node in error messages."""
         return f"node {self.address} ({self.id[:8]})"
 
     def has(self, needs: dict[str, float]) -> bool:
-        """Whether it could do a task that needs this, were it idle."""
+        """Whether it can run a task with these needs when it is idle."""
         return all(self.resources.get(name, 0) >= amount for name, amount in needs.items())
 
 
@@ -46,10 +46,10 @@ def first_line(error: object) -> str:
 
 
 def import_ray() -> Any:
-    """The module `ray`; an ImportError says how to get it."""
-    # Ray sends a report of its use to its makers unless it is told not to.
+    """The module `ray`; an ImportError says how to install it."""
+    # Otherwise Ray sends usage statistics to its makers.
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    # In a cluster of this machine it would let its workers wait for everybody else (nice 15).
+    # Otherwise the workers of a local cluster run at low priority (nice 15).
     os.environ.setdefault("RAY_worker_niceness", "0")
     try:
         import ray
@@ -62,27 +62,27 @@ def import_ray() -> Any:
 
 @contextmanager
 def connected(address: str, cpus: int | None = None) -> Iterator[list[Node]]:
-    """Connect to a cluster, check its nodes, and disconnect in the end.
+    """Connect to a cluster, check its nodes, and disconnect at the end.
 
-    A process that is connected already stays with its cluster, and stays connected.
+    A process that is already connected keeps its cluster and its connection.
 
     Args:
-        address: "local" starts a cluster in this machine, which ends with the block; "auto" is the
-            one that this machine belongs to; HOST:PORT is its head node. This machine must be a
-            part of it (``ray start --address=HOST:PORT``).
-        cpus: how many CPUs a local cluster counts; None for those that there are.
+        address: "local" starts a cluster on this machine for the block; "auto" is the one that this
+            machine belongs to; HOST:PORT is its head node. This machine must be a part of it (``ray
+            start --address=HOST:PORT``).
+        cpus: CPUs of a local cluster; None: all of this machine.
 
     Yields:
         The nodes.
 
     Raises:
         ImportError: Ray is missing.
-        ValueError: the address is none.
+        ValueError: the address is invalid.
         ClusterError: no cluster answers there or can be started, or a node lacks this package, has
             another version of it, or does not answer.
     """
     if address not in (LOCAL, "auto"):
-        _check_answers(address)  # before Ray, which goes on trying for minutes
+        _check_answers(address)  # before Ray, which would keep trying for minutes
     ray = import_ray()
     if ray.is_initialized():
         check_nodes()
@@ -92,7 +92,7 @@ def connected(address: str, cpus: int | None = None) -> Iterator[list[Node]]:
     folder = None
     try:
         if address == LOCAL:
-            # Ray leaves its sockets and logs behind.
+            # A folder to remove, because Ray leaves its sockets and logs behind.
             folder = tempfile.mkdtemp(prefix="ray-")
             quiet |= {"include_dashboard": False, "num_cpus": cpus, "_temp_dir": folder}
             _start_here(quiet)
@@ -112,16 +112,16 @@ def connected(address: str, cpus: int | None = None) -> Iterator[list[Node]]:
 
 
 def _start_here(options: dict[str, Any]) -> None:
-    """Start a cluster in this machine; on a busy one, a part of it may give up waiting for another.
+    """Start a cluster on this machine, in several attempts if it is too busy.
 
-    Ray's node waits 15 s for the ports of its agents, which import much; no setting changes that.
+    A node waits 15 s for the ports of its agents, which import a lot; no setting changes that.
     """
     ray = import_ray()
     for left in reversed(range(STARTS)):
         try:
             ray.init(address=LOCAL, _node_ip_address="127.0.0.1", **options)
             return
-        except Exception as error:  # Ray raises no other
+        except Exception as error:  # Ray raises nothing more specific
             ray.shutdown()
             if "timed out during startup" not in str(error) or not left:
                 raise ClusterError(
@@ -139,14 +139,14 @@ def _check_answers(address: str) -> None:
     except (OSError, OverflowError) as error:
         raise ClusterError(f"ray: nothing answers at {address!r} ({error})") from error
     if host in ("localhost", "127.0.0.1") and "ray" not in sys.modules:
-        # Ray puts this machine's address in the place of such a host, unless this says otherwise.
+        # Otherwise Ray replaces such a host by this machine's address.
         os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
-    # One attempt, which takes half a minute where something other than Ray answers.
+    # One attempt, which takes half a minute if something other than Ray answers.
     os.environ.setdefault("RAY_gcs_server_port_wait_time_s", "1")
 
 
 def nodes() -> list[Node]:
-    """Those that are alive now."""
+    """The nodes that are alive now."""
     ray = import_ray()
     return [
         Node(one["NodeID"], one["NodeManagerAddress"], dict(one["Resources"]))
@@ -156,7 +156,7 @@ def nodes() -> list[Node]:
 
 
 def on_node(node_id: str) -> Any:
-    """The scheduling strategy for tasks and actors that belong to a node."""
+    """The scheduling strategy for tasks and actors that must run on a node."""
     import_ray()
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
@@ -164,12 +164,12 @@ def on_node(node_id: str) -> Any:
 
 
 def check_nodes() -> None:
-    """Raise ClusterError unless every node has this package in this process's version."""
+    """Raise ClusterError unless every node has this process's version of this package."""
     ray = import_ray()
 
-    # Within a function, so that Ray sends it as code: a node may lack the package.
+    # A nested function, so that Ray sends its code: a node may lack the package.
     def describe() -> tuple[str, int]:
-        """The version of the package, and a checksum of its modules, where this runs."""
+        """The version of the package, and a checksum of its modules, on the node."""
         package = import_module(PACKAGE)
         checksum = 0
         for folder in package.__path__:
@@ -192,8 +192,8 @@ def check_nodes() -> None:
             reason = first_line(error.cause)
             raise ClusterError(f"ray: {node.name} lacks {PACKAGE} ({reason})") from None
         except ray.exceptions.RayError:
-            continue  # the node was lost meanwhile: it will be given no work
-        # In an editable installation, files may have changed since.
+            continue  # the node was lost meanwhile: it will get no work
+        # In an editable installation, our files may have changed since.
         if theirs not in (ours, describe()):
             raise ClusterError(
                 f"ray: {node.name} must have {PACKAGE} {_shown(ours)} as this process has, "
@@ -206,7 +206,7 @@ def _shown(package: tuple[str, int]) -> str:
 
 
 def require_resources(needs: dict[str, float], purpose: str) -> None:
-    """ClusterError unless there is a node that could do a task that needs this."""
+    """Raise ClusterError unless some node can run a task with these needs."""
     found = nodes()
     if not any(node.has(needs) for node in found):
         wanted = " and ".join(f"{amount:g} {name}" for name, amount in needs.items())

@@ -1,4 +1,4 @@
-"""A shard of the memory: it keeps what actors send, and draws the learner's minibatches."""
+"""A shard of the memory: it stores what actors send, and draws the learner's minibatches."""
 
 from pathlib import Path
 from typing import NamedTuple
@@ -18,22 +18,22 @@ from per_tutorial.replay.storages.transitions import TransitionStorage
 
 
 class Minibatch(NamedTuple):
-    """What the learner gets."""
+    """What a shard sends to the learner."""
 
     batch: Batch  # of one run: (1, batch, ...)
-    versions: NDArray[np.int64]  # (1, batch): updates of the parameters that each priority is from
-    added: int  # windows that the memory was ever given
+    versions: NDArray[np.int64]  # (1, batch): number of updates when each priority was computed
+    added: int  # windows ever added to the memory
 
 
 class Memory:
-    """One storage and one sampler for n-step transitions; each frame is kept once.
+    """One storage and one sampler for n-step transitions ("windows"); each frame is kept once.
 
     Args:
-        config: a `DQNConfig`: its sampler, and what the sampler's settings are.
+        config: a `DQNConfig`, for the sampler and its settings.
         capacity: windows.
         observation_shape: of one observation.
         seed: of the sampler.
-        path: where `save` writes; if there is a file, the memory begins with what it holds.
+        path: where `save` writes; if the file exists, the memory starts with its contents.
     """
 
     def __init__(
@@ -48,9 +48,9 @@ class Memory:
         kept_shape, kept_dtype = observation_shape, config.observation_dtype
         if config.storage == "frames":
             kept_shape, kept_dtype = observation_shape[:1], "int32"  # frame indices
-            # One for each window, and some more where episodes and messages end
+            # One for each window, and some more for the ends of episodes and messages
             self._pool = FramePool(observation_shape[1:], capacity + capacity // 8)
-        # A window has its own number of steps, which is kept beside its action.
+        # The steps of a window vary, and are stored beside its action.
         storage = TransitionStorage(
             capacity, kept_shape, 1, observation_dtype=kept_dtype, action_shape=(2,)
         )
@@ -63,11 +63,11 @@ class Memory:
         self._restored = int(self._replay.storage.ring.added[0])
 
     def restored(self) -> int:
-        """How many windows had been added when the file was written that it began with."""
+        """How many windows had ever been added when the memory started, according to its file."""
         return self._restored
 
     def add(self, windows: NStepBatch, version: int) -> int:
-        """Keep transitions at their actor's priorities; return how many are stored now."""
+        """Store windows with the priorities of their TD errors; return how many are stored."""
         replay, pool = self._replay, self._pool
         if pool is not None:
             assert windows.frames is not None, "windows from pixels come with their frames"
@@ -76,7 +76,7 @@ class Memory:
             gone = np.arange(max(oldest, 0), max(min(added, oldest + count), 0))
             pool.drop(_frame_indices(self._rows[gone % replay.capacity]))
             both = np.stack((windows.observations, windows.next_observations))
-            both[:, : -replay.capacity] = 0  # those that there is no room for
+            both[:, : -replay.capacity] = 0  # windows beyond the capacity
             observations, following = pool.add(windows.frames, both)
             windows = windows._replace(observations=observations, next_observations=following)
         actions = np.stack([windows.actions, windows.steps], axis=1)
@@ -90,7 +90,7 @@ class Memory:
         return len(replay)
 
     def sample(self, batch_size: int, beta: float) -> Minibatch | None:
-        """A minibatch, None while there are fewer windows than that."""
+        """Draw a minibatch; None while fewer windows than that are stored."""
         if len(self._replay) < batch_size:
             return None
         batch = self._replay.sample(batch_size, beta)
@@ -112,13 +112,13 @@ class Memory:
         )
 
     def update(self, indices: NDArray, td_errors: NDArray, version: int) -> None:
-        """The learner's TD errors of what it drew; those of windows that are gone are skipped."""
+        """Update priorities from TD errors of drawn windows; skip those overwritten since."""
         self._replay.update_priorities(indices, td_errors)
         current = indices[indices >= self._replay.storage.ring.added[0] - len(self._replay)]
         self._versions[current % self._replay.capacity] = version
 
     def save(self) -> None:
-        """Write all of it to the file. Atomic."""
+        """Write everything to the file, atomically."""
         assert self._path is not None, "only a memory with a file is saved"
         state = join_parts(
             replay=self._replay.state, pool={} if self._pool is None else self._pool.state
@@ -127,7 +127,7 @@ class Memory:
         write_arrays(self._path, "settings", self._replay.settings, state)
 
     def _load(self, path: Path) -> None:
-        """Go on from the file; ValueError if it is damaged or that of another memory."""
+        """Restore the file; ValueError if it is damaged or belongs to another memory."""
         replay, pool = self._replay, self._pool
         schema = join_parts(replay=replay.schema, pool={} if pool is None else pool.schema)
         schema["versions"] = ArraySpec(np.int64, self._versions.shape, 0)

@@ -1,16 +1,15 @@
-"""Do more actors learn better? The central claim of Horgan et al. (2018), asked in one process.
+"""Do more actors learn better? The central claim of Horgan et al. (2018), tested in one process.
 
-python -m per_tutorial.distributed.more_actors WORLD   killed, it continues
+python -m per_tutorial.distributed.more_actors WORLD   (continues where it was interrupted)
 
-N actors and the learner take turns. N grows in two ways: the learner makes the same updates and
-sees N times the frames (the paper's way), or it sees the same frames, of which each actor makes an
-N-th. The paper's two controls run beside it (its section 5 and appendix): N actors that share one
-ε, and one actor whose transitions are stored N times. That makes the memory as fresh, and no more
-diverse.
+N actors and the learner take turns. N grows in two ways: at equal updates, so that the learner sees
+N times the frames (the paper's way), or at equal frames, an N-th of them from each actor. The
+paper's two controls run as well (its section 5 and appendix): N actors that share one ε, and one
+actor whose transitions are stored N times, which makes the memory as fresh but not as diverse.
 
-Declared before anything ran: the metric is the mean greedy score over ten moments, evenly spaced in
-updates, so that no actor's own ε counts. Ten runs an arm, of the same ten seeds. All comparisons
-are exploratory.
+Declared before anything ran: the metric is the mean greedy score at ten moments, evenly spaced in
+updates, so that no actor's ε counts. Ten runs per arm, with the same ten seeds. All comparisons are
+exploratory.
 """
 
 import sys
@@ -33,7 +32,7 @@ from per_tutorial.experiments.cells import run_cells
 ACTORS = (1, 2, 4, 8)
 SEEDS = range(10)
 UPDATES = 10_000
-TURN = 100  # steps of each actor between two looks at the newest parameters
+TURN = 100  # steps of each actor between two updates of its parameters
 MOMENTS, EPISODES = 10, 5  # of an evaluation
 _APEX = DQNConfig(
     sampler="proportional", n_step=3, learning_starts=500, update_every=2, compiled=False
@@ -49,11 +48,11 @@ class Arm:
     """How many actors feed the learner, and with what.
 
     Args:
-        world: of `WORLDS`.
+        world: a name in `WORLDS`.
         actors: N.
-        kind: "ladder", each actor with an ε of its own; "one", all with the ladder's geometric
-            mean; "copied", a single actor, whose transitions are stored N times.
-        equal: "updates" or "frames", whichever is the same for every N.
+        kind: "ladder", each actor with its own ε; "one", all with the ladder's geometric mean;
+            "copied", a single actor whose transitions are stored N times.
+        equal: "updates" or "frames": what is the same for every N.
     """
 
     world: str
@@ -67,13 +66,13 @@ class Arm:
 
     @property
     def epsilons(self) -> NDArray[np.float64]:
-        """(actors that act,) their shares of random actions."""
+        """(acting actors,) their shares of random actions."""
         if self.kind == "copied":
             return ApexConfig(actors=1).epsilons
         ladder = ApexConfig(actors=self.actors).epsilons
         if self.kind == "ladder":
             return ladder
-        # A single rung has no mean of its own: that of all longer ladders is the same.
+        # The geometric mean of every ladder of two or more, used for one actor as well.
         shared = np.exp(np.log(ApexConfig(actors=2).epsilons).mean())
         return np.full(self.actors, shared)
 
@@ -85,7 +84,7 @@ class Arm:
 
 
 def the_arms(world: str) -> Iterator[Arm]:
-    """All arms of a world. At equal frames, a single actor is the same as at equal updates."""
+    """All arms of a world. A single actor at equal frames is the same as at equal updates."""
     for actors in ACTORS:
         for kind in ("ladder", "one", "copied"):
             if actors > 1 or kind != "copied":
@@ -96,7 +95,7 @@ def the_arms(world: str) -> Iterator[Arm]:
 
 def train(arm: Arm, seed: int, updates: int = UPDATES) -> dict[str, Any]:
     """One run: {"scores": of `MOMENTS` evaluations, "frames": made by all actors}."""
-    config = WORLDS[arm.world].replace(steps=updates)  # η and β change with the updates
+    config = WORLDS[arm.world].replace(steps=updates)  # η and β are scheduled by updates
     epsilons = arm.epsilons
     actors = Acting(config, epsilons, [1_000 * (seed + 1) + k for k in range(len(epsilons))])
     shape, actions = actors.environments.observation_shape, actors.environments.actions

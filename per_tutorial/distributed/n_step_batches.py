@@ -1,11 +1,11 @@
-"""N-step transitions on the way from an actor to a memory, with each frame sent and kept once.
+"""N-step transitions on the way from an actor to a memory, with each frame sent and stored once.
 
-An n-step transition from pixels has two stacks of frames, and the next one has nearly the same
-stacks. Sent whole, each frame would travel and be kept eight times. So a message carries its frames
-once, and stacks are indices of these frames. Index 0 is a black frame: it fills a stack at the
+An n-step transition from pixels has two stacks of 4 frames, and consecutive transitions share most
+of them, so each frame would be sent and stored eight times. Instead, a message contains each frame
+once, and stacks are indices of these frames. Index 0 is a black frame, which pads stacks at the
 start of an episode.
 
-Each message is complete in itself, since any process may be replaced. So the few frames that the
+Each message is self-contained, since any process may be replaced. So the few frames that the
 transitions of two messages share are sent twice.
 """
 
@@ -19,13 +19,13 @@ from per_tutorial.replay.compiling import njit_cached
 
 FrameIndices = NDArray[np.int32]
 Stack = tuple[NDArray[np.uint8] | None, ...]  # frames, the oldest first; None: black
-MAX_SENT = 100_000  # frames of a message, and more than any has
+MAX_SENT = 100_000  # frames in a message, which never has as many
 
 
 class NStepBatch(NamedTuple):
-    """n-step transitions, (n, ...) each, with discounted sums of rewards and with TD errors.
+    """n-step transitions, each field (n, ...), with discounted sums of rewards and TD errors.
 
-    From pixels, observations are indices (n, stack) of the frames.
+    For pixels, observations are indices (n, stack) of the frames.
     """
 
     observations: NDArray
@@ -35,7 +35,7 @@ class NStepBatch(NamedTuple):
     terminated: NDArray[np.bool_]
     steps: NDArray[np.int64]  # k: the value of the next observation is discounted by γ^k
     td_errors: NDArray[np.float64]
-    frames: NDArray[np.uint8] | None = None  # (m, *frame shape), the first of which is black
+    frames: NDArray[np.uint8] | None = None  # (m, *frame shape), the first is black
 
 
 @njit_cached
@@ -48,7 +48,7 @@ def use_frames(frame_indices, uses):
 
 @njit_cached
 def drop_frames(frame_indices, uses, free, count):
-    """Undo `use_frames`; indices no longer in use are appended to the first `count` of `free`.
+    """Undo `use_frames`; append indices no longer in use to the first `count` of `free`.
 
     Returns the new count.
     """
@@ -62,16 +62,16 @@ def drop_frames(frame_indices, uses, free, count):
 
 
 class Vectors:
-    """Observations that travel as they are: a copy of each."""
+    """Observations that are sent as they are: a copy of each."""
 
     @staticmethod
     def begin(observation: NDArray) -> NDArray:
-        """The first one of an episode."""
+        """The first observation of an episode."""
         return observation.copy()
 
     @staticmethod
     def follow(before: NDArray, observation: NDArray) -> NDArray:
-        """The one after ``before``."""
+        """The observation after ``before``."""
         return observation.copy()
 
     @staticmethod
@@ -83,23 +83,23 @@ class Vectors:
 
 
 class Stacks:
-    """Observations (stack, *frame) that travel as frame indices; stacks share frame objects."""
+    """Observations (stack, *frame) that are sent as frame indices; stacks share frame objects."""
 
     @staticmethod
     def begin(observation: NDArray) -> Stack:
-        """The first one of an episode, which has one frame."""
+        """The first observation of an episode, with one frame that is not black."""
         return (None,) * (len(observation) - 1) + (observation[-1].copy(),)
 
     @staticmethod
     def follow(before: Stack, observation: NDArray) -> Stack:
-        """The one after ``before``, with one frame that is new."""
+        """The observation after ``before``, with one new frame."""
         return (*before[1:], observation[-1].copy())
 
     @staticmethod
     def pack(
         observations: list[Stack], following: list[Stack]
     ) -> tuple[FrameIndices, FrameIndices, NDArray[np.uint8]]:
-        """Indices (n, stack) of both, and the frames (m, *frame), the first of which is black."""
+        """Indices (n, stack) of both, and the frames (m, *frame), the first one black."""
         frames: dict[int, NDArray] = {}  # id → frame, in the order of their indices from 1 on
         numbers: dict[int, int] = {id(None): 0}
         for stack in (*observations, *following):
@@ -118,37 +118,37 @@ class Stacks:
 
 
 class FramePool:
-    """Frames, each kept for as long as a stack needs it.
+    """Frames, each kept for as long as a stack uses it.
 
     Args:
-        frame_shape: of one.
-        room: frames that there is room for at first; it grows. Memory is taken as it is written to.
+        frame_shape: of one frame.
+        room: initial capacity in frames; it grows. Memory is allocated when it is written to.
 
     Attributes:
-        frames: (room + 1, *frame_shape) uint8, the first of which is black.
+        frames: (room + 1, *frame_shape) uint8, the first one black.
     """
 
     def __init__(self, frame_shape: tuple[int, ...], room: int) -> None:
         self.frames = np.zeros((room + 1, *frame_shape), dtype=np.uint8)
-        self._uses = np.zeros(room + 1, dtype=np.int32)  # by how many stacks
-        # Its first `_count`, of which the last go first
+        self._uses = np.zeros(room + 1, dtype=np.int32)  # how many stacks use each frame
+        # The first `_count` are free indices, taken from the end.
         self._free = np.arange(room, -1, -1, dtype=np.int32)
         self._count = room
-        self._most = 16 * room + MAX_SENT  # the largest index: a file can ask for no more memory
+        self._most = 16 * room + MAX_SENT  # largest index: bounds the memory that a file can claim
 
     def __len__(self) -> int:
-        """Frames kept now."""
+        """How many frames are stored."""
         return len(self.frames) - 1 - self._count
 
     def add(self, frames: NDArray[np.uint8], frame_indices: FrameIndices) -> FrameIndices:
-        """Keep a message's frames, the first of which is black, for stacks of any shape.
+        """Store the frames of a message for its stacks.
 
         Args:
-            frames: (m, *frame_shape). Those that no stack uses are not kept.
-            frame_indices: among these frames.
+            frames: (m, *frame_shape), the first one black. Those that no stack uses are dropped.
+            frame_indices: stacks, as indices of these frames, of any shape.
 
         Returns:
-            The frame_indices here, of the same shape.
+            The stacks as indices in this pool, of the same shape.
         """
         more = len(frames) - 1
         if more > self._count:
@@ -159,7 +159,7 @@ class FramePool:
         self.frames[mine[1:]] = frames[1:]
         found = mine[frame_indices]
         use_frames(found.reshape(-1), self._uses)
-        idle = mine[1:][self._uses[mine[1:]] == 0]  # of windows that there is no room for
+        idle = mine[1:][self._uses[mine[1:]] == 0]  # of windows beyond the capacity
         self._free[self._count : self._count + len(idle)] = idle
         self._count += len(idle)
         return found
@@ -186,7 +186,7 @@ class FramePool:
 
     @property
     def state(self) -> State:
-        """The frames that are kept, and their indices."""
+        """The frames in use, and their indices."""
         used = np.flatnonzero(self._uses).astype(np.int32)
         return {"places": used, "frames": self.frames[used]}
 

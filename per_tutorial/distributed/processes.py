@@ -1,4 +1,4 @@
-"""The processes of Ape-X as Ray knows them, and their replacement when they are lost."""
+"""The Ray processes of Ape-X, and their replacement when they are lost."""
 
 import re
 from collections.abc import Callable
@@ -12,25 +12,24 @@ from per_tutorial.distributed.memory import Memory
 from per_tutorial.distributed.n_step_batches import NStepBatch
 from per_tutorial.dqn.config import DQNConfig
 
-if TYPE_CHECKING:  # a memory has no need of PyTorch
+if TYPE_CHECKING:  # a memory does not need PyTorch
     from per_tutorial.distributed.acting import Parameters
 
-# Messages of an actor that its memory has not taken in yet; it waits rather than send more.
-SENDING = 2
-MAX_LOSSES = 5  # of one process, one after another, without anything done in between
+SENDING = 2  # an actor with this many messages in flight to its memory waits
+MAX_LOSSES = 5  # of one process in a row, with no work done in between
 
 
 class Report(NamedTuple):
-    """What an actor says of the steps that it was asked for."""
+    """An actor's report on the steps that it was asked for."""
 
     steps: int
-    episodes: list[tuple[int, float, int]]  # (step, counted from 0 in this report, return, length)
+    episodes: list[tuple[int, float, int]]  # (steps of this report until its end, return, length)
     version: int  # updates of the parameters that it acted with
-    lost: int  # windows that no memory took in
+    lost: int  # windows that did not reach a memory
 
 
 class ActorProcess:
-    """Acts, and sends what happened straight to a memory."""
+    """Acts, and sends its transitions straight to a memory."""
 
     def __init__(self, config: DQNConfig, epsilons: NDArray, seeds: list[int]) -> None:
         import torch
@@ -42,7 +41,7 @@ class ActorProcess:
         self._sent: list[tuple[Any, int]] = []  # (reference, windows)
 
     def act(self, parameters: "Parameters", version: int, steps: int, memory: Any) -> Report:
-        """Make steps with these parameters; waits where the memory does not keep up."""
+        """Make steps with these parameters; waits if the memory does not keep up."""
         self._acting.use(parameters)
         windows, episodes = self._acting.act(steps)
         if windows is not None:
@@ -64,13 +63,10 @@ class ActorProcess:
 
 
 class MemoryProcess(Memory):
-    """A `Memory` that is sent its arrays by Ray.
-
-    They can only be read, and compiled code takes those that can be written.
-    """
+    """A `Memory` that copies Ray's read-only arrays: compiled code takes writable ones."""
 
     def add(self, windows: NStepBatch, version: int) -> int:
-        own = (np.array(field) for field in windows[:7])  # compiled code never sees the frames
+        own = (np.array(field) for field in windows[:7])  # frames don't go to compiled code
         return super().add(NStepBatch._make([*own, windows.frames]), version)
 
     def update(self, indices: NDArray, td_errors: NDArray, version: int) -> None:
@@ -78,11 +74,11 @@ class MemoryProcess(Memory):
 
 
 class WorkerPool:
-    """Processes of one kind, by number; one that is lost is replaced.
+    """Processes of one kind, by number; lost ones are replaced.
 
     Args:
         kind: the class.
-        arguments: of the number of a process and how often it was lost, those of its constructor.
+        arguments: a function (number, how often it was lost) → arguments of the constructor.
         count: how many.
     """
 
@@ -97,14 +93,14 @@ class WorkerPool:
         return process.remote(*self._arguments(number, self.lost[number]))
 
     def done(self, number: int) -> None:
-        """Note that the process has done something: it may be lost again."""
+        """Note that the process has done some work: its losses in a row start at 0 again."""
         self._in_a_row[number] = 0
 
     def replace(self, number: int, error: Exception) -> None:
-        """Put another process in the place of a lost one.
+        """Replace a lost process.
 
         Raises:
-            ClusterError: it failed by itself, or was lost again and again.
+            ClusterError: its own code failed, or it was lost more than `MAX_LOSSES` times in a row.
         """
         ray = import_ray()
         name = f"{self._kind.__name__} {number}"

@@ -22,13 +22,13 @@ from per_tutorial.experiments.studies.results import COLUMNS
 from per_tutorial.experiments.studies.runner import Job, train_stack
 from per_tutorial.experiments.studies.study import Study
 
-MAX_CRASHES = 3  # of one stack, on nodes that live on
+MAX_CRASHES = 3  # of one stack, on nodes that stay alive
 POLL_SECONDS = 2.0
-NOTICE_SECONDS = 20.0  # in which the cluster notices that a node is lost
+NOTICE_SECONDS = 20.0  # within which the cluster notices that a node is lost
 
 
 class _Result(NamedTuple):
-    """A `TrainedStack` as it travels: the agent as the bytes of its file."""
+    """A `TrainedStack` to be sent: the agent as the bytes of its file."""
 
     heading: dict[str, Any]
     rows: list[tuple[Any, ...]]
@@ -38,13 +38,13 @@ class _Result(NamedTuple):
 class RayStacks:
     """The executor of `run_study` that trains every stack as a task of the connected cluster.
 
-    A stack takes one CPU and one thread, and a GPU if its device is one. The results are those of a
-    local run, bit for bit on the same kind of machine. A stack whose node is lost is trained again
-    on another one. If this process is killed, finished stacks are there, and others end with it.
+    A stack takes one CPU and one thread, and a GPU unless its device is "cpu". The results equal
+    those of a local run, bit for bit on the same kind of machine. If its node is lost, a stack is
+    trained on another one. If this process is killed, finished stacks are saved; the others end.
 
     Args:
         shared_folder: a folder that all nodes see under this path, for the checkpoints of studies
-            that have some (`Study.checkpoint_every`). None: a stack that was lost starts again.
+            that have some (`Study.checkpoint_every`). None: a lost stack starts from the beginning.
 
     Attributes:
         nodes_at_work: how many nodes train stacks now.
@@ -69,11 +69,11 @@ class RayStacks:
         return len({node for job, node in self._at.items() if job in self._running})
 
     def __call__(self, jobs: list[Job]) -> Iterator[tuple[str, list[int]]]:
-        """Do the jobs and yield the (arm, seeds) of each as its file is written.
+        """Run the jobs and yield the (arm, seeds) of each when its file is written.
 
         Raises:
-            ClusterError: no node has what a stack needs, a training failed, or its process ended by
-                itself several times. It names the node.
+            ClusterError: no node has the resources for a stack, a training failed, or its process
+                crashed several times. It names the node.
         """
         return self._finished(jobs) if jobs else iter(())
 
@@ -92,7 +92,7 @@ class RayStacks:
         def submit(number: int) -> Any:
             study, arm, seeds, path = jobs[number]
             needs = _needs(study, arm)
-            # Lost tasks are started again here, where those of lost nodes are told from others.
+            # Lost tasks are restarted below, not by Ray: there, lost nodes are told from crashes.
             task = train.options(
                 num_cpus=needs["CPU"], num_gpus=needs.get("GPU", 0), max_retries=0, name=path.stem
             )
@@ -146,8 +146,8 @@ class RayStacks:
         return self.shared_folder / study.name / path.stem
 
     def _lives(self, number: int) -> bool:
-        """Whether the node of a job that has ended lives on; the cluster may learn that late."""
-        if number not in self._at:  # it ended before it had said where it was
+        """Whether the node of a lost job is alive; the cluster may take a while to notice."""
+        if number not in self._at:  # the job ended before it had reported its node
             return True
         end = time.monotonic() + NOTICE_SECONDS
         while self._at[number] in {node.id for node in nodes()}:
@@ -164,7 +164,7 @@ class RayStacks:
 
 
 class _StartLog:
-    """Which node began which job, told by the tasks themselves; it lives where the driver does."""
+    """Which node started which job, as the tasks report it; it runs on the driver's node."""
 
     def __init__(self) -> None:
         self._nodes: dict[int, str] = {}
@@ -179,11 +179,11 @@ class _StartLog:
 def _train(
     starts: Any, number: int, study: Study, arm: str, seeds: list[int], folder: Path | None
 ) -> _Result:
-    """Runs on a node."""
+    """Train one stack on a node."""
     import torch
 
     ray = import_ray()
-    # Not waited for: Ray would give this CPU to the next stack meanwhile.
+    # Not waited for: meanwhile, Ray would give this CPU to the next stack.
     starts.start.remote(number, ray.get_runtime_context().get_node_id())
     torch.set_num_threads(1)
     heading, rows, agent = train_stack(study, arm, seeds, folder)
@@ -196,7 +196,7 @@ def _train(
 
 
 def _write(path: Path, result: _Result) -> None:
-    """What `run_study` writes of a stack that it trained itself."""
+    """Write the files that `run_study` writes for a stack that it trained itself."""
     if result.agent is not None:
         with atomic_write(path.with_suffix(".safetensors")) as file:
             file.write(result.agent)

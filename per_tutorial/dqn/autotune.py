@@ -1,7 +1,7 @@
-"""What "auto" comes to on this machine: the precision, and whether updates are compiled.
+"""What "auto" means on this machine: the precision, and whether updates are compiled.
 
-Both depend on the machine, so what was chosen is written into the settings before anything is made
-with them. Files hold the choice, never "auto", and a training that goes on keeps it.
+The choice replaces "auto" in the settings before anything is made with them. Files hold the choice,
+never "auto", so a continued training keeps it.
 """
 
 import importlib.util
@@ -21,17 +21,17 @@ from per_tutorial.dqn.config import AUTO, DQNConfig
 from per_tutorial.dqn.environments import env_spec
 from per_tutorial.dqn.networks import SMALLEST_FRAME, Inputs, QNetwork
 
-BENCHMARK_BATCH = 32  # which precision is the faster one hardly depends on more
+BENCHMARK_BATCH = 32  # a larger one hardly changes which precision is faster
 BENCHMARK_ROUNDS = 3
 CLEAR = 1.5  # times as fast: no further round is needed
 SLOWER = 1.05  # times as slow: worth reporting
-# Updates from which compiling gains more than it takes: 10 to 28 s on two cores with other work. It
-# saved 0.2 to 0.35 ms of an update of one network of 128-128, and 2 to 3 ms of one from pixels.
+# From this many updates, compiling saves more time than it takes: 10 to 28 s on two busy cores. It
+# saved 0.2 to 0.35 ms per update of one 128-128 network, and 2 to 3 ms from pixels.
 ENOUGH_UPDATES, ENOUGH_FROM_PIXELS = 80_000, 10_000
 
 
 class Choice(NamedTuple):
-    """Settings without "auto", and what was chosen and why, a line for each."""
+    """Settings without "auto", and one line per choice: what was chosen, and why."""
 
     config: DQNConfig
     lines: list[str]
@@ -40,10 +40,10 @@ class Choice(NamedTuple):
 def choose(
     config: DQNConfig, observation_shape: Sequence[int], actions: int, runs: int = 1
 ) -> Choice:
-    """Put what suits this machine in the place of "auto".
+    """Replace "auto" with what suits this machine.
 
-    The precision is found by timing a network of these sizes in each, and whether code can be
-    compiled by compiling some; the answers are kept for as long as the process runs.
+    The precision is found by timing a network of these sizes in both, and whether code can be
+    compiled by compiling some. The answers are cached until the process ends.
     """
     lines = []
     if config.precision == AUTO:
@@ -64,7 +64,7 @@ def choose(
 def precision_seconds(
     config: DQNConfig, observation_shape: Sequence[int], actions: int, runs: int = 1
 ) -> tuple[float, float]:
-    """Seconds that a network takes forward and back in float32 and in bfloat16, on the device."""
+    """Seconds of a forward and a backward pass in float32 and in bfloat16, on the device."""
     return _precision_seconds(
         env_spec(config.env).network_inputs(observation_shape),
         actions,
@@ -77,7 +77,7 @@ def precision_seconds(
 
 
 def slow_precision(config: DQNConfig) -> str | None:
-    """A line if bfloat16, which these settings ask for, is the slower precision here; else None."""
+    """A warning if these settings ask for bfloat16 and it is slower here; else None."""
     if config.precision != "bfloat16":
         return None
     environments = env_spec(config.env).module().evaluation_environments(config, [0])
@@ -127,7 +127,7 @@ def _forward_and_back(network: QNetwork, observations: torch.Tensor) -> float:
     start = time.perf_counter()
     q_values = network(observations)
     gradients = torch.autograd.grad(q_values.sum(), list(network.parameters()))
-    gradients[0].sum().item()  # when it is here, the device has finished
+    gradients[0].sum().item()  # waits until the device has finished
     return time.perf_counter() - start
 
 
@@ -137,7 +137,7 @@ def _updates(config: DQNConfig) -> int:
 
 
 def _reason_against_compiling(config: DQNConfig, observation_shape: Sequence[int]) -> str | None:
-    # MinAtar's boards are for networks as small as those for vectors.
+    # The networks for MinAtar's boards are as small as those for vectors.
     pixels = env_spec(config.env).frames and observation_shape[-1] >= SMALLEST_FRAME
     enough = ENOUGH_FROM_PIXELS if pixels else ENOUGH_UPDATES
     if _updates(config) < enough:
@@ -147,7 +147,7 @@ def _reason_against_compiling(config: DQNConfig, observation_shape: Sequence[int
 
 @cache
 def why_not_compiled(device: str) -> str | None:
-    """Why nothing can be compiled for this device here, in a few words; None: it can."""
+    """Why code cannot be compiled for this device here, in a few words; None if it can."""
     kind = torch.device(device).type
     if kind == "cpu":
         usual = {"win32": "cl", "darwin": "clang++"}.get(sys.platform, "g++")
@@ -162,6 +162,6 @@ def why_not_compiled(device: str) -> str | None:
     try:
         compiled = torch.compile(lambda numbers: 2 * numbers + 1)
         compiled(torch.ones(8, device=device))
-    except Exception as error:  # of whatever is missing or too old
+    except Exception as error:  # depends on what is missing or too old
         return f"a trial failed ({type(error).__name__})"
     return None

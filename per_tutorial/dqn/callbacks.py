@@ -18,7 +18,7 @@ BAR = "{desc} {percentage:3.0f}% {bar:20} {n}/{total} steps [{elapsed}<{remainin
 
 
 class ProgressBar:
-    """Steps done, steps per second, time left, and the mean return of the last episodes."""
+    """Steps done, time taken, time left, and the mean return of the last 100 episodes."""
 
     def __init__(self, label: str = "") -> None:
         self._label = label
@@ -26,7 +26,7 @@ class ProgressBar:
 
     def __call__(self, history: History) -> None:
         if self._bar is None:
-            before = [0, *history.log_steps][-2]  # not 0 where a training was continued
+            before = [0, *history.log_steps][-2]  # not 0 if a training was continued
             self._bar = tqdm(
                 total=history.config.steps,
                 initial=before,
@@ -47,12 +47,12 @@ class ProgressBar:
 class TensorBoard:
     """Write the measurements of every run as TensorBoard scalars (needs the extra `tensorboard`).
 
-    Episodes are in CleanRL's `charts/episodic_return` and `charts/episodic_length`, with the mean
-    return of the last 100 in `charts/mean_return_100`; measurements in `losses/…`.
+    Episodes are in CleanRL's `charts/episodic_return` and `charts/episodic_length`, the mean return
+    of the last 100 in `charts/mean_return_100`, and measurements in `losses/…`.
 
     Args:
-        folder: one sub-folder is made for each seed. What an earlier training wrote there is no
-            longer shown; a training that was continued is written whole, from its first step.
+        folder: one sub-folder is made per seed. What an earlier training wrote there is no longer
+            shown; a continued training is written in full, from its first step.
     """
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
@@ -60,7 +60,7 @@ class TensorBoard:
 
         self._folder = folder
         self._writer_class = SummaryWriter
-        self._writers: list[Any] = []  # one for each seed, when the first measurements come
+        self._writers: list[Any] = []  # one per seed, made at the first measurements
         self._recent: list[deque[float]] = []  # the returns of the last 100 episodes
         self._episodes = self._rows = 0  # written so far
 

@@ -1,9 +1,9 @@
-"""Long trainings lose nothing: all that a training consists of is written at intervals.
+"""Checkpoints: the complete state of a training, written at intervals.
 
-The same call of `train` continues from there, after the process was killed at whatever moment. A
+If the process is killed at any moment, the same call of `train` continues from the last one. A
 checkpoint is one `.npz` file: the arrays of `Training.state`, and as text (JSON) what they were
-made with. Nothing is unpickled when it is read. The file appears under its name when it is whole,
-and zip checks a CRC of every array.
+made with. Nothing is unpickled when it is read. The file appears under its name only when it is
+complete, and zip checks a CRC of every array.
 """
 
 import dataclasses
@@ -29,21 +29,21 @@ if TYPE_CHECKING:
 class Checkpoints:
     """Write a training at intervals, and continue it: an argument of `train`.
 
-    A training that was continued equals one that never stopped, bit for bit, where environments can
-    be saved (CartPole, Acrobot, MountainCar, MinAtar). In others the running episodes are cut and
-    new ones begin; all else continues.
+    A continued training equals one that never stopped, bit for bit, if its environments can be
+    saved (CartPole, Acrobot, MountainCar, MinAtar). In others the running episodes are truncated
+    and new ones begin; all else continues.
 
     The last two checkpoints are kept. Each holds the whole replay memory, 7 GB for a million Atari
     frames, and the training waits while it is written (and copied, with ``copy_to``). The disk
     needs room for three, and a checkpoint is in memory twice while it is read. Choose ``every``
-    with that in mind.
+    accordingly.
 
     Args:
-        folder: where they are written, for this training alone; it is made if need be.
+        folder: where they are written, for this training alone; it is created if it is missing.
         every: environment steps between checkpoints; one is also written at the end.
         copy_to: a second folder that each checkpoint is copied to, such as one on a mounted drive.
-            A training also continues from there, if there is none as new in ``folder``. What other
-            trainings left there stays.
+            A training continues from there if ``folder`` has no checkpoint as new. Checkpoints of
+            other trainings there are kept.
 
     Example:
         >>> import tempfile
@@ -70,9 +70,9 @@ class Checkpoints:
         self._known: set[str] = set()  # what `folder` held at the start, and what was written since
 
     def resolve_auto(self, config: DQNConfig) -> DQNConfig:
-        """The settings, with what the newest whole checkpoint was made with in the place of "auto".
+        """The settings, with "auto" replaced by what the newest intact checkpoint was made with.
 
-        So a training goes on as it began, where this machine or this moment would choose otherwise.
+        A training thus continues as it began, even if "auto" would mean something else now.
         """
         folders = [
             each for each in (self.folder, self.copy_to) if each is not None and each.is_dir()
@@ -81,22 +81,22 @@ class Checkpoints:
             try:
                 return with_choices_of(path, config)
             except (ValueError, TypeError, FileNotFoundError):
-                continue  # `restore` warns of it
+                continue  # `restore` warns about it
         return config
 
     def restore(self, training: "Training") -> None:
-        """Continue a `Training` from the newest checkpoint that is whole, if there is one.
+        """Continue a `Training` from the newest intact checkpoint, if there is one.
 
-        Warns of every checkpoint that is damaged, and goes back to the one before it.
+        Warns about every damaged checkpoint and goes back to the one before it.
 
         Raises:
-            FileNotFoundError: there is no folder that ``copy_to`` could be in.
+            FileNotFoundError: the parent folder of ``copy_to`` does not exist.
             ValueError: the checkpoint was made with other settings or seeds, or all are damaged.
         """
         self.folder.mkdir(parents=True, exist_ok=True)
         folders = [self.folder]
         if self.copy_to is not None:
-            # Only the last folder is made: a path on a drive that is not mounted must be an error.
+            # Only the last folder is made: a path on an unmounted drive must be an error.
             if not self.copy_to.absolute().parent.is_dir():
                 raise FileNotFoundError(f"copy_to: there is no folder for {str(self.copy_to)!r}")
             self.copy_to.mkdir(exist_ok=True)
@@ -131,14 +131,14 @@ class Checkpoints:
             )
 
     def save_if_due(self, training: "Training") -> None:
-        """Write a checkpoint if it is time to. Warns if it cannot be copied, and goes on.
+        """Write a checkpoint if one is due. Warns if it cannot be copied, and continues.
 
         Raises:
-            ValueError: another process has written checkpoints to the folder meanwhile.
+            ValueError: another process has written checkpoints to the folder in the meantime.
         """
         step = training.history.step
         config = training.history.config
-        # Environments side by side make several steps at once, and may step over a multiple.
+        # Several environments make as many steps at once, and may step over a multiple of `every`.
         if step % self.every >= config.environments and step != config.steps:
             return
         name = f"step-{step:012d}.npz"
@@ -169,7 +169,7 @@ class Checkpoints:
                 warnings.warn(f"copy_to: {name} could not be copied ({error})", stacklevel=3)
 
     def _refuse_company(self) -> None:
-        """Two processes that train in one folder would remove each other's checkpoints."""
+        """Raise ValueError if another process writes here: each would remove the other's files."""
         others = {path.name for path in _checkpoints(self.folder)} - self._known
         if others:
             raise ValueError(
@@ -179,7 +179,7 @@ class Checkpoints:
 
 
 def with_choices_of(path: Path, config: DQNConfig) -> DQNConfig:
-    """The settings, with what a checkpoint was made with in the place of "auto"."""
+    """The settings, with "auto" replaced by what a checkpoint was made with."""
     names = [one.name for one in dataclasses.fields(config) if getattr(config, one.name) == AUTO]
     if not names:
         return config
@@ -189,7 +189,7 @@ def with_choices_of(path: Path, config: DQNConfig) -> DQNConfig:
 
 
 def read_checkpoint(path: Path, wanted: Mapping[str, Any]) -> tuple[str | None, State]:
-    """The arrays of a checkpoint; or the first setting that is not as wanted, in words, and none.
+    """The first difference from ``wanted``, in words, and no arrays; or None and the arrays.
 
     Raises:
         ValueError: it is damaged.
@@ -204,7 +204,7 @@ def read_checkpoint(path: Path, wanted: Mapping[str, Any]) -> tuple[str | None, 
 
 
 def _made_with(training: "Training") -> dict[str, Any]:
-    """What must agree for a training to be continued, as JSON gives it back."""
+    """What must match for a training to be continued, as it comes back from JSON."""
     made_with = {
         "version": __version__,
         "seeds": training.history.seeds,
@@ -215,7 +215,7 @@ def _made_with(training: "Training") -> dict[str, Any]:
 
 
 def _difference(made_with: Mapping[str, Any], wanted: Mapping[str, Any]) -> str | None:
-    """The first setting that does not agree, in words."""
+    """The first setting that differs, in words."""
     for name, value in wanted.items():
         if made_with.get(name) != value:
             return f"{name} = {made_with.get(name)!r}, not {value!r}"
@@ -235,9 +235,9 @@ def _newest_first(folders: list[Path]) -> list[Path]:
 def _keep_only(
     names: set[str], folder: Path, made_with: Mapping[str, Any], *, damaged_too: bool = False
 ) -> None:
-    """Remove all other checkpoints of this training; newer ones only with the damaged ones.
+    """Remove older checkpoints of this training; with ``damaged_too``, newer and damaged ones too.
 
-    Whose a damaged one is cannot be said, so only the training's own folder may lose them.
+    The owner of a damaged one is unknown, so only the training's own folder may lose it.
     """
     for path in _checkpoints(folder):
         if path.name in names:
@@ -252,7 +252,7 @@ def _keep_only(
 
 
 def _remove_halves(folder: Path) -> None:
-    """Remove what killed processes left half-written; only while no other process writes there."""
+    """Remove temporary files of killed processes; only while no other process writes here."""
     for path in folder.iterdir():
         if re.fullmatch(r"\.step-\d{12,}\.npz\.\w+", path.name):
             path.unlink(missing_ok=True)

@@ -1,9 +1,9 @@
-"""An update as one compiled function, in fewer passes than operation by operation.
+"""An update as one compiled function, with fewer passes over memory than separate operations.
 
-Calling an operation costs PyTorch microseconds, which is most of an update of one small network,
-and each reads and writes memory by itself. `torch.compile` turns the whole update into a few loops.
-It takes some seconds when the first update is made; the results differ by rounding. After eight
-kinds of networks in a process it warns, and further ones are updated operation by operation.
+Each PyTorch operation costs microseconds, which is most of an update of one small network, and
+reads and writes memory by itself. `torch.compile` turns the whole update into a few loops. This
+takes some seconds at the first update; the results differ by rounding. After eight kinds of
+networks in a process it warns, and further ones are updated operation by operation.
 """
 
 import math
@@ -19,7 +19,7 @@ from per_tutorial.dqn.networks import QNetwork
 
 
 class Learner(Protocol):
-    """What is asked of a `DQNLearner` here."""
+    """The members of a `DQNLearner` that are used here."""
 
     config: DQNConfig
     online: QNetwork
@@ -33,8 +33,9 @@ class Learner(Protocol):
 
 
 class CompiledStep:
-    """The learner's gradient step as one function, with that of its optimiser: Adam (Kingma & Ba
-    2015, algorithm 1) or RMSprop as PyTorch has it.
+    """A learner's gradient and its optimiser's step as one function.
+
+    Adam is algorithm 1 of Kingma & Ba (2015); RMSprop is PyTorch's.
 
     Args:
         learner: its optimiser holds the moments, as if it had made the steps.
@@ -53,10 +54,10 @@ class CompiledStep:
     def __call__(self, tensors: Tensors) -> tuple[Tensor, Tensor, Tensor]:
         """Move the online networks down the gradient; returns δ, Q(s, a) and the losses."""
         states = [self.learner.optimizer.state[parameter] for parameter in self.group["params"]]
-        # Only Adam's moments are scaled up, as if they had not begun with zeros.
+        # Only Adam corrects for moments that begin at zero.
         k = self.learner.updates + 1 if self.adam else math.inf
-        # In tensors: plain numbers would be compiled in, once for each value. Without axes, they
-        # leave the dtype of the parameters as it is.
+        # As tensors: plain numbers would be compiled in, once for each value. Tensors without axes
+        # do not change the dtype of the parameters.
         scale = torch.tensor(1 / (1 - self.second_decay**k), dtype=torch.float64)
         step_size = torch.tensor(self.group["lr"] / (1 - self.first_decay**k), dtype=torch.float64)
         return self._compiled(tensors, states, step_size, scale)

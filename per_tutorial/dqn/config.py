@@ -1,4 +1,4 @@
-"""All settings of a training run, in one frozen dataclass; the command line is made from it."""
+"""All settings of a training, in one frozen dataclass; the command line is generated from it."""
 
 import dataclasses
 from collections.abc import Callable
@@ -19,11 +19,11 @@ LOSSES = ("huber", "squared", "pal")
 OPTIMIZERS = ("adam", "rmsprop")
 BETA_SCHEDULES = ("linear", "compounding")
 EPSILON_SCHEDULES = ("linear", "exponential", "geometric")
-AUTO = "auto"  # found out when the networks are made (`autotune`)
+AUTO = "auto"  # resolved when the networks are made (`autotune`)
 PRECISIONS = (AUTO, "float32", "bfloat16")
 
 
-Check = Callable[[str, Any], Any]  # of a setting's name and value: what is kept, or an error
+Check = Callable[[str, Any], Any]  # (name, value) of a setting → the value to keep, or an error
 
 
 def _setting(default: Any, check: Check, text: str) -> Any:
@@ -66,11 +66,11 @@ _positive = partial(real_number, above=0)
 
 @dataclass(frozen=True)
 class DQNConfig:
-    """Settings of a training run. Every field has a default and a help text, which `python -m
-    per_tutorial train --help` prints; a wrong value raises TypeError or ValueError.
+    """Settings of a training run; a wrong value raises TypeError or ValueError.
 
-    The defaults learn CartPole (notebooks 02 and 03). A *step* is one environment step of a run, an
-    *update* one minibatch. Several environments that feed a run make as many steps at once.
+    `python -m per_tutorial train --help` prints every field with its default and a help text. The
+    defaults learn CartPole (notebooks 02 and 03). A *step* is one environment step of a run, an
+    *update* one minibatch. If E environments feed a run, they make E steps at once.
 
     Example:
         >>> from per_tutorial import DQNConfig
@@ -253,12 +253,12 @@ class DQNConfig:
 
     @property
     def storage(self) -> str:
-        """How transitions are kept, a name in `per_tutorial.replay.registry.STORAGES`."""
+        """The storage of the transitions, a name in `per_tutorial.replay.registry.STORAGES`."""
         return env_spec(self.env).storage
 
     @property
     def observation_dtype(self) -> str:
-        """The type of the observations that a storage keeps, if it can keep several kinds."""
+        """The dtype of stored observations, for storages that support several."""
         return env_spec(self.env).observation_dtype
 
     def replace(self, **changes: Any) -> Self:

@@ -1,4 +1,4 @@
-"""What happened during training: one record of a stack of runs, written to and read from a file."""
+"""The record of a training of a stack of runs, which can be written to and read from a file."""
 
 import dataclasses
 import os
@@ -43,12 +43,11 @@ class History:
         episodes: list of (run, step at its end, return, length in steps).
         log_steps: steps at which measurements were written, about 200 over a training.
         measures: name → list of (runs,) arrays, one for each log step (NaN where there is nothing
-            to measure yet): `epsilon`, `beta`, `loss` (mean since the last log step), and, of the
-            last minibatch, the means of `td_error` (|δ|), `q_value`, `weight`, `age` (steps since
-            the transition was stored) and `effective_sample_size` ((Σw)² / Σw², as a share of the
-            batch), with what the sampler tells of its priorities; `held_out_q` is the mean of the
-            largest Q of states that were stored when learning began, always the same ones (Mnih et
-            al. 2015, figure 2).
+            to measure yet): `epsilon`; `beta`; `loss`, the mean since the last log step; `td_error`
+            (|δ|), `q_value`, `weight` and `age` (steps since the transition was stored), means over
+            the last minibatch; `effective_sample_size`, its (Σw)² / Σw² as a share of the batch;
+            what the sampler measures of its priorities; and `held_out_q`, the mean of max_a Q over
+            fixed states that were stored when learning began (Mnih et al. 2015, figure 2).
         agent: the trained `DQNLearner` (None when read from a file).
 
     Example:
@@ -71,16 +70,16 @@ class History:
         self._losses: list[NDArray] = []
         self._last: dict[str, NDArray] = {}  # of the last minibatch, by the names in `LAST`
         self._held_out: NDArray = np.empty((len(self.seeds), 0))  # states: (runs, HELD_OUT, *shape)
-        # A multiple of what `step` moves on by, so that no log point is skipped
+        # A multiple of the steps made at once, so that no log point is skipped
         together = config.environments
         self._log_every = max(1, config.steps // LOG_POINTS // together) * together
 
     def record_step(self, finished: Iterable[tuple[int, float, int]]) -> None:
-        """Count a step of every environment; note the episodes that it ended.
+        """Count a step of every environment, and record the episodes that it ended.
 
         Args:
-            finished: list of (environment, return, length), see `Environments`; those that feed the
-                first run come first.
+            finished: (environment, return, length) of each, see `Environments`; the environments
+                of the first run come first.
         """
         self.step += self.config.environments
         for environment, value, length in finished:
@@ -88,7 +87,7 @@ class History:
             self.episodes.append((run, self.step, value, length))
 
     def record_update(self, batch: Batch, update: "Update") -> None:
-        """Note the losses of an `Update`, and its minibatch for the next row of measures."""
+        """Record the losses of an `Update`, and its minibatch for the next row of measures."""
         self._losses.append(update.losses)
         values = (batch.weights, batch.indices, update.td_errors, update.q_values)
         self._last = dict(zip(LAST, values, strict=True))
@@ -130,7 +129,7 @@ class History:
         }
 
     def check(self, state: State) -> None:
-        """Raise ValueError unless `restore` could go on from this state."""
+        """Raise ValueError unless `restore` accepts this state."""
         runs, rows = len(self.seeds), range(MAX_ROWS)
         schema = {
             "step": ArraySpec(np.int64, (), 0, self.config.steps),
@@ -144,7 +143,7 @@ class History:
         logged = len(checked["log_steps"])
         measures = part_of(state, "measure")
         checked_state(measures, dict.fromkeys(measures, ArraySpec(np.float64, (logged, runs))))
-        # The types of the others are those that the network computes with.
+        # The other arrays have the dtypes that the network computes with.
         shapes: dict[str, tuple[int | range, ...]] = {"losses": (rows, runs), "held_out": (runs, 0)}
         if "losses" in state and not state["losses"].size:
             shapes["losses"] = (0,)
@@ -158,10 +157,10 @@ class History:
             checked_state(state, {name: ArraySpec(kind if usable else float, shape)})
 
     def restore(self, state: State) -> None:
-        """Go on from what `state` gave, in a history of the same settings and seeds.
+        """Continue from the `state` of a history with the same settings and seeds.
 
         Raises:
-            ValueError: it is no state of such a history, which is as it was then.
+            ValueError: it is not a state of such a history, which is then unchanged.
         """
         self.check(state)
         state = {name: np.copy(array) for name, array in state.items()}
@@ -211,7 +210,7 @@ class History:
         return curve
 
     def save(self, path: PathLike) -> None:
-        """Write a tidy CSV file, one value a line: seed, step, measure, value.
+        """Write a tidy CSV file, one value per line: seed, step, measure, value.
 
         The first line, a comment, holds the settings; `pandas.read_csv(path, comment="#")` reads
         the rest. Atomic.
@@ -238,7 +237,7 @@ class History:
 
         Raises:
             FileNotFoundError: there is no such file.
-            ValueError: the file is damaged or something else.
+            ValueError: the file is damaged, or not a history.
         """
         fault = "is no whole history"
         heading, rows = read_table(path, COLUMNS, fault=fault)
@@ -259,7 +258,7 @@ class History:
     def _read_row(self, seed: str, step: str, measure: str, value: str) -> None:
         run, at = self.seeds.index(int(seed)), int(step)
         if measure == "episode_return":
-            self.episodes.append((run, at, float(value), 0))  # the next row tells its length
+            self.episodes.append((run, at, float(value), 0))  # the next row has its length
         elif measure == "episode_length":
             self.episodes[-1] = (*self.episodes[-1][:3], int(value))
         else:
@@ -274,7 +273,7 @@ class History:
 def batch_measures(
     added: NDArray, weights: NDArray, indices: NDArray, td_errors: NDArray, q_values: NDArray
 ) -> dict[str, NDArray]:
-    """`BATCH_MEASURES` of a minibatch (runs, batch), of ``added`` (runs,) transitions; (runs,)."""
+    """`BATCH_MEASURES` (runs,) of a minibatch (runs, batch); ``added`` (runs,) transitions."""
     share = weights.sum(axis=1) ** 2 / (weights**2).sum(axis=1) / weights.shape[1]
     values = (
         np.abs(td_errors).mean(axis=1),

@@ -31,26 +31,26 @@ from per_tutorial.dqn.optimizers import descend, make_optimizer
 from per_tutorial.dqn.saved_agents import SavedAgent, read_agent, write_agent
 from per_tutorial.replay.contracts import Batch
 
-MAX_UPDATES = 2**62  # of a checkpoint: more than can be made, less than would overflow
+MAX_UPDATES = 2**62  # in a checkpoint: more than can be made, less than would overflow
 
 
 def check_device(device: str) -> None:
-    """ValueError unless PyTorch computes on the device, and what comes out can be fetched."""
+    """Raise ValueError unless PyTorch can compute on the device and return the result."""
     try:
-        with warnings.catch_warnings(action="ignore"):  # of names that PyTorch wants to forget
+        with warnings.catch_warnings(action="ignore"):  # about deprecated names
             place = torch.device(device)
         if place.type == "cpu" and place.index:
             raise ValueError("there is one cpu, without a number")
         if (torch.ones(2, device=place) + 1).cpu().tolist() != [2.0, 2.0]:
             raise ValueError("1 + 1 is not 2 there")
     except Exception as error:  # which one depends on the kind of device
-        # PyTorch goes on for a page; its first sentence says it.
+        # PyTorch's message is a page long; its first sentence is enough.
         reason = str(error).partition("\n")[0].partition(". ")[0] or type(error).__name__
         raise ValueError(f"device: {device!r} cannot be used ({reason[:120]})") from error
 
 
 class Update(NamedTuple):
-    """What an update saw, before it changed the network; NumPy arrays."""
+    """What an update computed before it changed the network, as NumPy arrays."""
 
     td_errors: NDArray  # (runs, batch), δ with its sign, clipped if the settings say so
     q_values: NDArray  # (runs, batch), Q(s, a) of the replayed actions
@@ -62,14 +62,14 @@ class DQNLearner:
 
     Args:
         config: a `DQNConfig`.
-        observation_shape: shape of one observation. It is flattened, unless it is a stack of
-            frames: then it is (stack, size, size).
+        observation_shape: shape of one observation, which is flattened; or (stack, size, size) for
+            a stack of frames, which is not.
         actions: number of actions.
         seeds: one int per run, for the initial networks.
 
     Attributes:
-        config: the settings, with what was chosen on this machine in the place of "auto".
-        choices: what was chosen and why, a line for each "auto".
+        config: the settings, with "auto" replaced by what was chosen on this machine.
+        choices: what was chosen and why, one line per "auto".
 
     Example:
         >>> from per_tutorial import DQNConfig, DQNLearner, PrioritizedReplayBuffer
@@ -111,10 +111,10 @@ class DQNLearner:
             for _ in range(2)
         )  # made from the same seeds, so equal at the start
         self.target.requires_grad_(False)
-        # Walking through a module's parts takes longer than a step with them.
+        # As lists: walking through a module takes longer than a step with its parameters.
         self._parameters: list[Tensor] = list(self.online.parameters())
         self._target_parameters: list[Tensor] = list(self.target.parameters())
-        # One over the whole stack: it works number by number, so the runs stay apart.
+        # One for the whole stack: it works number by number, so the runs stay independent.
         self.optimizer = make_optimizer(config, self._parameters)
         self.updates = 0
         self._step: Callable[[Tensors], tuple[Tensor, Tensor, Tensor]] = self._gradient_step
@@ -172,18 +172,18 @@ class DQNLearner:
     ) -> Self:
         """The learner that `save` wrote; targets equal online networks, and moments are zero.
 
-        The file need not be trusted: nothing in it is executed, and it is checked as a whole, sizes
-        before anything is allocated. Its networks must be those that its settings describe, of
-        finite float32 numbers, one for each seed.
+        The file need not be trusted: nothing in it is executed, and it is checked in full, sizes
+        before anything is allocated. It must hold the networks that its settings describe, one per
+        seed, with finite float32 parameters.
 
         Args:
             path: the file.
             device: PyTorch device, in place of the one that it was saved from.
-            precision: of `DQNConfig`, in place of the one that it was trained with; None keeps
-                that, "auto" takes the faster one.
-            trusted: whether its environment may be one that Gymnasium does not know yet, such as
-                "module:Name-v0". To make that, Gymnasium imports the module. Otherwise it must be
-                registered, an Atari game, or an environment of this package.
+            precision: in place of the one that it was trained with; None keeps that, "auto" takes
+                the faster one.
+            trusted: whether its environment may be unknown to Gymnasium, such as "module:Name-v0",
+                for which Gymnasium imports the module. Otherwise it must be registered, an Atari or
+                MinAtar game, or an environment of this package.
 
         Raises:
             FileNotFoundError: there is no such file.
@@ -199,7 +199,7 @@ class DQNLearner:
 
     @property
     def _tensors(self) -> dict[str, Tensor]:
-        """All that changes but the number of updates: both networks and the optimiser's moments."""
+        """Both networks and the optimiser's moments: all that changes, except `updates`."""
         tensors = {}
         for network in ("online", "target"):
             for name, tensor in getattr(self, network).state_dict().items():
@@ -223,10 +223,10 @@ class DQNLearner:
 
     @torch.no_grad()
     def restore(self, state: State) -> None:
-        """Go on from what `state` gave, in a learner with the same settings.
+        """Continue from the `state` of a learner with the same settings.
 
         Raises:
-            ValueError: it is no state of such a learner. The learner is as it was then.
+            ValueError: it is not a state of such a learner, which is then unchanged.
         """
         state = checked_state(state, self.schema)
         self.updates = int(state["updates"])
@@ -236,7 +236,7 @@ class DQNLearner:
     def update(self, batch: Batch, step_size: float | None = None) -> Update:
         """One gradient step of every run on its minibatch (Algorithm 1, lines 11 to 16).
 
-        ``step_size`` is the learning rate from here on; None leaves it as it is.
+        ``step_size`` is the learning rate from now on; None keeps the last one.
         """
         if step_size is not None:
             self.optimizer.param_groups[0]["lr"] = step_size
@@ -249,16 +249,16 @@ class DQNLearner:
 
     @torch.no_grad()
     def td_errors(self, batch: Batch) -> NDArray:
-        """δ as an `update` on this minibatch would see it; nothing changes."""
+        """The δ that `update` would return for this minibatch. Nothing changes."""
         tensors = self._on_device(batch)
         q_values = of_actions(self.online(tensors.observations), tensors.actions)
         return self._clipped(self._targets(tensors) - q_values).cpu().numpy()
 
     @torch.no_grad()
     def reducible_losses(self, batch: Batch) -> NDArray:
-        """δ² of the online network minus δ² of the target network, towards the same targets.
+        """δ² of the online network minus δ² of the target network, with the same targets.
 
-        What `ReloSampler` makes priorities of; nothing changes.
+        `ReloSampler` makes priorities from these. Nothing changes.
         """
         tensors = self._on_device(batch)
         targets = self._targets(tensors)
@@ -273,7 +273,7 @@ class DQNLearner:
         q_values = of_actions(self.online(tensors.observations), tensors.actions)
         with torch.no_grad():
             td_errors, losses, of_q = self.errors_and_losses(q_values, tensors)
-        # From Q to the parameters. Gradients of convolutions may be non-contiguous.
+        # From Q to the parameters. Convolution gradients may be non-contiguous.
         found = torch.autograd.grad(q_values, self._parameters, of_q)
         gradients = [gradient.contiguous() for gradient in found]
         if self.config.max_grad_norm is not None:
@@ -309,7 +309,7 @@ class DQNLearner:
 
     @torch.no_grad()
     def update_target(self, tau: float) -> None:
-        """Move the target networks by ``tau`` of the way to the online ones (notebook 04)."""
+        """Move the target networks a share ``tau`` of the way to the online ones (notebook 04)."""
         for target, online in zip(self._target_parameters, self._parameters, strict=True):
             target.lerp_(online, tau)
 
@@ -330,14 +330,14 @@ class DQNLearner:
         )
 
     def _tensor(self, array: ArrayLike, dtype: torch.dtype | None = None) -> Tensor:
-        """On the device; rounded before, since some devices have no float64."""
+        """A tensor on the device; converted before, since some devices have no float64."""
         tensor = torch.from_numpy(np.asarray(array))
         if dtype is not None:
             tensor = tensor.to(dtype)
         return tensor if self._on_cpu else tensor.to(self.config.device)
 
     def _observations(self, observations: ArrayLike) -> Tensor:
-        """(runs, n, *shape) → float32 (runs, n, inputs); the network scales the bytes of frames."""
+        """Vectors (runs, n, *shape) → float32 (runs, n, inputs); frames keep shape and dtype."""
         if self._world.frames:
             return self._tensor(observations)
         return self._tensor(observations, torch.float32).flatten(start_dim=2)

@@ -1,4 +1,4 @@
-"""What is learned from a minibatch: targets, losses and their gradients, as pure functions.
+"""Targets, losses and their gradients of a minibatch, as pure functions.
 
 Shapes: (runs, batch) unless a comment says otherwise.
 """
@@ -31,15 +31,15 @@ def td_targets(
 ) -> Tensor:
     """r + γ · max_a Q(s', a), and r alone where the episode terminated.
 
-    Over k steps, r is the discounted sum of their rewards, s' what the last one led to, and γ^k
-    takes the place of γ.
+    Over k steps, r is the discounted sum of their rewards, s' the state after the last one, and γ^k
+    replaces γ.
 
     Args:
         rewards, terminated: (runs, batch).
         next_q: (runs, batch, actions), the target network's values of the next observations.
         discount: γ, or γ^k of each transition (runs, batch).
-        next_q_online: the online network's values of them; if given, it chooses the action that
-            the target network rates (double Q-learning).
+        next_q_online: the online network's values of them; if given, the online network chooses
+            the action, and the target network evaluates it (double Q-learning).
     """
     if next_q_online is None:
         next_values = next_q.amax(dim=-1)
@@ -64,16 +64,16 @@ def weighted_losses(
 ) -> Tensor:
     """The loss of each run, (runs,): mean over the batch of w_i · L(δ_i).
 
-    L is ½δ² ("squared"), or Huber's loss ("huber"), which is ½δ² up to |δ| = κ and straight beyond.
-    Or it is PAL's ("pal"; Fujimoto, Meger and Precup 2020, section 4.3): κ^α · ½δ² up to κ, and
-    κ|δ|^(1 + α) / (1 + α) beyond, divided by the batch's mean of max(|δ|, κ)^α. On uniform draws
-    its expected gradient is Huber's on draws in proportion to max(|δ|, κ)^α.
+    L is ½δ² ("squared"), or the Huber loss ("huber"): ½δ² up to |δ| = κ and linear beyond. Or it is
+    PAL ("pal"; Fujimoto, Meger and Precup 2020, section 4.3): κ^α · ½δ² up to κ and
+    κ|δ|^(1 + α) / (1 + α) beyond, divided by the batch's mean of max(|δ|, κ)^α. Under uniform draws
+    its expected gradient is that of Huber under draws in proportion to max(|δ|, κ)^α.
 
     With ``clip`` = c, δ is clipped to [−c, c] in the gradient (section 4 of Schaul et al.: c = 1).
-    The loss then goes on as a straight line beyond |δ| = c, as Huber's does beyond κ.
+    The loss is then linear beyond |δ| = c.
 
     The weights must multiply each error before the mean. Shapes (batch,) and (batch, 1) would
-    broadcast to (batch, batch) without a word and cancel the correction, hence the assertion.
+    silently broadcast to (batch, batch) and cancel the correction, hence the assertion.
     """
     return losses_and_gradients(td_errors, weights, loss, clip, kappa, alpha)[0]
 
@@ -86,10 +86,10 @@ def losses_and_gradients(
     kappa: float = 1.0,
     alpha: float = 0.6,
 ) -> tuple[Tensor, Tensor]:
-    """The `weighted_losses`, and their gradients by the Q(s, a) in δ = target − Q(s, a).
+    """The `weighted_losses`, and their gradients with respect to Q(s, a), δ = target − Q(s, a).
 
-    The gradients have the shape of both, (runs, batch). Line 13 of Algorithm 1 has the opposite
-    sign: it adds w_j · δ_j · ∇Q to the step, and an optimiser subtracts a gradient.
+    The gradients are (runs, batch). Line 13 of Algorithm 1 has the opposite sign: it adds
+    w_j · δ_j · ∇Q to the step, and an optimiser subtracts a gradient.
     """
     assert td_errors.shape == weights.shape, (td_errors.shape, weights.shape)
     losses, slopes = losses_and_slopes(td_errors, loss, clip, kappa, alpha)
@@ -105,18 +105,18 @@ def losses_and_slopes(
 ) -> tuple[Tensor, Tensor]:
     """L(δ) and ∂L/∂δ of each error, (runs, batch); see `weighted_losses`.
 
-    The slope is δ, or ±limit where it is beyond; PAL's is Huber's times LAP's priority, over the
-    batch's mean of these, which the loss takes for a constant.
+    The slope is δ, limited to ±clip and, with Huber, to ±κ. PAL's is Huber's times LAP's priority,
+    divided by the batch's mean priority, which counts as a constant.
     """
     inside = _clipped(td_errors.detach(), clip)
     straight = inside if loss == "squared" else inside.clamp(-kappa, kappa)
     if loss != "pal":
-        # ½δ², or limit · (|δ| − ½ limit)
+        # ½δ², or limit · (|δ| − ½ limit) beyond the limit
         return straight * torch.sub(td_errors, straight, alpha=0.5), straight
     size = inside.abs()
     priorities = size.clamp(min=kappa) ** alpha
     slopes = straight * priorities / priorities.mean(dim=1, keepdim=True)
-    # The loss is slope · δ times ½ up to κ, times 1 / (1 + α) beyond, and straight after a clip.
+    # The loss is slope · δ times ½ up to κ, times 1 / (1 + α) beyond, and linear after a clip.
     rest = torch.where(size < kappa, 0.5 * inside, alpha / (1 + alpha) * inside)
     return slopes * (td_errors - rest), slopes
 
@@ -126,7 +126,7 @@ def _clipped(td_errors: Tensor, clip: float | None) -> Tensor:
 
 
 def clip_by_run(gradients: Sequence[Tensor], largest: float) -> None:
-    """Scale the gradient of each run down to the norm ``largest``, in place."""
+    """Scale the gradient of each run down to at most the norm ``largest``, in place."""
     squares = [gradient.square().flatten(1).sum(dim=1) for gradient in gradients]
     norms = sum(squares[1:], start=squares[0]).sqrt()
     scales = (largest / (norms + 1e-6)).clamp(max=1.0)

@@ -1,7 +1,7 @@
 """Q-networks for a stack of runs: every parameter has a leading axis, one slice per run.
 
 A layer of R networks is one batched matrix product, so ten networks cost little more than one, and
-no run touches the numbers of another. A single network is a stack of one.
+the runs stay independent. A single network is a stack of one.
 """
 
 import math
@@ -12,15 +12,15 @@ from typing import NamedTuple, cast
 import torch
 from torch import Tensor, nn
 
-LARGEST_SEED = 2**64 - 1  # that PyTorch's generators take
+LARGEST_SEED = 2**64 - 1  # for PyTorch's generators
 
 # Filters, kernel size and stride of each convolution. Those of Mnih et al. (2015) turn 84×84 pixels
-# into 7×7; frames half as high and wide, with 4×4 in the end, take less than half of the computing.
+# into 7×7; the small ones turn 42×42 into 4×4, with less than half of the computing.
 CONVOLUTIONS = ((32, 8, 4), (64, 4, 2), (64, 3, 1))
 SMALL_CONVOLUTIONS = ((32, 5, 2), (64, 3, 2), (64, 3, 2))
 BOARD_CONVOLUTIONS = ((16, 3, 1),)  # for the 10×10 cells of MinAtar (Young & Tian 2019)
 
-SMALLEST_FRAME = 17  # that the small ones leave something of
+SMALLEST_FRAME = 17  # for which the small ones have an output
 
 Inputs = int | tuple[int, ...]  # numbers in an observation, or the shape of a stack of frames
 
@@ -52,7 +52,7 @@ class Architecture(NamedTuple):
 def architecture(
     inputs: Inputs, actions: int, hidden: Sequence[int], dueling: bool
 ) -> Architecture:
-    """The sizes of the layers between such inputs and the Q-values; see `QNetwork`."""
+    """The sizes of all layers from these inputs to the Q-values; see `QNetwork`."""
     convolutions = []
     if not isinstance(inputs, int):
         channels, size, _ = inputs
@@ -65,7 +65,7 @@ def architecture(
 
 
 def _convolutions(size: int) -> tuple[tuple[int, int, int], ...]:
-    """Those for images so high and wide."""
+    """The convolutions for images of this height and width."""
     if size >= 64:
         return CONVOLUTIONS
     return SMALL_CONVOLUTIONS if size >= SMALLEST_FRAME else BOARD_CONVOLUTIONS
@@ -126,15 +126,15 @@ class QNetwork(nn.Module):
     advantage A of each action: Q = V + A − mean(A) (Wang et al. 2016, equation 9; notebook 04).
 
     Args:
-        inputs: numbers in an observation, an int. Or the shape of a stack of square frames, such as
-            (4, 84, 84); observations are uint8 (runs, batch, 4, 84, 84) then, and convolutions come
-            first (notebook 05). Instead of bytes from 0 to 255 they may be False and True.
+        inputs: numbers in an observation, an int; or the shape of a stack of square frames, such as
+            (4, 84, 84). Observations are then uint8 or bool, (runs, batch, 4, 84, 84), and
+            convolutions come first (notebook 05).
         actions: number of actions.
         hidden: units of each hidden layer.
         seeds: one int per run.
         dueling: see above.
-        bfloat16: whether all layers but the last one compute with 8 significant bits. The
-            parameters keep all theirs.
+        bfloat16: whether all layers but the last one compute with 8 significant bits; the
+            parameters keep their precision.
 
     Example:
         >>> import torch
@@ -175,7 +175,7 @@ class QNetwork(nn.Module):
             )
             for layer in hidden:
                 features = torch.relu_(layer(features))
-        # What tells actions apart is small beside Q itself, so the last layer rounds nothing.
+        # Differences between actions are small compared with Q, so the last layer is not rounded.
         outputs = last(features.to(last.weight.dtype))
         if not self.dueling:
             return outputs
@@ -186,7 +186,7 @@ class QNetwork(nn.Module):
         """Frames (runs, batch, stack, size, size) of bytes or bits → (runs, batch, inputs)."""
         runs, batch = frames.shape[:2]
         images = frames.transpose(0, 1).flatten(1, 2)
-        # Channels last in memory: measured to save a tenth of an update of 42×42 frames on a CPU.
+        # Channels last in memory: saved a tenth of an update of 42×42 frames on a CPU.
         images = images.to(dtype=dtype, memory_format=torch.channels_last)
         if frames.dtype != torch.bool:
             images = images / 255
@@ -194,5 +194,5 @@ class QNetwork(nn.Module):
         for convolution in first:
             images = torch.relu(convolution(images))
         # The last ReLU comes after the copy to another layout. The numbers are the same; before it,
-        # gradients would meet them in another order in memory: a fifth of an update of MinAtar.
+        # its gradients and outputs would differ in layout: a fifth of an update of MinAtar.
         return torch.relu(last(images).reshape(batch, runs, -1)).transpose(0, 1)

@@ -1,7 +1,7 @@
-"""PyTorch's optimisers over a stack of runs, their moments there from the start.
+"""PyTorch's optimisers for a stack of runs, with moments from the start.
 
 Adam (Kingma & Ba 2015), or the centred RMSprop of Mnih et al. (2015), which divides a gradient by
-its standard deviation over the last steps. Both work number by number, so the runs stay apart.
+its standard deviation over the last steps. Both work number by number: the runs stay independent.
 """
 
 from collections.abc import Sequence
@@ -11,14 +11,14 @@ from torch import Tensor
 
 from per_tutorial.dqn.config import DQNConfig
 
-RMSPROP_DECAY = 0.95  # of both moments; what Mnih et al. call the gradient momentum is that of one
+RMSPROP_DECAY = 0.95  # of both moments; Mnih et al. call that of the first the gradient momentum
 RMSPROP_EPSILON = 0.01
 
 MOMENTS = {"adam": ("exp_avg", "exp_avg_sq"), "rmsprop": ("square_avg", "grad_avg")}
 
 
 def make_optimizer(config: DQNConfig, parameters: Sequence[Tensor]) -> torch.optim.Optimizer:
-    """The optimiser of these parameters, as its first step would begin."""
+    """The optimiser of these parameters, with its moments set to zero."""
     optimizer: torch.optim.Optimizer
     moments = list(MOMENTS[config.optimizer])
     if config.optimizer == "adam":
@@ -44,7 +44,7 @@ def make_optimizer(config: DQNConfig, parameters: Sequence[Tensor]) -> torch.opt
 
 @torch.no_grad()
 def descend(optimizer: torch.optim.Optimizer, gradients: list[Tensor]) -> None:
-    """A step of the optimiser, with the gradients of its parameters."""
+    """One step of the optimiser with the gradients of its parameters."""
     (group,) = optimizer.param_groups
     parameters = group["params"]
     if isinstance(optimizer, torch.optim.Adam):
@@ -58,8 +58,8 @@ def descend(optimizer: torch.optim.Optimizer, gradients: list[Tensor]) -> None:
 def _adam_step(group: dict, moments: list[dict[str, Tensor]], gradients: list[Tensor]) -> None:
     """The kernel that `torch.optim.Adam` calls.
 
-    Its own `step` takes four times as long where networks are small, since it looks for hooks,
-    groups and devices each time.
+    For small networks Adam's own `step` takes four times as long, since it checks hooks, groups and
+    devices each time.
     """
     means, squares, steps = (
         [each[name] for each in moments] for name in ("exp_avg", "exp_avg_sq", "step")

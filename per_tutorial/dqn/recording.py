@@ -1,7 +1,7 @@
-"""Films of what an agent does: an episode, or frames that somebody made, as a small MP4 file.
+"""Videos of episodes, or of given frames, as small MP4 files.
 
-The clips are H.264 with yuv420p pixels, the one form that all browsers play; it needs even sizes.
-This needs MoviePy, which the extra `video` brings.
+They are H.264 with yuv420p pixels, the one format that all browsers play; it needs even sizes.
+This needs MoviePy, which the extra `video` installs.
 """
 
 import os
@@ -16,8 +16,8 @@ import numpy as np
 from gymnasium.wrappers import RecordVideo
 from numpy.typing import NDArray
 
-# pygame renders the environments. It prints warnings where there is no screen or no sound card, and
-# a recording needs neither. This must be set before moviepy loads pygame.
+# pygame renders the environments. It warns if there is no screen or no sound card, but a recording
+# needs neither. This must be set before moviepy loads pygame.
 os.environ.setdefault("SDL_VIDEODRIVER", "dummy")
 os.environ.setdefault("SDL_AUDIODRIVER", "dummy")
 
@@ -29,7 +29,7 @@ def save_video(frames: Iterable[Frame], path: str | Path, fps: float) -> None:
 
     Args:
         frames: (height, width, 3) uint8 arrays of one size; an odd last row or column is cut off.
-        path: the file; its folder is made if need be.
+        path: the file; its folder is created if it is missing.
         fps: frames per second.
     """
     # Both moviepy 1 and 2 have it here; `moviepy.editor` exists only in 1.
@@ -66,14 +66,14 @@ def record_episode(
 
     Args:
         policy: function from an observation to an action (int).
-        env: name of a Gymnasium environment that renders `rgb_array` frames of even size, or one
-            that was made to do so (such as by `make_atari_reference`); it is closed.
-        path: the MP4 file; its folder is made if need be.
+        env: id of a Gymnasium environment that renders `rgb_array` frames of even size, or an
+            environment that does (such as by `make_atari_reference`), which is then closed.
+        path: the MP4 file; its folder is created if it is missing.
         seed: of the environment's first reset.
-        max_episode_steps: time limit for an environment that is named; None for its own.
+        max_episode_steps: time limit if ``env`` is an id; None for its own.
         max_frames: of the video; the episode itself is played to its end.
     """
-    import moviepy  # noqa: F401  # `RecordVideo` says of its absence what is no help here
+    import moviepy  # noqa: F401  # the error of `RecordVideo` would not help
 
     with _scratch_folder(path) as folder:
         if isinstance(env, str):
@@ -82,7 +82,7 @@ def record_episode(
             env,
             str(folder / "video"),
             episode_trigger=lambda _: True,
-            video_length=max_frames - 1,  # it counts steps, and the reset gives a frame as well
+            video_length=max_frames - 1,  # it counts steps; the reset adds a frame
         )
         try:
             observation, _ = env.reset(seed=seed)
@@ -101,7 +101,7 @@ def record_episode(
 
 @contextmanager
 def _scratch_folder(path: str | Path) -> Iterator[Path]:
-    """A folder on the disk of `path`, so that a finished file can be moved there in one step."""
+    """A folder on the same disk as `path`, so that a finished file is moved in one step."""
     parent = Path(path).parent
     parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=parent, prefix=".recording-") as folder:

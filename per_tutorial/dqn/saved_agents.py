@@ -1,7 +1,7 @@
-"""Agents in files: one safetensors file with the online networks and, as JSON, what they are.
+"""Agents in files: one safetensors file with the online networks and, as JSON, their settings.
 
-Such a file may come from anywhere. Nothing in it is executed, and it is held against what it says
-about itself before anything is made of it, so that it takes no more memory than it has bytes.
+Such a file may come from anywhere. Nothing in it is executed, and its tensors are checked against
+its settings before anything is made of them, so it takes no more memory than it has bytes.
 """
 
 import dataclasses
@@ -47,9 +47,9 @@ def write_agent(path: PathLike, agent: SavedAgent) -> None:
 
 
 def _in_order(data: bytes) -> bytes:
-    """The file with its heading sorted: safetensors has another order in each process.
+    """The file with its heading sorted: the order of safetensors differs between processes.
 
-    A file begins with the length of its heading, 8 bytes, and that is a multiple of 8.
+    A file begins with the length of its heading, in 8 bytes; the length is a multiple of 8.
     """
     end = 8 + int.from_bytes(data[:8], "little")
     heading = json.dumps(json.loads(data[8:end]), sort_keys=True, separators=(",", ":")).encode()
@@ -63,7 +63,7 @@ def read_agent(path: PathLike, device: str, *, trusted: bool) -> SavedAgent:
 
     if not Path(path).is_file():
         raise FileNotFoundError(f"path: no file {os.fspath(path)!r}")
-    # What reading a file of any other content may end in
+    # Errors of reading a file with any other content
     damage = (SafetensorError, ArithmeticError, AttributeError, LookupError, RuntimeError)
     try:
         with safe_open(path, framework="pt") as file:
@@ -106,7 +106,7 @@ def _check_shapes(
     runs: int,
     shapes: Mapping[str, tuple[int, ...]],
 ) -> None:
-    """ValueError unless the tensors are those of networks of these sizes."""
+    """Raise ValueError unless the tensors are those of networks of these sizes."""
     if runs == 0:
         raise ValueError("seeds: at least one is needed, got none")
     world = env_spec(config.env)
@@ -114,7 +114,7 @@ def _check_shapes(
         size = world.frame_size or config.frame_size
         if len(observation_shape) != 3 or observation_shape[1:] != (size, size):
             raise ValueError(f"observation_shape: must be (channels, {size}, {size})")
-    # Each hidden layer has tensors in the file, so a list of more sizes need not be looked at.
+    # Each hidden layer has tensors in the file, so a longer list of sizes is wrong.
     if len(config.hidden) >= len(shapes):
         raise ValueError(f"hidden: {len(config.hidden)} layers, but {len(shapes)} tensors")
     inputs = world.network_inputs(observation_shape)
@@ -132,7 +132,7 @@ def _check_shapes(
 def _facts_of_version_0_1(
     config: DQNConfig, shapes: Mapping[str, tuple[int, ...]]
 ) -> dict[str, Any]:
-    """What files of version 0.1.0 don't say, told from the shapes of their tensors."""
+    """What files of version 0.1.0 lack, inferred from the shapes of their tensors."""
     observation_shape = [shapes["layers.0.weight"][1]]
     if env_spec(config.env).frames:
         stack = shapes["convolutions.0.weight"][2]

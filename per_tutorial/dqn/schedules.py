@@ -1,4 +1,4 @@
-"""How ε and β change with the environment step: functions of the step, never accumulated."""
+"""How ε, β and η change with the environment step: functions of the step, never accumulated."""
 
 import math
 
@@ -9,11 +9,11 @@ def linear(step: int, start: float, end: float, steps: int) -> float:
 
 
 def compounding(step: int, start: float, end: float, steps: int) -> float:
-    """What ``value += step / steps * (end - value)`` at every step makes of a linear schedule.
+    """The schedule that ``value += step / steps * (end - value)`` at every step makes.
 
-    A slip that tutorials copy from one another: the share of the way is added to a value that has
-    already gone part of it. The gap is multiplied by (1 − 1/steps)(1 − 2/steps)… and is all but
-    gone after a few times √steps. Kept as a function of the step to be compared with (notebook 04).
+    A mistake that tutorials copy from one another: it takes a fraction of the remaining gap, not of
+    the whole one. The gap is multiplied by (1 − 1/steps)(1 − 2/steps)… and almost vanishes after a
+    few times √steps. Kept for comparison, as a function of the step (notebook 04).
     """
     if step >= steps:
         return end
@@ -23,10 +23,10 @@ def compounding(step: int, start: float, end: float, steps: int) -> float:
 
 
 def exponential(step: int, start: float, end: float, rate: float) -> float:
-    """Decay towards ``end``: the gap to it shrinks by the factor exp(−rate) a step."""
+    """Decay towards ``end``: the gap to it shrinks by the factor exp(−rate) per step."""
     return end + (start - end) * math.exp(-rate * step)
 
 
 def geometric(step: int, start: float, end: float, rate: float) -> float:
-    """Decay towards zero by the factor (1 − rate) a step, stopped at ``end``."""
+    """Decay towards zero by the factor (1 − rate) per step, stopped at ``end``."""
     return max(end, start * (1 - rate) ** step)

@@ -23,7 +23,7 @@ from per_tutorial.replay.replay import Replay
 
 
 class Training(NamedTuple):
-    """What changes while a training runs; each part can continue from its `state`."""
+    """The parts of a training that change; each can continue from its `state`."""
 
     environments: Environments
     exploration: RandomStreams
@@ -37,7 +37,7 @@ class Training(NamedTuple):
         return join_parts(**{name: part.state for name, part in self._asdict().items()})
 
     def check(self, state: State) -> None:
-        """Raise ValueError unless this training could go on from the state."""
+        """Raise ValueError unless `restore` accepts this state."""
         for name, part in self._asdict().items():
             arrays = part_of(state, name)
             if hasattr(part, "schema"):
@@ -46,10 +46,10 @@ class Training(NamedTuple):
                 part.check(arrays)
 
     def restore(self, state: State) -> None:
-        """Go on from what `state` gave. Episodes that cannot go on count as truncated.
+        """Continue from a saved `state`. Episodes that cannot continue count as truncated.
 
         Raises:
-            ValueError: it is no state of such a training. Nothing has changed then.
+            ValueError: it is not a state of such a training, which is then unchanged.
         """
         self.check(state)
         episodes_go_on = self.environments.restore(part_of(state, "environments"))
@@ -60,16 +60,16 @@ class Training(NamedTuple):
 
 
 class Checkpointer(Protocol):
-    """What writes a training down at intervals, such as `Checkpoints`."""
+    """What saves a training at intervals, such as `Checkpoints`."""
 
     def resolve_auto(self, config: DQNConfig) -> DQNConfig:
-        """The settings, with "auto" replaced by what the written training chose."""
+        """The settings, with "auto" replaced by what the saved training chose."""
 
     def restore(self, training: Training) -> None:
-        """Let the training go on from what was written, if anything was."""
+        """Continue the training from what was saved, if anything was."""
 
     def save_if_due(self, training: Training) -> None:
-        """Write the training, if it is time to. Called after every step."""
+        """Save the training if it is due. Called after every step."""
 
 
 def train(  # noqa: C901, PLR0912  (Algorithm 1 in one place)
@@ -81,19 +81,20 @@ def train(  # noqa: C901, PLR0912  (Algorithm 1 in one place)
     callbacks: Iterable[Callback] = (),
     checkpoints: Checkpointer | None = None,
 ) -> History:
-    """Train one agent per seed, side by side; each depends on no seed but its own.
+    """Train one agent per seed, side by side.
 
-    What is chosen for a setting of "auto" is printed, and is in ``agent.config``.
+    Each run depends only on its own seed, unless ``vectorization`` shares a generator. What a
+    setting of "auto" becomes is printed, and is in ``agent.config``.
 
     Args:
         config: a `DQNConfig`.
         seeds: ints, one run each; a single int is one run.
-        replay: a `Replay` for as many runs, in place of the one that ``config`` describes. If it
-            sums the rewards of several steps, then with the discount of ``config``.
+        replay: a `Replay` for as many runs, in place of the one that ``config`` describes. Its
+            n-step returns must have the discount of ``config``.
         learner: the class of the agent, such as one with another loss; None: `DQNLearner`.
-        callbacks: functions called with the `History` whenever measurements were written and at the
-            end, such as a progress bar or a live plot.
-        checkpoints: `Checkpoints` to continue from and to write, for a training that takes long.
+        callbacks: functions called with the `History` whenever measurements were written, the last
+            time at the end, such as a progress bar or a live plot.
+        checkpoints: `Checkpoints` to continue from and to write, for long trainings.
 
     Returns:
         A `History`; its `agent` is the trained `DQNLearner`.
@@ -136,7 +137,7 @@ def train(  # noqa: C901, PLR0912  (Algorithm 1 in one place)
     history = History(config, seeds)
     history.agent = agent
     training = Training(environments, exploration, replay, agent, history)
-    # Asked for by samplers that choose from a larger draw (`replay.contracts.CandidateSampler`).
+    # For samplers that choose from a larger draw (`replay.contracts.CandidateSampler`).
     needs = needs_of(replay.sampler)
     fresh_errors = {"td_errors": agent.td_errors} if needs.candidates else {}
     if checkpoints is not None:
@@ -175,7 +176,7 @@ def train(  # noqa: C901, PLR0912  (Algorithm 1 in one place)
 
 
 def with_axes(axes: tuple[int, ...], transition: Transition) -> Transition:
-    """The fields, a row for each environment, with the axes (runs,) or (runs, environments)."""
+    """The fields, with ``axes`` in place of their first axis, that of all environments."""
     return Transition(*(np.reshape(field, axes + np.shape(field)[1:]) for field in transition))
 
 
@@ -184,7 +185,7 @@ def epsilon_greedy(
 ) -> NDArray[np.int64]:
     """Actions, (environments,): random with probability ε, else that of the largest Q.
 
-    Of the observations (environments, *shape) every run has as many, those of the first run first.
+    Observations are (environments, *shape), equally many per run, those of the first run first.
     """
     runs = len(streams.states)
     q_values = agent.q_values(observations.reshape(runs, -1, *observations.shape[1:]))
@@ -204,20 +205,20 @@ def evaluate(
 ) -> NDArray[np.float64]:
     """Returns of the (nearly) greedy policy, (runs, episodes), on new episodes of its environment.
 
-    Atari games are played to their end, their scores left as they are, in Gymnasium's own pipeline.
+    Atari games are played to their end in Gymnasium's own pipeline, with unclipped scores.
 
     Args:
         agent: a `DQNLearner`.
         episodes: per run.
-        seed: of the environments of a run whose own seed is 0, the next ``episodes`` numbers belong
-            to seed 1, and so on, so that a run is given the same episodes in any stack. The first
-            episode of each environment counts.
+        seed: seed of the first environment of the run with seed 0. Each run has ``episodes``
+            consecutive seeds, followed by those of the run with the next seed, so a run gets the
+            same episodes in any stack. Only the first episode of each environment counts.
         max_episode_steps: time limit; None for the one that the agent was trained under.
         epsilon: share of random actions. None: 0.01 in Atari games, where a policy may otherwise
-            repeat itself without end, and 0 elsewhere.
+            loop forever, and 0 elsewhere.
 
     Raises:
-        ValueError: the environment is not what the agent was made for, or cannot be made.
+        ValueError: the environment does not fit the agent, or cannot be made.
 
     Example:
         >>> from per_tutorial import DQNConfig, DQNLearner, evaluate
@@ -250,7 +251,7 @@ def evaluate(
 
 
 def _check_fit(agent: DQNLearner, environments: Environments) -> None:
-    """ValueError if the agent's network is one for other observations or actions."""
+    """Raise ValueError if the agent's network is for other observations or actions."""
     inputs = env_spec(agent.config.env).network_inputs
     seen, shown = agent.observation_shape, environments.observation_shape
     if inputs(seen) != inputs(shown) or agent.actions != environments.actions:

@@ -1,6 +1,6 @@
-"""Experiments made of cells: each is run once and kept in a file, so that a killed one continues.
+"""Experiments made of cells. Each cell is run once and kept in a file: a killed run can resume.
 
-In the end all cells become one file, which is shipped.
+In the end all cells are written into one file, which the package ships.
 """
 
 import gzip
@@ -18,7 +18,7 @@ SHIPPED = Path(per_tutorial.__file__).parent / "results"
 
 
 class Cell(Protocol):
-    """What is asked of a cell: a name of its own, which becomes that of a file."""
+    """A cell has a unique name, which becomes a file name."""
 
     @property
     def name(self) -> str: ...
@@ -31,14 +31,14 @@ def run_cells(
     folder: Path,
     packages: tuple[str, ...] = ("numpy", "numba"),
 ) -> Path:
-    """Run the cells that are not there yet, and write all into ``folder/EXPERIMENT.json.gz``.
+    """Run the cells that have no file yet, and write all into ``folder/EXPERIMENT.json.gz``.
 
     Args:
-        experiment: a name.
+        experiment: its name.
         cells: each a `Cell`.
-        run_cell: from a cell to what JSON can hold.
+        run_cell: a function from a cell to a result that JSON can hold.
         folder: where ``EXPERIMENT/CELL.json`` are kept.
-        packages: whose versions are noted.
+        packages: packages whose versions are recorded.
     """
     parts = folder / experiment
     parts.mkdir(parents=True, exist_ok=True)

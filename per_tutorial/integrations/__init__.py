@@ -1,1 +1,1 @@
-"""Prioritised replay inside other libraries' agents: one file for each library."""
+"""Prioritised replay inside other libraries' agents, a module for each library."""

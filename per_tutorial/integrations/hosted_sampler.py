@@ -1,7 +1,7 @@
 """One of our samplers inside another library's buffer: what all integrations share.
 
-The library keeps the transitions. A subclass knows where they lie: `slot_sampler.SlotSampler` for
-libraries that fill their slots in any order, `sb3.ring_sampler.RingSampler` for rings.
+The library stores the transitions, and a subclass knows in which slots: `slot_sampler.SlotSampler`
+for slots that are filled in any order, `sb3.ring_sampler.RingSampler` for rings.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -15,7 +15,7 @@ from per_tutorial.replay.contracts import Floats, needs_of
 from per_tutorial.replay.registry import SAMPLERS, check_settings, make_sampler, settings_of
 from per_tutorial.replay.td_errors import errors_like
 
-# What a sampler may need (`replay.contracts.Needs`) and another library's agent can't give.
+# What a sampler may need (`replay.contracts.Needs`) but other libraries' agents don't provide.
 REFUSED = {
     "candidates": "chooses a minibatch from a larger one by fresh TD errors",
     "episodes": "wants to know which steps make up an episode",
@@ -24,18 +24,18 @@ REFUSED = {
 
 
 class HostedSampler:
-    """A sampler for one run whose transitions belong to somebody else.
+    """A sampler for one run whose transitions another library stores.
 
     Args:
         capacity: slots.
         sampler: a name in `per_tutorial.replay.SAMPLERS`.
         seed: of the draws; None: from the system.
-        settings: keyword arguments of the sampler; those that are None are left to the sampler.
-        served: which of `REFUSED` the subclass can give.
+        settings: keyword arguments of the sampler; None: the sampler's own default.
+        served: which of `REFUSED` the subclass provides.
 
     Raises:
-        ValueError, TypeError: an argument is not what it must be, or the sampler lacks a setting,
-            or needs what it can't get here.
+        ValueError, TypeError: an argument is invalid, the sampler has no such setting, or it needs
+            what is not available here.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class HostedSampler:
                 )
 
     def errors_of(self, indices: NDArray[np.int64], td_errors: ArrayLike) -> Floats:
-        """TD errors as floats of the shape of ``indices`` (batch,); (batch, 1) will do."""
+        """TD errors (batch,) or (batch, 1), as floats of the shape of ``indices`` (batch,)."""
         errors = plain_array("td_errors", td_errors)
         if errors.shape == (*indices.shape, 1):
             errors = errors[..., 0]
@@ -67,13 +67,13 @@ class HostedSampler:
 def refuse_unknown(
     kind: type, sampler: str, settings: Iterable[str], positional: Sequence[str] = ()
 ) -> None:
-    """TypeError for a keyword that neither the sampler nor its owner has; it lists what they have.
+    """Refuse keywords that neither the sampler nor its owner accepts; list those they accept.
 
     Args:
-        kind: class of the owner, a replay buffer: its keyword-only arguments are listed.
+        kind: class of the owner, a replay buffer; its keyword-only arguments are listed.
         sampler: a name in `per_tutorial.replay.SAMPLERS`.
-        settings: names of the keywords that are no arguments of ``kind``.
-        positional: other arguments of ``kind`` that are settings, too.
+        settings: names of the keywords that are not arguments of ``kind``.
+        positional: positional arguments of ``kind`` that are listed, too.
 
     Raises:
         TypeError: a keyword is unknown.

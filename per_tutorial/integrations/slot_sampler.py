@@ -1,12 +1,12 @@
-"""One of our samplers for a library that knows its transitions by slot.
+"""One of our samplers for a library that identifies transitions by slot.
 
-tianshou gives each environment a ring of its own, and torchrl leaves the order to its writers. Our
-samplers count slots from 0 as they are filled. So every slot gets a *place* when it is first
-written, the next one that is free, and the sampler knows places only.
+tianshou gives each environment its own ring, and torchrl leaves the order to its writers, but our
+samplers expect slots to be filled from 0 on. So each slot is mapped to the next free *place* when
+it is first written, and the sampler sees places only.
 
-Both libraries hand TD errors back with the slots of a minibatch, which may hold other transitions
-by then. So the last minibatches whose TD errors are still to come are remembered, with the numbers
-of their transitions: an update of the same slots in the same order is theirs.
+Both libraries return TD errors with the slots of a minibatch, and these may hold other transitions
+by then. So the last minibatches without TD errors are kept, with the ids of their transitions
+(`numbers`). An update of the same slots in the same order belongs to the oldest of them.
 """
 
 from collections import deque
@@ -23,14 +23,14 @@ from per_tutorial.integrations.hosted_sampler import HostedSampler
 from per_tutorial.replay.td_errors import refuse_infinite
 
 PICKLE_FORMAT = 2  # raised when what a pickle holds changes
-AWAITED = 32  # minibatches that are remembered; more are hardly ever on their way
+AWAITED = 32  # pending minibatches that are kept; more are rarely in flight
 
 
 class PendingBatch(NamedTuple):
-    """A minibatch whose TD errors are still to come."""
+    """A minibatch whose TD errors have not come back yet."""
 
     slots: NDArray[np.int64]  # (batch,)
-    numbers: NDArray[np.int64]  # (batch,) of the transitions that lay in them
+    numbers: NDArray[np.int64]  # (batch,) ids of the transitions that were in them
 
 
 class SlotSampler(HostedSampler):
@@ -41,11 +41,11 @@ class SlotSampler(HostedSampler):
         beta: β of the next draws, in [0, 1].
         sampler: a name in `per_tutorial.replay.SAMPLERS`.
         seed: of the draws; None: from the system.
-        settings: of the sampler, such as ``alpha``; those that are None are left to it.
+        settings: of the sampler, such as ``alpha``; None: its own default.
 
     Raises:
-        ValueError, TypeError: an argument is not what it must be, or the sampler lacks a setting,
-            or can't be served.
+        ValueError, TypeError: an argument is invalid, the sampler has no such setting, or it can't
+            be used here.
     """
 
     def __init__(
@@ -62,10 +62,10 @@ class SlotSampler(HostedSampler):
         super().__init__(self.capacity, sampler, seed, settings)
         self._made_of = {"sampler": sampler, "seed": seed, **settings}
         self.filled = 0  # slots that hold a transition
-        self.added = 0  # transitions ever
+        self.added = 0  # transitions ever added
         self._places = np.full(self.capacity, -1, dtype=np.int64)  # of the slots; −1: none yet
         self._slots = np.full(self.capacity, -1, dtype=np.int64)  # of the places
-        self._numbers = np.full(self.capacity, -1, dtype=np.int64)  # of the transitions in places
+        self._numbers = np.full(self.capacity, -1, dtype=np.int64)  # ids by place
         self._awaited: deque[PendingBatch] = deque(maxlen=AWAITED)
 
     @property
@@ -83,16 +83,16 @@ class SlotSampler(HostedSampler):
         return np.array([self.filled])
 
     def clear(self) -> None:
-        """Forget all transitions. With a seed, the draws start again as they did."""
-        # All at once: an interrupt leaves the old state or the new one.
+        """Remove all transitions. With a seed, the random stream starts again."""
+        # In one step: an interrupt leaves either the old state or the new one.
         vars(self).update(vars(SlotSampler(self.capacity, self.beta, **self._made_of)))
 
     def sync(self, stored: int, slots: Callable[[], NDArray[np.int64]]) -> None:
-        """Make up for transitions that came or went without a word to this sampler.
+        """Catch up with transitions that were added or removed without this sampler's knowledge.
 
         Args:
-            stored: how many there are.
-            slots: gives the slots that hold one, (stored,).
+            stored: how many the library stores.
+            slots: returns their slots, (stored,).
         """
         if self.filled > stored:
             self.clear()
@@ -135,12 +135,11 @@ class SlotSampler(HostedSampler):
         return slots, weights[0].astype(np.float32)
 
     def update(self, slots: ArrayLike, td_errors: ArrayLike) -> None:
-        """Learn raw TD errors; |δ|, ε and α are applied here.
+        """Update priorities from raw TD errors; |δ|, ε and α are applied here.
 
         Args:
-            slots: (batch,) as they were drawn: then a transition that was overwritten since is
-                skipped. In another order or number they mean what lies in them now. Of duplicates
-                the last one counts.
+            slots: (batch,) exactly as drawn, so that transitions overwritten since are skipped. Any
+                other slots refer to what they hold now. Of duplicates, the last one counts.
             td_errors: (batch,) or (batch, 1), with or without sign, NumPy or torch.
 
         Raises:
@@ -173,12 +172,12 @@ class SlotSampler(HostedSampler):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What must agree to `restore` the `state` of another one."""
+        """What must match to `restore` the `state` of another one."""
         return {"capacity": self.capacity, **self.sampler.settings}
 
     @property
     def state(self) -> State:
-        """All that changes, but for minibatches that are on their way."""
+        """Everything that changes, except pending minibatches."""
         return join_parts(sampler=self.sampler.state) | {
             "slots": self._slots[: self.filled],
             "numbers": self._numbers[: self.filled],
@@ -198,10 +197,10 @@ class SlotSampler(HostedSampler):
         }
 
     def restore(self, state: State) -> None:
-        """Go on from what `state` was.
+        """Continue from a `state`.
 
         Raises:
-            ValueError: it is no state of such draws. Nothing has changed then.
+            ValueError: the state is invalid. Nothing has changed then.
         """
         state = checked_state(state, self.schema)
         slots, numbers, added = state["slots"], state["numbers"], int(state["added"][0])
@@ -230,7 +229,7 @@ class SlotSampler(HostedSampler):
             )
         vars(self).update({name: state[name] for name in state if name != "pickle_format"})
 
-    # ------------------------------------------------------------ within
+    # ------------------------------------------------------------ helpers
 
     def _checked(self, slots: ArrayLike) -> NDArray[np.int64]:
         known = np.atleast_1d(index_array("indices", slots))
@@ -242,7 +241,7 @@ class SlotSampler(HostedSampler):
         return known
 
     def _numbers_as_drawn(self, slots: NDArray[np.int64]) -> NDArray[np.int64] | None:
-        """The numbers of the transitions of the oldest minibatch that these slots are, if any."""
+        """The ids in the oldest pending minibatch with exactly these slots, if there is one."""
         for k, draw in enumerate(self._awaited):
             if np.array_equal(draw.slots, slots):
                 del self._awaited[k]

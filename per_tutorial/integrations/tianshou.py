@@ -5,13 +5,13 @@
     buffer = PrioritizedVectorReplayBuffer(20_000, buffer_num=10, alpha=0.6, beta=0.4)
     collector = Collector[CollectStats](algorithm, environments, buffer)
 
-The buffers take the place of tianshou's own, which have the same names. Every integration must
-answer three questions. New transitions get the largest priority so far, here in `add`. tianshou's
-off-policy algorithms do the rest by themselves: they multiply the squared error by
-``batch.weight``, and call `update_weight` with their TD errors. n-step returns are tianshou's.
+The buffers replace tianshou's own, which have the same names. New transitions get the largest
+priority so far, in `add`. tianshou's off-policy algorithms do the rest: they multiply the squared
+error by ``batch.weight``, and call `update_weight` with their TD errors. n-step returns are
+tianshou's.
 
-In tianshou 2.0.1 `DQN` leaves the weights out when it has a ``huber_loss_delta``, and `C51` hands
-back its cross-entropy in place of a TD error.
+In tianshou 2.0.1, `DQN` ignores the weights if it has a ``huber_loss_delta``, and `C51` passes its
+cross-entropy in place of a TD error.
 """
 
 from functools import partial
@@ -34,7 +34,7 @@ except ImportError as error:
 
 
 class _Prioritized(ReplayBuffer):
-    """What both buffers share; a class to inherit from before one of tianshou's."""
+    """What both buffers share; a base class that comes before tianshou's."""
 
     _sampler: SlotSampler
 
@@ -48,7 +48,7 @@ class _Prioritized(ReplayBuffer):
         self._sampler.beta = beta
 
     def set_beta(self, beta: float) -> None:
-        """Set β, as tianshou's own buffers do; a trainer's ``training_fn`` is the place for it."""
+        """Set β, as in tianshou's own buffers; call it in a trainer's ``training_fn``."""
         self.beta = beta
 
     @property
@@ -64,7 +64,7 @@ class _Prioritized(ReplayBuffer):
         return told
 
     def update(self, buffer: ReplayBuffer) -> NDArray:
-        """tianshou's `update`, which takes over the transitions of another buffer."""
+        """tianshou's `update`, which copies the transitions of another buffer."""
         slots = super().update(buffer)
         self._sampler.write(slots)
         return slots
@@ -85,15 +85,15 @@ class _Prioritized(ReplayBuffer):
         return batch, slots
 
     def sample_indices(self, batch_size: int | None) -> NDArray:
-        """The slots of `sample` alone."""
+        """Draw slots by priority, as `sample` does."""
         return self._drawn(batch_size)[0]
 
     def update_weight(self, index: NDArray, new_weight: ArrayLike) -> None:
-        """Learn the raw TD errors of a minibatch, which tianshou calls weights.
+        """Update priorities from the raw TD errors of a minibatch, which tianshou calls weights.
 
         Args:
-            index: (batch,) as `sample` returned it. What was overwritten since it was drawn is
-                skipped; of duplicates the last one counts.
+            index: (batch,) as `sample` returned it. Transitions that were overwritten since are
+                skipped; of duplicates, the last one counts.
             new_weight: (batch,) or (batch, 1) TD errors, with or without sign, NumPy or torch.
 
         Raises:
@@ -104,7 +104,7 @@ class _Prioritized(ReplayBuffer):
         self._sampler.update(index, new_weight)
 
     def reset(self, keep_statistics: bool = False) -> None:
-        """Forget all transitions. With a seed, the draws start again as they did."""
+        """Remove all transitions. With a seed, the random stream starts again."""
         super().reset(keep_statistics)
         self._sampler.clear()
 
@@ -116,7 +116,7 @@ class _Prioritized(ReplayBuffer):
         return self._sampler.sample(len(self) if batch_size is None else batch_size)
 
     def _sync(self) -> None:
-        """Let the sampler know of transitions that came or went without `add`."""
+        """Tell the sampler of transitions that were added or removed without `add`."""
         self._sampler.sync(len(self), partial(super().sample_indices, 0))
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -135,16 +135,16 @@ class PrioritizedReplayBuffer(_Prioritized):
         size: transitions kept.
         alpha: how strongly priorities count, in [0, 1]; None: the sampler's own default.
         beta: exponent of the importance-sampling weights, in [0, 1]; see `set_beta`.
-        sampler: how transitions are drawn: "proportional", "rank", "uniform", or what was
-            registered by `per_tutorial.replay.register_sampler`.
+        sampler: how transitions are drawn: "proportional", "rank", "uniform", or a name registered
+            by `per_tutorial.replay.register_sampler`.
         seed: of the draws; None: from the system.
         stack_num, ignore_obs_next, save_only_last_obs: of tianshou's `ReplayBuffer`. Its
-            ``sample_avail`` can't be had: with priorities every transition may be drawn.
+            ``sample_avail`` is not supported: with priorities, every transition may be drawn.
         settings: of the sampler, such as `priority_epsilon` and `normalize` of
             `ProportionalSampler`.
 
     Raises:
-        ValueError, TypeError: an argument is not what it must be, or the sampler lacks a setting.
+        ValueError, TypeError: an argument is invalid, or the sampler has no such setting.
 
     Example:
         >>> from tianshou.data import Batch
@@ -185,11 +185,11 @@ class PrioritizedVectorReplayBuffer(_Prioritized, VectorReplayBuffer):
     Args:
         total_size: transitions kept in all.
         buffer_num: environments. Each has a ring of total_size / buffer_num slots, rounded up.
-        alpha, beta, sampler, seed, stack_num, ignore_obs_next, save_only_last_obs, settings: as of
+        alpha, beta, sampler, seed, stack_num, ignore_obs_next, save_only_last_obs, settings: as in
             `PrioritizedReplayBuffer`.
 
     Raises:
-        ValueError, TypeError: an argument is not what it must be, or the sampler lacks a setting.
+        ValueError, TypeError: an argument is invalid, or the sampler has no such setting.
 
     Example:
         >>> from tianshou.data import Batch
@@ -232,7 +232,7 @@ class PrioritizedVectorReplayBuffer(_Prioritized, VectorReplayBuffer):
         )
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """The rings of a copy must look at the copy's own memory, where tianshou ends episodes."""
+        """Make a copy's rings views of the copy's memory: tianshou finds open episodes in them."""
         super().__setstate__(state)
         if len(self._meta.get_keys()) > 0:
             self._set_batch_for_children()

@@ -5,21 +5,21 @@
     sampler = PrioritizedSampler(100_000, alpha=0.6, beta=0.4, squared=True)
     buffer = TensorDictReplayBuffer(storage=LazyTensorStorage(100_000), sampler=sampler)
 
-The sampler takes the place of torchrl's own, which has the same name. Every integration must answer
-three questions. New transitions get the largest priority so far when the buffer tells the sampler
-of them. The other two are yours: multiply the losses of a minibatch by its ``priority_weight``,
-take the mean, and write the TD errors back by ``buffer.update_tensordict_priority(minibatch)``,
-after the loss has set its ``td_error``; `examples/torchrl_dqn.py` does all of it.
+The sampler replaces torchrl's own, which has the same name. New transitions get the largest
+priority so far when the buffer announces them to the sampler. The rest is yours: multiply the
+losses of a minibatch by its ``priority_weight``, take the mean, and, once the loss has set
+``td_error``, write the TD errors back by ``buffer.update_tensordict_priority(minibatch)``;
+`examples/torchrl_dqn.py` does all of it.
 
-torchrl's losses multiply by themselves where they have the argument ``use_prioritized_weights``,
-and then divide by the sum of the weights. That undoes their division by the largest, which the
+torchrl's losses apply the weights themselves if they have the argument ``use_prioritized_weights``,
+but then divide by the sum of the weights. That undoes the division by the largest weight, which the
 paper asks for so that weights only make steps smaller. With ``use_prioritized_weights=False,
 reduction="none"`` the loss leaves it to you.
 
-What `DQNLoss`, `DDPGLoss` and `TD3Loss` call ``td_error`` is δ², so that priorities would have
-twice the α that you asked for. With ``squared=True`` the sampler takes the root.
+`DQNLoss`, `DDPGLoss` and `TD3Loss` report δ² as ``td_error``, which would double α. With
+``squared=True`` the sampler takes the root.
 
-A wheel of torchrl fits one version of torch; with another one, torchrl can't be imported.
+A wheel of torchrl fits one version of torch; with any other, importing torchrl fails.
 """
 
 import os
@@ -45,8 +45,8 @@ except ImportError as error:
         'the installed version of torch: pip install "per_tutorial[torchrl]"'
     ) from error
 
-# torchrl asks for a `default_priority` and hands it back as if it were a TD error. This stands for
-# "leave it as it is": no TD error is this number, which float32 holds exactly.
+# torchrl asks for a `default_priority` and passes it back as if it were a TD error. This number
+# means "keep the priority": float32 holds it exactly, and no TD error has this value.
 NEWCOMER = -(2.0**127)
 FILE = "draws.npz"
 
@@ -54,26 +54,26 @@ FILE = "draws.npz"
 class PrioritizedSampler(Sampler):
     """A sampler of torchrl's `ReplayBuffer` and `TensorDictReplayBuffer` (Schaul et al. 2016).
 
-    It hands out the index and ``priority_weight`` (batch,), float32. What it takes are TD errors δ,
-    with or without sign, or δ²: |δ|, ε and α are applied here. It ignores a buffer's ``generator``.
+    It returns the index and ``priority_weight`` (batch,), float32. It takes TD errors δ, with or
+    without sign, or δ²: |δ|, ε and α are applied here. It ignores a buffer's ``generator``.
 
     Args:
-        max_capacity: elements of the storage, which is `max_size` of the storage.
+        max_capacity: `max_size` of the storage.
         alpha: how strongly priorities count, in [0, 1]; None: the sampler's own default.
         beta: exponent of the importance-sampling weights, in [0, 1]. Set it, or let a scheduler of
             torchrl do it, such as ``LinearScheduler(buffer, "beta", final_value=1.0,
             num_steps=…)``.
-        sampler: how elements are drawn: "proportional", "rank", "uniform", or what was registered
-            by `per_tutorial.replay.register_sampler`.
+        sampler: how elements are drawn: "proportional", "rank", "uniform", or a name registered by
+            `per_tutorial.replay.register_sampler`.
         seed: of the draws; None: from the system.
-        reduction: "max", "min", "median" or "mean": what makes one priority of several TD errors,
-            where an element of the storage is a trajectory.
-        squared: what comes back is δ², as from `DQNLoss`, `DDPGLoss` and `TD3Loss`.
+        reduction: "max", "min", "median" or "mean": how several TD errors become one, if an element
+            of the storage is a trajectory.
+        squared: whether updates contain δ², as those of `DQNLoss`, `DDPGLoss` and `TD3Loss` do.
         settings: of the sampler, such as `priority_epsilon` and `normalize` of
             `ProportionalSampler`.
 
     Raises:
-        ValueError, TypeError: an argument is not what it must be, or the sampler lacks a setting.
+        ValueError, TypeError: an argument is invalid, or the sampler has no such setting.
 
     Example:
         >>> from torchrl.data import LazyTensorStorage, ReplayBuffer
@@ -104,7 +104,7 @@ class PrioritizedSampler(Sampler):
         self._sampler = SlotSampler(
             max_capacity, beta, sampler=sampler, seed=seed, alpha=alpha, **settings
         )
-        self._marked: Any = None  # the index that the writer told of last
+        self._marked: Any = None  # the last index passed to `mark_update`
 
     @property
     def beta(self) -> float:
@@ -117,7 +117,7 @@ class PrioritizedSampler(Sampler):
 
     @property
     def alpha(self) -> float | None:
-        """α, which can't be changed: priorities are stored with it. None: the sampler has none."""
+        """α, which is fixed because priorities are stored with it; None: the sampler has none."""
         return self._sampler.settings.get("alpha")
 
     @property
@@ -127,13 +127,13 @@ class PrioritizedSampler(Sampler):
 
     @property
     def default_priority(self) -> float:
-        """What torchrl hands back where there is no TD error: the priority stays as it is."""
+        """What torchrl passes back if there is no TD error: the priority stays as it is."""
         return NEWCOMER
 
-    # ------------------------------------------------------------ what a buffer calls
+    # ------------------------------------------------------------ called by a buffer
 
     def sample(self, storage: Any, batch_size: int) -> tuple[Any, dict[str, Any]]:
-        """Draw by priority: an index (batch,), or one for each axis of the storage; weights.
+        """Draw by priority: an index (batch,), or one for each axis of the storage, and weights.
 
         Raises:
             RuntimeError: nothing is stored yet.
@@ -148,7 +148,7 @@ class PrioritizedSampler(Sampler):
         return index, {"priority_weight": torch.from_numpy(weights)}
 
     def mark_update(self, index: Any, *, storage: Any = None) -> None:
-        """Give what was written the largest priority so far. Writers call this; so may you."""
+        """Give written elements the largest priority so far. Writers call this; so may you."""
         self._sampler.write(_slots(index, storage))
         self._marked = index
 
@@ -157,23 +157,23 @@ class PrioritizedSampler(Sampler):
         self.extend(index)
 
     def extend(self, index: Any) -> None:
-        """Learn what was written, unless the writer said so just now."""
+        """Register written elements, unless `mark_update` has just done it."""
         if index is not self._marked:
             self._sampler.write(_slots(index, None))
         self._marked = None
 
     def update_priority(self, index: Any, priority: Any, *, storage: Any = None) -> None:
-        """Learn raw TD errors.
+        """Update priorities from raw TD errors.
 
         Args:
-            index: as it was drawn: then an element that was overwritten since is skipped. In
-                another order or number, an index means what lies there now. −1 is skipped.
-            priority: TD errors, one for each index or one for all; squared if `squared` says so.
-            storage: needed where it has several axes.
+            index: exactly as drawn, so that elements overwritten since are skipped. Any other index
+                refers to the elements there now. −1 is skipped.
+            priority: TD errors, one for each index or one for all; δ² if `squared`.
+            storage: needed if it has several axes.
 
         Raises:
-            IndexError: an index where nothing is stored.
-            ValueError: a TD error is not finite, or a squared one negative, or the shapes differ.
+            IndexError: nothing is stored at an index.
+            ValueError: a TD error is not finite, a squared one is negative, or the shapes differ.
         """
         if storage is not None:
             self._sync(storage)
@@ -192,7 +192,7 @@ class PrioritizedSampler(Sampler):
             self._sampler.update(slots, np.sqrt(errors) if self.squared else errors)
 
     def _sync(self, storage: Any) -> None:
-        """Learn what came to the storage, or went, without a word to this sampler."""
+        """Catch up with elements that were stored or removed without this sampler's knowledge."""
         self._sampler.sync(len(storage), lambda: np.arange(len(storage)))
 
     def _empty(self) -> None:
@@ -201,15 +201,15 @@ class PrioritizedSampler(Sampler):
     # ------------------------------------------------------------ states and files
 
     def state_dict(self) -> dict[str, Any]:
-        """Priorities and random stream: copies, as tensors."""
+        """Priorities and random stream, copied, as tensors."""
         state = {name: torch.from_numpy(a.copy()) for name, a in self._sampler.state.items()}
         return {"settings": self._sampler.settings, "state": state}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Go on from what `state_dict` gave.
+        """Continue from a `state_dict`.
 
         Raises:
-            ValueError: it is that of something else, or of other settings. Nothing has changed.
+            ValueError: it belongs to something else, or to other settings. Nothing has changed.
         """
         if not {"settings", "state"} <= set(state_dict):
             raise ValueError(
@@ -226,17 +226,17 @@ class PrioritizedSampler(Sampler):
         self._sampler.restore(state)
 
     def dumps(self, path: str | os.PathLike[str]) -> None:
-        """Write one file to a folder, which is made if need be."""
+        """Write one file into a folder, which is created if missing."""
         folder = Path(path)
         folder.mkdir(exist_ok=True)
         write_arrays(folder / FILE, "settings", self._sampler.settings, self._sampler.state)
 
     def loads(self, path: str | os.PathLike[str]) -> None:
-        """Go on from what `dumps` wrote. The file need not be trusted.
+        """Continue from what `dumps` wrote. The file need not be trusted.
 
         Raises:
             FileNotFoundError: there is no such file.
-            ValueError: it is damaged, or of other settings. Nothing has changed then.
+            ValueError: it is damaged, or has other settings. Nothing has changed then.
         """
         own = self._sampler
         own.restore(read_state(Path(path) / FILE, own.settings, own.schema))
@@ -247,12 +247,12 @@ class PrioritizedSampler(Sampler):
         return f"{type(self).__name__}({listed})"
 
 
-# torchrl's buffers write TD errors back only to instances of their own class.
+# torchrl's buffers write TD errors back only to instances of torchrl's own class.
 TorchRLSampler.register(PrioritizedSampler)
 
 
 def _slots(index: Any, storage: Any) -> NDArray[np.int64]:
-    """(n,): an index of torchrl's as numbers in [0, capacity); −1 stays."""
+    """(n,): torchrl's index as slots in [0, capacity); −1 stays."""
     if isinstance(index, tuple):
         index = torch.stack([torch.as_tensor(axis) for axis in index], -1)
     slots = np.atleast_1d(plain_array("index", index)).astype(np.int64, copy=False)

@@ -35,11 +35,11 @@ def draw_curves(
     threshold: float | None = None,
     linestyles: Mapping[str, str] | None = None,
 ) -> None:
-    """Draw curves to compare: every run faint, a statistic over runs bold, in its interval.
+    """Draw curves to compare: every run faint, a statistic over runs bold, with its interval.
 
-    The band is the 95 % bootstrap interval of the statistic over runs, computed at each step by
-    itself. A curve begins where all of its runs have a value: before, only the fastest runs have
-    one, and their statistic would mislead.
+    The band is the pointwise 95 % bootstrap interval of the statistic over runs. A curve begins
+    where all of its runs have a value: before that, only the fastest runs have one, and their
+    statistic would mislead.
 
     Args:
         axes: where to draw.
@@ -70,7 +70,7 @@ def draw_curves(
     label_steps(axes)
     if len(curves) <= 4:
         axes.legend(loc="lower right")
-    else:  # it would cover what is drawn
+    else:  # inside, it would cover the curves
         axes.legend(loc="upper left", bbox_to_anchor=(1, 1), fontsize="small")
 
 
@@ -84,7 +84,7 @@ def draw_estimates(
     number: str = "+.1f",
     fontsize: str = "small",
 ) -> None:
-    """Draw estimates with their intervals, one to a row, and their numbers at the right.
+    """Draw estimates with their intervals, one per row, and their numbers at the right.
 
     A clear difference is a thick bar with a filled dot, a borderline one a thinner bar with a
     half-filled dot. Arms that are not told apart have the thinnest bar and a hollow dot.
@@ -94,13 +94,13 @@ def draw_estimates(
         estimates: {label: `Estimate`}, from top to bottom.
         colors: {label: colour}; that of PER by default.
         verdicts: {label: `verdict` of the two arms}; by default a difference is clear if its
-            interval leaves out 0, and otherwise not told apart.
+            interval excludes 0, and otherwise not told apart.
         stars: the labels whose numbers get a star.
         number: format of the numbers.
         fontsize: of the numbers.
 
     Raises:
-        ValueError: there is no such verdict, or no such label to star.
+        ValueError: an unknown verdict, or an unknown label to star.
     """
     for label in stars:
         one_of("stars", label, estimates)
@@ -123,8 +123,8 @@ def draw_estimates(
 
 
 def draw_scores(axes: Axes, scores: Mapping[str, ArrayLike], *, colors: Mapping[str, str]) -> None:
-    """Draw how the scores of runs spread, one arm to a row: a dot for each run, stacked where many
-    agree, and their median as a tick.
+    """Draw the spread of scores over runs, one arm per row: a dot for each run, stacked where many
+    agree, and a tick at their median.
 
     Args:
         axes: where to draw; `rows_size` tells how much room it takes.
@@ -160,13 +160,12 @@ def draw_grid(
     number: str = ".0f",
     **options: Any,
 ) -> None:
-    """Draw a matrix of results as a heat map with the numbers in it, brighter where they are
-    higher.
+    """Draw a matrix of results as a heat map with the numbers in it; higher is brighter.
 
     Args:
         axes: where to draw; set its labels and title yourself.
         matrix: (rows, columns) results; NaN where there is none.
-        rows, columns: what to write beside and below it.
+        rows, columns: labels beside and below it.
         number: format of the numbers.
         options: of `Axes.imshow`. Give ``vmin`` and ``vmax`` where the colours must mean the same
             in several grids, or where a small difference must not look like a large one.
@@ -178,7 +177,7 @@ def draw_grid(
     if results.shape != (len(rows), len(columns)):
         shape = (len(rows), len(columns))
         raise ValueError(f"matrix: must have the shape {shape}, got {results.shape}")
-    # Even to the eye and the same to colour-blind ones.
+    # Cividis is perceptually uniform and looks alike to colour-blind readers.
     image = axes.imshow(results, **{"cmap": "cividis", "aspect": "auto", **options})
     faces = image.to_rgba(results)
     for (row, column), value in np.ndenumerate(results):
@@ -203,7 +202,7 @@ def rows_size(rows: int, width: float = 7.0) -> tuple[float, float]:
 
 
 def _written(value: float, number: str) -> str:
-    """A number with the minus sign "−"; a value rounded to zero has none."""
+    """A number with the minus sign "−"; a value that rounds to zero has none."""
     text = f"{value:{number}}"
     if not text.strip("+-0.%"):
         text = f"{0.0:{number}}"

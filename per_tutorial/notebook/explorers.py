@@ -1,8 +1,8 @@
 """Explorers: one drawing function, shown once as a static gallery and once with sliders.
 
-The drawing function is `draw(figure, **values)`. It draws into the figure that it is given (in a
-gallery this is a part of a larger figure), returns nothing, and neither makes nor shows figures
-itself. So the sliders move exactly what the static picture shows.
+The drawing function is `draw(figure, **values)`. It draws into the given figure (in a gallery, a
+part of a larger one), returns nothing, and neither makes nor shows figures. So the sliders move
+exactly what the static picture shows.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from per_tutorial.dqn.config import DQNConfig
     from per_tutorial.dqn.history import History
 
-# For curves that the reader chooses: dark, and different for colour-blind readers.
+# For curves that the reader chooses: dark, and distinct for colour-blind readers.
 PANEL_COLORS = [COLORS[name] for name in ("uniform", "per", "weight", "rank", "epsilon", "return")]
 
 
@@ -59,7 +59,7 @@ def gallery(
 def explore(
     draw: Callable[..., None], alt: str, *, size: tuple[float, float] = (7.0, 3.6), **controls: Any
 ) -> dict[str, widgets.Widget]:
-    """Show sliders, and below them what `draw` makes of their values; every change draws it again.
+    """Show sliders, and below them what `draw` makes of their values; every change redraws it.
 
     Args:
         draw: function `draw(figure, **values)`.
@@ -69,8 +69,8 @@ def explore(
             (low, high, step) of numbers (sliders that start in the middle), a list of choices, or
             a bool.
 
-    Returns the controls by name; setting a `.value` moves the slider. Where there are no widgets
-    (on GitHub, on paper), nothing is seen: show a `gallery` first.
+    Returns the controls by name; setting a `.value` moves the slider. Without widgets (on GitHub,
+    on paper) nothing is visible, so show a `gallery` first.
     """
     shown = {name: _control(name, control) for name, control in controls.items()}
 
@@ -85,8 +85,7 @@ def explore(
 
 
 class TrainPanel:
-    """Switches, a button that trains with their settings, and the curves of all its trainings so
-    far.
+    """Controls, a button that trains with their settings, and the curves of all trainings so far.
 
     To show it, end a cell with its name. The button calls `train`.
 
@@ -96,13 +95,13 @@ class TrainPanel:
         controls: setting=control, as in `explore`.
 
     Raises:
-        ValueError: there are fewer seeds, or no such setting.
-        TypeError: a control is of none of these kinds.
+        ValueError: fewer than two seeds, or an unknown setting.
+        TypeError: a control that `explore` does not take.
 
     Attributes:
         controls: the widgets, by setting.
-        histories: {the settings in words, such as "double, sampler rank": `History`}; of two
-            trainings with the same settings, the later one.
+        histories: {the settings in words, such as "double, sampler rank": `History`}; a training
+            replaces an earlier one with the same settings.
     """
 
     def __init__(self, config: DQNConfig, seeds: Sequence[int], **controls: Any) -> None:
@@ -142,7 +141,7 @@ class TrainPanel:
         label = _in_words(values)
         history = train(self.config.replace(**values), self.seeds, callbacks=[ProgressBar()])
         self.histories[label] = history
-        assert history.agent is not None  # a training that is over has one
+        assert history.agent is not None  # a finished training has one
         greedy = evaluate(history.agent).mean(axis=1)
         lowest, highest = greedy.min(), greedy.max()
         print(f"{label}: greedy score {greedy.mean():.0f} (runs: {lowest:.0f} to {highest:.0f})")
@@ -180,7 +179,7 @@ def _control(name: str, control: Any) -> widgets.Widget:
         middle = low + round((high - low) / (2 * step)) * step
         return widgets.FloatSlider(value=middle, min=low, max=high, step=step, **words)
     if isinstance(control, list):
-        # Named, since a Dropdown takes a pair for a name and its value: (64, 64) would become 64.
+        # Named, since a Dropdown reads a pair as (name, value): (64, 64) would become 64.
         return widgets.Dropdown(options=[(str(choice), choice) for choice in control], **words)
     if isinstance(control, bool):
         return widgets.Checkbox(value=control, **words)

@@ -17,7 +17,7 @@ from per_tutorial.common.provenance import processor, versions
 
 FAST = os.environ.get("PER_TUTORIAL_FAST") == "1"
 
-_STARTED = time.perf_counter()  # of the notebook, which imports `stamp` in its first cell
+_STARTED = time.perf_counter()  # a notebook imports `stamp` in its first cell
 
 T = TypeVar("T")
 
@@ -37,13 +37,13 @@ def show(figure: Figure, alt: str) -> None:
 class LiveFigure:
     """One picture in the cell's output that changes while the cell runs.
 
-    Drawing costs far more than a training step, so the picture changes only once in a while, and
-    once more at the end. Call `update` as often as you like, then `close`. To ask `due` first saves
-    drawing what would not be shown.
+    Drawing costs far more than a training step, so the picture changes at most once per interval,
+    and once more at the end. Call `update` as often as you like, then `close`. Check `due` first to
+    avoid drawing what would not be shown.
 
     Args:
         alt: the alternative text.
-        interval: the least time between two pictures, in seconds.
+        interval: the minimum time between two pictures, in seconds.
     """
 
     def __init__(self, alt: str, interval: float = 1.0) -> None:
@@ -80,11 +80,11 @@ class LiveFigure:
 
 
 def _picture(figure: Figure, alt: str) -> tuple[dict[str, str], dict[str, Any]]:
-    """A figure as Jupyter's messages carry it: (data, metadata) by MIME type.
+    """A figure in the form of Jupyter's messages: (data, metadata) by MIME type.
 
-    Rendered here rather than by the kernel's own hook, so that it looks the same under any backend.
-    A palette of 256 colours is enough for plots, and a third of the size. There are more pixels
-    than are shown (`savefig.dpi` against `figure.dpi`), which fine screens need.
+    It is rendered here, not by the kernel's own hook, so that it looks the same under any backend.
+    A palette of 256 colours is enough for plots, and a third of the size. `savefig.dpi` is above
+    `figure.dpi` for high-resolution screens.
     """
     rendered, png = io.BytesIO(), io.BytesIO()
     figure.savefig(rendered, format="png")

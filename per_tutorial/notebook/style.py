@@ -11,8 +11,8 @@ from matplotlib.ticker import MaxNLocator
 if TYPE_CHECKING:
     from per_tutorial.dqn.config import DQNConfig
 
-# Dark enough to be read as text on white, and different enough for colour-blind readers where two
-# of them meet. Formulas use them as well: every renderer of formulas takes {\color{#D55E00}{p_i}}.
+# Dark enough for text on white, and distinct for colour-blind readers where two appear together.
+# Formulas use them too: every renderer of formulas accepts {\color{#D55E00}{p_i}}.
 SAMPLER_COLORS = {
     "uniform": "#0072B2",
     "proportional": "#D55E00",
@@ -30,14 +30,14 @@ COLORS = {
     "beta": "#332288",
     "epsilon": "#A66F00",
     "td_error": "#882255",
-    "priority": SAMPLER_COLORS["proportional"],  # what PER draws by has the colour of PER
+    "priority": SAMPLER_COLORS["proportional"],  # the colour of PER, which draws by it
     "weight": "#00857A",
     "return": "#333333",
     "loss": "#CC6677",
     "path": "#C2307A",
     "left": "#3A8FC8",
     "right": "#C47F00",
-    "quiet": "#8A8A8A",  # what is there for orientation only
+    "quiet": "#8A8A8A",  # reference lines, frames and the like
 }
 
 
@@ -68,7 +68,7 @@ def use_style() -> None:
 
 
 def sampler_color(sampler: str) -> str:
-    """The colour of a `DQNConfig.sampler`; grey for one that has none in `SAMPLER_COLORS`."""
+    """The colour of a `DQNConfig.sampler`; grey if it has none in `SAMPLER_COLORS`."""
     return SAMPLER_COLORS.get(sampler, COLORS["quiet"])
 
 
@@ -81,13 +81,13 @@ def network_linestyle(config: DQNConfig) -> str:
 
 
 def label_steps(axes: Axes) -> None:
-    """Write the environment steps of the x axis as 0, 5k, 10k."""
+    """Label the x axis in environment steps: 0, 5k, 10k."""
     axes.set_xlabel("environment steps")
     axes.xaxis.set_major_locator(MaxNLocator(4, steps=[1, 2, 5, 10]))
     axes.xaxis.set_major_formatter(lambda x, _: f"{x / 1000:g}k" if x else "0")
 
 
 def start_at_zero(axes: Axes) -> None:
-    """Let the y axis begin at 0, unless something drawn is below."""
+    """Start the y axis at 0, unless something drawn is below."""
     if axes.dataLim.y0 >= 0:
         axes.set_ylim(bottom=0)

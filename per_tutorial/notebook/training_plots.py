@@ -23,14 +23,13 @@ from per_tutorial.notebook.style import (
 if TYPE_CHECKING:
     from per_tutorial.dqn.history import History
 
-WINDOW = 20  # the score of a run is the mean return of this many episodes, its last ones
+WINDOW = 20  # the score of a run is the mean return of its last WINDOW episodes
 
 
 class LivePlot:
     """Watch a training: pass it to `train(..., callbacks=[LivePlot()])`.
 
-    The picture is that of `draw_history`. It is redrawn about once a second, and a last time at the
-    end.
+    The picture is that of `draw_history`, redrawn about once a second and at the end.
     """
 
     def __init__(self) -> None:

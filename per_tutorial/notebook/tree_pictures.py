@@ -21,17 +21,17 @@ def draw_tree(
     first_root: int = 1,
     path: Collection[int] = (),
 ) -> None:
-    """Draw a tree of `SumTree.nodes`' form, or a forest: sums in circles, leaves in squares.
+    """Draw a tree laid out like `SumTree.nodes`, or a forest: sums in circles, leaves in squares.
 
-    The small number beside a node or under a leaf is its place in the array, [k] the leaf's index.
+    The small number beside a node or under a leaf is its index in the array; [k] is the leaf's.
 
     Args:
-        axes: where to draw; no axis remains.
-        nodes: (2·leaves,) array, node i above the nodes 2i and 2i + 1. The number of leaves need
+        axes: where to draw; its axis lines are removed.
+        nodes: (2·leaves,) array; node i is the parent of 2i and 2i + 1. The number of leaves need
             not be a power of two.
         capacity: leaves in use (of each tree of a forest); the others are drawn as padding.
-        first_root: the first root of a forest, whose top above it is drawn as cut off.
-        path: numbers of nodes to pick out, with the edges between them.
+        first_root: the first root of a forest; the nodes above it are drawn as cut off.
+        path: numbers of nodes to highlight, with the edges between them.
     """
     leaves = len(nodes) // 2
     per_tree = leaves // first_root
@@ -71,14 +71,14 @@ def draw_tree(
             axes.annotate(f"[{(node - leaves) % per_tree}]", (x, y), (0, -0.85 * side), **note)
             axes.annotate(str(node), (x, y), (0, -1.35 * side), **note)
         else:
-            outside = side if node > 1 and node % 2 else -side  # where no edge comes from
+            outside = side if node > 1 and node % 2 else -side  # away from the parent's edge
             axes.annotate(str(node), (x, y), (0.85 * outside, 0.45 * side), **note)
     axes.set_axis_off()
     axes.margins(0.06, 0.25)
 
 
 def _tree_places(leaves: int) -> dict[int, tuple[float, float]]:
-    """{node: (x, y)}: leaves side by side in the order of a walk from left to right."""
+    """{node: (x, y)}: leaves side by side, in the order from left to right."""
     places: dict[int, tuple[float, float]] = {}
     left_to_right = itertools.count()
 
@@ -105,8 +105,8 @@ def draw_shares(
     Args:
         axes: where to draw.
         values: of the leaves, in order.
-        prefixes: places on the line to mark with an arrow.
-        picked: leaves to pick out.
+        prefixes: positions on the line to mark with an arrow.
+        picked: leaves to highlight.
     """
     start, total = 0.0, sum(values)
     width = 72 * axes.figure.bbox.width / axes.figure.dpi  # in points: the line fills its figure
@@ -125,7 +125,7 @@ def draw_shares(
             zorder=3 if chosen else 2,
         )
         room = value / total * width
-        if room > 8:  # a smaller one stays without a label
+        if room > 8:  # a smaller share gets no label
             axes.text(
                 start + value / 2,
                 0,

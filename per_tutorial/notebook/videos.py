@@ -1,7 +1,6 @@
-"""Short videos: recorded, kept as small files, and shown so that they play wherever a notebook
-does.
+"""Short videos: kept as small files, and shown so that they play wherever a notebook is read.
 
-The recording is `per_tutorial.dqn.recording`.
+`per_tutorial.dqn.recording` records them.
 """
 
 import base64
@@ -25,11 +24,10 @@ from per_tutorial.notebook.style import COLORS
 
 
 def video_file(name: str) -> Path:
-    """Where a notebook's video of this file name goes.
+    """The path for a notebook's video of this file name.
 
-    This is the repository's `videos/` beside `notebooks/`. In fast mode, whose videos are not for
-    showing, and where a notebook came without the repository (as on Colab), it is a temporary
-    folder that is deleted when Python ends.
+    It is in the repository's `videos/` beside `notebooks/`. In fast mode, and without the
+    repository (as on Colab), it is in a temporary folder that is deleted when Python ends.
     """
     folder = Path("..", "videos")
     if FAST or not folder.is_dir():
@@ -39,7 +37,7 @@ def video_file(name: str) -> Path:
 
 @functools.cache
 def _private_folder() -> tempfile.TemporaryDirectory[str]:
-    """One folder for this process. Nobody else can write there, or know its name beforehand."""
+    """One folder for this process. No other user can write there or predict its name."""
     return tempfile.TemporaryDirectory(prefix="per-tutorial-videos-")
 
 
@@ -73,8 +71,8 @@ def film_strip(path: str | Path) -> Figure:
 def show_video(path: str | Path, alt: str, caption: str | None = None, width: int = 480) -> None:
     """Display a video: a film strip for readers on GitHub or paper, then the player.
 
-    The player is plain HTML with the file inside. JupyterLab keeps that even in a notebook it does
-    not trust, where it drops the `<source>` element of IPython's own `Video`.
+    The player is plain HTML with the file inside. JupyterLab keeps it even in an untrusted
+    notebook, where it drops the `<source>` element of IPython's own `Video`.
 
     Args:
         path: an MP4 file.

@@ -1,7 +1,7 @@
-"""Which experiences to keep and which to replay: NumPy and numba, nothing else.
+"""Replay buffers: which experiences to keep and which to replay. Needs only NumPy and numba.
 
-A replay buffer is one storage (`storages/`) and one sampler (`samplers/`); `contracts.py` says what
-each must do, `registry.py` which there are.
+A replay buffer is one storage (`storages/`) and one sampler (`samplers/`). `contracts.py` defines
+both; `registry.py` lists them by name.
 """
 
 from per_tutorial.replay.buffers import PrioritizedReplayBuffer, RankBasedReplayBuffer, ReplayBuffer

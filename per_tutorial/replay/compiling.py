@@ -1,4 +1,4 @@
-"""How the loops of this room are compiled."""
+"""The decorator that compiles loops."""
 
 from collections.abc import Callable
 from typing import Any
@@ -7,10 +7,10 @@ from numba import njit
 
 
 def njit_cached(function: Callable | None = None, **options: Any) -> Any:
-    """``numba.njit`` that keeps the machine code on disk, where there is a place for it.
+    """``numba.njit`` that caches the machine code on disk if it can.
 
-    numba writes beside the source file, or else below the user's home. A package that root
-    installed, run by a user without a home, has neither: then every process compiles by itself.
+    numba writes beside the source file, or else below the user's home. If neither is writable (root
+    installed the package, and the user has no home), every process compiles for itself.
     """
 
     def compiled(function: Callable) -> Any:

@@ -1,20 +1,20 @@
-"""What storages and samplers must do: the contract between the two kinds of parts.
+"""The contracts of storages and samplers.
 
-A replay buffer (`replay.Replay`) is one `Storage` and one `Sampler`. They never meet: the buffer
-asks the storage where a transition went, and tells the sampler; it asks the sampler what to replay,
-and fetches that from the storage. Both know a transition by its *slot* in a ring of `capacity`
-slots (`ring.Ring`), and carry a leading axis for runs in every array.
+A replay buffer (`replay.Replay`) is one `Storage` and one `Sampler`, which do not know each other.
+The buffer tells the sampler in which slots the storage put transitions; it asks the sampler which
+slots to replay, and fetches these from the storage. Both identify a transition by its *slot* in a
+ring of `capacity` slots (`ring.Ring`). Arrays have a leading axis for runs.
 
-**Interrupts.** In a notebook the stop button is how one works, and Python may be interrupted
-between any two lines. A buffer first makes sure that a call can succeed (`Storage.prepare`,
-checks), then notes what it is about to do, then does it. The next call does again, from the start,
-what an interrupt cut short. So `commit` and `add` may be called a second time with the same
-arguments, and must then leave what the first call left. The others that change something (`sample`,
-`update`) should do so in one compiled call, which nothing interrupts.
+**Interrupts.** Notebook users press the stop button, and Python may be interrupted between any two
+lines. A buffer first makes sure that a call can succeed (`Storage.prepare`, checks), then records
+what it is about to do, then does it. If it is interrupted, the next call repeats it from the start.
+`commit`, `add`, `truncate_episodes`, `end_episodes` and `restore` must therefore be idempotent,
+even if the first call was cut short. The others that change something (`sample`, `update`) should
+do so in one compiled call, which cannot be interrupted.
 
 **States.** Everything that changes is in `state`, a dict of arrays. `schema` declares what
-`restore` takes, `check` says what else must hold, and both come before the first write: a state may
-come from a file, and compiled code believes what it finds in its arrays.
+`restore` takes, and `check` what else must hold. Both are checked before anything is written: a
+state may come from a file, and compiled code trusts the contents of its arrays.
 """
 
 from collections.abc import Mapping
@@ -28,12 +28,12 @@ from per_tutorial.replay.ring import Ring
 
 Slots = NDArray[np.int64]
 Floats = NDArray[np.float64]
-#: The fields of a `Transition` in their order, as one or as a plain tuple.
+#: A `Transition`, or a plain tuple of its fields in their order.
 Fields = tuple[ArrayLike, ArrayLike, ArrayLike, ArrayLike, ArrayLike, ArrayLike]
 
 
 class Transition(NamedTuple):
-    """One step of an episode, or many: then every field has the same leading axes.
+    """One step of an episode, or many, whose fields all have the same leading axes.
 
     Example:
         >>> from per_tutorial import Transition
@@ -45,9 +45,9 @@ class Transition(NamedTuple):
     observation: ArrayLike
     action: ArrayLike
     reward: ArrayLike
-    next_observation: ArrayLike  # the true one, also where the episode ended
-    terminated: ArrayLike  # no value follows
-    truncated: ArrayLike  # stopped by something else, such as a time limit: a value follows
+    next_observation: ArrayLike  # the true one, even where the episode ended
+    terminated: ArrayLike  # the next state has value 0
+    truncated: ArrayLike  # stopped otherwise, such as by a time limit: it keeps its value
 
 
 class Batch(NamedTuple):
@@ -71,55 +71,55 @@ class Batch(NamedTuple):
     next_observations: NDArray
     terminated: NDArray[np.bool_]
     weights: NDArray  # importance-sampling weights, all 1 under uniform replay
-    indices: NDArray[np.int64]  # the ids of the transitions, counted from 0 as they were added
+    indices: NDArray[np.int64]  # the ids of the transitions, counted from 0 in the order of adding
     steps: NDArray[np.int64] | int = 1  # k: the value of the next observation is discounted by γ^k
 
 
 class PendingWrite(Protocol):
-    """Transitions on their way into a storage; what else it holds is the storage's own business."""
+    """Transitions that a storage is about to write; it may have more members."""
 
     @property
     def slots(self) -> Slots:
-        """(runs, n): where they go; `NO_SLOT` where a run has nothing to add."""
+        """(runs, n): their slots; `NO_SLOT` where a run has nothing to add."""
 
     @property
     def added(self) -> NDArray[np.int64]:
-        """(runs,): how many each run will have been given in all."""
+        """(runs,): transitions ever added to each run, these included."""
 
 
 class Component(Protocol):
     """What storages and samplers have in common.
 
     Attributes:
-        settings: what must agree to `restore` the state of another one; JSON keeps it.
+        settings: what must match to `restore` the state of another one, as JSON can hold it.
     """
 
     settings: dict[str, Any]
 
     @property
     def state(self) -> State:
-        """All that changes, random streams included. The arrays may be its own: copy them."""
+        """All that changes, including random streams. The arrays may be in use: copy them."""
 
     @property
     def schema(self) -> Schema:
         """What each array of a state must be."""
 
     def restore(self, state: State) -> None:
-        """Go on from a copy of a checked state. May be called twice with the same state."""
+        """Continue from a copy of a checked state. May be called twice with the same state."""
 
 
 class Storage(Component, Protocol):
-    """Which experiences are kept. The k-th transition of a run (from 0) lies in slot k % capacity.
+    """Which experiences are kept. Transition k of a run (from 0) is in slot k % capacity.
 
     A storage that takes n steps at once, fields (runs, n, ...), also has `prepare_many(transitions,
-    *, stacked=True)`. What that returns may hold the arguments, so it is good until they change,
-    and its `commit` is one compiled call, which nothing interrupts.
+    *, stacked=True)`. Its result may hold the caller's arrays, so it is valid until they change.
+    To `commit` it is one compiled call, which cannot be interrupted.
 
     Attributes:
-        settings: `n_step` and `discount`, those of the n-step transitions, are among them.
-        ring: how many transitions were added, and so which one lies in which slot.
-        environments: how many take turns in adding to each run. Of the same environment, a
-            transition and its successor are that many slots apart.
+        settings: among them `n_step` and `discount` of the n-step transitions.
+        ring: how many transitions were added, and thus which slot holds which one.
+        environments: how many take turns in adding to each run; also the number of slots from a
+            transition to its successor in the same environment.
 
     Example:
         >>> import numpy as np
@@ -138,7 +138,7 @@ class Storage(Component, Protocol):
 
     @property
     def leading_axes(self) -> tuple[int, ...]:
-        """The axes that fields begin with when they are added: (runs,), or (runs, environments)."""
+        """The leading axes of fields that are added: (runs,), or (runs, environments)."""
 
     def check(self, state: State) -> NDArray[np.int64]:
         """Raise ValueError, "state: …", if arrays that fit the `schema` contradict each other.
@@ -149,43 +149,43 @@ class Storage(Component, Protocol):
     def prepare(
         self, transition: Fields, valid: ArrayLike | None = None, *, stacked: bool = True
     ) -> PendingWrite:
-        """Make ready to write one step, fields shaped (*leading_axes, ...). Changes nothing.
+        """Prepare to write one step, fields shaped (*leading_axes, ...). Stores nothing yet.
 
-        What is returned may be good only until the next step is prepared.
+        The result may be valid only until the next step is prepared.
 
         Args:
             transition: fields that do not fit raise ValueError or TypeError. ``truncated`` may be a
-                single False: nowhere.
-            valid: (runs,) False where a run has nothing to add; None: all have.
-            stacked: whether fields have the axis for runs; without, it is a single run.
+                single False for all.
+            valid: (runs,), False where a run has nothing to add; None: all True.
+            stacked: whether fields have the axis for runs; False for a single run without it.
         """
 
     def commit(self, write: Any) -> None:
-        """Write what `prepare` returned. A second time, it writes the same to the same slots."""
+        """Write what `prepare` returned. A second call writes the same to the same slots."""
 
     def n_step_transitions(
         self, slots: Slots
     ) -> tuple[Mapping[str, NDArray] | NDArray, NDArray[np.int64]]:
-        """The n-step transitions from ``slots`` (runs, batch) on, by field, and their lengths.
+        """The n-step transitions that start in ``slots`` (runs, batch), by field, and their k.
 
         Raises IndexError for a slot outside [0, capacity).
         """
 
     def episode_lengths(self, slots: Slots) -> NDArray[np.int64]:
-        """(runs, n): how many steps are stored of the episodes that end with ``slots``.
+        """(runs, n): how many steps are stored of the episodes that end in ``slots``.
 
         0 where no episode ends, and for `NO_SLOT`.
         """
 
     def truncate_episodes(self) -> Slots:
-        """End the running episodes as a time limit does; return their newest slots (runs, n)."""
+        """Mark running episodes as truncated; return each environment's newest slot, (runs, n)."""
 
 
 class Sampler(Component, Protocol):
-    """Which experiences are replayed. A sampler knows slots and priorities, never the transitions.
+    """Which experiences are replayed. A sampler knows slots and priorities, but no transitions.
 
-    Args of the constructor: ``capacity``; ``seeds``, one int per run, from which `RandomStreams`
-    are made; and keywords: its settings. Its methods say what it needs beyond slots: `Needs`.
+    The constructor takes ``capacity``, ``seeds`` (one int per run, for `RandomStreams`) and the
+    settings as keywords. What a sampler needs beyond slots follows from its members: `Needs`.
 
     Attributes:
         capacity: slots per run.
@@ -209,9 +209,9 @@ class Sampler(Component, Protocol):
         """Learn that transitions were written to ``slots`` (runs, n), in this order.
 
         Args:
-            slots: `NO_SLOT`: nothing here; a slot that is written again holds a new transition.
-            added: (runs,) transitions that each run has been given in all, these included. If they
-                are no more than last time, the call repeats one that was interrupted.
+            slots: `NO_SLOT` where nothing was added; a reused slot holds a new transition.
+            added: (runs,) transitions ever added to each run, these included. If it is the same as
+                last time, the call repeats one that was interrupted.
         """
 
     def sample(
@@ -219,13 +219,13 @@ class Sampler(Component, Protocol):
     ) -> tuple[Slots, NDArray]:
         """Draw slots and their importance-sampling weights, both (runs, batch).
 
-        Every slot is in [0, sizes[run]). Of each run's numbers, none depends on another run.
+        Every slot is in [0, sizes[run]). No run's numbers depend on another run.
         """
 
     def update(self, slots: Slots, td_errors: Floats) -> None:
         """Learn the TD errors δ (with their sign) of replayed slots, both (runs, batch).
 
-        `NO_SLOT` was overwritten since it was drawn: skip it. Of duplicates the last one counts.
+        Skip `NO_SLOT`: it was overwritten since it was drawn. The last of duplicates counts.
         """
 
     def probabilities(self, slots: Slots, sizes: NDArray[np.int64]) -> Floats:
@@ -235,20 +235,20 @@ class Sampler(Component, Protocol):
         """Raise ValueError, "state: …", if the arrays contradict each other or these sizes."""
 
     def metrics(self, sizes: NDArray[np.int64]) -> dict[str, NDArray]:
-        """What to record of the priorities, by name: (runs,) each. It may be empty."""
+        """Measurements of the priorities for `History`, by name, (runs,) each. May be empty."""
 
 
 class EpisodeSampler(Sampler, Protocol):
-    """A sampler that wants to know which steps make up an episode, such as ReaPER's."""
+    """A sampler that must know which steps make up an episode, such as ReaPER's."""
 
     def end_episodes(self, slots: Slots, lengths: NDArray[np.int64], stride: int) -> None:
-        """Learn that episodes end with ``slots`` (runs, n), which were added before.
+        """Learn that episodes end in ``slots`` (runs, n), which were added before.
 
         May be called twice for the same episodes.
 
         Args:
-            slots: where their last steps lie; `NO_SLOT`: none.
-            lengths: (runs, n) how many of their last steps are stored.
+            slots: those of their last steps; `NO_SLOT`: none.
+            lengths: (runs, n), how many steps of each are stored.
             stride: the step before the one in slot s is in slot (s − stride) % capacity.
         """
 
@@ -256,13 +256,13 @@ class EpisodeSampler(Sampler, Protocol):
 class CandidateSampler(Sampler, Protocol):
     """A sampler that chooses a minibatch from a larger draw by fresh TD errors, such as LaBER's.
 
-    `sample` is then asked for ``candidates`` times as many slots as the minibatch has.
+    `sample` is then called with ``candidates`` times the batch size.
     """
 
     candidates: int
 
     def choose(self, td_errors: Floats, batch_size: int, beta: float) -> tuple[Slots, NDArray]:
-        """Choose from the draw: positions in it, and weights, both (runs, batch).
+        """Choose from the draw; return positions in it and weights, both (runs, batch).
 
         Args:
             td_errors: of the whole draw, (runs, candidates · batch).
@@ -270,19 +270,19 @@ class CandidateSampler(Sampler, Protocol):
 
 
 class Needs(NamedTuple):
-    """What a sampler needs beyond slots and priorities, as `needs_of` finds it."""
+    """What a sampler needs beyond slots and priorities."""
 
     episodes: bool  # it has `end_episodes`: an `EpisodeSampler`
     candidates: bool  # it has `choose`: a `CandidateSampler`
-    reducible_losses: bool  # it says ``reducible = True``: they take the place of TD errors
-    updates: bool  # it says ``needs_updates = True``: without TD errors its draws mean nothing
+    reducible_losses: bool  # it sets ``reducible = True``: `update` takes these, not TD errors
+    updates: bool  # it sets ``needs_updates = True``: its draws mean nothing without TD errors
 
 
 def needs_of(sampler: Any) -> Needs:
-    """What a sampler, an object or a class, needs.
+    """The `Needs` of a sampler, an object or a class.
 
     Raises:
-        TypeError: it has half of what such a sampler must have.
+        TypeError: it has only some of the members that such a sampler must have.
     """
     episodes, candidates = hasattr(sampler, "end_episodes"), hasattr(sampler, "choose")
     if episodes:
@@ -294,7 +294,7 @@ def needs_of(sampler: Any) -> Needs:
 
 
 def members_of(protocol: type) -> set[str]:
-    """The names that a Protocol asks for, those of its bases included."""
+    """The names of the members of a Protocol and of its bases."""
     names: set[str] = set()
     for base in protocol.__mro__:
         if base not in (object, Protocol) and getattr(base, "_is_protocol", False):
@@ -303,9 +303,9 @@ def members_of(protocol: type) -> set[str]:
 
 
 def require(name: str, part: object, protocol: type) -> None:
-    """Raise TypeError unless ``part``, an object or a class, has what the protocol asks for.
+    """Raise TypeError unless ``part``, an object or a class, has the members of the protocol.
 
-    A class need not show attributes that its constructor sets: only objects are asked for these.
+    Attributes that a constructor sets are required only of objects.
     """
     wanted = members_of(protocol)
     if isinstance(part, type):

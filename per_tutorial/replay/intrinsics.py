@@ -1,4 +1,4 @@
-"""What numba does not do by itself: copying bytes at once, and fetching memory ahead of its use."""
+"""Two operations that numba lacks: copying blocks of memory, and prefetching."""
 
 from llvmlite import ir
 from numba import types
@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 def copy_bytes(source: NDArray, start: int, target: NDArray, target_start: int, count: int) -> None:
     """Copy `count` bytes between uint8 arrays of one axis, which do not overlap.
 
-    A plain loop takes up to twice the time for pictures: it reads what it is about to overwrite.
-    Compiled, this is as fast as the C library's copy, and nothing is checked.
+    For frames a plain loop takes up to twice the time: it reads what it is about to overwrite.
+    Compiled, this is as fast as the C library's copy, without bounds checks.
     """
     target[target_start : target_start + count] = source[start : start + count]
 
@@ -41,11 +41,11 @@ def _copy_compiled(typing_context, source, start, target, target_start, count):
 
 
 def prefetch(array: NDArray, index: int) -> None:
-    """Ask the processor to bring ``array[index]`` (one axis) into its cache; nobody waits for it.
+    """Ask the processor to load ``array[index]`` (one axis) into its cache, without waiting.
 
-    A read that misses the cache holds up what comes after it, and only a few of them are under way
-    at once. Prefetches are many at once: batched walks through large trees take half the time with
-    them. Any index is allowed: one outside of the array has no effect. Uncompiled, it does nothing.
+    A read that misses the cache stalls what follows, so only a few run at once; many prefetches do.
+    Batched walks through large trees take half the time with them. An index outside the array is
+    allowed and has no effect. Uncompiled, the function does nothing.
     """
 
 

@@ -1,9 +1,9 @@
 """One stream of random numbers per run.
 
-Runs that train side by side must not share a generator: what one run draws would move the numbers
-of all others. Each run owns 64 bits of state instead, advanced by SplitMix64 (Steele, Lea and
-Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014). The states of a stack of runs
-are one array, so compiled code can draw from them and a checkpoint can hold them.
+Runs that train side by side must not share a generator: each draw of one run would change the
+numbers of all others. Instead, each run has 64 bits of state, advanced by SplitMix64 (Steele, Lea
+and Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014). The states of a stack of
+runs are one array, so compiled code can draw from them and a checkpoint can hold them.
 """
 
 import secrets
@@ -48,13 +48,13 @@ class RandomStreams:
 
     Args:
         seeds: one int per run.
-        purpose: names what the numbers are for; streams of one seed and different purposes differ.
+        purpose: what the numbers are for; streams of one seed and different purposes differ.
 
     Attributes:
-        states: (runs,) uint64, all there is to save.
+        states: (runs,) uint64, the whole state.
 
     Raises:
-        TypeError: ``seeds`` is no sequence of ints.
+        TypeError: ``seeds`` is not a sequence of ints.
         ValueError: it is empty, or a seed is negative.
     """
 
@@ -82,7 +82,7 @@ class RandomStreams:
 
     @property
     def spec(self) -> ArraySpec:
-        """What `states` must be, for whatever has streams as a part of its state."""
+        """What `states` must be, for the schemas of objects that have streams."""
         return ArraySpec(np.uint64, self.states.shape)
 
     @property
@@ -96,12 +96,12 @@ class RandomStreams:
         return {"states": self.spec}
 
     def restore(self, state: State) -> None:
-        """Go on from what `state` gave; ValueError if it is the state of something else."""
+        """Continue from a saved `state`; ValueError if it does not fit."""
         self.states[:] = checked_state(state, self.schema)["states"]
 
 
 def seeds_for(seed: int | Sequence[int] | None, runs: int) -> list[int]:
-    """One seed per run, of None (from the system), an int (seed, seed + 1, …) or a list."""
+    """One seed per run, from None (random), an int (seed, seed + 1, …) or a list."""
     if seed is None:
         return [secrets.randbits(63) for _ in range(runs)]
     if isinstance(seed, (int, np.integer)) or np.ndim(seed) == 0:

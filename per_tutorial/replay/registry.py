@@ -1,6 +1,6 @@
-"""What a replay buffer can be made of, by name, and how it is made.
+"""Storages and samplers by name, and how to make a replay buffer of them.
 
-Trainings, the command line and the studies follow this list: a new sampler is one file in
+Trainings, the command line and the studies use these names. A new sampler is one file in
 `samplers/`, its import and one line here, and its own test.
 """
 
@@ -35,14 +35,14 @@ STORAGES: dict[str, Callable[..., Storage]] = {}
 
 
 def register_sampler(name: str, sampler: type) -> None:
-    """Make a sampler known by a name; a sampler that had this name before is replaced.
+    """Register a sampler under a name; it replaces any sampler of that name.
 
     Args:
-        name: by which settings, such as `DQNConfig.sampler`, ask for it.
+        name: the value of settings such as `DQNConfig.sampler`.
         sampler: a class; see `contracts.Sampler`.
 
     Raises:
-        TypeError: the class lacks something of a `Sampler`; the error says what.
+        TypeError: the class lacks members of a `Sampler`; the error names them.
 
     Example:
         >>> from per_tutorial.replay import SAMPLERS, UniformSampler, register_sampler
@@ -58,7 +58,7 @@ def register_sampler(name: str, sampler: type) -> None:
 
 
 def register_storage(name: str, storage: type) -> None:
-    """Make a storage known by a name; a TypeError says what a class lacks of a `contracts.Storage`.
+    """Register a storage under a name; TypeError if it lacks members of `contracts.Storage`.
 
     Example:
         >>> from per_tutorial.replay import STORAGES, TransitionStorage, register_storage
@@ -86,7 +86,7 @@ register_sampler("relo", ReloSampler)
 
 
 def make_sampler(name: str, capacity: int, seed: int | None = None, **settings: Any) -> Sampler:
-    """The sampler of this name, for one run; ``seed`` None: from the system.
+    """The sampler of this name, for one run; ``seed`` None: a random one.
 
     Raises:
         ValueError: there is no sampler of this name, or a setting has a wrong value.
@@ -103,11 +103,11 @@ def make_sampler(name: str, capacity: int, seed: int | None = None, **settings: 
 
 
 def make_replay(config: Any, observation_shape: tuple[int, ...], seeds: Sequence[int]) -> Replay:
-    """The replay buffer that settings ask for, for one run per seed.
+    """The replay buffer that the settings describe, with one run per seed.
 
     Args:
-        config: an object with the attributes `storage`, `sampler` and `capacity`. What else a
-            storage or sampler takes as a keyword comes from the attribute of that name, if any.
+        config: an object with the attributes `storage`, `sampler` and `capacity`. Other keywords
+            of the storage and the sampler come from attributes of the same name, if any.
         observation_shape: shape of one observation.
         seeds: one int per run.
 
@@ -125,7 +125,7 @@ def make_replay(config: Any, observation_shape: tuple[int, ...], seeds: Sequence
 
 
 def sampler_for(config: Any, capacity: int, seeds: Sequence[int]) -> Sampler:
-    """The sampler that settings ask for (see `make_replay`), for one run per seed."""
+    """The sampler that the settings describe (see `make_replay`), with one run per seed."""
     make = SAMPLERS[config.sampler]
     return make(capacity, seeds, **_taken_from(config, make))
 
@@ -139,10 +139,10 @@ def make_parts(
     seed: int | Sequence[int] | None,
     settings: Mapping[str, Any],
 ) -> tuple[Any, Any]:
-    """A storage and a sampler of these classes; each takes those of the ``settings`` that it knows.
+    """A storage and a sampler of these classes; each takes its own among the ``settings``.
 
     Raises:
-        TypeError: neither knows a setting.
+        TypeError: a setting belongs to neither.
         ValueError, TypeError: a setting has a wrong value.
     """
     keywords = settings_of(storage), settings_of(sampler)
@@ -161,7 +161,7 @@ def settings_of(part: Callable) -> list[str]:
 
 
 def check_settings(owner: str, settings: Iterable[str], allowed: Sequence[str]) -> None:
-    """TypeError unless all settings are allowed; it names the wrong one and the ``owner``'s."""
+    """Raise TypeError for a setting that is not allowed; it lists those of the ``owner``."""
     for name in settings:
         if name not in allowed:
             listed = ", ".join(allowed) or "none"

@@ -1,8 +1,8 @@
-"""How far the target of a step can be trusted, from the TD errors that follow in its episode.
+"""Reliability of the target of a step, from the TD errors that follow in its episode.
 
-The kernels of `ReaperSampler`. Of each slot they know how many steps of its episode lie `before`
-and `after` it, (runs, capacity). `num_added` (runs,) are the transitions ever added, and a
-successor lies `stride` slots further on. `sums` and `errors` are the nodes of two sum trees, of p^α
+These are the kernels of `ReaperSampler`. For each slot, `before` and `after` (runs, capacity) count
+the steps of its episode before and after it. `num_added` (runs,) are the transitions ever added. A
+successor is `stride` slots further on. `sums` and `errors` are the nodes of two sum trees, of p^α
 and of p; `minima` are those of a min tree (see `refresh_minima`).
 """
 
@@ -16,7 +16,7 @@ RUNNING = -1  # in `after`: the episode has not ended
 
 @njit_cached
 def mark_running(before, after, slots):
-    """The transitions in `slots` (runs, n; negative: none) are new, and their episodes run."""
+    """Mark `slots` (runs, n; negative: none) as new transitions of running episodes."""
     for run in range(slots.shape[0]):
         for slot in slots[run]:
             if slot >= 0:
@@ -25,7 +25,7 @@ def mark_running(before, after, slots):
 
 @njit_cached
 def mark_episodes(before, after, slots, lengths, stride):
-    """Count the steps around each step of the episodes that end in `slots` (runs, n)."""
+    """Set `before` and `after` of all steps of the episodes that end in `slots` (runs, n)."""
     capacity = after.shape[1]
     for run in range(slots.shape[0]):
         for k in range(slots.shape[1]):
@@ -66,7 +66,7 @@ def sum_of_steps(nodes, first_leaf, capacity, first, count, stride):
     for _ in range(count):
         total += nodes[first_leaf + slot]
         slot += stride
-        if slot >= capacity:  # a division would take longer than all the rest
+        if slot >= capacity:  # faster than `%`
             slot -= capacity
     return total
 
@@ -80,7 +80,7 @@ def reliability(nodes, first_leaf, before, after, num_added, stride, slot):
     if after[slot] < 0:
         return 1.0
     capacity = len(after)
-    # The oldest transition lies in slot `num_added` % capacity; earlier steps are overwritten.
+    # The oldest transition is in slot `num_added` % capacity; earlier steps are overwritten.
     stored = min(before[slot], (slot - num_added) % capacity // stride)
     first = (slot - stored * stride) % capacity
     until = sum_of_steps(nodes, first_leaf, capacity, first, stored + 1, stride)
@@ -115,7 +115,7 @@ def least_of_episode(sums, errors, first_leaf, before, after, num_added, stride,
     """The smallest p^α · R^ω of the episode that ends in slot `end`.
 
     Along an episode R only grows. So only a step whose p^α is below those of all earlier steps can
-    have the smallest product, and those few are all that a power is computed for.
+    have the smallest product, and powers are computed for these few only.
     """
     capacity = len(after)
     stored = min(before[end], (end - num_added) % capacity // stride)
@@ -142,8 +142,8 @@ def refresh_minima(
 ):
     """Set the leaves of `slots` (runs, n) in `minima`; negative slots: none.
 
-    The leaf of a step of a running episode holds its p^α. When the episode has ended, the leaf of
-    its last step holds the smallest p^α · R^ω of all its steps, and theirs are infinite.
+    In a running episode, the leaf of each step holds its p^α. In an ended one, the leaf of the last
+    step holds the smallest p^α · R^ω of all steps, and the other leaves are infinite.
     """
     leaves = len(sums) // (2 * first_root)
     values = np.empty(slots.shape)
@@ -173,7 +173,7 @@ def refresh_minima(
 
 @njit_cached
 def refresh_ends(minima, sums, errors, first_root, before, after, num_added, strides, omega, slots):
-    """`refresh_minima` where the episodes of `slots` end, or at the step if its episode runs."""
+    """`refresh_minima` at the ends of the episodes of `slots`; in running ones, at `slots`."""
     ends = np.empty_like(slots)
     for run in range(slots.shape[0]):
         for k in range(slots.shape[1]):

@@ -32,26 +32,26 @@ DRAWS_WITHOUT_UPDATE = 1000  # this many draws without an update mean training, 
 class Replay:
     """One storage and one sampler, for one run or for a stack of runs.
 
-    Transitions are known by their ids: the first one ever added to a run has the id 0. An id is
-    never used again, so the priority of a transition that was overwritten between being sampled and
-    being updated is not written to the slot's new owner; such indices are skipped.
+    A transition is identified by its id; the first one added to a run has the id 0. Ids are never
+    reused. If a transition is overwritten between `sample` and `update_priorities`, its index is
+    skipped, and the new transition in its slot keeps its own priority.
 
-    A call that is interrupted (Ctrl-C, a notebook's stop button) has either happened or not
-    happened: the next call finishes what it began. If a part fails there, that call raises its
-    error, and so does each one that follows, until `restore` or `load` gives the buffer another
-    state. Copies (`copy.deepcopy`, `pickle`) share nothing, and have the same random streams: a
-    copy draws what the original would have drawn. So a forked process must not go on with its
-    parent's buffer. Several threads must take turns, with a lock around each call.
+    An interrupted call (Ctrl-C, a notebook's stop button) takes effect in full or not at all: the
+    next call completes it. If the storage or the sampler fails while completing it, every later
+    call raises that error, until `restore` or `load` replaces the state. Copies (`copy.deepcopy`,
+    `pickle`) share no memory and have the same random streams: they draw what the original draws.
+    A forked process must therefore not use its parent's buffer. Threads need a lock around each
+    call.
 
     Args:
         storage: where transitions are kept, such as `TransitionStorage`.
         sampler: how they are drawn, one of `per_tutorial.replay.samplers`.
-        runs: None for one run, whose arrays have no axis for runs; R for a stack, whose arrays all
-            start with an axis of length R.
+        runs: None for one run, whose arrays have no axis for runs; R for a stack of R runs, whose
+            arrays all start with an axis of length R.
 
     Raises:
-        TypeError: one lacks something of its contract (`per_tutorial.replay.contracts`).
-        ValueError: the two differ in their capacity or their number of runs.
+        TypeError: one of them does not meet its contract (`per_tutorial.replay.contracts`).
+        ValueError: their capacities or numbers of runs differ.
 
     Example:
         >>> from per_tutorial import Replay
@@ -81,7 +81,7 @@ class Replay:
         self._draws_without_update = 0
 
     def __len__(self) -> int:
-        """Transitions stored now (in a stack: in the run that has the fewest)."""
+        """Transitions stored now; in a stack, those of the run with the fewest."""
         self._finish()
         return int(self.storage.ring.sizes.min())
 
@@ -101,16 +101,16 @@ class Replay:
         *,
         valid: ArrayLike | None = None,
     ) -> None:
-        """Store one transition (of every run), at the largest priority seen so far.
+        """Store one transition per run; prioritised samplers give it the largest priority so far.
 
-        ``terminated`` says that no value follows. A time limit is no such end: there, ``truncated``
-        is True, so that n-step returns do not run on into the next episode. Several environments
-        that feed one run take turns, and its storage must know how many. In a stack, runs where
-        ``valid`` (runs,) is False have nothing to store.
+        ``terminated`` means that the next state has value 0. At a time limit, set ``truncated``
+        instead: n-step returns end there, and the next state keeps its value. If several
+        environments feed one run, they take turns, and its storage must know how many there are.
+        In a stack, nothing is stored for runs where ``valid`` (runs,) is False.
 
         Raises:
             ValueError: a field has the wrong shape, the reward is not finite, an observation has a
-                NaN, or an integer does not fit the type that it is stored in.
+                NaN, or an integer does not fit the type that it is stored as.
             TypeError: a field has the wrong type.
         """
         if self._unfinished is not None:
@@ -129,10 +129,10 @@ class Replay:
     ) -> None:
         """Store n transitions, the oldest first: the same as `add` for each, but faster.
 
-        Fields are shaped (n, ...), in a stack (runs, n, ...); ``truncated`` None: nowhere. Of more
-        transitions than `capacity` the last ones stay. Environments that take turns need whole
-        rounds. Raises what `add` raises, and TypeError if the storage takes only single steps;
-        nothing has been stored then.
+        Fields are shaped (n, ...), or (runs, n, ...) in a stack; ``truncated`` None: all False. If
+        n exceeds `capacity`, the last transitions stay. If E environments feed a run, n must be a
+        multiple of E. Raises what `add` raises, and TypeError if the storage takes only single
+        steps; nothing is stored then.
         """
         self._finish()
         if not hasattr(self.storage, "prepare_many"):
@@ -144,7 +144,7 @@ class Replay:
             truncated = np.zeros(np.shape(terminated), dtype=bool)
         steps = (observations, actions, rewards, next_observations, terminated, truncated)
         write = self.storage.prepare_many(steps, stacked=self.runs is not None)
-        # It may hold the caller's arrays, which may change: so it is never committed later.
+        # `write` may hold the caller's arrays, which may change, so it is never committed later.
         self._unfinished = partial(self._sync_if_committed, write)
         self.storage.commit(write)
         self._sync(write)
@@ -157,14 +157,14 @@ class Replay:
         *,
         td_errors: Callable[[Batch], ArrayLike] | None = None,
     ) -> Batch:
-        """Draw a minibatch (for every run): a `Batch`.
+        """Draw a minibatch for each run.
 
         Args:
             batch_size: at most the number of stored transitions; duplicates are possible.
             beta: exponent of the importance-sampling weights, in [0, 1].
-            td_errors: function that returns the TD errors of a `Batch`, as `DQNLearner.td_errors`
-                does; for samplers that choose a minibatch from a larger draw. Others don't call it.
-                It must leave the buffer as it is.
+            td_errors: function from a `Batch` to its TD errors, such as `DQNLearner.td_errors`.
+                Samplers that choose a minibatch from a larger draw need it; others never call it.
+                It must not change the buffer.
         """
         if self._unfinished is not None:
             self._finish()
@@ -208,16 +208,16 @@ class Replay:
         return probabilities[0] if self.runs is None else probabilities
 
     def update_priorities(self, indices: ArrayLike, td_errors: ArrayLike) -> None:
-        """Tell the sampler raw TD errors of replayed transitions: it applies |δ|, ε and α.
+        """Pass raw TD errors of replayed transitions to the sampler, which applies |δ|, ε and α.
 
         Args:
-            indices: as in `Batch.indices`; of duplicates the last one counts.
+            indices: as in `Batch.indices`; the last of duplicates counts.
             td_errors: the same shape, any sign, NumPy or torch.
 
         Raises:
-            IndexError: no transition with such an id has been added.
+            IndexError: no transition with this id has been added.
             ValueError: a TD error is NaN, infinite or beyond 1e100, or the shapes differ.
-            TypeError: the indices are not integers or the TD errors no numbers.
+            TypeError: the indices are not integers, or the TD errors are not numbers.
         """
         if self._unfinished is not None:
             self._finish()
@@ -230,22 +230,22 @@ class Replay:
         ring = self.storage.ring
         if not are_valid(ids, errors, ring.added):
             refuse(ids, errors, ring.added)
-        self._draws_without_update = DRAWS_WITHOUT_UPDATE  # no need to warn any more
+        self._draws_without_update = DRAWS_WITHOUT_UPDATE  # never warn again
         self.sampler.update(ring.slots(ids), errors)
 
     def truncate_episodes(self) -> None:
-        """End the running episodes as a time limit does: their environments will start again."""
+        """Mark the running episodes as truncated, before their environments are reset."""
         self._finish()
         self._do(self._truncate_episodes)
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What must agree to `restore` the `state` of another buffer."""
+        """What must match to `restore` the `state` of another buffer."""
         return {"runs": self.runs, **self.storage.settings, **self.sampler.settings}
 
     @property
     def state(self) -> State:
-        """Transitions, priorities and generators: the arrays that a checkpoint holds."""
+        """Transitions, priorities and random streams: the arrays that a checkpoint holds."""
         self._finish()
         return join_parts(storage=self.storage.state, sampler=self.sampler.state)
 
@@ -255,22 +255,22 @@ class Replay:
         return join_parts(storage=self.storage.schema, sampler=self.sampler.schema)
 
     def check(self, state: State) -> None:
-        """ValueError unless `restore` could go on from this state, which fits the `schema`."""
+        """Raise ValueError unless `restore` accepts this state, which must fit the `schema`."""
         sizes = self.storage.check(part_of(state, "storage"))
         self.sampler.check(part_of(state, "sampler"), sizes)
 
     def restore(self, state: State) -> None:
-        """Go on from what `state` was.
+        """Continue from a saved `state`.
 
         Raises:
-            ValueError: it is no state of such a buffer. The buffer is as it was then.
+            ValueError: it is not a state of such a buffer, which is then unchanged.
         """
         state = checked_state(state, self.schema)
         self.check(state)
         self._do(partial(self._restore, state))
 
     def save(self, path: PathLike) -> None:
-        """Write everything to one file: transitions, priorities, generators. Atomic."""
+        """Write transitions, priorities and random streams to one file. Atomic."""
         write_arrays(path, "settings", self.settings, self.state)
 
     def load(self, path: PathLike) -> None:
@@ -278,13 +278,13 @@ class Replay:
 
         If the environments start new episodes now, call `truncate_episodes` before you add.
 
-        The file need not be trusted: nothing in it is executed, and it is checked as a whole, sizes
-        before anything is allocated, before the first number is taken over.
+        The file need not be trusted: nothing in it is executed, sizes are checked before anything
+        is allocated, and everything is checked before the buffer changes.
 
         Raises:
             FileNotFoundError: there is no such file.
             ValueError: the file is damaged, or was saved by a buffer with other settings. The
-                buffer is as it was then.
+                buffer is then unchanged.
         """
         state = read_state(path, self.settings, self.schema)
         try:
@@ -297,7 +297,7 @@ class Replay:
         return vars(self).copy()
 
     def _write(self, write: PendingWrite) -> None:
-        """Store what was prepared. It counts as stored from the moment that it is noted."""
+        """Store a prepared write. Once it is in `_unfinished`, it will be stored."""
         self._unfinished = partial(self._commit, write)
         self._commit(write)
         self._unfinished = None
@@ -311,10 +311,10 @@ class Replay:
             self._sync(write)
 
     def _sync(self, write: PendingWrite) -> None:
-        """Let the sampler know of what was stored."""
+        """Tell the sampler what was stored."""
         self.sampler.add(write.slots, write.added)
         if self._needs.episodes:
-            # Of more transitions than there are slots, the first ones are gone again.
+            # If there are more transitions than slots, the first ones are already overwritten.
             self._end_episodes(write.slots[:, -self.capacity :])
 
     def _truncate_episodes(self) -> None:
@@ -323,7 +323,7 @@ class Replay:
             self._end_episodes(slots)
 
     def _end_episodes(self, slots: Slots) -> None:
-        """Tell the sampler of the episodes that end with ``slots`` (runs, n), if any does."""
+        """Tell the sampler which episodes end in ``slots`` (runs, n), if any do."""
         lengths = self.storage.episode_lengths(slots)
         if lengths.any():
             ends = np.where(lengths > 0, slots, NO_SLOT)
@@ -334,13 +334,13 @@ class Replay:
         self.sampler.restore(part_of(state, "sampler"))
 
     def _do(self, action: Callable[[], None]) -> None:
-        """Do what may be done twice, noted first: if it is cut short, `_finish` does it again."""
+        """Do something idempotent; if it is interrupted, `_finish` does it again."""
         self._unfinished = action
         action()
         self._unfinished = None
 
     def _finish(self) -> None:
-        """Do again what an interrupt, or the error of a part, cut short."""
+        """Repeat what an interrupt, or an error of the storage or sampler, cut short."""
         if self._unfinished is not None:
             try:
                 self._do(self._unfinished)

@@ -1,9 +1,9 @@
-"""Where numbered transitions lie: in a ring of slots for each run.
+"""A ring of slots for each run, and the ids of the transitions in it.
 
-The k-th transition of a run (from 0) has the id k. It lies in slot k % capacity until transition
-k + capacity takes its place. So ids, slots and sizes follow from two things, how many transitions
-were added and the capacity: a `Ring`. Where E environments take turns in adding, transition k is
-one of environment k % E, and the next step of that environment is E slots further on: the *stride*.
+The k-th transition of a run (from 0) has the id k. It is in slot k % capacity until transition
+k + capacity overwrites it. Ids, slots and sizes therefore follow from two numbers, the transitions
+added and the capacity: a `Ring`. If E environments take turns in adding, transition k belongs to
+environment k % E, whose next step is E slots further on: the *stride*.
 """
 
 import numpy as np
@@ -11,22 +11,22 @@ from numpy.typing import NDArray
 
 from per_tutorial.replay.compiling import njit_cached
 
-NO_SLOT = -1  # in the place of a slot: nothing was added, or the transition was overwritten
+NO_SLOT = -1  # instead of a slot: nothing was added, or the transition was overwritten
 
 
 @njit_cached
 def fill_ids(ids, slots, added, capacity):
-    """Write into `ids` (runs, batch) the id of the transition that lies in each slot."""
+    """Write into `ids` (runs, batch) the id of the transition in each slot."""
     for run in range(slots.shape[0]):
-        lap = added[run] // capacity * capacity  # what is in a slot since then has the id …
+        lap = added[run] // capacity * capacity  # the id at which the current lap of the ring began
         for k in range(slots.shape[1]):
-            number = lap + slots[run, k]  # … and otherwise it is one lap older
+            number = lap + slots[run, k]  # if the slot was written in this lap
             ids[run, k] = number if number < added[run] else number - capacity
 
 
 @njit_cached
 def fill_slots(slots, ids, added, capacity):
-    """Write into `slots` (runs, batch) where transitions lie, NO_SLOT for overwritten ones."""
+    """Write into `slots` (runs, batch) the slot of each id, NO_SLOT for overwritten ones."""
     for run in range(ids.shape[0]):
         lap = added[run] // capacity * capacity
         for k in range(ids.shape[1]):
@@ -39,8 +39,8 @@ def fill_slots(slots, ids, added, capacity):
 def claim_slots(slots, counts, added, valid, capacity):
     """Write into `slots` (runs, n) where the next n transitions of each run go.
 
-    What will have been `added` (runs,) then is written into `counts` (runs,). Runs that are not
-    `valid` have nothing to add: NO_SLOT.
+    `counts` (runs,) becomes what `added` (runs,) will be after these. Runs that are not `valid` add
+    nothing: NO_SLOT.
     """
     runs, n = slots.shape
     for run in range(runs):
@@ -65,15 +65,15 @@ def sum_n_steps(
 ):
     """Walk forward from each of `slots` (runs, batch), through at most `n_step` transitions.
 
-    `rewards`, `terminated` and `truncated` are (runs, capacity), `added` is (runs,). Written, each
-    (runs, batch): the `returns` Σ_j γ^j r_{t+j}, the `last_slots` and the number of `steps`.
+    `rewards`, `terminated` and `truncated` are (runs, capacity), `added` is (runs,). The outputs,
+    each (runs, batch), are `returns` Σ_j γ^j r_{t+j}, `last_slots` and the number of `steps`.
     """
     runs, batch = slots.shape
     capacity = rewards.shape[1]
     for run in range(runs):
         for k in range(batch):
             slot = slots[run, k]
-            # Behind the newest transitions lie the oldest ones, which are no successors of them.
+            # The slots after the newest transitions hold the oldest ones: no successors.
             newer = (added[run] - 1 - slot) % capacity // stride
             total, factor, length = 0.0, 1.0, 0
             while True:
@@ -89,10 +89,10 @@ def sum_n_steps(
 
 @njit_cached
 def count_steps(terminated, truncated, added, stride, slots, lengths):
-    """Write into `lengths` (runs, n) how many steps of the episode that ends there are stored.
+    """Write into `lengths` (runs, n) how many steps are stored of the episodes that end in `slots`.
 
-    0 where no episode ends, and for NO_SLOT. The walk stops at the oldest transition: before it
-    lies the newest one.
+    0 where no episode ends, and for NO_SLOT. The walk stops at the oldest transition: the slot
+    before it holds the newest one.
     """
     capacity = terminated.shape[1]
     for run in range(slots.shape[0]):
@@ -110,10 +110,10 @@ def count_steps(terminated, truncated, added, stride, slots, lengths):
 
 
 class Ring:
-    """How many transitions were added to each run, and so where each of them lies.
+    """How many transitions were added to each run, and thus which slot holds each.
 
     Args:
-        added: (runs,) transitions ever added. The array is kept: who adds, raises it in place.
+        added: (runs,) transitions ever added. The array is not copied: its owner updates it.
         capacity: slots of each run.
 
     Example:
@@ -129,7 +129,7 @@ class Ring:
     def __init__(self, added: NDArray[np.int64], capacity: int) -> None:
         self.added = added
         self.capacity = capacity
-        self._limit = np.array(capacity)  # NumPy is faster with it than with an int
+        self._limit = np.array(capacity)  # faster for NumPy than an int
 
     @property
     def runs(self) -> int:
@@ -148,7 +148,7 @@ class Ring:
         return ids
 
     def slots(self, ids: NDArray[np.int64]) -> NDArray[np.int64]:
-        """(runs, batch): where transitions lie, NO_SLOT for those overwritten since."""
+        """(runs, batch): the slots of transitions, NO_SLOT for overwritten ones."""
         slots = np.empty_like(ids)
         fill_slots(slots, ids, self.added, self.capacity)
         return slots
@@ -161,11 +161,11 @@ class Ring:
     def episode_lengths(
         self, slots: NDArray[np.int64], terminated: NDArray, truncated: NDArray, stride: int
     ) -> NDArray[np.int64]:
-        """(runs, n): how many steps are stored of the episodes that end with ``slots``; 0 for none.
+        """(runs, n): how many steps are stored of the episodes that end in ``slots``; 0 for none.
 
         Args:
             slots: (runs, n); NO_SLOT is allowed.
-            terminated, truncated: (runs, capacity), of the transitions in all slots.
+            terminated, truncated: (runs, capacity).
             stride: slots from a step to the next one of its episode.
         """
         lengths = np.empty(slots.shape, dtype=np.int64)

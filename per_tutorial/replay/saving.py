@@ -1,4 +1,4 @@
-"""The files of replay buffers: what must hold before anything of them is used."""
+"""Files of replay buffers, which are checked before anything in them is used."""
 
 import os
 from typing import Any
@@ -8,7 +8,7 @@ import numpy as np
 from per_tutorial.common.files import ArrayFile, PathLike
 from per_tutorial.common.states import Schema, State, fits, wanted
 
-ROWS = "storage.rows"  # the transitions among the arrays of a file
+ROWS = "storage.rows"  # the name of the transitions among the arrays of a file
 
 
 def read_state(path: PathLike, settings: dict[str, Any], schema: Schema) -> State:
@@ -16,7 +16,7 @@ def read_state(path: PathLike, settings: dict[str, Any], schema: Schema) -> Stat
 
     Raises:
         FileNotFoundError: there is no such file.
-        ValueError: it is no file of a buffer with these settings, or does not fit the schema.
+        ValueError: it is not from a buffer with these settings, or does not fit the schema.
     """
     shown = repr(os.fspath(path))
     with ArrayFile(path) as file:

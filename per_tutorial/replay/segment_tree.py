@@ -2,10 +2,10 @@
 
 A tree is one array `nodes`. Node i has the children 2i and 2i + 1, so its parent is i // 2, and the
 leaves, padded to a power of two, fill the second half of the array. A *forest* is such a tree whose
-top is cut off: with the leaves of R runs side by side, run r's own tree is the subtree rooted at
+top is cut off: the leaves of R runs are side by side, and run r's tree is the subtree rooted at
 node R + r (R padded to a power of two as well). A single tree is the forest of one run.
 
-Notebook 01 explains every kernel, and runs it uncompiled as well: `kernel.py_func`.
+Notebook 01 explains every kernel and also runs it uncompiled, as `kernel.py_func`.
 """
 
 import math
@@ -18,15 +18,15 @@ from per_tutorial.common.arguments import float_array, index_array, whole_number
 from per_tutorial.replay.compiling import njit_cached
 from per_tutorial.replay.intrinsics import prefetch
 
-# Levels of so many nodes lie in the processor's caches anyway (8 bytes each).
+# Levels of up to this many nodes are in the processor's caches anyway (8 bytes each).
 CACHED = 2**12
 
 
 @njit_cached
 def write_leaves(nodes, first_leaf, indices, values, written):
-    """Write the leaves of one run, and their nodes into `written`; return how many they are.
+    """Write the leaves of one run, and their nodes into `written`; return how many there are.
 
-    Of duplicate indices the last one wins, and a negative index is skipped.
+    The last of duplicate indices wins; negative indices are skipped.
     """
     count = 0
     for k in range(len(indices)):
@@ -41,11 +41,10 @@ def write_leaves(nodes, first_leaf, indices, values, written):
 def set_sums(nodes, first_root, indices, values):
     """Write leaves (runs, batch), then recompute all their ancestors, level by level.
 
-    Adding the change of the leaf to each ancestor would read less, but every addition rounds, and
-    the rounding errors of a million updates stay in the sums (notebook 01 shows it). Level by level
-    because the steps of one leaf wait for each other, those of different leaves do not: the
-    processor fetches the nodes of a whole level at the same time. It also makes each sum final
-    before the level above is computed, so that leaves with common ancestors need no special care.
+    Adding the change of a leaf to each ancestor would read less, but every addition rounds, and
+    the rounding errors of a million updates stay in the sums (notebook 01 shows it). The nodes of
+    one level do not depend on each other, so the processor fetches them at the same time. Each sum
+    is final before the level above is computed: common ancestors need no special care.
     """
     leaves = len(nodes) // (2 * first_root)  # per run
     runs, batch = indices.shape
@@ -56,7 +55,7 @@ def set_sums(nodes, first_root, indices, values):
         width = leaves  # nodes in the level of `changed`
         while width > 1:
             width //= 2
-            if width <= count:  # no more nodes than were changed: compute them all, once each
+            if width <= count:  # no more nodes than changes: compute each of them once
                 first = (first_root + run) * width
                 for node in range(first, first + width):
                     nodes[node] = nodes[2 * node] + nodes[2 * node + 1]
@@ -79,7 +78,7 @@ def set_minima(nodes, first_root, indices, values):
         width = leaves
         while width > 1:
             width //= 2
-            if width <= count:  # no more nodes than were changed: compute them all, once each
+            if width <= count:  # no more nodes than changes: compute each of them once
                 first = (first_root + run) * width
                 for node in range(first, first + width):
                     nodes[node] = min(nodes[2 * node], nodes[2 * node + 1])
@@ -92,12 +91,12 @@ def set_minima(nodes, first_root, indices, values):
 
 @njit_cached(inline="always")
 def step_down(nodes, node, prefix):
-    """Go to the child whose share of the sum below `node` holds `prefix`; return it and the rest.
+    """Go to the child whose range holds `prefix`; return it and the rest of `prefix`.
 
-    Invariant: the node we stand on has a positive sum. `prefix < left` can only hold if left > 0,
-    and we go right only where right > 0, so an empty leaf is never reached, not even when rounding
-    leaves a prefix that is as large as the sum below the node. (`|` and not `or`: both sides are
-    read in any case, which leaves the processor no branch to guess wrong.)
+    Invariant: the sum of `node` is positive. `prefix < left` implies left > 0, and we go right only
+    if right > 0, so an empty leaf is never reached, even if rounding makes `prefix` as large as the
+    sum of `node`. (`|` instead of `or`: both sides are always read, so the processor has no branch
+    to mispredict.)
     """
     left, right = 2 * node, 2 * node + 1
     if (prefix < nodes[left]) | (nodes[right] == 0.0):
@@ -107,9 +106,7 @@ def step_down(nodes, node, prefix):
 
 @njit_cached
 def find_leaf(nodes, root, first_leaf, prefix):
-    """Walk down from `root` to the leaf whose share of [0, total) holds `prefix`; return
-    its node.
-    """
+    """Walk down from `root` to the leaf whose range holds `prefix`; return its node."""
     node = root
     while node < first_leaf:
         node, prefix = step_down(nodes, node, prefix)
@@ -120,8 +117,7 @@ def find_leaf(nodes, root, first_leaf, prefix):
 def find_leaves(nodes, first_root, prefixes, indices):
     """Write into `indices` (runs, batch) the leaf that holds each prefix sum.
 
-    `find_leaf` for all of them, but every walk takes a step before any takes the next, for the
-    reason given in `set_sums`.
+    Like `find_leaf` for each, but all walks go down together, level by level: see `set_sums`.
     """
     leaves = len(nodes) // (2 * first_root)
     runs, batch = prefixes.shape
@@ -150,7 +146,7 @@ class _SegmentTree:
     """What the two trees share: the array, the shapes, the checks."""
 
     _empty: float  # the value of a leaf that was never set
-    _combine: np.ufunc  # of two children, their parent
+    _combine: np.ufunc  # the parent of two children
 
     def __init__(self, capacity: int, runs: int | None = None) -> None:
         self.capacity = whole_number("capacity", capacity)
@@ -167,11 +163,11 @@ class _SegmentTree:
         return float(values) if shape == () else values
 
     def check(self, name: str, nodes: NDArray[np.float64], sizes: NDArray[np.int64]) -> None:
-        """ValueError unless ``nodes`` are such a tree, whose first ``sizes`` leaves are filled.
+        """Raise ValueError unless ``nodes`` is such a tree, its first ``sizes`` leaves filled.
 
         Args:
             name: of the tree, for the error.
-            nodes: as many as `nodes`, at least 0.
+            nodes: as many as in `nodes`, all >= 0.
             sizes: (runs,) leaves of each run that hold a value.
         """
         first, total = self.first_root, len(nodes) // 2
@@ -202,7 +198,7 @@ class _SegmentTree:
         return self.nodes[self.first_root : self.first_root + self.runs].copy()
 
     def _rows(self, name: str, array: NDArray) -> tuple[NDArray, tuple[int, ...]]:
-        """``array`` as (runs, batch), and the shape it came in."""
+        """``array`` as (runs, batch), and its original shape."""
         shape = array.shape
         if self.runs is None:
             return array.reshape(1, -1), shape
@@ -220,10 +216,10 @@ class _SegmentTree:
         return indices
 
     def _assignments(self, indices: ArrayLike, values: ArrayLike) -> tuple[NDArray, NDArray]:
-        """Check all before anything is written."""
+        """Leaves and values, both (runs, batch), checked before anything is written."""
         leaves = self._indices(indices)
         numbers = float_array("values", values)
-        # No sum of all leaves may overflow.
+        # The sum of all leaves must not overflow.
         limit = np.finfo(np.float64).max / self.leaves
         wrong = ~((numbers >= 0) & (numbers <= limit))
         if wrong.any():
@@ -261,12 +257,12 @@ class SumTree(_SegmentTree):
     _empty, _combine = 0.0, np.add
 
     def set(self, indices: ArrayLike, values: ArrayLike) -> None:
-        """Set leaves; of duplicate indices the last one wins. A single value goes to all of them.
+        """Set leaves; the last of duplicate indices wins. A single value is written to all.
 
         Raises:
             IndexError: an index is outside [0, capacity).
             ValueError: a value is negative, NaN, infinite or so large that sums could overflow, or
-                ``values`` do not broadcast to the shape of ``indices``. Nothing has been written.
+                ``values`` do not broadcast to the shape of ``indices``. Nothing is written then.
         """
         set_sums(self.nodes, self.first_root, *self._assignments(indices, values))
 
@@ -279,7 +275,7 @@ class SumTree(_SegmentTree):
         """The smallest i with prefix_sum < leaf[0] + … + leaf[i], in the shape of ``prefix_sums``.
 
         A leaf of value zero is never returned. Raises ValueError for a prefix sum outside
-        [0, total), so also for every prefix sum of a tree whose leaves are all zero.
+        [0, total), and thus for every one if all leaves are zero.
         """
         prefixes, shape = self._rows("prefix_sums", float_array("prefix_sums", prefix_sums))
         totals = np.atleast_1d(self.total)[:, None]

@@ -1,4 +1,4 @@
-"""TD errors on their way to a sampler: whose they are, and whether they are finite."""
+"""Checks of TD errors before they reach a sampler: stored transitions, finite values."""
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -10,7 +10,7 @@ from per_tutorial.replay.contracts import Floats
 
 @njit_cached
 def are_valid(indices, td_errors, added):
-    """Whether all transitions (runs, batch) were added, and all TD errors are within ±1e100."""
+    """Whether all `indices` (runs, batch) were added and all TD errors are within ±1e100."""
     for run in range(indices.shape[0]):
         for k in range(indices.shape[1]):
             if not (0 <= indices[run, k] < added[run] and abs(td_errors[run, k]) <= 1e100):
@@ -19,7 +19,7 @@ def are_valid(indices, td_errors, added):
 
 
 def errors_like(indices: NDArray[np.int64], td_errors: ArrayLike) -> Floats:
-    """TD errors as floats, one for each index."""
+    """TD errors as floats, in the shape of ``indices``; ValueError if theirs differs."""
     errors = float_array("td_errors", td_errors)
     if errors.shape != indices.shape:
         raise ValueError(
@@ -29,7 +29,7 @@ def errors_like(indices: NDArray[np.int64], td_errors: ArrayLike) -> Floats:
 
 
 def refuse(indices: NDArray[np.int64], td_errors: Floats, added: NDArray[np.int64]) -> None:
-    """Say which value `are_valid` rejected."""
+    """Raise the error for a value that `are_valid` rejected."""
     outside = (indices < 0) | (indices >= added[:, None])
     if outside.any():
         raise IndexError(
@@ -40,7 +40,7 @@ def refuse(indices: NDArray[np.int64], td_errors: Floats, added: NDArray[np.int6
 
 
 def refuse_infinite(td_errors: Floats) -> None:
-    """ValueError for an error that is NaN or too large: sums of priorities must stay finite."""
+    """Raise ValueError if one is NaN or too large: sums of priorities must stay finite."""
     wrong = ~(np.abs(td_errors) <= 1e100)  # NaN fails the comparison as well
     if wrong.any():
         raise ValueError(f"td_errors: must be finite (|δ| ≤ 1e100), got {td_errors[wrong][0]}")

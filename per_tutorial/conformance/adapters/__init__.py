@@ -6,7 +6,7 @@ import os
 
 from per_tutorial.conformance.adapter import Adapter, as_adapter
 
-#: name → module and class. Nothing is imported before it is asked for.
+#: name → module and class, which are imported when needed.
 #:
 #: >>> ADAPTERS["proportional"]
 #: 'ours:Proportional'
@@ -29,11 +29,11 @@ BUFFERS = {
 
 
 def find_adapter(name: str) -> Adapter:
-    """The adapter of a name in `ADAPTERS`, or of ``path/to/file.py:ClassName``.
+    """The adapter with a name in `ADAPTERS`, or from ``path/to/file.py:ClassName``.
 
     Raises:
         ValueError: there is no such adapter, or the file has no such class, or cannot be run.
-        TypeError: the class is no adapter.
+        TypeError: the class is not an adapter.
         FileNotFoundError: there is no such file.
         ImportError: the library is not installed.
 

@@ -24,7 +24,7 @@ class OurSB3(Adapter):
 
     def make(self, settings: Settings) -> Any:
         """An empty buffer for one environment."""
-        ours = import_module("per_tutorial.integrations.sb3")  # first: it names what is missing
+        ours = import_module("per_tutorial.integrations.sb3")  # first: it names the extra
         spaces = import_module("gymnasium").spaces
         buffer = ours.PrioritizedReplayBuffer(
             settings.capacity,
@@ -53,7 +53,7 @@ class OurSB3(Adapter):
         )
 
     def sample(self, buffer: Any, batch_size: int, beta: float) -> Drawn:
-        """SB3's fields have a column each."""
+        """Draw a minibatch; SB3's fields have a column each."""
         batch = buffer.sample(batch_size)
         columns = (batch.actions, batch.rewards, batch.dones)
         actions, rewards, dones = (field.numpy()[:, 0] for field in columns)
@@ -73,7 +73,7 @@ class OurSB3(Adapter):
         )
 
     def update(self, buffer: Any, keys: Any, td_errors: Floats) -> None:
-        """Hand over the raw TD errors."""
+        """Pass the raw TD errors."""
         buffer.update_priorities(keys, td_errors)
 
     def save(self, buffer: Any, path: str) -> None:
@@ -81,7 +81,7 @@ class OurSB3(Adapter):
         import_module("stable_baselines3.common.save_util").save_to_pkl(path, buffer)
 
     def load(self, buffer: Any, path: str) -> Any:
-        """A new buffer."""
+        """Load a new buffer."""
         return import_module("stable_baselines3.common.save_util").load_from_pkl(path)
 
 
@@ -108,32 +108,32 @@ class OurTianshou(Adapter):
         buffer.add(tianshou_batch(transition))
 
     def sample(self, buffer: Any, batch_size: int, beta: float) -> Drawn:
-        """A batch has its weights with it."""
+        """Draw a minibatch, which includes the weights."""
         batch, indices = buffer.sample(batch_size)
         return Drawn(
             batch.obs, batch.weight, indices, batch.act, batch.rew, batch.obs_next, batch.terminated
         )
 
     def update(self, buffer: Any, keys: Any, td_errors: Floats) -> None:
-        """It takes |δ| by itself."""
+        """Pass the raw TD errors."""
         buffer.update_weight(keys, td_errors)
 
     def save(self, buffer: Any, path: str) -> None:
-        """One HDF5 file."""
+        """Write one HDF5 file."""
         buffer.save_hdf5(f"{path}.hdf5")
 
     def load(self, buffer: Any, path: str) -> Any:
-        """Into a new buffer."""
+        """Load into a new buffer."""
         return type(buffer).load_hdf5(f"{path}.hdf5")
 
 
 class OurTianshouVector(OurTianshou):
-    """`PrioritizedVectorReplayBuffer`, whose last environment acts and whose others wait."""
+    """`PrioritizedVectorReplayBuffer` of two environments, of which only the second acts."""
 
     name = "per_tutorial in tianshou, vectorised"
 
     def make(self, settings: Settings) -> Any:
-        """An empty buffer; the one ring that is written has the whole capacity."""
+        """An empty buffer; the ring of the second environment has the whole capacity."""
         return import_module("per_tutorial.integrations.tianshou").PrioritizedVectorReplayBuffer(
             2 * settings.capacity,
             2,
@@ -150,7 +150,7 @@ class OurTianshouVector(OurTianshou):
 
 
 def tianshou_batch(transition: Transition) -> Any:
-    """A transition, or one for each environment, as tianshou takes it."""
+    """A transition, or one for each environment, as a tianshou batch."""
     names = ("obs", "act", "rew", "obs_next", "terminated", "truncated")
     return import_module("tianshou.data").Batch(**dict(zip(names, transition, strict=True)))
 
@@ -166,7 +166,7 @@ class OurTorchRL(Adapter):
     def make(self, settings: Settings) -> Any:
         """An empty buffer of tensors."""
         logging.getLogger("torchrl").setLevel(logging.ERROR)
-        ours = import_module("per_tutorial.integrations.torchrl")  # first: it names what is missing
+        ours = import_module("per_tutorial.integrations.torchrl")  # first: it names the extra
         data = import_module("torchrl.data")
         sampler = ours.PrioritizedSampler(
             settings.capacity,
@@ -187,18 +187,18 @@ class OurTorchRL(Adapter):
         buffer.add(import_module("tensordict").TensorDict(fields, []))
 
     def sample(self, buffer: Any, batch_size: int, beta: float) -> Drawn:
-        """A TensorDict has its weights and indices with it."""
+        """Draw a TensorDict, which includes weights and indices."""
         batch = buffer.sample()
         values = [batch[name].numpy() for name in FIELDS]
         weights = batch["priority_weight"].numpy()
         return Drawn(values[0], weights, batch["index"], *values[1:])
 
     def update(self, buffer: Any, keys: Any, td_errors: Floats) -> None:
-        """Hand over the raw TD errors."""
+        """Pass the raw TD errors."""
         buffer.update_priority(keys, import_module("torch").as_tensor(td_errors))
 
     def save(self, buffer: Any, path: str) -> None:
-        """A folder."""
+        """Write a folder."""
         buffer.dumps(path)
 
     def load(self, buffer: Any, path: str) -> None:

@@ -13,11 +13,11 @@ from per_tutorial.replay.replay import Replay
 
 
 class ReplayAdapter(Adapter):
-    """Whatever is a `Replay` of one run; a subclass says what makes it, and with which options."""
+    """A `Replay` of one run; a subclass defines its constructor and options."""
 
     n_step = True
     packages = ("numba",)
-    time_limit = 60.0  # numba compiles what it has not compiled on this machine before
+    time_limit = 60.0  # numba compiles on first use
     kind: Callable[..., Replay]
 
     def make(self, settings: Settings) -> Replay:
@@ -32,7 +32,7 @@ class ReplayAdapter(Adapter):
         )
 
     def options(self, settings: Settings) -> dict[str, Any]:
-        """What this kind of buffer takes beyond what all of them take."""
+        """The further arguments of this kind of buffer."""
         return {}
 
     def add(self, buffer: Replay, transition: Transition) -> None:
@@ -40,7 +40,7 @@ class ReplayAdapter(Adapter):
         buffer.add(*transition)
 
     def sample(self, buffer: Replay, batch_size: int, beta: float) -> Drawn:
-        """A `Batch` has all that a `Drawn` has."""
+        """Draw a `Batch`, which has every field of a `Drawn`."""
         batch = buffer.sample(batch_size, beta)
         return Drawn(
             batch.observations,
@@ -54,7 +54,7 @@ class ReplayAdapter(Adapter):
         )
 
     def update(self, buffer: Replay, keys: Any, td_errors: Floats) -> None:
-        """Hand over the raw TD errors."""
+        """Pass the raw TD errors."""
         buffer.update_priorities(keys, td_errors)
 
     def save(self, buffer: Replay, path: str) -> None:
@@ -87,8 +87,8 @@ class Proportional(ReplayAdapter):
 class RankBased(ReplayAdapter):
     """`RankBasedReplayBuffer`, sorted after every write.
 
-    Between two sorts, the position in the heap stands for the rank, as in the paper. How far the
-    two are apart is no question of right or wrong, so the examination looks at true ranks.
+    Between two sorts, the position in the heap approximates the rank, as in the paper. The size of
+    that difference is not a fault, so the examination looks at true ranks.
     """
 
     name = "per_tutorial, rank-based"

@@ -1,4 +1,4 @@
-"""What the examination asks, in its order: a module registers its questions when imported."""
+"""The questions of the examination: a module registers its own when it is imported."""
 
 # ruff: noqa: F401, I001  (in the order of reports: what others depend on comes first)
 import per_tutorial.conformance.questions.basics

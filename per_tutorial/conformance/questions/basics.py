@@ -1,4 +1,4 @@
-"""What all other questions depend on: calls work, what is stored comes, and updates arrive."""
+"""What other questions depend on: calls work, stored transitions are drawn, updates arrive."""
 
 import numpy as np
 
@@ -57,7 +57,7 @@ def only_stored(context: TestContext) -> Finding:
 )
 def reach(context: TestContext) -> Finding:
     for added in (CAPACITY // 2, CAPACITY, CAPACITY + 21):
-        harness = context.harness(added, exact=True)  # new transitions are equally likely
+        harness = context.harness(added, exact=True)  # without updates, all are equally likely
         counts = harness.counts(int(CAPACITY * np.log(3 * CAPACITY / FALSE_ALARM)) + 1)
         missing = harness.stored[counts == 0]
         if len(missing):
@@ -102,7 +102,7 @@ def newcomers_at_first(context: TestContext) -> Finding:
         replayed |= set(serials.tolist())
     counts = harness.counts(20_000)
     known = np.isin(harness.stored, list(replayed))
-    # Where all are equally likely, the share of those never replayed is their number's.
+    # If all are equally likely, those never replayed get a share in proportion to their number.
     fair = 1 - known.mean()
     fresh, draws = int(counts[~known].sum()), int(counts.sum())
     ratio = (fresh / (~known).sum()) / max(counts[known].sum() / known.sum(), 0.5 / known.sum())
@@ -125,7 +125,7 @@ def update_positions(context: TestContext) -> Finding:
     size = 8
     for position in range(size):
         harness = context.harness(CAPACITY, alpha=1.0, batch_size=size)
-        # What several errors of one transition do is another question.
+        # Several errors of one transition are another question, "duplicates".
         harness.set_errors(lambda serial: 0.5, distinct=True)
         drawn, serials, _ = distinct_minibatch(harness)
         errors = np.full(size, 0.5)
@@ -134,8 +134,8 @@ def update_positions(context: TestContext) -> Finding:
         counts = harness.counts(4000)
         mine = counts[harness.stored == serials[position]][0]
         others = (counts.sum() - mine) / (len(counts) - 1)
-        # It is a hundredth as likely as one of the others, and the last rank a fifth. An error that
-        # never arrives leaves 0.5, or the 1 of a new transition: as likely as the others, or more.
+        # It should be a hundredth as likely as each of the others (a fifth if ranks count). If the
+        # error did not arrive, it has 0.5, or the initial 1: it is at least as likely as they are.
         if mine > 0.7 * others:
             word = {0: ", the first,", size - 1: ", the last,"}.get(position, "")
             return fails(
@@ -191,7 +191,7 @@ def duplicates(context: TestContext) -> Finding:
         "none": 200.0,
     }
     for name, value in candidates.items():
-        # Which exponent draws follow is another question: the share before tells, up to chance.
+        # The exponent is another question: here the share before determines it, up to chance.
         usual, largest, now = np.log(harness.priorities_of(np.array([2.0, 200.0, value])))
         off = 5.5 * np.sqrt(before * (1 - before) / DUPLICATE_DRAWS)
         odds = 63 * np.array([before - off, before + off]) / (1 - before + off * np.array([1, -1]))

@@ -18,7 +18,7 @@ DRAWS = 20_000
 FORMULA = "3.3, equation (1)"
 EXPONENTS = ("exponent-small-errors", "exponent-large-errors")
 
-# How close a measured exponent must be. A correct buffer misses it with the chance `FALSE_ALARM`.
+# Tolerances of a measured exponent. A correct buffer exceeds them with probability `FALSE_ALARM`.
 WITHIN, WITHIN_FULL_ALPHA = 0.01, 0.02
 
 
@@ -158,9 +158,9 @@ def stratified(context: TestContext) -> Finding:
     counts = np.array(
         [harness.sample().serials.max() - harness.stored[-1] == 0 for _ in range(2000)]
     )
-    # Is the newest one there? Independent: 1 − (1 − 1/64)^32 = 40 %. In strata of two slots: 50 %.
+    # The newest is in 1 − (1 − 1/64)^32 = 40 % of independent minibatches. In strata of two: 50 %.
     halves = np.array([(harness.sample().serials >= CAPACITY // 2).sum() for _ in range(500)])
-    spread = halves.var() / 8  # of a binomial count of 32 draws: 32 · ½ · ½
+    spread = halves.var() / 8  # the variance of a binomial count of 32 draws: 32 · ½ · ½
     kind = "stratified" if spread < 0.3 else "independent" if spread > 0.7 else "in between"
     return reported(
         f"{kind}: the draws from half of the buffer vary {spread:.2f} times as much as independent "
@@ -186,7 +186,7 @@ def repeats(context: TestContext) -> Finding:
 
 
 def mixed_error(serial: int) -> float:
-    """TD errors between 0.1 and 3.2, in turns small and large."""
+    """A TD error between 0.1 and 4.2; small and large ones alternate."""
     return (0.1, 1.6, 0.4, 3.2, 0.2)[serial % 5] * (1 + serial % 7 / 20) * (1 + serial / 1e4)
 
 
@@ -215,8 +215,8 @@ def compare(harness: BufferHarness, draws: int) -> Finding:
 def exponent(context: TestContext, largest: float, alpha: float, within: float) -> Finding:
     """Measure the exponent that draws follow, on errors up to ``largest``."""
     harness = context.harness(CAPACITY, exact=True, alpha=alpha)
-    # Four levels, and more of the lower ones, so that each level gets a quarter of the draws: of
-    # all choices that come to mind, this one measures an exponent with the fewest draws.
+    # Four levels, with more items in the lower ones, so that the levels get similar shares of the
+    # draws. Of all choices tried, this one measures an exponent with the fewest draws.
     level = np.repeat([0, 1, 2, 3], [43, 15, 5, 1])[context.rng.permutation(CAPACITY)]
     errors = largest * np.exp(1.08 / alpha * (level - 3)) * (1 - np.arange(CAPACITY) / 1e4)
     harness.set_errors(lambda serial: errors[serial])
@@ -228,7 +228,7 @@ def exponent(context: TestContext, largest: float, alpha: float, within: float) 
 
 
 def logarithms(harness: BufferHarness, errors: Floats) -> tuple[Floats, float]:
-    """What is raised to a power, as logarithms (items,), and the power: P ∝ exp(power · log)."""
+    """The logarithms (items,) of what is raised to a power, and the power: P ∝ exp(power · log)."""
     priorities, alpha = harness.priorities_of(errors), harness.settings.alpha
     if harness.adapter.distribution == "rank":
         return np.log(harness.probabilities(priorities, 1.0)), alpha

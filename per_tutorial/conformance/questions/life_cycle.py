@@ -1,4 +1,4 @@
-"""What becomes of a transition: its contents, its end, and what the seed decides."""
+"""The life of a transition: its contents, the end of its episode, and what the seed decides."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -97,7 +97,7 @@ def contents_fault(harness: BufferHarness, batches: int) -> str | None:
 def true_values(
     harness: BufferHarness, name: str, serials: NDArray[np.int64]
 ) -> NDArray[np.float64]:
-    """A field of these transitions, as it was added."""
+    """A field of these transitions as it was added, (batch, ...)."""
     values = []
     for serial in serials.tolist():
         transition = harness.history[serial]

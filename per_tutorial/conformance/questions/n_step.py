@@ -1,4 +1,4 @@
-"""Windows of n steps: R = Σ γ^j r_j, then the value of what follows (not in the paper; Rainbow)."""
+"""n-step returns: R = Σ γ^j r_j, then the value of the next state (not in the paper; Rainbow)."""
 
 from typing import NamedTuple
 
@@ -21,7 +21,7 @@ N, DISCOUNT = 3, 0.5
 
 
 class Window(NamedTuple):
-    """An n-step transition as it should be."""
+    """The return and the end of an n-step transition."""
 
     reward: float
     next_state: int
@@ -96,7 +96,7 @@ def n_step_truncation(context: TestContext) -> Finding:
     needs=("n-step-returns",),
 )
 def n_step_head(context: TestContext) -> Finding:
-    # In the middle of an episode, the second time after the buffer went round.
+    # Both end in the middle of an episode, the second after the buffer has wrapped around.
     for added in (CAPACITY - 4, CAPACITY + 24):
         harness = n_step_harness(context, added=added)
         newest = len(harness.history) - 1
@@ -111,21 +111,21 @@ def n_step_head(context: TestContext) -> Finding:
 def n_step_harness(
     context: TestContext, *, truncated: bool = False, added: int = CAPACITY + 24
 ) -> BufferHarness:
-    """A buffer of n-step windows, within an episode at its head."""
+    """A buffer that makes n-step returns, by default filled up to the middle of an episode."""
     if not context.adapter.n_step:
         raise NotOffered("it makes no n-step returns by itself")
     return context.harness(n_step=N, discount=DISCOUNT).add(added, episode=7, truncated=truncated)
 
 
 def starts(harness: BufferHarness, whole: bool) -> list[int]:
-    """Where complete windows start: those of N steps, or those that an end of an episode cut."""
+    """Where complete windows start: ``whole`` ones of N steps, or those cut by an episode's end."""
     stored, added = harness.stored.tolist(), len(harness.history)
     steps = {s: steps_left(harness, s) for s in stored}
     return [s for s in stored if s + steps[s] <= added and (steps[s] == N) == whole]
 
 
 def steps_left(harness: BufferHarness, serial: int) -> int:
-    """How many steps the window from here has, at most N; one still running goes on."""
+    """How many steps the window from here has: N, or fewer if its episode ends before."""
     for k in range(N):
         if serial + k >= len(harness.history):
             return N
@@ -136,7 +136,7 @@ def steps_left(harness: BufferHarness, serial: int) -> int:
 
 
 def window(harness: BufferHarness, serial: int, steps: int) -> Window:
-    """The n-step transition of so many steps."""
+    """The window of ``steps`` steps that starts here."""
     last = harness.history[serial + steps - 1]
     return Window(
         sum(DISCOUNT**k * reward_of(serial + k) for k in range(steps)),
@@ -149,13 +149,13 @@ def window(harness: BufferHarness, serial: int, steps: int) -> Window:
 def check(
     harness: BufferHarness, serials: list[int], where: str, *, shorter: bool = False
 ) -> Finding:
-    """Hold drawn windows that start with these transitions against what they should be.
+    """Compare drawn windows that start at these transitions with the correct ones.
 
     Args:
         harness: the buffer.
-        serials: the starts to look at.
+        serials: the starts to check.
         where: they are, in words.
-        shorter: whether the episode may go on there: the window then has what there is.
+        shorter: whether windows end at the newest transition, though the episode goes on.
     """
     wanted, seen = set(serials), 0
     for _ in range(150):

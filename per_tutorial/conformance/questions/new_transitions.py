@@ -1,6 +1,6 @@
-"""What priority a transition gets before its first TD error is known (Algorithm 1, line 6).
+"""The priority of a transition before its first TD error is known (Algorithm 1, line 6).
 
-In the names of questions, new transitions are "newcomers".
+The names of questions call new transitions "newcomers".
 """
 
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ from per_tutorial.replay.contracts import Floats
 SECTION = "Algorithm 1, line 6"
 DRAWS = 20_000
 NEW = 8  # transitions that are added before the draws are counted
-UPDATES = 64_000  # of single priorities, 2,000 minibatches: a decay of 1e-4 each takes 18 %
+UPDATES = 64_000  # priorities, 2,000 minibatches: a decay of 1e-4 per minibatch loses 18 %
 
 
 @question(
@@ -58,7 +58,7 @@ def newcomers_forget(context: TestContext) -> Finding:
     if new.sum() == 0:
         return fails(f"24 new transitions never came in {counts.sum()} draws")
     if harness.adapter.distribution == "rank":
-        # Among equals it is the order that decides, and only the whole counts.
+        # Ties may be ordered in any way: only the total share is determined.
         known = harness.priorities()
         sentence = f"24 new transitions get {share:.1%} of the draws"
         right = is_priority(harness, counts, known, known.max(), 24)
@@ -82,7 +82,7 @@ def newcomers_forget(context: TestContext) -> Finding:
     false_alarm=FALSE_ALARM,
 )
 def newcomers_last_update(context: TestContext) -> Finding:
-    # Few at a time: else stratified draws would put the largest into every minibatch.
+    # Small minibatches: with stratified draws, the largest would be in every large one.
     harness = context.harness(CAPACITY - NEW, exact=True, batch_size=4)
     harness.set_errors(lambda serial: 20.0 if serial == 5 else 5.0)
     for _ in range(200):
@@ -137,9 +137,9 @@ def newcomers_memory(context: TestContext) -> Finding:
 def kinds_of_new(
     harness: BufferHarness, others: Mapping[str, float] | None = None
 ) -> tuple[set[str], float]:
-    """Add transitions: which known priorities theirs may be, and its ratio to the largest.
+    """Add transitions; return which priorities fit, and their likelihood relative to the largest.
 
-    ``others`` names more priorities that it may be.
+    ``others`` names more priorities to try.
     """
     known, alpha = harness.priorities(), harness.settings.alpha
     kinds = {
@@ -154,7 +154,7 @@ def kinds_of_new(
 
 
 def judge_new(fitting: set[str], sentence: str) -> Finding:
-    """The largest is what the paper asks for, a mean a choice, and all else a mistake."""
+    """The paper asks for the largest; a mean is a choice, and anything else a mistake."""
     if "the largest" in fitting:
         return holds(sentence)
     if fitting:
@@ -175,7 +175,7 @@ def share_of_new(
 ) -> tuple[float, float]:
     """The smallest and the largest share of draws of new transitions with this priority.
 
-    They differ where ranks count: equals may be ordered in any way.
+    They differ if ranks count: ties may be ordered in any way.
     """
     first, last = (
         harness.probabilities(np.append(np.full(new, priority * factor), known))[:new].sum()
@@ -185,7 +185,7 @@ def share_of_new(
 
 
 def alternating(largest: float, serial: int) -> float:
-    """Errors of odd transitions are the largest, of even ones a third of it."""
+    """The TD error: ``largest`` for odd transitions, a third of it for even ones."""
     return largest if serial % 2 else largest / 3
 
 

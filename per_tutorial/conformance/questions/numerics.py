@@ -1,4 +1,4 @@
-"""Where floating-point numbers let a tree drift, or a draw fall beside it."""
+"""Floating-point errors: sums of a tree that drift, and draws that miss what is stored."""
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from per_tutorial.conformance.questions.distribution import EXPONENTS, compare, 
 from per_tutorial.conformance.questions.weights import fit, item_levels
 
 UPDATES = 1_000_000
-# A very small ε brings no draw, so draws cannot tell whether there is one.
+# Draws cannot show whether there is a very small ε: it brings none.
 NO_EPSILON = "the adapter names no ε"
 
 
@@ -69,7 +69,7 @@ def single_precision_errors(context: TestContext) -> Finding:
         return holds(sentence)
     if double < 1e-10:
         return reported(f"{sentence}: single precision")
-    # An ε of 1e-6 moves the weight of an error of 1 as much as single precision does.
+    # An ε of 1e-6 changes the weight of an error of 1 about as much as single precision does.
     unnamed = context.adapter.distribution == "proportional" and context.adapter.epsilon == 0
     other = ", or an ε that the adapter does not name" if unnamed else ""
     return reported(f"{sentence}: single precision either way{other}")
@@ -90,9 +90,9 @@ def zero_errors(context: TestContext) -> Finding:
     if epsilon == 0:
         return _without_epsilon(context)
     harness = context.harness(CAPACITY, exact=True)
-    # So small that ε is seen: a share of 6 % for half of the transitions, 10 % if ε were doubled.
+    # So small that ε shows: half of the transitions get 6 % of the draws, or 9 % if ε is doubled.
     small = 100 * epsilon
-    if small >= 1:  # new transitions start at 1, and would drown the rest
+    if small >= 1:  # keep it below the 1 of new transitions, which would hide the rest
         small = epsilon
     harness.set_errors(lambda serial: 0.0 if serial % 2 else small)
     return compare(harness, 20_000)
@@ -133,12 +133,12 @@ def edges(context: TestContext) -> Finding:
 
 
 def after_many_updates(context: TestContext, low: float, high: float) -> Finding:
-    """Update again and again with errors in [low, high], then set small ones and compare."""
+    """Update many times with errors in [low, high], then set small ones and compare."""
     harness = context.harness(CAPACITY, exact=True)
     size = (1000, harness.settings.batch_size)
     errors = np.exp(context.rng.uniform(np.log(low), np.log(high), size=size))
     done = harness.keep_updating(errors, UPDATES)
-    # On the way down all come quickly: those that are still large are drawn first.
+    # All are soon reached: transitions whose errors are still large are drawn first.
     harness.set_errors(lambda serial: 1e-3 * mixed_error(serial))
     finding = compare(harness, 20_000)
     less = "" if done >= UPDATES else " (all there was time for)"

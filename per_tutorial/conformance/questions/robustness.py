@@ -1,4 +1,4 @@
-"""What a buffer bears that the algorithm never does: late updates, NaN, arrays written over."""
+"""What the algorithm itself never does to a buffer: late updates, NaN, arrays written over."""
 
 from collections.abc import Callable
 
@@ -24,7 +24,7 @@ from per_tutorial.replay.contracts import Floats
 
 SECTION = "not in the paper"
 OBSERVATIONS = ("observations", "next_observations")
-FIELDS = (*OBSERVATIONS, "weights", "actions", "rewards", "terminated")  # that have arrays
+FIELDS = (*OBSERVATIONS, "weights", "actions", "rewards", "terminated")  # those with arrays
 
 
 @question(
@@ -56,7 +56,7 @@ def stale_updates(context: TestContext) -> Finding:
     owners = np.isin(harness.stored - CAPACITY, serials)
     fair, share = owners.mean(), counts[owners].sum() / counts.sum()
     if harness.adapter.distribution == "rank":
-        # New transitions are equals, in any order: only which of them come often may tell.
+        # Ties may be ordered in any way: it fails if exactly the new owners come most often.
         top = np.argsort(-counts)[: owners.sum()]
         right = set(top.tolist()) != set(np.flatnonzero(owners).tolist())
     else:
@@ -184,7 +184,7 @@ def large_minibatch(context: TestContext) -> Finding:
 
 
 def bears(what: str, act: Callable[[], object]) -> None:
-    """`Inconclusive` if the buffer refuses this too: then a refusal before says nothing."""
+    """Raise `Inconclusive` if the buffer refuses this, too: its earlier refusal means nothing."""
     try:
         act()
     except (BufferRaised, Fault) as refusal:
@@ -204,7 +204,7 @@ def fields_of(harness: BufferHarness, drawn: Drawn) -> dict[str, Floats]:
 
 
 def zeros_drawn(harness: BufferHarness, minibatches: int = 20) -> str:
-    """Which of observations, next observations and rewards come as 0, which none of them is."""
+    """Which of observations, next observations and rewards are drawn as 0; none was added so."""
     found: set[str] = set()
     for _ in range(minibatches):
         fields = fields_of(harness, harness.unread()[0])
@@ -215,14 +215,14 @@ def zeros_drawn(harness: BufferHarness, minibatches: int = 20) -> str:
 
 
 def as_documented(context: TestContext, attribute: str, found: str) -> Finding:
-    """A failure, but where the adapter says that it is documented; both name the attribute."""
+    """A failure, or a report if the adapter says that it is documented."""
     if getattr(context.adapter, attribute):
         return fails(f"{found} (if this is documented, say `{attribute} = False` in the adapter)")
     return reported(f"{found}, as documented (`{attribute} = False`)")
 
 
 def after_bad_errors(context: TestContext, bad: float) -> Finding:
-    """Send one bad error along, and see what becomes of the draws."""
+    """Update with one bad error among good ones, and check later draws."""
     harness = context.harness(CAPACITY, exact=True).set_errors(mixed_error)
     drawn, serials, _ = harness.sample()
     errors = np.array([mixed_error(serial) for serial in serials.tolist()])
@@ -230,7 +230,7 @@ def after_bad_errors(context: TestContext, bad: float) -> Finding:
     try:
         harness.update(drawn, errors)
     except BufferRaised as raised:
-        finding = compare(harness, 20_000)  # what it refuses, it must not have begun to write
+        finding = compare(harness, 20_000)  # a refused update must have written nothing
         said = f"it refuses, {raised}"
         return (
             fails(f"{said}; but afterwards {finding.measured}") if finding.failed else holds(said)

@@ -31,7 +31,7 @@ def saved_contents(context: TestContext) -> Finding:
     harness = context.harness(CAPACITY + 21)
     with saved(harness) as path:
         load(harness, path)
-        for added in (0, 5):  # the five must have replaced the oldest: `counts` would tell
+        for added in (0, 5):  # `counts` raises a Fault unless the five replaced the oldest
             missing = harness.stored[harness.add(added).counts(2000) == 0]
             if len(missing):
                 return fails(f"after loading, transition {missing[0]} never comes")
@@ -98,7 +98,7 @@ def saved_generator(context: TestContext) -> Finding:
 
 @contextmanager
 def saved(harness: BufferHarness) -> Iterator[str]:
-    """The path that the buffer was saved to."""
+    """Save the buffer to a temporary file; yields its path."""
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "buffer")
         harness.call("save", harness.buffer, path)
@@ -106,7 +106,7 @@ def saved(harness: BufferHarness) -> Iterator[str]:
 
 
 def load(harness: BufferHarness, path: str) -> None:
-    """Give the harness a new buffer, loaded from a file; some libraries return it."""
+    """Load a new buffer from a file into the harness; some libraries return it."""
     fresh = harness.call("make", harness.settings)
     returned = harness.call("load", fresh, path)
     harness.buffer = fresh if returned is None else returned

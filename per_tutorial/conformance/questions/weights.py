@@ -18,7 +18,7 @@ from per_tutorial.conformance.questions.distribution import EXPONENTS, mixed_err
 from per_tutorial.replay.contracts import Floats
 
 SECTION = "3.4"
-# Some libraries keep weights in single precision, and take logarithms and powers in it.
+# Some libraries compute weights, with logarithms and powers, in single precision.
 EXPONENT_TOLERANCE, RELATIVE_TOLERANCE = 0.002, 0.002
 
 
@@ -72,7 +72,7 @@ def weights_exponent(context: TestContext) -> Finding:
 def weights_undo(context: TestContext) -> Finding:
     harness = context.harness(CAPACITY, exact=True, beta=1.0).set_errors(mixed_error)
     if harness.settings.batch_size == 1:
-        # Divided by the largest of its minibatch, the weight of a minibatch of one says nothing.
+        # Divided by the largest of its minibatch, the only weight is always 1.
         raise Inconclusive("it draws without replacement, and a minibatch of one has the weight 1")
     serials, weights = harness.weighted(20_000)
     counts = harness.count(serials)
@@ -84,7 +84,7 @@ def weights_undo(context: TestContext) -> Finding:
     levels[~harness.is_known] = np.inf
     implied = 1 / levels / (1 / levels).sum()
     levels[~harness.is_known] = 0.0
-    # f is 1 for transitions drawn more often than the median one, else 0: its mean is a half.
+    # f is 1 for transitions more likely than the median, else 0: its mean is a half.
     share = counts * levels / (counts * levels).sum()
     often = implied > np.median(implied)
     value = share[often].sum() / often.mean() if often.any() else 1.0
@@ -127,9 +127,8 @@ def weights_part_full(context: TestContext) -> Finding:
     needs=("weights-part-full",),
 )
 def weights_scale(context: TestContext) -> Finding:
-    # Equal priorities: N · P = 1. So it doesn't matter whether weights are left as (N · P)^−β or
-    # divided by the largest of the minibatch or of the memory; these three are allowed.
-    # New transitions are equals, but for the ranks that they get nevertheless.
+    # With equal priorities, N · P = 1: weights are 1 whether they are left as (N · P)^−β or divided
+    # by the largest of the minibatch or of the memory. Ranks differ even then, hence α = 0.
     alpha = 0.0 if context.adapter.distribution == "rank" else 0.6
     medians = {}
     for stored, batch in ((CAPACITY, 32), (CAPACITY, 4), (33, 32)):
@@ -162,7 +161,7 @@ def weights_normalisation(context: TestContext) -> Finding:
     harness = context.harness(CAPACITY, beta=0.4).set_errors(mixed_error)
     serials, weights = harness.weighted(1000)
     expected = np.maximum(harness.expected(), 1e-12)
-    expected[~harness.is_known] = 1.0  # has no part in the largest weight
+    expected[~harness.is_known] = 1.0  # excludes them from the largest weight
     raw = (len(expected) * expected) ** -0.4
     if context.adapter.distribution == "uniform":
         return reported(f"all weights are {weights.max():.3g}")
@@ -207,7 +206,7 @@ def weights_collapse(context: TestContext) -> Finding:
 
 
 def fit(harness: BufferHarness, serials: np.ndarray, weights: Floats) -> tuple[float, float]:
-    """Slope of log w against log P within minibatches, and by how much single weights miss it."""
+    """Slope of log w against log P within minibatches, and the largest residual of a weight."""
     expected = harness.expected()[serials - harness.stored[0]]
     if (expected == 0).any():
         raise Inconclusive("a transition came that had not come in the preparation")
@@ -219,12 +218,12 @@ def fit(harness: BufferHarness, serials: np.ndarray, weights: Floats) -> tuple[f
 
 
 def item_levels(harness: BufferHarness, serials: np.ndarray, weights: Floats) -> Floats:
-    """log w of each stored transition up to a constant, whatever minibatches were divided by."""
+    """log w of each stored transition up to a constant, for any divisor of each minibatch."""
     items = (serials - harness.stored[0]).ravel()
     logs = np.log(weights)
     seen = np.bincount(items, minlength=len(harness.stored))
     levels = np.zeros(len(seen))
-    for _ in range(50):  # in turns: the divisor of each minibatch, and the level of each transition
+    for _ in range(50):  # alternate: the divisor of each minibatch, the level of each transition
         divisors = (logs - levels[serials - harness.stored[0]]).mean(axis=1, keepdims=True)
         sums = np.bincount(items, (logs - divisors).ravel(), minlength=len(seen))
         levels, last = sums / np.maximum(seen, 1), levels

@@ -1,7 +1,7 @@
-"""Where agents act. What differs between kinds of environments is said here only.
+"""Environments. What differs between kinds of them is declared only here.
 
-A new kind is one module beside this one, which does what `EnvModule` says, and one entry in
-`ENV_SPECS`. Modules are imported when their environments are asked for: settings need none.
+A new kind is one module beside this one that implements `EnvModule`, and one entry in `ENV_SPECS`.
+A module is imported when its environments are made; settings need none.
 """
 
 import math
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class EnvModule(Protocol):
-    """What a module of this folder does for its kind of environments."""
+    """What a module of this folder provides for its kind of environments."""
 
     def training_environments(self, config: EnvSettings, seeds: Sequence[int]) -> "Environments":
         """Environments to train in: ``config.environments`` for each seed, seed by seed."""
@@ -24,7 +24,7 @@ class EnvModule(Protocol):
         """Environments to evaluate in, one for each seed, with the rewards unchanged."""
 
     def check_id(self, env: str) -> None:
-        """Raise ValueError unless ``env`` is the id of a registered, installed environment."""
+        """Raise ValueError unless ``env`` can be made without importing an unknown module."""
 
 
 class EnvSpec(NamedTuple):
@@ -32,13 +32,12 @@ class EnvSpec(NamedTuple):
 
     Attributes:
         module: imports and returns the `EnvModule`.
-        storage: the kind that keeps its transitions, a name in
-            `per_tutorial.replay.registry.STORAGES`.
-        observation_dtype: of the observations that the storage keeps, if it can keep several kinds.
+        storage: the storage of its transitions, a name in `per_tutorial.replay.registry.STORAGES`.
+        observation_dtype: dtype of stored observations, for storages that support several.
         frames: whether observations are images, of bytes or bits, which need convolutions.
-        frame_size: their height and width; None: what the settings say.
+        frame_size: their height and width; None: that of the settings.
         side_by_side: whether several environments may feed a run.
-        evaluation_epsilon: share of random actions in an evaluation by default.
+        evaluation_epsilon: default share of random actions in an evaluation.
     """
 
     module: Callable[[], EnvModule]
@@ -50,7 +49,7 @@ class EnvSpec(NamedTuple):
     evaluation_epsilon: float = 0.0
 
     def network_inputs(self, observation_shape: Sequence[int]) -> int | tuple[int, ...]:
-        """The inputs of a `QNetwork`: the shape of frames, or the number of numbers."""
+        """The inputs of a `QNetwork`: the shape of frames, or the size of a vector."""
         return tuple(observation_shape) if self.frames else math.prod(observation_shape)
 
 
@@ -72,10 +71,10 @@ def _minatar() -> EnvModule:
     return minatar
 
 
-# What the id of an environment begins with → the kind that it is of
+# Prefix of an environment's id → its kind
 ENV_SPECS = {
     "": EnvSpec(_gymnasium),
-    # A policy may otherwise repeat itself without end, hence the random actions.
+    # Without random actions, a policy may loop forever.
     "ALE/": EnvSpec(
         _atari, storage="frames", frames=True, side_by_side=True, evaluation_epsilon=0.01
     ),
@@ -84,5 +83,5 @@ ENV_SPECS = {
 
 
 def env_spec(env: str) -> EnvSpec:
-    """The kind that the environment with this id is of."""
+    """The kind of the environment with this id."""
     return ENV_SPECS[max((prefix for prefix in ENV_SPECS if env.startswith(prefix)), key=len)]

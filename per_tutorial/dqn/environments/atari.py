@@ -1,28 +1,28 @@
 """Atari 2600 games, the way DQN plays them (Mnih et al. 2015; notebook 05).
 
-Two pipelines make the agent's observations: ale-py's C++ `AtariVectorEnv`, many games at once, to
-train on (`make_atari_environments`), and Gymnasium's wrappers, which can be read, looked into and
-rendered, to explain and to evaluate with (`make_atari_reference`). Both repeat an action for 4
-frames, take the maximum of the last two, shrink it to 84×84 in grey, and show the last 4 such
-frames. For the same actions they give the same frames, bit by bit. Where they depart:
+Two pipelines make the agent's observations. Training uses ale-py's C++ `AtariVectorEnv`, many games
+at once (`make_atari_environments`). Explanations and evaluations use Gymnasium's wrappers, which
+can be read, inspected and rendered (`make_atari_reference`). Both repeat an action for 4 frames,
+take the maximum of the last two, shrink it to 84×84 in grey, and show the last 4 such frames. For
+the same actions they give the same frames, bit for bit. They differ from each other, or from their
+defaults, in this:
 
 - **Start.** Both press FIRE for one frame if the game has that button, then do nothing for a random
-  number of frames, each drawing it from a generator of its own. Counted with FIRE, the C++ pipeline
-  plays max(1, U) frames before the first observation, the reference 1 + U', with U uniform in
-  0 … 29 and U' in 1 … 30 (without the button: U and U').
+  number of frames, each drawn from its own generator. Including FIRE, the C++ pipeline plays
+  max(1, U) frames before the first observation, the reference 1 + U', with U uniform in 0 … 29 and
+  U' in 1 … 30 (without the button: U and U').
 - **Time limit.** 108,000 frames end a game in both; only the reference counts those of the start.
 - **Sticky actions** (off by default) come from different generators.
-- **Padding.** Frames before a game's first are black in both; Gymnasium alone would by default
-  repeat the first one.
-- **Lives.** `AtariVectorEnv(episodic_life=True)` starts a new game whenever a life is lost, so that
-  an agent sees nothing but first lives, and with `life_loss_info=True` it has no last observation
-  of a life. Here the emulators play whole games, and `AtariEnvironments` makes an episode of each
-  life: terminated, while the game goes on (without another FIRE), and with a new stack. The
-  reference's episodes are games: what counts in the end is the score of a game.
-- **Rewards** are clipped to [−1, 1] for learning, but not in scores and in the reference.
+- **Padding.** Frames before a game's first are black; Gymnasium's default repeats the first one.
+- **Lives.** `AtariVectorEnv(episodic_life=True)` starts a new game whenever a life is lost, so an
+  agent sees only first lives, and with `life_loss_info=True` the last observation of a life is
+  missing. Here the emulators play whole games, and `AtariEnvironments` makes each life an episode:
+  it is terminated while the game goes on, without another FIRE but with a new stack. The
+  reference's episodes are games, since the score of a game is what counts.
+- **Rewards** are clipped to [−1, 1] for learning, but not in scores or in the reference.
 
-All this is what is usually done with the v4 environments (`PongNoFrameskip-v4`), by wrappers.
-`ALE/Pong-v5`, as Gymnasium makes it, has sticky actions (0.25): do not compare scores of the two.
+This is what wrappers usually do with the v4 environments (`PongNoFrameskip-v4`). `ALE/Pong-v5` in
+Gymnasium has sticky actions (0.25): do not compare scores of the two.
 """
 
 import difflib
@@ -66,7 +66,7 @@ class AtariEnvironments(Environments):
         self.clip_rewards = clip_rewards
 
     def _begin(self, seeds: Any) -> None:
-        # The emulators take 31 bits, and no list.
+        # The emulators take seeds of 31 bits, and no list.
         super()._begin((np.asarray(seeds, dtype=np.uint32) >> 1).astype(np.int32))
         count = self.vector_env.num_envs
         self._lives = np.zeros(count, dtype=np.int32)  # not known before the first step
@@ -121,12 +121,12 @@ def make_atari_environments(
 
     Args:
         game: any game of ale-py: "Pong", "MsPacman" or "ms_pacman", or an id such as "ALE/Pong-v5",
-            of which only the game's name counts.
+            in which only the game's name counts.
         count: environments for each run.
         seeds: ints, one run each, or a single int. An environment depends on its run's seed alone.
-        size: height and width of a frame in pixels; 84 as in the paper, less for less computing.
+        size: height and width of a frame in pixels; 84 as in the paper, smaller is faster.
         stack: frames in an observation.
-        noop_max: frames that a game begins with are fewer than this, drawn at random.
+        noop_max: a game begins with a random number of frames, fewer than this.
         episodic_life: whether an episode ends when a life is lost.
         clip_rewards: whether rewards are clipped to [−1, 1]; scores never are.
         sticky_actions: the probability that the emulator repeats the previous action in a frame.
@@ -148,7 +148,7 @@ def make_atari_environments(
     from ale_py.vector_env import AtariVectorEnv
 
     run_seeds: Any = [seeds] if np.ndim(seeds) == 0 else seeds
-    # Seeds that follow one another would give a run's second game to the next run as its first.
+    # With consecutive seeds, a run's second game would be the next run's first.
     game_seeds = np.concatenate(
         [
             np.random.SeedSequence(seed).generate_state(count)
@@ -227,7 +227,7 @@ def make_atari_reference(
 
 
 def _meanings(env: gym.Env) -> list[str]:
-    """What each action of a game is, such as "FIRE"."""
+    """The meaning of each action of a game, such as "FIRE"."""
     emulator: Any = env.unwrapped
     return emulator.get_action_meanings()
 
@@ -248,7 +248,7 @@ def evaluation_environments(config: EnvSettings, seeds: Sequence[int]) -> Enviro
 
 
 def check_id(env: str) -> None:
-    """Nothing to refuse: whatever the id says, only games of ale-py are looked up."""
+    """Nothing to reject: whatever the id is, only games of ale-py are looked up."""
 
 
 def _options(config: EnvSettings) -> dict[str, Any]:
@@ -259,7 +259,7 @@ def _options(config: EnvSettings) -> dict[str, Any]:
 
 
 def _game(name: str) -> gym.envs.registration.EnvSpec:
-    """Gymnasium's registration of a game: an error with the closest names if there is none."""
+    """Gymnasium's registration of a game, or a ValueError with the closest names."""
     try:
         import ale_py
     except ImportError as error:

@@ -1,9 +1,9 @@
-"""Environments for a stack of runs, and the one place that knows about autoreset.
+"""Environments for a stack of runs, and the only place that knows about autoreset.
 
-After an episode's end a vector environment resets by itself, in one of two ways (Gymnasium's
+A vector environment resets itself after an episode, in one of two ways (Gymnasium's
 `AutoresetMode`). SAME_STEP: the step that ends the episode already returns the first observation of
 the next one, and the true last observation is in `info["final_obs"]`. NEXT_STEP: the following step
-ignores its action and returns the reset observation, a step that no transition must be made of.
+ignores its action and returns the reset observation; it is not a transition.
 """
 
 import difflib
@@ -22,11 +22,11 @@ from numpy.typing import ArrayLike, NDArray
 from per_tutorial.common.states import ArraySpec, Schema, State, checked_state
 from per_tutorial.dqn.environments.settings import EnvSettings
 
-MAX_STEPS = 2**62  # of a checkpoint: more than can be made, less than would overflow
-MAX_BYTES = 2**28  # of a checkpoint, about the inside of all environments
+MAX_STEPS = 2**62  # in a checkpoint: more than can be made, less than would overflow
+MAX_BYTES = 2**28  # in a checkpoint, of the inner state of all environments
 
-# What changes, beside generators, while these run. One with a part of any other type cannot be
-# saved: nothing tells which of its attributes matter, or whether attributes are all there is.
+# Attributes that change while these run, besides generators. Environments with parts of any other
+# type cannot be saved: it is unknown which attributes matter, and whether attributes are enough.
 CHANGING: dict[type, tuple[str, ...]] = {
     SyncVectorEnv: ("_autoreset_envs",),
     OrderEnforcing: (),
@@ -41,10 +41,10 @@ CHANGING: dict[type, tuple[str, ...]] = {
 class Step(NamedTuple):
     """What happened in one step, a row per environment."""
 
-    next_observation: NDArray  # the true one, also where the episode ended
+    next_observation: NDArray  # the true one, even where the episode ended
     reward: NDArray
-    terminated: NDArray[np.bool_]  # the value of what follows is zero
-    truncated: NDArray[np.bool_]  # stopped by a time limit: what follows still has its value
+    terminated: NDArray[np.bool_]  # the next state has value 0
+    truncated: NDArray[np.bool_]  # stopped by a time limit: the next state keeps its value
     valid: NDArray[np.bool_]  # False where the step only reset the environment
 
 
@@ -83,7 +83,7 @@ class Environments:
         self._resets_now = np.zeros(count, dtype=bool)
 
     def step(self, actions: NDArray) -> Step:
-        """Act in every environment; returns a `Step` and moves on to `observation`."""
+        """Act in every environment; returns a `Step` and updates `observation`."""
         return self._transitions(*self.vector_env.step(actions))
 
     def _transitions(
@@ -110,7 +110,7 @@ class Environments:
         return Step(next_observation, reward, terminated, truncated, valid)
 
     def _count(self, reward: NDArray, valid: NDArray, done: NDArray) -> None:
-        """Add a step to the running episodes; note those that it ended."""
+        """Add a step to the running episodes; record those that it ended."""
         self._returns += reward
         self._lengths += valid
         rows = np.flatnonzero(done)
@@ -119,7 +119,7 @@ class Environments:
 
     @property
     def can_be_saved(self) -> bool:
-        """Whether the episodes that run can go on in another process (see `CHANGING`)."""
+        """Whether running episodes can continue in another process (see `CHANGING`)."""
         return all(type(part) in CHANGING for part in _parts(self.vector_env))
 
     @property
@@ -148,18 +148,17 @@ class Environments:
         return schema
 
     def check(self, state: State) -> None:
-        """Raise ValueError if arrays that fit the `schema` are no state of these environments."""
+        """Raise ValueError if arrays that fit the `schema` contradict these environments."""
         if "simulation" in state:
             self._simulation(state)
 
     def restore(self, state: State) -> bool:
-        """Go on from what `state` gave; returns whether the episodes that ran then go on as well.
+        """Continue from a saved `state`; returns whether its running episodes continue as well.
 
-        Where they cannot be saved (`can_be_saved`), new ones begin, and other ones than those that
-        this object began with.
+        If they cannot be saved (`can_be_saved`), new ones begin, with other seeds than before.
 
         Raises:
-            ValueError: it is no state of such environments. They are as they were then.
+            ValueError: it is not a state of such environments, which are then unchanged.
         """
         state = checked_state(state, self.schema)
         self.check(state)
@@ -175,7 +174,7 @@ class Environments:
         return True
 
     def _simulation(self, state: State) -> Any:
-        """What `_go_on` takes; ValueError unless it could take the place of ours."""
+        """The argument of `_go_on`; ValueError unless it fits these environments."""
         try:
             facts = json.loads(state["simulation"].tobytes())
             return self._made_from(facts, state["observation"])
@@ -185,16 +184,16 @@ class Environments:
 
     @property
     def _facts(self) -> dict[str, Any]:
-        """The inside of the environments, in what JSON knows."""
+        """The inner state of the environments, as JSON types."""
         return {
             "values": [np.asarray(value).tolist() for value in self._values],
             "generators": [each.bit_generator.state for each in self._generators],
         }
 
     def _made_from(self, facts: dict[str, Any], observation: NDArray) -> Any:
-        """The saved values and generators, made from `_facts` but not in their place yet.
+        """The saved values and generators, made from `_facts` but not applied yet.
 
-        Raises one of several errors if they are not of these environments.
+        Raises one of several errors if they do not fit these environments.
         """
         values = [np.array(value) for value in facts["values"]]
         for own, saved in zip(map(np.asarray, self._values), values, strict=True):
@@ -203,11 +202,11 @@ class Environments:
             if not np.isfinite(saved).all():
                 raise ValueError("a number is not finite")
         for generator, saved in zip(self._generators, facts["generators"], strict=True):
-            type(generator.bit_generator)().state = saved  # tried on another one
+            type(generator.bit_generator)().state = saved  # tried on a new one
         return values, facts["generators"]
 
     def _go_on(self, simulation: Any) -> None:
-        """Put what `_made_from` made in its place."""
+        """Apply what `_made_from` returned."""
         saved_values, saved_generators = simulation
         values = iter(saved_values)
         for part in _parts(self.vector_env):
@@ -218,7 +217,7 @@ class Environments:
 
     @property
     def _values(self) -> list[Any]:
-        """What changes in the environments, beside generators."""
+        """What changes in the environments, besides generators."""
         parts = _parts(self.vector_env)
         return [getattr(part, name) for part in parts for name in CHANGING[type(part)]]
 
@@ -243,14 +242,14 @@ def _parts(vector_env: Any) -> Iterator[Any]:
 
 
 def _renewed(seeds: Any, step: int) -> Any:
-    """Other seeds, made from these and a step; of 31 bits, since some emulators take no more."""
+    """Other seeds, made from these and a step; 31 bits, since some emulators take no more."""
     if np.ndim(seeds):
         return [_renewed(seed, step) for seed in seeds]
     return int(np.random.SeedSequence((seeds, step)).generate_state(1)[0] >> 1)
 
 
 def training_environments(config: EnvSettings, seeds: Sequence[int]) -> Environments:
-    """One environment per seed, made as the settings say."""
+    """One environment per seed, made by the settings."""
     return make_environments(
         config.env,
         seeds,
@@ -265,9 +264,9 @@ def evaluation_environments(config: EnvSettings, seeds: Sequence[int]) -> Enviro
 
 
 def check_id(env: str) -> None:
-    """ValueError unless Gymnasium knows ``env`` already, or it is one of this package.
+    """Raise ValueError unless ``env`` is registered in Gymnasium, or is from this package.
 
-    Of "module:Name-v0" Gymnasium would import the module, and so run whatever is in it.
+    For "module:Name-v0" Gymnasium would import the module, and thus run whatever is in it.
     """
     module, colon, _ = env.partition(":")
     ours = colon and module.partition(".")[0] == __name__.partition(".")[0]
@@ -288,14 +287,14 @@ def make_environments(
 
     Raises:
         ValueError: there is no such environment, it cannot be made here, its actions are not
-            discrete, or its observations are no arrays.
+            discrete, or its observations are not arrays.
     """
     options: dict[str, Any] = {}
     if max_episode_steps is not None:
         options["max_episode_steps"] = max_episode_steps
     reset_seeds: list[int] | int = list(seeds)
     if vectorization == "sync":
-        # Every environment owns its generator, so a run depends on no seed but its own.
+        # Every environment has its own generator, so a run depends only on its own seed.
         options["vector_kwargs"] = {"autoreset_mode": AutoresetMode.SAME_STEP}
         options["disable_env_checker"] = True
     else:

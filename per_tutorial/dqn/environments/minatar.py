@@ -1,10 +1,10 @@
 """MinAtar: five Atari games on a board of 10×10 cells (Young & Tian 2019).
 
-Named as Gymnasium knows them: "MinAtar/Breakout-v1" has the actions that do something in this game,
-"MinAtar/Breakout-v0" all six. The games are those of the package `minatar`, as it makes them:
-actions are sticky (in one step of ten the previous action is repeated), and asterix, seaquest and
-space invaders grow harder while an episode goes on. Only freeway ends by itself after some time
-(2,500 steps); for the others, `DQNConfig.max_episode_steps` is a good idea.
+The ids are those of Gymnasium: "MinAtar/Breakout-v1" has only the actions that do something in this
+game, "MinAtar/Breakout-v0" all six. The games are those of the package `minatar` with its defaults:
+actions are sticky (one step in ten repeats the previous action), and asterix, seaquest and space
+invaders get harder during an episode. Only freeway has a time limit (2,500 steps); for the others,
+set `DQNConfig.max_episode_steps`.
 
 An observation is (channels, 10, 10), a channel for each kind of object, True where one is.
 """
@@ -31,7 +31,7 @@ GAMES = {
     "SpaceInvaders": "space_invaders",
 }
 
-# Id → the game, and whether actions are only those that do something
+# Id → the game, and whether it has only the actions that do something
 IDS = {
     f"MinAtar/{name}-v{version}": (game, version == 1)
     for name, game in GAMES.items()
@@ -44,7 +44,7 @@ MT19937_NUMBERS = 624  # in the state of a generator
 
 
 class MinAtarVectorEnv(gym.vector.VectorEnv):
-    """Games side by side, in this process: a step takes less time than a message to another one.
+    """Games side by side in this process: a step takes less time than a message to another process.
 
     Args:
         env_id: one of `IDS`.
@@ -70,7 +70,7 @@ class MinAtarVectorEnv(gym.vector.VectorEnv):
     def reset(
         self, *, seed: Any = None, options: dict[str, Any] | None = None
     ) -> tuple[NDArray[np.bool_], dict[str, Any]]:
-        """Begin an episode in every game; with a ``seed`` for each, episodes repeat themselves."""
+        """Begin an episode in every game; with a ``seed`` for each, episodes are reproducible."""
         if seed is not None:
             for game, own in zip(self.games, seed, strict=True):
                 game.seed(_seed(own))
@@ -83,9 +83,9 @@ class MinAtarVectorEnv(gym.vector.VectorEnv):
     def step(
         self, actions: Any
     ) -> tuple[NDArray, NDArray, NDArray[np.bool_], NDArray[np.bool_], dict[str, Any]]:
-        """Act in every game; one whose episode ends shows the next episode's first observation.
+        """Act in every game; where an episode ends, the observation is the first of the next one.
 
-        Then the last observations of all games are in the dict, as "final_obs".
+        In that case the dict has the last observations of all games, as "final_obs".
         """
         rewards, terminated = np.zeros(self.num_envs), np.zeros(self.num_envs, dtype=bool)
         for k, (game, action) in enumerate(zip(self.games, actions, strict=True)):
@@ -114,7 +114,7 @@ class MinAtarVectorEnv(gym.vector.VectorEnv):
 
     @property
     def facts(self) -> dict[str, Any]:
-        """All that changes, in what JSON knows."""
+        """All that changes, as JSON types."""
         return {
             "elapsed": self.elapsed.tolist(),
             "last_actions": [int(game.last_action) for game in self.games],
@@ -125,9 +125,9 @@ class MinAtarVectorEnv(gym.vector.VectorEnv):
         }
 
     def copy_with(self, facts: dict[str, Any]) -> "MinAtarVectorEnv":
-        """Other games, in which all is as `facts` says.
+        """New games in the state that `facts` describes.
 
-        Raises one of several errors if that is not what these games could be like.
+        Raises one of several errors if it does not fit these games.
         """
         copy = MinAtarVectorEnv(self.env_id, self.num_envs, self.max_episode_steps)
         for k, length in _rows(facts["elapsed"], self.num_envs):
@@ -183,12 +183,12 @@ def training_environments(config: EnvSettings, seeds: Sequence[int]) -> MinAtarE
 
 
 def evaluation_environments(config: EnvSettings, seeds: Sequence[int]) -> MinAtarEnvironments:
-    """As those to train in: rewards are points, and episodes are games."""
+    """The same as for training: rewards are points, and episodes are games."""
     return training_environments(config, seeds)
 
 
 def check_id(env: str) -> None:
-    """Nothing to refuse: whatever the id says, only games of MinAtar are looked up."""
+    """Nothing to reject: whatever the id is, only games of MinAtar are looked up."""
 
 
 def _game_class() -> Any:
@@ -206,12 +206,12 @@ def _seed(seed: int) -> int | list[int]:
 
 
 def _changing(game: Any) -> list[tuple[str, Any]]:
-    """Name and value of what changes in a game, beside its generator and its last action."""
+    """Name and value of what changes in a game, besides its generator and its last action."""
     return [(name, value) for name, value in vars(game.env).items() if name not in CONSTANT]
 
 
 def _plain(value: Any) -> Any:
-    """The value in what JSON knows."""
+    """The value as JSON types."""
     if isinstance(value, dict):
         return {name: _plain(each) for name, each in value.items()}
     if isinstance(value, list):

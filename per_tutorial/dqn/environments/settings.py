@@ -1,4 +1,4 @@
-"""What environments need to know of a `DQNConfig`."""
+"""What environments need to know about a `DQNConfig`."""
 
 from typing import Protocol
 

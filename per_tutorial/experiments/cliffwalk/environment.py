@@ -1,9 +1,9 @@
 """The Blind Cliffwalk: where prioritised replay gains most (Schaul et al. 2016, 3.1 and B.1).
 
-A chain of n states. In each of them one of two actions is right, alternating from state to state,
-and leads on; the other one ends the episode. Only the last right action is rewarded. The replay
-memory holds all 2^n sequences of actions, each until it ends: 2^(n+1) − 2 transitions, of which
-exactly one is rewarded (notebook 00). `learner` replays them, one at a time.
+A chain of n states with two actions. The right action, which alternates from state to state, leads
+to the next state; the other one ends the episode. Only the right action in the last state is
+rewarded. The replay memory holds all 2^n action sequences, each until its episode ends:
+2^(n+1) − 2 transitions, exactly one of them rewarded (notebook 00). `learner` replays them.
 """
 
 from typing import Any, NamedTuple, TypeVar
@@ -18,7 +18,7 @@ State = TypeVar("State", int, NDArray[np.integer])
 
 
 def right_action(state: State) -> State:
-    """The action that leads on: 0 in even states, 1 in odd ones."""
+    """The right action: 0 in even states, 1 in odd ones."""
     return state % 2
 
 
@@ -30,7 +30,7 @@ def true_values(n: int) -> NDArray[np.float64]:
 
 
 class Memory(NamedTuple):
-    """Transitions, one a row."""
+    """Transitions, one per row."""
 
     states: NDArray[np.int8]
     actions: NDArray[np.int8]
@@ -39,15 +39,15 @@ class Memory(NamedTuple):
 
 
 def make_memory(n: int, rng: np.random.Generator, noise: float = 0.0) -> Memory:
-    """Every sequence of n actions, played until its episode ends, all in random order.
+    """All sequences of n actions, each until its episode ends; the transitions in random order.
 
     A sequence reaches state s if its first s actions are right. Then 2^(n−1−s) sequences go on with
     each of the two actions, so the memory holds that many copies of each transition.
 
     Args:
-        n: states.
-        rng: a NumPy generator, for the order (and the noise).
-        noise: standard deviation of what is added to each stored reward.
+        n: number of states.
+        rng: a NumPy generator, for the order and the noise.
+        noise: standard deviation of the noise that is added to each stored reward.
     """
     copies = 2 ** np.arange(n - 1, -1, -1)
     states = np.repeat(np.arange(n), 2 * copies)
@@ -57,7 +57,7 @@ def make_memory(n: int, rng: np.random.Generator, noise: float = 0.0) -> Memory:
     order = rng.permutation(len(states))
     rewards = (leads_on & last) + noise * rng.standard_normal(len(states))
     next_states = np.where(leads_on & ~last, states + 1, -1)
-    # Small integers, because a large memory is read in random order.
+    # Small integers, so that more of a memory that is read in random order fits the cache.
     return Memory(
         states[order].astype(np.int8),
         actions[order].astype(np.int8),
@@ -70,7 +70,7 @@ class BlindCliffwalk(gym.Env[NDArray[np.float32], np.int64]):
     """The walk as a Gymnasium environment, `per_tutorial/BlindCliffwalk-v0`, for ordinary agents.
 
     The observation is the state as a one-hot vector, float32 (n,). Importing this module registers
-    the name; ``gym.make("per_tutorial.cliffwalk:per_tutorial/BlindCliffwalk-v0")`` does both.
+    the id; ``gym.make("per_tutorial.cliffwalk:per_tutorial/BlindCliffwalk-v0")`` imports it first.
 
     Args:
         n: number of states.

@@ -10,13 +10,13 @@ from per_tutorial.experiments.cliffwalk.measurements import Point, Walk, updates
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-# As in `notebook.style`, which stands above this room.
+# The colours of `notebook.style`, which this package must not import.
 COLORS = {"uniform": "#0072B2", "proportional": "#D55E00", "rank": "#661A66"}
 COLORS |= {"greedy": "#00857A", "oracle": "#333333"}
-QUIET = "#8A8A8A"  # what is there for orientation only
+QUIET = "#8A8A8A"  # legend entries that belong to no sampler
 
-# Medians that we read off the published figure 2, to about 5 %: {x: updates}, where x is the number
-# of transitions that the axis shows. Figure 1 shows two of the series on the left.
+# Medians that we read off the published figure 2, to about 5 %: {transitions on the x axis:
+# updates}. Figure 1 shows two curves of its left half.
 PAPER: dict[tuple[str, str], dict[int, float]] = {
     ("tabular", "uniform"): {
         62: 956, 254: 4.4e3, 1022: 17.7e3, 4094: 93e3, 8190: 204e3, 32766: 560e3,
@@ -43,11 +43,11 @@ class Ratio(NamedTuple):
     x: int  # on the paper's axis
     paper: float  # updates
     by_count: float  # if x is the number of transitions, 2^(n+1) − 2
-    by_half: float  # if x is 2^n − 2, which fits some of its curves better
+    by_half: float  # if x is 2^n − 2, which fits some of the paper's curves better
 
 
 def ratios(walks: Iterable[Walk]) -> Iterator[Ratio]:
-    """Our medians beside all those that the paper shows."""
+    """Yield a `Ratio` for each published median of the samplers that were measured."""
     medians = {point: median(updates) for point, updates in updates_by_point(walks).items()}
     for figure, sampler, alpha in dict.fromkeys((p.figure, p.sampler, p.alpha) for p in medians):
         learner = "linear" if figure == "search" else figure
@@ -61,7 +61,7 @@ def ratios(walks: Iterable[Walk]) -> Iterator[Ratio]:
 
 
 def ratio_table(walks: Iterable[Walk]) -> str:
-    """`ratios` as lines of text, without those where nothing was measured."""
+    """`ratios` as a table in text, without those where nothing was measured."""
     lines = [
         "Our medians divided by the paper's, if its x counts 2^(n+1) − 2 or 2^n − 2 transitions",
         f"{'figure':8} {'sampler':12} {'α':>4} {'x':>7} {'paper':>8} {'2^(n+1)−2':>10} "
@@ -80,8 +80,8 @@ def ratio_table(walks: Iterable[Walk]) -> str:
 def draw_figures(figure: "Figure", walks: Iterable[Walk]) -> None:
     """Draw figure 2 (figure 1 is two curves of its left half) into a matplotlib figure.
 
-    Solid: our medians over 2^(n+1) − 2 transitions, the range of the runs faint; dotted: the same
-    over 2^n − 2; crosses: the paper's medians.
+    Solid: our medians over 2^(n+1) − 2 transitions; shaded: the range of the runs; dotted: our
+    medians over 2^n − 2; crosses: the paper's medians.
     """
     found = updates_by_point(walks)
     for axes, panel in zip(figure.subplots(1, 2), ("tabular", "linear"), strict=True):

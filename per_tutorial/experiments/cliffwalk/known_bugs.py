@@ -1,13 +1,12 @@
-"""What a bug costs on the Blind Cliffwalk, in transitions replayed until the values are right.
+"""What a bug costs on the Blind Cliffwalk: transitions replayed until the values are right.
 
-The paper's first experiment (section 3.1), with the buffers that agents use, minibatches and
-weights. All transitions of a walk of 10 states are in the buffer from the start. A table of Q
-learns each minibatch, one transition after the other, until its mean squared error is below 1e-3.
-`studies.broken` asks the same of agents; here are the bugs of a buffer that can show in such a
-walk.
+This is the paper's first experiment (section 3.1) with an agent's buffer, minibatches and weights.
+The buffer holds all transitions of a walk of 10 states from the start. A table of Q learns the
+transitions of each minibatch one by one, until its mean squared error is below 1e-3. `BUGS` are
+the buffer bugs that can show in such a walk; `studies.declared.broken` is about agents.
 
-`python -m per_tutorial.experiments.cliffwalk.known_bugs FILE.csv` measures what the file does not
-hold yet, and reports.
+`python -m per_tutorial.experiments.cliffwalk.known_bugs FILE.csv` measures the arms that are
+missing from the file and prints a report.
 """
 
 import os
@@ -37,7 +36,7 @@ METRIC = (
 STATES, RUNS = 10, 30
 BATCH, STEP_SIZE, ALPHA, BETA = 8, 0.25, 0.6, 0.4
 INITIAL_SCALE = 0.1  # standard deviation of the initial Q
-LIMIT = 200_000  # transitions; a run that has not converged then has failed, and counts with this
+LIMIT = 200_000  # transitions; a run that has not converged by then has failed and counts as LIMIT
 SETTINGS = {
     "states": STATES,
     "runs": RUNS,
@@ -65,7 +64,7 @@ BUGS = (
     "off-by-one-total",
     "tie-branch",
 )
-ARMS = ("per", "uniform", *BUGS)  # all are compared with the first
+ARMS = ("per", "uniform", *BUGS)  # the first is the reference
 
 
 class Walk(NamedTuple):
@@ -74,12 +73,12 @@ class Walk(NamedTuple):
     arm: str
     run: int
     replayed: int  # transitions until it converged, or LIMIT
-    error: float  # mean squared, of Q, in the end
-    value: float  # the mean over states of the largest Q, in the end
+    error: float  # final mean squared error of Q
+    value: float  # final mean over states of the largest Q
 
 
 def make_buffer(arm: str, capacity: int, runs: int) -> Replay:
-    """The buffer of an arm, for states as observations."""
+    """The buffer of an arm; an observation is the number of a state."""
     settings: dict[str, Any] = {"observation_dtype": np.int64, "runs": runs, "seed": range(runs)}
     if arm == "uniform":
         return ReplayBuffer(capacity, (), **settings)
@@ -92,11 +91,11 @@ def learn(q: Floats, batch: Batch, discount: float) -> Floats:
     """Learn the transitions of each run's minibatch, one after the other.
 
     Args:
-        q: (runs, states, 2), changed.
+        q: (runs, states, 2), changed in place.
         batch: fields (runs, batch).
         discount: γ.
 
-    Returns δ, (runs, batch), each as it was when its turn came.
+    Returns the TD errors δ (runs, batch), each measured just before its own update.
     """
     runs, size = np.arange(len(q)), batch.indices.shape[1]
     td_errors = np.empty((len(q), size))
@@ -110,9 +109,9 @@ def learn(q: Floats, batch: Batch, discount: float) -> Floats:
 
 
 def measure(arm: str, runs: int = RUNS, limit: int = LIMIT) -> list[Walk]:
-    """Let the runs of an arm learn, side by side, until each has converged or replayed ``limit``.
+    """Train the runs of an arm side by side until each has converged or replayed ``limit``.
 
-    No run depends on another. In all arms a run has the same memory and the same initial Q.
+    The runs are independent. A run has the same memory and the same initial Q in all arms.
     """
     truth, generators = true_values(STATES), [np.random.default_rng(run) for run in range(runs)]
     memories = [make_memory(STATES, rng) for rng in generators]
@@ -120,7 +119,7 @@ def measure(arm: str, runs: int = RUNS, limit: int = LIMIT) -> list[Walk]:
     states, actions, rewards, following = (
         np.array([getattr(memory, field) for memory in memories]) for field in Memory._fields
     )
-    # There are two slots more than transitions, which stay empty.
+    # Two slots stay empty: there are 2 ** (STATES + 1) − 2 transitions.
     replay = make_buffer(arm, 2 ** (STATES + 1), runs)
     replay.extend(states, actions, rewards, np.maximum(following, 0), following < 0)
     found: dict[int, Walk] = {}
@@ -139,9 +138,9 @@ def measure(arm: str, runs: int = RUNS, limit: int = LIMIT) -> list[Walk]:
 def measure_arms(
     path: str | os.PathLike[str], progress: Callable[[str], object] = lambda arm: None
 ) -> list[Walk]:
-    """Measure the arms that a CSV file does not hold yet, saving after each; returns all rows.
+    """Measure the arms that are missing from a CSV file, saving after each; returns all rows.
 
-    Raises ValueError if the file holds results of other settings.
+    Raises ValueError if the file is damaged or was made with other settings.
     """
     walks = load_walks(path) if Path(path).exists() else []
     for arm in ARMS:
@@ -154,9 +153,9 @@ def measure_arms(
 
 
 def load_walks(path: str | os.PathLike[str] = RESULTS) -> list[Walk]:
-    """The rows of a results file, by default of the one that comes with the package.
+    """The rows of a results file, by default the one in the package.
 
-    Raises ValueError if it is damaged or of other settings.
+    Raises ValueError if it is damaged or was made with other settings.
     """
     heading, rows = read_table(path, Walk._fields)
     if heading.get("settings") != SETTINGS:
@@ -181,7 +180,7 @@ def logarithms(walks: Iterable[Walk]) -> dict[str, NDArray[np.float64]]:
 
 
 def report(walks: list[Walk]) -> str:
-    """What came out, as text: a line for each arm, compared with PER as it should be."""
+    """The results as text: a line for each arm, compared with correct PER."""
     logs = logarithms(walks)
     lines = [
         f"{QUESTION}\n{METRIC}, {RUNS} runs an arm, paired, 95 % intervals",

@@ -1,10 +1,10 @@
-"""Learning the Blind Cliffwalk: five ways to choose the next transition, one learner, compiled.
+"""A compiled learner for the Blind Cliffwalk, with five ways to choose the next transition.
 
-The learner is tabular or linear, and both are one. The weights are `theta` (2, n + 1):
+One learner is both the tabular and the linear one. Its weights are `theta` (2, n + 1):
 Q(s, a) = theta[a, s] + bias · theta[a, n], where the constant feature `bias` is 1 for the linear
-learner and 0 for the tabular one. The step is η / ‖φ‖² (‖φ‖² = 1 + bias²), so that in both an
-update takes away the share η of the error. Without that division even the oracle fails to converge
-from 8 states on, and the paper's does converge.
+learner and 0 for the tabular one. The step size is η / ‖φ‖² (‖φ‖² = 1 + bias²), so that an update
+of either removes the share η of the TD error. Without that division even the oracle fails to
+converge from 8 states on; the paper's converges.
 """
 
 from typing import NamedTuple
@@ -27,7 +27,7 @@ FOREVER = 10**9  # updates
 
 
 class Problem(NamedTuple):
-    """What is to be learned, and from what."""
+    """What to learn, and the memory to learn it from."""
 
     memory: Memory
     truth: NDArray[np.float64]  # (n, 2) true values
@@ -37,12 +37,12 @@ class Problem(NamedTuple):
 
 
 class Choice(NamedTuple):
-    """How transitions are chosen: a sampler, its settings, and its arrays.
+    """How transitions are chosen: a sampler, its settings and its arrays.
 
-    A sampler uses those of its own and leaves the others empty.
+    The arrays with a default are empty for samplers that do not use them.
     """
 
-    sampler: int  # its place in SAMPLERS
+    sampler: int  # its index in SAMPLERS
     alpha: float
     epsilon: float
     random: NDArray[np.uint64]  # states of the random streams
@@ -91,7 +91,7 @@ def mean_squared_error(theta, bias, truth):
 
 @njit_cached
 def oracle_choice(theta, problem, kinds):
-    """The transition whose replay leaves the least global loss: tries each, and takes it back."""
+    """The transition whose replay leaves the least global loss; tries each kind and undoes it."""
     memory, truth, discount, bias, step_size = problem
     best, least = kinds[0], np.inf
     before = theta.copy()
@@ -106,13 +106,13 @@ def oracle_choice(theta, problem, kinds):
 
 @njit_cached
 def replay_until_converged(theta, problem, choice, updates, replayed, losses):
-    """Replay one transition after the other, until converged or for `updates` updates.
+    """Replay one transition at a time until converged, at most `updates` times.
 
-    Changes theta, the arrays of the choice and `replayed`, how often each transition was replayed.
-    If `losses` has room, the global loss after each update is written into it. Returns the number
-    of updates and the last transition.
+    Changes theta, the arrays of the choice and `replayed`, which counts the replays of each
+    transition. Writes the global loss after each update into `losses` while there is room. Returns
+    the number of updates and the last transition.
     """
-    # Once: to reach into the tuple at every update would make learning several times slower.
+    # Unpacked once: reading the tuple at every update makes learning several times slower.
     memory, truth, discount, bias, step_size = problem
     chosen, value, probability = np.zeros((1, 1), np.int64), np.zeros((1, 1)), np.zeros((1, 1))
     k = -1
@@ -149,29 +149,30 @@ def replay_until_converged(theta, problem, choice, updates, replayed, losses):
 
 
 class CliffwalkLearner:
-    """A learner of the walk, its memory and its sampler.
+    """A learner of the walk, with its memory and its sampler.
 
-    All transitions are in the memory from the start, at the largest priority, 1. There are no
-    importance-sampling weights here, and no target network.
+    The memory holds all transitions from the start, at the largest priority, 1. There are no
+    importance-sampling weights and no target network.
 
     Args:
         n: states of the walk.
-        sampler: "uniform"; "greedy", always the transition of the largest priority; "oracle", the
+        sampler: "uniform"; "greedy", always the transition with the largest priority; "oracle", the
             one whose replay lowers the global loss most; "proportional"; or "rank".
         linear: False for a table of Q; True for one weight per state and a bias, for each action.
-        alpha, priority_epsilon: of the proportional and the rank-based sampler.
+        alpha: α of the proportional and the rank-based sampler.
+        priority_epsilon: ε of the proportional sampler.
         noise: standard deviation of the noise on the stored rewards.
         initial_scale: standard deviation of the initial weights.
-        step_size: η, the share of its TD error that an update takes away.
-        seed: an int; of the memory's order, the noise, the initial weights and the draws.
+        step_size: η, the share of its TD error that an update removes.
+        seed: an int, for the order of the memory, the noise, the initial weights and the draws.
 
     Attributes:
-        memory: a `Memory`, in the order in which `replayed` and `last` count.
+        memory: a `Memory`; `replayed` and `last` use its order.
         truth: (n, 2) the true values.
         theta: (2, n + 1) the weights.
         updates: transitions replayed so far.
-        replayed: (2^(n+1) − 2,) how often each one was replayed.
-        last: the one that was replayed last, −1 at the start.
+        replayed: (2^(n+1) − 2,) how often each transition was replayed.
+        last: the transition that was replayed last, −1 at the start.
     """
 
     def __init__(
@@ -227,7 +228,7 @@ class CliffwalkLearner:
 
         Args:
             updates: at most this many.
-            losses: an array that the global loss after each of these updates is written to.
+            losses: an array that receives the global loss after each of these updates.
 
         Returns the number of updates done.
         """
@@ -241,7 +242,7 @@ class CliffwalkLearner:
 
     def _make_choice(self, seed: int) -> Choice:
         transitions = len(self.memory.states)
-        # Copies are alike, so the oracle tries one of each kind. Under noise no two are.
+        # Copies are equal, so the oracle tries one of each kind. With noise, no two are equal.
         rows = np.column_stack(self.memory[:3])
         _, kinds = np.unique(rows, axis=0, return_index=True)
         choice = Choice(

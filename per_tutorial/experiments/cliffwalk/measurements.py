@@ -1,8 +1,7 @@
-"""How many updates the Blind Cliffwalk takes, sampler by sampler and length by length.
+"""How many updates the Blind Cliffwalk takes, by sampler and by length.
 
-Results are a tidy CSV file, a line per (figure, n, sampler, alpha, run). The package holds a
-complete one; `python -m per_tutorial cliffwalk` makes a new one, and continues where it was
-stopped.
+Results are a tidy CSV file, one line per (figure, n, sampler, alpha, run). The package ships a
+complete file; `python -m per_tutorial cliffwalk` makes a new one, or resumes an interrupted one.
 """
 
 import os
@@ -18,14 +17,14 @@ from per_tutorial.experiments.cliffwalk.learner import CliffwalkLearner
 RESULTS = Path(__file__).parents[2] / "results" / "cliffwalk.csv"
 RUNS = 10
 LIMIT = 20_000_000  # updates after which a run counts as never converged
-# Little is left to learn for an oracle that is stuck, and its updates are slow.
+# An oracle that is stuck gains little from further updates, and they are slow.
 ORACLE_LIMIT = 20_000
 SETTINGS = {"runs": RUNS, "step_size": 0.25, "initial_scale": 0.1, "priority_epsilon": 1e-6}
 ALPHAS = (0.5, 0.6, 0.7, 0.8, 1.0)
 
 
 class Point(NamedTuple):
-    """What one median is taken of: a sampler at one length of the walk."""
+    """One median of the figures: a sampler at one length of the walk."""
 
     figure: str  # "tabular" (figure 1 and 2, left), "linear" (2, right) or "search"
     n: int
@@ -50,10 +49,10 @@ class Walk(NamedTuple):
 
 
 def points(longest: int = 16) -> list[Point]:
-    """All that is measured, for walks of up to `longest` states.
+    """All points to measure, for walks of up to `longest` states.
 
-    The paper does not say which α its right panel used: 0.7 and 0.6 are those of its Atari runs,
-    and "search" tries others, on short walks.
+    The paper does not give the α of its right panel. We use those of its Atari runs, 0.7 and 0.6;
+    "search" tries others on walks of 5 to 12 states.
     """
     alphas = {"rank": 0.7, "proportional": 0.6}
     lengths = range(2, longest + 1)
@@ -77,7 +76,7 @@ def points(longest: int = 16) -> list[Point]:
 
 
 def measure(point: Point, run: int) -> Walk:
-    """Let one run learn until it converges."""
+    """Train one run until it converges or reaches its limit."""
     start = time.perf_counter()
     learner = CliffwalkLearner(
         point.n,
@@ -99,14 +98,14 @@ def measure_walks(
     longest: int = 16,
     progress: Callable[[Point], object] = lambda point: None,
 ) -> list[Walk]:
-    """Measure what `path` does not hold yet, saving after each point.
+    """Measure the points that are missing from `path`, saving after each.
 
     Args:
         path: CSV file; its folder must exist.
         longest: states of the longest walk.
         progress: called with each `Point` before it is measured.
 
-    Returns all rows. Raises ValueError if the file holds results of other settings.
+    Returns all rows. Raises ValueError if the file is damaged or was made with other settings.
     """
     walks = load_results(path) if Path(path).exists() else []
     finished = {walk.point for walk in walks}

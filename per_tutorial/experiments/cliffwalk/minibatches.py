@@ -1,9 +1,9 @@
-"""The Blind Cliffwalk by minibatches: draws without replacement, priorities never stale.
+"""The Blind Cliffwalk in minibatches: draws without replacement, priorities always fresh.
 
-Panahi et al. (2024, arXiv 2407.09702) find in tables what PER gains when a minibatch is drawn
-without replacement and when all priorities are recomputed. Neither shows where transitions are
-replayed one at a time, as `learner` does. Here an update learns a whole minibatch, as agents do:
-all TD errors first, then one step along their mean.
+Panahi et al. (2024, arXiv 2407.09702) measure in tabular experiments what PER gains from drawing
+minibatches without replacement and from recomputing all priorities. Neither can show where
+transitions are replayed one at a time, as in `learner`. Here an update learns a whole minibatch, as
+agents do: all TD errors first, then one step along their mean.
 """
 
 from typing import Any
@@ -32,9 +32,9 @@ LIMIT = 1_000_000  # updates after which a run counts as never converged
 
 @njit_cached
 def draw_one_by_one(nodes, random, replace, slots):
-    """Fill `slots` (1, batch) with draws by the leaves; without `replace`, all different.
+    """Fill `slots` (1, batch) with draws in proportion to the leaves.
 
-    A leaf that is drawn is empty until the minibatch is full.
+    Without `replace` all are different: a drawn leaf is 0 until the minibatch is full.
     """
     size = slots.shape[1]
     one, held, nothing = np.empty((1, 1), np.int64), np.empty((1, 1)), np.zeros((1, 1))
@@ -71,7 +71,7 @@ def replay_minibatches(
     updates,
     replayed,
 ):
-    """Learn minibatch after minibatch, until converged or for `updates`; return how many it took.
+    """Learn minibatches until converged, at most `updates`; return how many were learned.
 
     Changes theta, the tree `nodes`, `random`, `slots` (1, batch) and `replayed`.
     """
@@ -104,29 +104,29 @@ def replay_minibatches(
 
 
 class MinibatchLearner:
-    """A table of Q that learns the walk by minibatches; proportional priorities, or uniform replay.
+    """A table of Q that learns the walk in minibatches, by proportional or uniform replay.
 
-    All transitions are in the memory from the start, at the largest priority, 1. As in
-    `CliffwalkLearner` there are no importance-sampling weights and no target network; with
-    minibatches of one transition, "stratified" draws and stale priorities, this is its
-    "proportional" learner, draw for draw.
+    The memory holds all transitions from the start, at the largest priority, 1. As in
+    `CliffwalkLearner`, there are no importance-sampling weights and no target network. With
+    minibatches of one transition, "stratified" draws and no recomputing, it equals the
+    "proportional" learner there, draw for draw.
 
     Args:
         n: states of the walk.
         alpha: α; 0 is uniform replay.
-        draws: "stratified", one draw in each of as many equal shares of the priorities (appendix
-            B.2.1 of the paper); "independent" draws, with replacement; or "without replacement",
-            where each draw is in proportion to the priorities of those that are left.
-        recompute: whether all priorities are recomputed before each minibatch; if not, only
-            those of the transitions that were replayed are, after it.
+        draws: "stratified", one draw from each of `batch_size` equal shares of the total priority
+            (appendix B.2.1 of the paper); "independent", with replacement; or "without
+            replacement", each in proportion to the priorities of the transitions that are left.
+        recompute: whether to recompute all priorities before each minibatch. If not, only replayed
+            transitions get new priorities, after their minibatch.
         batch_size: transitions of a minibatch, at most as many as the memory holds.
         priority_epsilon: ε.
         initial_scale: standard deviation of the initial Q.
         step_size: η; an update moves Q by η times the mean step of its transitions.
-        seed: an int; of the memory's order, the initial Q and the draws.
+        seed: an int, for the order of the memory, the initial Q and the draws.
 
     Attributes:
-        memory: a `Memory`, in the order in which `replayed` counts.
+        memory: a `Memory`; `replayed` and `last` use its order.
         truth: (n, 2) the true values.
         theta: (2, n + 1) the weights, the last column unused.
         updates: minibatches learned so far.
@@ -178,7 +178,7 @@ class MinibatchLearner:
 
     @property
     def priorities(self) -> NDArray[np.float64]:
-        """The priorities in the tree, p^α, (2^(n+1) − 2,); stale ones included."""
+        """The leaves p^α of the tree, (2^(n+1) − 2,), stale or not."""
         return self._tree.get(np.arange(len(self.replayed)))
 
     @property
@@ -223,15 +223,15 @@ class MinibatchLearner:
 def updates_until_converged(
     n: int, runs: int = 30, limit: int = LIMIT, **settings: Any
 ) -> NDArray[np.float64]:
-    """Minibatches that each run of `MinibatchLearner` takes until it has converged: (runs,).
+    """The minibatches that each run of a `MinibatchLearner` needs to converge: (runs,).
 
-    Run k has the seed k, so two settings are paired: the same memory in the same order, and the
-    same initial Q.
+    Run k has seed k, so runs of two settings are paired: they share the order of the memory and
+    the initial Q.
 
     Args:
         n: states of the walk.
-        runs: how many learn.
-        limit: a run that takes more counts as infinite.
+        runs: number of runs.
+        limit: a run that needs more counts as infinite.
         settings: of `MinibatchLearner`.
     """
     learners = [MinibatchLearner(n, seed=seed, **settings) for seed in range(runs)]

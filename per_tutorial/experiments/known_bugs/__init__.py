@@ -1,14 +1,14 @@
-"""Known bugs: how prioritised replay has failed in silence, each as a small part of ours.
+"""Known bugs: silent failures of prioritised replay, each as a small change of our own code.
 
-Each bug overrides one method of a real sampler, storage, buffer or learner. No bug is registered,
-and only studies and examinations use them.
+A bug is a subclass of a real sampler, storage, buffer or learner, or a change of settings. No bug
+is registered; only studies and examinations use them.
 
 - `priorities`, `weights`, `trees`, `life_cycle`: bugs of a buffer, made by `Bug.buffer`.
 - `learners`: bugs of an agent, made by `Bug.train`.
-- `examined`: a buffer with a bug as `per_tutorial.conformance` takes it.
+- `examined`: the adapter that examines a buffer with a bug (`per_tutorial.conformance`).
 
 `experiments.cliffwalk.known_bugs` measures what bugs of a buffer cost on the Blind Cliffwalk, and
-`experiments.studies.declared.broken` declares what is asked of agents.
+`experiments.studies.declared.broken` declares the studies of agents.
 """
 
 from per_tutorial.experiments.known_bugs import learners, life_cycle, priorities, trees, weights

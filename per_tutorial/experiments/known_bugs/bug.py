@@ -12,26 +12,26 @@ from per_tutorial.replay.replay import Replay
 from per_tutorial.replay.samplers.proportional import ProportionalSampler
 from per_tutorial.replay.storages.transitions import TransitionStorage
 
-OF_SAMPLERS = ("alpha", "priority_epsilon", "normalize")  # settings; the others are the storage's
+OF_SAMPLERS = ("alpha", "priority_epsilon", "normalize")  # settings; the others are of the storage
 
 
 @dataclass(frozen=True, kw_only=True)
 class Bug:
-    """A bug that real prioritised replay has had, as one of our parts with the mistake put in.
+    """A bug of prioritised replay, with the classes and settings that reproduce it.
 
     Attributes:
         name: of a–z, 0–9 and "-".
         mistake: what is wrong, in one sentence.
         wrong: the line with the mistake, as it runs here.
-        right: the line of this package that is right.
+        right: the correct line of this package.
         seen: where it was found, as "owner/repository#number"; empty if no public case is cited.
-        lived: for how long, as far as that is known.
+        lived: how long it existed, as far as known.
         found_by: the question of `per_tutorial.conformance` that finds it, or another way to find
             it if no examination of a buffer can.
-        sampler, storage, replay, learner: classes that take the places of the real ones.
-        buffer_settings: what shows the bug, such as several steps in `n_step`.
+        sampler, storage, replay, learner: classes that replace the real ones.
+        buffer_settings: settings that expose the bug, such as `n_step` above 1.
         training: changes of a `DQNConfig`, if the mistake is one of settings.
-        choice: whether it is a choice that has its price, and no mistake.
+        choice: whether it is a trade-off rather than a mistake.
     """
 
     name: str
@@ -51,7 +51,7 @@ class Bug:
 
     @property
     def in_buffer(self) -> bool:
-        """Whether the bug lives in the buffer, where an examination can find it."""
+        """Whether the bug is in the buffer, where an examination can find it."""
         parts = (self.sampler, self.storage, self.replay)
         real = (ProportionalSampler, TransitionStorage, Replay)
         return parts != real or bool(self.buffer_settings)
@@ -72,7 +72,7 @@ class Bug:
             observation_shape: shape of one observation.
             runs: None, or the number of runs in a stack.
             seed: None, an int, or one int per run.
-            settings: of `PrioritizedReplayBuffer`; by default those that show the bug.
+            settings: of `PrioritizedReplayBuffer`; they override `buffer_settings`.
         """
         settings = self.buffer_settings | settings
         parts = (self.storage, self.sampler, capacity, observation_shape, runs, seed, settings)

@@ -1,4 +1,4 @@
-"""A buffer with a known bug, as an examination sees it."""
+"""The adapter that examines a buffer with a known bug."""
 
 from per_tutorial.conformance.adapters.ours import Proportional
 from per_tutorial.experiments.known_bugs.bug import Bug

@@ -1,4 +1,4 @@
-"""Losses, priorities, schedules: bugs of the agent, where no examination of a buffer looks."""
+"""Bugs of the agent (losses, priorities, schedules), which no examination of a buffer can find."""
 
 import numpy as np
 import torch
@@ -29,7 +29,7 @@ class WrongLosses(DQNLearner):
         return td_errors.detach(), losses.detach(), gradients
 
     def _weighted(self, losses: Tensor, weights: Tensor) -> Tensor:
-        """The loss of each run, (runs,), of L(δ) and w (runs, batch)."""
+        """The loss of each run, (runs,), from L(δ) and w (runs, batch)."""
         raise NotImplementedError
 
 
@@ -41,14 +41,14 @@ class LossBroadcast(WrongLosses):
 
 
 class WeightsAfterMean(WrongLosses):
-    """The losses are averaged first: what the weights then multiply is one number."""
+    """The losses are averaged before the weights multiply them."""
 
     def _weighted(self, losses: Tensor, weights: Tensor) -> Tensor:
         return (weights * losses.mean(dim=1, keepdim=True)).mean(dim=1)
 
 
 class WeightedSquaredPriority(DQNLearner):
-    """What is written back is w · δ²."""
+    """w · δ² is written back in place of δ."""
 
     def update(self, batch: Batch, step_size: float | None = None) -> Update:
         update = super().update(batch, step_size)

@@ -1,4 +1,4 @@
-"""What goes wrong between the step that is stored and the step that is replayed."""
+"""Bugs between storing a step and replaying it."""
 
 import inspect
 import secrets
@@ -19,7 +19,7 @@ from per_tutorial.replay.storages.transitions import RowWrite, TransitionStorage
 
 
 class StaleRing(Ring):
-    """A priority goes to the slot, whichever transition is there by now."""
+    """A priority goes to the slot, whichever transition is there now."""
 
     def slots(self, ids: NDArray[np.int64]) -> Slots:
         return ids % self.capacity
@@ -28,14 +28,14 @@ class StaleRing(Ring):
 class StaleWriteBack(TransitionStorage):
     """Its ring does not know what was overwritten."""
 
-    @wraps(TransitionStorage.__init__)  # type: ignore[misc]  # with its settings
+    @wraps(TransitionStorage.__init__)  # type: ignore[misc]  # keeps the signature
     def __init__(self, *arguments: Any, **settings: Any) -> None:
         super().__init__(*arguments, **settings)
         self.ring = StaleRing(self.ring.added, self.capacity)
 
 
 class TruncationAsTerminal(TransitionStorage):
-    """A time limit is stored as an end."""
+    """A time limit is stored as a termination."""
 
     def prepare(
         self, transition: Fields, valid: ArrayLike | None = None, *, stacked: bool = True
@@ -90,7 +90,7 @@ class TailNeverFlushed(Replay):
 
 
 class RejectedDraws(Replay):
-    """Draws that end at a time limit are thrown away, and never get another priority."""
+    """Draws that end at a time limit are rejected, so their priorities are never updated."""
 
     def _batch(self, slots: Slots, weights: NDArray) -> Batch:
         truncated = self.storage.rows["truncated"]  # type: ignore[attr-defined]
@@ -101,7 +101,7 @@ class RejectedDraws(Replay):
 
 
 class NotANumber(Replay):
-    """Any TD error is taken, NaN as well."""
+    """Any TD error is accepted, even NaN."""
 
     def update_priorities(self, indices: ArrayLike, td_errors: ArrayLike) -> None:
         shape = (self.sampler.runs, -1)
@@ -153,7 +153,7 @@ class LossyCheckpoint(ProportionalSampler):
 
 
 class ForgottenPriorities(ProportionalSampler):
-    """All priorities are 1 after a file was loaded."""
+    """All priorities are 1 after a file is loaded."""
 
     def restore(self, state: State) -> None:
         super().restore(state)
@@ -163,9 +163,9 @@ class ForgottenPriorities(ProportionalSampler):
 
 
 class SeedIgnored(ProportionalSampler):
-    """Random numbers come from the system, whatever the seed."""
+    """Random numbers come from the operating system, whatever the seed."""
 
-    __signature__ = inspect.signature(ProportionalSampler)  # by which settings are found
+    __signature__ = inspect.signature(ProportionalSampler)  # the registry finds settings by it
 
     def __init__(self, capacity: int, seeds: Sequence[int], **settings: Any) -> None:
         seeds = [secrets.randbits(63) for _ in seeds]

@@ -1,4 +1,4 @@
-"""Priorities that say something else than how large the TD error is."""
+"""Priorities that do not follow the size of the TD error."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,7 +58,7 @@ class AlphaTwice(ProportionalSampler):
 
 
 class AlphaTwiceForNewcomers(ProportionalSampler):
-    """The leaves of newcomers hold (p^α)^α."""
+    """The leaves of new transitions hold (p^α)^α."""
 
     def add(self, slots: Slots, added: NDArray[np.int64]) -> None:
         largest = self.largest_priority[:, None] ** self.alpha
@@ -66,21 +66,21 @@ class AlphaTwiceForNewcomers(ProportionalSampler):
 
 
 class StarvedNewcomers(ProportionalSampler):
-    """A newcomer gets ε."""
+    """A new transition gets ε."""
 
     def add(self, slots: Slots, added: NDArray[np.int64]) -> None:
         self._write(slots, np.full(slots.shape, self.priority_epsilon))
 
 
 class NewcomersAtOne(ProportionalSampler):
-    """A newcomer gets 1, however large priorities have become."""
+    """A new transition gets 1, however large priorities have become."""
 
     def add(self, slots: Slots, added: NDArray[np.int64]) -> None:
         self._write(slots, np.ones(slots.shape))
 
 
 class CurrentMaximum(ProportionalSampler):
-    """A newcomer gets the largest priority of what is stored now."""
+    """A new transition gets the largest priority that is stored now."""
 
     def add(self, slots: Slots, added: NDArray[np.int64]) -> None:
         largest = self.sums.leaves_of(self.sums.nodes)[: self.runs].max(axis=1)

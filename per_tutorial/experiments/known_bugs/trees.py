@@ -1,4 +1,4 @@
-"""Trees that sum, descend or start wrongly."""
+"""Trees with wrong sums, wrong descents or wrong initial values."""
 
 import inspect
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ ANCESTORS = "nodes[node] = nodes[2 * node] + nodes[2 * node + 1]"
 
 
 class PlainDraw(ProportionalSampler):
-    """The real draw in NumPy, cut in two, so that each half can go wrong by itself."""
+    """The real draw in NumPy, in two methods, so that a bug can override either."""
 
     def _draw(self, batch_size: int, sizes: NDArray[np.int64]) -> tuple[Slots, Floats]:
         slots = self._find(self._prefixes(batch_size, sizes))
@@ -44,7 +44,7 @@ class OffByOneTotal(PlainDraw):
 
 @njit_cached
 def find_with_ties(nodes, first_root, states, prefixes, slots):
-    """`find_leaves` that takes either child where both have the same sum, and subtracts nothing."""
+    """`find_leaves`, but if two children are equal, it takes a random one and subtracts nothing."""
     leaves = len(nodes) // (2 * first_root)
     for run in range(prefixes.shape[0]):
         for k in range(prefixes.shape[1]):
@@ -58,7 +58,7 @@ def find_with_ties(nodes, first_root, states, prefixes, slots):
 
 
 class TieBranch(PlainDraw):
-    """Where two children are equal, one is taken by chance, and nothing is subtracted."""
+    """If two children are equal, a random one is taken, and nothing is subtracted."""
 
     def _find(self, prefixes: Floats) -> Slots:
         slots = np.empty(prefixes.shape, dtype=np.int64)
@@ -69,7 +69,7 @@ class TieBranch(PlainDraw):
 
 @njit_cached
 def find_unguarded(nodes, first_root, prefixes, slots):
-    """`find_leaves` that goes right wherever the prefix is not on the left, empty or not."""
+    """`find_leaves` without the guard against empty subtrees on the right."""
     leaves = len(nodes) // (2 * first_root)
     for run in range(prefixes.shape[0]):
         for k in range(prefixes.shape[1]):
@@ -83,7 +83,7 @@ def find_unguarded(nodes, first_root, prefixes, slots):
 
 
 class UnguardedTree(SumTree):
-    """Prefix sums in float32: one may be rounded up to the total, and find an empty leaf."""
+    """Prefix sums in float32: one may be rounded up to the total and find an empty leaf."""
 
     def find(self, prefix_sums: ArrayLike) -> Slots:
         prefixes = np.asarray(prefix_sums, dtype=np.float32)
@@ -95,7 +95,7 @@ class UnguardedTree(SumTree):
 class DrawAtTheEdge(PlainDraw):
     """A prefix sum that is rounded up to the total finds an empty slot."""
 
-    __signature__ = inspect.signature(ProportionalSampler)  # by which settings are found
+    __signature__ = inspect.signature(ProportionalSampler)  # the registry finds settings by it
 
     def __init__(self, capacity: int, seeds: Sequence[int], **settings: Any) -> None:
         super().__init__(capacity, seeds, **settings)
@@ -118,7 +118,7 @@ def add_changes(nodes, first_root, slots, values):
 
 
 class DriftingSums(ProportionalSampler):
-    """Sums in float32 are changed by differences and never recomputed."""
+    """Sums in float32 are updated by differences and never recomputed."""
 
     def _write(self, slots: Slots, priorities: Floats) -> None:
         add_changes(self.sums.nodes, self.sums.first_root, slots, priorities**self.alpha)
@@ -126,7 +126,7 @@ class DriftingSums(ProportionalSampler):
 
 
 class DuplicatesCountTwice(ProportionalSampler):
-    """All changes are computed before any leaf is written: a duplicate changes the sums again."""
+    """All changes are computed before any leaf is written: a duplicate changes the sums twice."""
 
     def _write(self, slots: Slots, priorities: Floats) -> None:
         sums, values = self.sums, priorities**self.alpha
@@ -141,9 +141,9 @@ class DuplicatesCountTwice(ProportionalSampler):
 
 
 class UnfilledSlots(ProportionalSampler):
-    """Every slot starts with priority 1, and is drawn before anything lies in it."""
+    """Every slot starts with priority 1, so empty slots are drawn."""
 
-    __signature__ = inspect.signature(ProportionalSampler)  # by which settings are found
+    __signature__ = inspect.signature(ProportionalSampler)  # the registry finds settings by it
 
     def __init__(self, capacity: int, seeds: Sequence[int], **settings: Any) -> None:
         super().__init__(capacity, seeds, **settings)

@@ -29,7 +29,7 @@ class InvertedWeights(ProportionalSampler):
 
 
 class WeightsThatSumToOne(ProportionalSampler):
-    """w divided by the sum of the batch."""
+    """w divided by its sum over the minibatch."""
 
     def _weights(self, relative: Floats, sizes: NDArray[np.int64], beta: float) -> Floats:
         weights = relative**-beta
@@ -38,7 +38,7 @@ class WeightsThatSumToOne(ProportionalSampler):
 
 
 class ZeroMinimum(ProportionalSampler):
-    """The smallest priority is taken over empty leaves as well: 0 until the buffer is full."""
+    """The smallest priority is taken over empty leaves too: 0 until the buffer is full."""
 
     def _weights(self, relative: Floats, sizes: NDArray[np.int64], beta: float) -> Floats:
         smallest = self.sums.leaves_of(self.sums.nodes)[: self.runs, : self.capacity].min(axis=1)

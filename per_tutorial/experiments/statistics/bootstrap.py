@@ -1,11 +1,10 @@
-"""The bootstrap: draw the runs again, with replacement, and see how a statistic varies.
+"""The bootstrap: resample the runs with replacement, and see how a statistic varies.
 
 Means and shares of wins need only *how often* each run was drawn, so 100,000 resamples of thirty
-runs take a matrix product and some hundredths of a second. Any other statistic is computed from the
+runs take matrix products and a few hundredths of a second. Any other statistic is computed from the
 drawn runs themselves.
 
-Of runs in several worlds, those of each world are drawn by themselves: each world is a stratum
-(Agarwal et al. 2021).
+The runs of several worlds are resampled separately: each world is a stratum (Agarwal et al. 2021).
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -17,7 +16,7 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 
 CHUNK = 10_000  # resamples drawn at a time
-CHUNK_NUMBERS = 2**22  # and, of any other statistic, at most this many numbers at a time: 32 MiB
+CHUNK_NUMBERS = 2**22  # numbers drawn at a time for any other statistic: 32 MiB
 
 
 def resampled_means(values: Floats, resamples: int, seed: int) -> Floats:
@@ -25,8 +24,7 @@ def resampled_means(values: Floats, resamples: int, seed: int) -> Floats:
 
     Args:
         values: (..., runs).
-        resamples: how often the runs are drawn again; the same draws at every place of the other
-            axes.
+        resamples: number of resamples; the other axes share the draws.
         seed: of the draws.
 
     Returns:
@@ -34,7 +32,7 @@ def resampled_means(values: Floats, resamples: int, seed: int) -> Floats:
     """
     runs = values.shape[-1]
     means = np.empty((*values.shape[:-1], resamples))
-    with np.errstate(invalid="ignore"):  # of NaN, which the result shows
+    with np.errstate(invalid="ignore"):  # NaN shows in the result
         for part, (drawn,) in _draws(seed, resamples, CHUNK, runs):
             means[..., part] = values @ _counts(drawn).T / runs
     return means
@@ -43,7 +41,7 @@ def resampled_means(values: Floats, resamples: int, seed: int) -> Floats:
 def resampled_statistic(
     values: Floats, statistic: Callable[..., Any], resamples: int, seed: int
 ) -> Floats:
-    """As `resampled_means`, of any statistic that takes an ``axis``."""
+    """As `resampled_means`, for any statistic that takes an ``axis``."""
     chunk = max(1, CHUNK_NUMBERS // values.size)
     results = np.empty((*values.shape[:-1], resamples))
     for part, (drawn,) in _draws(seed, resamples, chunk, values.shape[-1]):
@@ -52,10 +50,10 @@ def resampled_statistic(
 
 
 def resampled_shares(wins: Floats, resamples: int, seed: int) -> Floats:
-    """The mean of a table of wins when its rows and its columns are both drawn again.
+    """The mean of a table of wins, with its rows and its columns resampled.
 
     Args:
-        wins: (runs of the one, runs of the other).
+        wins: (runs of one arm, runs of the other).
         resamples, seed: as in `resampled_means`.
 
     Returns:
@@ -70,14 +68,15 @@ def resampled_shares(wins: Floats, resamples: int, seed: int) -> Floats:
 def stratified_counts(
     runs: Sequence[int], resamples: int, seed: int
 ) -> Iterator[tuple[slice, list[Floats]]]:
-    """How often each run of each stratum is drawn again, a chunk of resamples at a time.
+    """How often each run of each stratum is drawn, a chunk of resamples at a time.
 
     Args:
-        runs: how many there are in each stratum.
+        runs: number of runs in each stratum.
         resamples, seed: as in `resampled_means`.
 
     Yields:
-        The place of the chunk among the resamples, and for each stratum its counts (chunk, runs).
+        The slice of the resamples that the chunk covers, and for each stratum its counts
+        (chunk, runs).
     """
     for part, drawn in _draws(seed, resamples, CHUNK, *runs):
         yield part, [_counts(each) for each in drawn]
@@ -89,7 +88,7 @@ def trimmed_mean_of_counts(values: Floats, counts: Floats, weights: Floats, cut:
     Args:
         values: (runs,).
         counts: (resamples, runs).
-        weights: (runs,) what each drawing of a value weighs; one resample weighs 1 in all.
+        weights: (runs,) the weight of one draw of each value; those of a resample add up to 1.
         cut: the weight that is left out at each end.
 
     Returns:
@@ -101,9 +100,9 @@ def trimmed_mean_of_counts(values: Floats, counts: Floats, weights: Floats, cut:
 
 
 def weights_kept(weights: Floats, cut: float) -> Floats:
-    """What a trimmed mean keeps of the weights (..., values) of values in ascending order.
+    """The part of each weight that a trimmed mean keeps, for values in ascending order.
 
-    The weights along the last axis add up to 1, and ``cut`` is left out at each end.
+    The weights (..., values) add up to 1 along the last axis; ``cut`` is left out at each end.
     """
     ends = np.cumsum(weights, axis=-1)
     return np.diff(np.clip(ends, cut, 1 - cut), axis=-1, prepend=cut)
@@ -112,7 +111,7 @@ def weights_kept(weights: Floats, cut: float) -> Floats:
 def _draws(
     seed: int, resamples: int, chunk: int, *runs: int
 ) -> Iterator[tuple[slice, list[NDArray[np.int64]]]]:
-    """For each chunk of resamples its place and, for each sample, its draws (chunk, runs)."""
+    """For each chunk of resamples: its slice, and for each sample the draws (chunk, runs)."""
     rng = np.random.default_rng(seed)
     for start in range(0, resamples, chunk):
         count = min(chunk, resamples - start)

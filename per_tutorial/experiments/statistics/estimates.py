@@ -1,8 +1,8 @@
 """From runs to conclusions: intervals, paired differences, verdicts, failures, thresholds.
 
-The unit that is drawn again is always the run, never the episode: episodes of one run share a
-network and say little more than one of them. Colas et al. (2019), Agarwal et al. (2021) and
-Patterson et al. (2024) explain the choices; notebook 03 uses them first.
+Runs are resampled, never episodes: the episodes of one run share a network, so many of them say
+little more than one. Colas et al. (2019), Agarwal et al. (2021) and Patterson et al. (2024) explain
+the choices; notebook 03 uses them first.
 """
 
 import warnings
@@ -20,16 +20,16 @@ from per_tutorial.experiments.statistics.bootstrap import (
     resampled_statistic,
 )
 
-RESAMPLES = 100_000  # then a limit moves from seed to seed by less than 1 % of the interval's width
-CONFIDENCE = 0.95  # of every interval and verdict, unless one asks for another
-BAND_RESAMPLES = 10_000  # around a curve of medians and the like, where 100,000 take seconds
+RESAMPLES = 100_000  # limits then vary between seeds by less than 1 % of the interval's width
+CONFIDENCE = 0.95  # of verdicts and, by default, of intervals
+BAND_RESAMPLES = 10_000  # for bands around curves of medians and the like: 100,000 take seconds
 
 Statistic = Callable[..., Any]  # takes an array and an axis, such as np.mean
 Verdict = Literal["clear", "borderline", "not told apart"]
 
 
 class Estimate(NamedTuple):
-    """A number and its confidence interval; of curves, three arrays of the same shape."""
+    """A number and its confidence interval; for curves, three arrays of the same shape."""
 
     value: Any
     low: Any
@@ -49,19 +49,18 @@ def bootstrap_interval(
 ) -> tuple[Any, Any]:
     """The percentile bootstrap interval of a statistic over runs: (low, high).
 
-    The percentile method rather than BCa, because it stays defined where BCa is not: where all runs
-    agree (every learning curve that reaches the score limit does, and the interval is then a point)
-    and for medians. At 30 runs it covers the mean of normal data about 94 times in 100 at a
-    confidence of 0.95.
+    It uses the percentile method, because BCa is undefined for medians and where all runs agree.
+    (They do where learning curves reach the score limit; the interval is then a point.) With 30
+    runs of normal data it covers the mean about 94 times in 100 at a confidence of 0.95.
 
     Args:
         values: array with the runs along ``axis``, at least two.
         statistic: function with an ``axis`` argument, such as `np.mean` or `np.median`.
         confidence: in (0, 0.9999].
-        resamples: samples drawn with replacement from the runs; the same ones at every place of the
-            other axes, so that the band around a curve is smooth. None for 100,000, or 10,000 if
-            there are other axes and the statistic is not `np.mean`.
-        seed: of the draws; the same seed, the same interval.
+        resamples: number of resamples. The other axes share the draws, so that the band around a
+            curve is smooth. None for 100,000, or 10,000 if there are other axes and the statistic
+            is not `np.mean`.
+        seed: of the draws; the same seed gives the same interval.
 
     Returns:
         Two arrays of the shape of ``values`` without ``axis`` (floats if that is ()); NaN where a
@@ -69,7 +68,7 @@ def bootstrap_interval(
 
     Raises:
         ValueError: fewer than two runs, an infinite value, or a setting out of range.
-        TypeError: the values are no numbers.
+        TypeError: the values are not numbers.
     """
     values = np.moveaxis(never_infinite("values", values), axis, -1)
     at_least_two(values.shape[-1])
@@ -98,11 +97,10 @@ def estimate(
 
 
 def interquartile_mean(values: ArrayLike, axis: int = -1) -> Any:
-    """The mean of the middle half: the lowest and the highest quarter of the runs are left out.
+    """The mean of the middle half of the runs: ⌊runs / 4⌋ are left out at each end.
 
-    It is as robust as the median while less than a quarter of the runs fail, and less noisy,
-    because more than one or two runs count (Agarwal et al. 2021). ⌊runs / 4⌋ runs are left out at
-    each end.
+    While less than a quarter of the runs fail, it is as robust as the median, and less noisy
+    because more than one or two runs count (Agarwal et al. 2021).
 
     Args:
         values: array with the runs along ``axis``.
@@ -114,15 +112,15 @@ def interquartile_mean(values: ArrayLike, axis: int = -1) -> Any:
     from scipy.stats import trim_mean
 
     values = float_array("values", values)
-    # Not left to trim_mean: older versions sort NaN behind all numbers and trim it away.
+    # NaN is handled here, because older versions of trim_mean sort it last and trim it away.
     return _plain(np.where(np.isnan(values).any(axis), np.nan, trim_mean(values, 0.25, axis)))
 
 
 def summary(values: ArrayLike, **options: Any) -> dict[str, Estimate]:
     """Mean, median and interquartile mean over runs: {name: `Estimate`}.
 
-    All three, because each can mislead: a few failed runs pull the mean away from what is typical,
-    and leave no trace in the other two. The `failure_rate` belongs beside them.
+    Each alone can mislead: a few failed runs pull the mean away from typical runs, and leave no
+    trace in the other two. Report the `failure_rate` beside them.
 
     Args:
         values, options: as in `estimate`.
@@ -138,17 +136,16 @@ def summary(values: ArrayLike, **options: Any) -> dict[str, Estimate]:
 def failure_rate(values: ArrayLike, threshold: float, confidence: float = CONFIDENCE) -> Estimate:
     """The share of runs below a threshold and its Wilson interval: an `Estimate`.
 
-    Not a bootstrap interval: where no run failed, no resample has a failure either, and the
-    interval would be [0, 0]. Wilson's still shows what the runs cannot exclude: [0, 0.11] for 30 of
-    them.
+    If no run failed, no resample has a failure either, and a bootstrap interval would be [0, 0].
+    Wilson's shows what the runs cannot exclude: [0, 0.11] for 30 runs.
 
     Args:
         values: (runs,) results, more is better; NaN counts as below.
-        threshold: a run fails when it stays below that.
+        threshold: a run below it has failed.
         confidence: in (0, 0.9999].
 
     Raises:
-        ValueError: no runs, or not one number for each.
+        ValueError: no runs, or not one number per run.
     """
     from scipy.stats import binomtest
 
@@ -167,9 +164,9 @@ def paired_difference(
 ) -> Estimate:
     """The statistic of a − b over paired runs, and its bootstrap interval: an `Estimate`.
 
-    Run k of ``a`` and run k of ``b`` share their seed, so what the seed does to both cancels in
-    their difference. Be careful with medians: this is the median of the differences, which need not
-    be the difference of the medians.
+    Run k of ``a`` and run k of ``b`` share their seed, so its effect on both cancels in their
+    difference. With `np.median`, this is the median of the differences, which need not be the
+    difference of the medians.
 
     Args:
         a, b: arrays of the same shape with the runs along ``axis``.
@@ -179,19 +176,19 @@ def paired_difference(
 
 
 def verdict(a: ArrayLike, b: ArrayLike, resamples: int = RESAMPLES, seed: int = 0) -> Verdict:
-    """What the mean `paired_difference` of two arms allows to be said of them.
+    """Whether the mean `paired_difference` of two arms is clear.
 
-    - "clear": its 95 % interval leaves out zero, and the `paired_t_test` and the
-      `signed_rank_test`, which look at the same differences in other ways, find p below 0.05.
+    - "clear": its 95 % interval excludes zero, and `paired_t_test` and `signed_rank_test` both find
+      p below 0.05.
     - "not told apart": none of the three sees a difference.
     - "borderline": the three disagree, or a limit of the interval is nearer to zero than its own
       Monte Carlo error, so that another bootstrap seed might decide otherwise.
 
-    This is a comparison by itself. Where several were declared together, ask `families.agreement`.
+    This judges one comparison alone. For several that were declared together, use
+    `families.agreement`.
 
-    The Monte Carlo error of a limit is two standard errors. A limit is a percentile of the
-    resamples, and the share of resamples below it is binomial: that gives the percentiles between
-    which the true limit lies.
+    The Monte Carlo error of a limit is two standard errors. The share of resamples below a limit is
+    binomial; two standard errors of that share on either side give the range of the true limit.
 
     Args:
         a, b: (runs,) results, paired by their seeds.
@@ -213,7 +210,7 @@ def verdict(a: ArrayLike, b: ArrayLike, resamples: int = RESAMPLES, seed: int = 
 
 
 def agreed(sees_a_difference: ArrayLike) -> Verdict:
-    """One word for whether each of several looks sees a difference."""
+    """The verdict of several tests, given whether each sees a difference."""
     seen = np.asarray(sees_a_difference)
     return "clear" if seen.all() else "borderline" if seen.any() else "not told apart"
 
@@ -227,9 +224,9 @@ def paired_t_test(a: ArrayLike, b: ArrayLike) -> float:
     from scipy.stats import ttest_1samp
 
     differences = one_number_a_run("a, b", differences_of(a, b))
-    if not differences.any():  # 0 / 0 to the test; nothing could speak less for a difference
+    if not differences.any():  # the test would divide 0 by 0
         return 1.0
-    with warnings.catch_warnings(action="ignore"):  # where all differences are the same
+    with warnings.catch_warnings(action="ignore"):  # if all differences are equal
         return float(ttest_1samp(differences, 0.0).pvalue)
 
 
@@ -244,15 +241,15 @@ def signed_rank_test(a: ArrayLike, b: ArrayLike) -> float:
     differences = one_number_a_run("a, b", differences_of(a, b))
     if not differences.any():
         return 1.0
-    with warnings.catch_warnings(action="ignore"):  # where few differences are left, or some tie
+    with warnings.catch_warnings(action="ignore"):  # if few differences are not 0, or some are tied
         return float(wilcoxon(differences).pvalue)
 
 
 def holm(p_values: ArrayLike) -> NDArray[np.float64]:
-    """p-values corrected for their number, by the method of Holm (1979).
+    """p-values corrected for their number by the method of Holm (1979).
 
-    Of twenty comparisons where nothing makes a difference, one has p < 0.05 by chance. After this
-    correction the chance that *any* of them has is at most 5 %, however they depend on each other.
+    Twenty comparisons without any true difference give, on average, one p < 0.05 by chance. After
+    this correction the probability of *any* is at most 5 %, however they depend on each other.
 
     Args:
         p_values: (comparisons,), in [0, 1]; NaN stays NaN and counts as a comparison.
@@ -264,7 +261,7 @@ def holm(p_values: ArrayLike) -> NDArray[np.float64]:
     if p_values.ndim != 1 or ((p_values < 0) | (p_values > 1)).any():
         raise ValueError(f"p_values: must be (comparisons,) numbers in [0, 1], got {p_values}")
     order = np.argsort(p_values)
-    # The smallest counts as often as there are p-values, the next once less; none overtakes one.
+    # The smallest is multiplied by their number, the next by one less, …: monotone, at most 1.
     weighted = p_values[order] * np.arange(len(p_values), 0, -1)
     corrected = np.empty_like(p_values)
     corrected[order] = np.minimum(np.maximum.accumulate(weighted), 1)
@@ -276,8 +273,8 @@ def probability_of_improvement(
 ) -> Estimate:
     """How likely a run of ``a`` is to beat a run of ``b``: P(a > b) + ½ P(a = b), an `Estimate`.
 
-    Every run of the one is compared with every run of the other (Agarwal et al. 2021), so pairs
-    play no part: the interval draws the runs of both separately.
+    Every run of ``a`` is compared with every run of ``b`` (Agarwal et al. 2021). Pairs play no
+    part, so the interval resamples both arms separately.
 
     Args:
         a, b: (runs,) results, more is better; their numbers of runs may differ.
@@ -297,21 +294,20 @@ def probability_of_improvement(
 def steps_to_threshold(curve: ArrayLike, grid: ArrayLike, threshold: float) -> NDArray[np.float64]:
     """The first step at which each run's curve reaches the threshold: (runs,) floats.
 
-    A run that never does is *censored*: all we know is that it would need more steps than it had.
-    It gets `inf`. All runs of a study have the same budget, so ``np.median(steps)`` is right as it
-    is: a number where more than half of the runs arrive, otherwise `inf`, to be read as "more than
-    ``grid[-1]``".
+    A run that never does is *censored*: it would need more steps than it had, and gets `inf`. All
+    runs of a study have the same budget, so ``np.median(steps)`` is valid: a number if more than
+    half of the runs arrive, otherwise `inf`, which means "more than ``grid[-1]``".
 
-    Whatever averages or subtracts (`estimate`, `paired_difference`) needs the restricted times,
-    ``np.minimum(steps, grid[-1])``. Where more than half of the runs arrive, their median is the
-    same, and an end of its interval at ``grid[-1]`` reads "that or more"; their mean is a lower
-    bound. `probability_of_improvement` only compares and takes ``-steps`` as they are: two runs
-    that never arrive tie.
+    Functions that average or subtract (`estimate`, `paired_difference`) need the restricted times,
+    ``np.minimum(steps, grid[-1])``. If more than half of the runs arrive, the median stays the
+    same, and a limit of its interval at ``grid[-1]`` means "that or more". The restricted mean is a
+    lower bound. `probability_of_improvement` only compares, so it takes ``-steps`` directly: two
+    runs that never arrive tie.
 
     Args:
-        curve: (len(grid), runs), such as `History.learning_curve` gives; NaN counts as below.
+        curve: (len(grid), runs), as `History.learning_curve` returns it; NaN counts as below.
         grid: increasing steps.
-        threshold: the curve has arrived when it is at least that.
+        threshold: a run arrives where its curve is at least this.
     """
     curve, grid = float_array("curve", curve), float_array("grid", grid)
     if curve.ndim != 2 or grid.shape != curve.shape[:1]:
@@ -324,7 +320,7 @@ def steps_to_threshold(curve: ArrayLike, grid: ArrayLike, threshold: float) -> N
 
 
 def never_infinite(name: str, values: ArrayLike) -> NDArray[np.float64]:
-    """The values as floats. Infinite ones have no mean, and their differences are undefined."""
+    """The values as floats. Infinite ones, which have no mean and no difference, are refused."""
     values = float_array(name, values)
     if np.isinf(values).any():
         raise ValueError(

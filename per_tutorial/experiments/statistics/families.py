@@ -1,7 +1,7 @@
-"""Verdicts on comparisons that were declared together: corrected for their number, by three tests.
+"""Verdicts on comparisons that were declared together: three tests, corrected for their number.
 
-One test may see a difference where another does not, and then the verdict hangs on the choice of
-the test. So three are asked, and only what all of them see is called clear.
+One test may see a difference where another does not; the verdict would then depend on the choice of
+the test. So there are three, and only a difference that all of them see is called clear.
 """
 
 from collections.abc import Sequence
@@ -28,7 +28,7 @@ from per_tutorial.experiments.statistics.estimates import (
 
 
 class Judged(NamedTuple):
-    """A comparison among those that were declared together, as `agreement` judges it."""
+    """One comparison of a family, as `agreement` judges it."""
 
     difference: Estimate  # with its 95 % interval, which is not corrected
     p: float  # the largest of `p_values`
@@ -39,12 +39,12 @@ class Judged(NamedTuple):
 def agreement(
     pairs: Sequence[tuple[ArrayLike, ArrayLike]], resamples: int = RESAMPLES, seed: int = 0
 ) -> list[Judged]:
-    """Verdicts on comparisons that were declared together, a family: a `Judged` for each.
+    """Judge a family, comparisons that were declared together: a `Judged` for each.
 
-    Three p-values look at each paired difference: the bootstrap's (below 0.05 where the 95 %
-    interval leaves out zero), Student's t-test and Wilcoxon's signed ranks. Each is corrected for
-    the size of the family by `holm`. "clear": all three are below 0.05; "not told apart": none is;
-    "borderline": they disagree, so that the verdict hangs on the test.
+    Each paired difference has three p-values: the bootstrap's (below 0.05 where the 95 % interval
+    excludes zero), Student's t-test and Wilcoxon's signed ranks. `holm` corrects each for the size
+    of the family. "clear": all three are below 0.05; "not told apart": none is; "borderline": they
+    disagree.
 
     Args:
         pairs: (a, b) of each comparison, (runs,) results, paired by their seeds; all with the same
@@ -80,7 +80,7 @@ def agreement(
 
 
 def _bootstrap_p(means: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Twice the share of resamples (…, resamples) beyond zero; never 0, as they are finite."""
+    """Twice the share of resamples (…, resamples) beyond zero, with 1 added to both counts."""
     beyond = np.minimum((means <= 0).sum(axis=-1), (means >= 0).sum(axis=-1))
     p_values = np.minimum(1.0, 2 * (beyond + 1) / (means.shape[-1] + 1))
     return np.where(np.isnan(means).any(axis=-1), np.nan, p_values)

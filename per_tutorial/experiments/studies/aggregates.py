@@ -1,16 +1,16 @@
-"""Many worlds, one number: normalised scores, and what they say of an arm over all worlds together.
+"""One number over many worlds: normalised scores, aggregated over the runs of all worlds.
 
-As Agarwal et al. (2021, "Deep Reinforcement Learning at the Edge of the Statistical Precipice") do
-it, and their library rliable: the interquartile mean over the runs of all worlds, the probability
-that one arm improves on another, averaged over worlds, and a bootstrap that draws the runs of each
-world by themselves. rliable itself would bring arch, statsmodels and absl, for which this series
-has no other use.
+This follows Agarwal et al. (2021, "Deep Reinforcement Learning at the Edge of the Statistical
+Precipice") and their library rliable: the interquartile mean over the runs of all worlds, the
+probability of improvement averaged over worlds, and a bootstrap that resamples the runs of each
+world separately. rliable itself would bring arch, statsmodels and absl, which nothing else here
+needs.
 
 It goes beyond rliable in one point: run k of every arm has the same seed, so a resample draws the
-same runs for all arms. What the seed does to both arms then cancels, as in `paired_difference`.
+same runs for all arms. The effect of the seed then cancels, as in `paired_difference`.
 
-A score depends on the learning rate. Nothing here picks the better rate of an arm: picked by the
-runs that it is then judged by, it would look better than it is. Compare arms at the same rate.
+A score depends on the learning rate, and nothing here picks the better rate of an arm: judged by
+the runs that picked it, it would look too good. Compare arms at the same rate.
 """
 
 import os
@@ -42,16 +42,16 @@ Worlds = Mapping[str, Mapping[str, ArrayLike]]  # world → arm → (runs,), mor
 
 
 class Reference(NamedTuple):
-    """Two scores of a world: that of random actions becomes 0, and ``good`` becomes 1."""
+    """Two scores of a world: that of random actions is mapped to 0, and ``good`` to 1."""
 
     random: float
     good: float
 
 
-# Random actions were measured, over 2,000 to 5,000 episodes where returns vary and 30 where they
-# hardly do. What is good is the environment's own threshold (`reward_threshold` of Gymnasium), the
-# one reward of the Blind Cliffwalk, and on MinAtar what DQN reached after 5 million frames, read
-# from the published curves (kenjyoung/MinAtar, img/learning_curves.gif): means of 30 runs.
+# Random actions were measured over 2,000 to 5,000 episodes where returns vary, and 30 where they
+# hardly do. A good score is Gymnasium's `reward_threshold` of the environment, the one reward of
+# the Blind Cliffwalk, or on MinAtar that of DQN after 5 million frames, read from the published
+# curves (means of 30 runs: kenjyoung/MinAtar, img/learning_curves.gif).
 REFERENCES = {
     "per_tutorial.cliffwalk:per_tutorial/BlindCliffwalk-v0": Reference(0.004, 1.0),  # 2⁻⁸
     "CartPole-v1": Reference(22.3, 475.0),
@@ -85,26 +85,26 @@ def normalised_scores(results: StudyResults) -> dict[str, Floats]:
 def normalised_worlds(
     names: Iterable[str], folder: str | os.PathLike[str] = SHIPPED
 ) -> dict[str, dict[str, Floats]]:
-    """The `normalised_scores` of those studies whose results are there: {name: {arm: (runs,)}}.
+    """The `normalised_scores` of the studies that have results: {name: {arm: (runs,)}}.
 
     Args:
         names: of studies; those without a file are left out.
-        folder: where the files are; by default those that come with the package.
+        folder: where the files are; by default those in the package.
     """
     there = [name for name in names if (Path(folder) / f"{name}.csv.gz").is_file()]
     return {name: normalised_scores(load_study(name, folder)) for name in there}
 
 
 def aggregate(worlds: Worlds, resamples: int = RESAMPLES, seed: int = 0) -> dict[str, Estimate]:
-    """The interquartile mean over the runs of all worlds, for every arm that each world has.
+    """The interquartile mean over the runs of all worlds, for every arm that all worlds have.
 
-    A quarter of all runs is left out at each end, whichever worlds they are of, so that neither a
-    few broken runs nor one easy world decides. Where worlds have different numbers of runs, each
-    world weighs the same.
+    A quarter of all runs is left out at each end, whichever worlds they belong to, so that neither
+    a few failed runs nor one easy world decides. All worlds have the same weight, whatever their
+    numbers of runs.
 
     Args:
         worlds: world → arm → (runs,) normalised scores; within a world, paired by their seeds.
-        resamples: how often the runs of each world are drawn again.
+        resamples: number of resamples of the runs of each world.
         seed: of the draws.
 
     Returns:
@@ -113,7 +113,7 @@ def aggregate(worlds: Worlds, resamples: int = RESAMPLES, seed: int = 0) -> dict
     Raises:
         ValueError: no world, no common arm, an infinite score, or a world whose arms differ in
             their number of runs.
-        TypeError: the scores are no numbers.
+        TypeError: the scores are not numbers.
     """
     strata = _Strata(worlds)
     values, resampled = strata.interquartile_means(strata.arms, resamples, seed)
@@ -131,15 +131,15 @@ def runs_kept(worlds: Worlds, arm: str) -> dict[str, float]:
         arm: a name that every world has.
 
     Returns:
-        world → runs. The lowest and the highest score that are kept may be kept in part; runs of
-        equal scores are kept in equal parts.
+        world → runs. The lowest and the highest kept score may be kept in part; runs with equal
+        scores are kept in equal parts.
 
     Raises:
         ValueError: as `aggregate_difference`, or a run without a score.
     """
     strata = _Strata(worlds, (arm,))
     strata.every_run_has_a_score()
-    _, places = np.unique(strata.pooled(arm), return_inverse=True)  # equal scores have one place
+    _, places = np.unique(strata.pooled(arm), return_inverse=True)  # equal scores share one
     weights = np.bincount(places, strata.weights).astype(np.float64)
     kept = (weights_kept(weights, strata.cut) / weights)[places]
     parts = np.split(kept, np.cumsum(strata.runs)[:-1])
@@ -149,7 +149,7 @@ def runs_kept(worlds: Worlds, arm: str) -> dict[str, float]:
 def aggregate_difference(
     worlds: Worlds, arm: str, other: str, resamples: int = RESAMPLES, seed: int = 0
 ) -> Estimate:
-    """The `aggregate` of one arm less that of the other, with an interval that uses their pairs.
+    """The `aggregate` of one arm minus that of the other, with an interval that uses their pairs.
 
     Args:
         worlds, resamples, seed: as in `aggregate`.
@@ -166,15 +166,13 @@ def aggregate_difference(
 def aggregate_improvement(
     worlds: Worlds, arm: str, other: str, resamples: int = RESAMPLES, seed: int = 0
 ) -> Estimate:
-    """How likely a run of one arm is to beat one of the other in its world, averaged over worlds.
+    """The probability that a run of one arm beats one of the other, averaged over worlds.
 
-    P(arm > other) + ½ P(arm = other), where every run is compared with every run of its world
-    (Agarwal et al. 2021, section 4.3). It asks which is better and not by how much, so the scores
-    need no normalisation.
+    It is P(arm > other) + ½ P(arm = other) over all pairs of runs in a world (Agarwal et al. 2021,
+    section 4.3). Only their order counts, so the scores need no normalisation.
 
     Args:
-        worlds, resamples, seed: as in `aggregate`; the scores may be those of the
-            worlds.
+        worlds, resamples, seed: as in `aggregate`; the scores need not be normalised.
         arm, other: names of arms that every world has.
 
     Raises:
@@ -199,13 +197,13 @@ def aggregate_improvement(
 
 
 class _Strata:
-    """The checked scores of several worlds: each is a stratum, of which runs are drawn again.
+    """The checked scores of several worlds; each world is a stratum for resampling.
 
     Attributes:
         arms: those asked for, by default those that every world has, in the first world's order.
         scores: world → arm → (runs,).
-        runs: how many each world has.
-        weights: (all runs,) what each weighs; each world weighs the same, and all together 1.
+        runs: number of runs in each world.
+        weights: (all runs,) weight of each run; all worlds weigh the same, and the sum is 1.
         cut: the weight that the interquartile mean leaves out at each end.
     """
 
@@ -235,7 +233,7 @@ class _Strata:
         self.runs = [len(arms[self.arms[0]]) for arms in self.scores.values()]
         self.weights = np.repeat([1 / (len(self.runs) * runs) for runs in self.runs], self.runs)
         total = sum(self.runs)
-        self.cut = (total // 4) / total  # whole runs, as `interquartile_mean` has it
+        self.cut = (total // 4) / total  # whole runs, as in `interquartile_mean`
 
     def every_run_has_a_score(self) -> None:
         """Raise a ValueError that names the first world where a score is NaN."""
@@ -244,13 +242,13 @@ class _Strata:
                 raise ValueError(f"worlds: every run of {world!r} needs a score, got NaN")
 
     def pooled(self, arm: str) -> Floats:
-        """(all runs,) of an arm, one world after the other."""
+        """(all runs,) the scores of an arm, one world after the other."""
         return np.concatenate([scores[arm] for scores in self.scores.values()])
 
     def resampled(
         self, statistic: Callable[[list[Floats]], Floats], resamples: int, seed: int
     ) -> Floats:
-        """A statistic (…, resamples), from the counts (resamples, runs) of each environment."""
+        """A statistic (…, resamples), from the counts (resamples, runs) of each world."""
         resamples = whole_number("resamples", resamples)
         parts = [statistic(counts) for _, counts in stratified_counts(self.runs, resamples, seed)]
         return np.concatenate(parts, axis=-1)

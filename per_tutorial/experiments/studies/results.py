@@ -1,7 +1,6 @@
-"""The results of a study: read from its file, curve by curve, and reported in words.
+"""The results of a study: read from its file, as curves and scores, and reported as text.
 
-Every number stands in a tidy table: the arm, the seed of the run, what was measured, when, its
-value.
+The file is a tidy table: the arm, the seed of the run, what was measured, when, and the value.
 """
 
 import os
@@ -32,7 +31,7 @@ COLUMNS = ("arm", "seed", "measure", "at", "value")
 def read_results(
     path: str | os.PathLike[str], *facts: str
 ) -> tuple[dict[str, Any], list[list[str]]]:
-    """The heading and the rows of a file of results, of one stack or of a whole study.
+    """The heading and the rows of a results file, of one stack or of a whole study.
 
     Raises:
         ValueError: the file is damaged, its heading lacks one of the ``facts``, or a row has no
@@ -59,7 +58,7 @@ def _holds_none(path: str | os.PathLike[str], what: object) -> ValueError:
 
 
 def _is_stack(fact: Any) -> bool:
-    """Whether this is what is known of a trained stack."""
+    """Whether this describes a trained stack."""
     return (
         isinstance(fact, dict)
         and isinstance(fact.get("arm"), str)
@@ -74,7 +73,7 @@ def _is_pair(fact: Any) -> bool:
     return isinstance(fact, list) and len(fact) == 2 and all(isinstance(arm, str) for arm in fact)
 
 
-# What a heading may be asked for, and the form that it must have.
+# The facts that a heading may be asked for, each with a check of its form.
 FACTS: dict[str, Callable[[Any], bool]] = {
     "settings": lambda fact: isinstance(fact, dict),
     "seconds": lambda fact: isinstance(fact, (int, float)),
@@ -89,9 +88,9 @@ class StudyResults:
     """The results of a study, read from its file.
 
     Attributes:
-        facts: dict of what was declared and what the runs were made with.
+        facts: dict of what was declared and how the runs were made.
         arms: name → `DQNConfig`, or `SB3Config` if Stable-Baselines3's agents were trained.
-        seeds: of the runs, in their order everywhere below.
+        seeds: of the runs; all arrays below have this order.
     """
 
     def __init__(self, facts: dict[str, Any], rows: Iterable[Sequence[str]]) -> None:
@@ -120,7 +119,7 @@ class StudyResults:
         Args:
             arm: its name.
             measure: "score" and the study's curves over environment steps; "score after episodes"
-                over episodes, where the study keeps it. NaN where a run has nothing to tell yet.
+                over episodes, if the study keeps it. NaN where a run has no value yet.
         """
         one_of("arm", arm, self.arms)
         values = self._values[one_of("measure", measure, self._values)]
@@ -130,9 +129,9 @@ class StudyResults:
         return np.array(grid), np.array(curve)
 
     def scores(self, arm: str, metric: str | None = None) -> NDArray[np.float64]:
-        """One number a run, (runs,): ``metric`` of `METRICS`, by default the declared one.
+        """One number per run, (runs,): ``metric`` of `METRICS`, by default the declared one.
 
-        A curve counts from the first episode that the run finished; NaN if it finished none.
+        A curve counts from the run's first finished episode on; NaN if it finished none.
         """
         metric = one_of("metric", metric or self.facts["metric"], METRICS)
         if metric == "greedy score":
@@ -143,13 +142,13 @@ class StudyResults:
 
 
 def _settings(stack: dict[str, Any]) -> Any:
-    """The settings that a stack was trained with; those of SB3's runs name its version."""
+    """The settings of a trained stack. A stack that SB3 trained names the version of SB3."""
     kind = SB3Config if LIBRARY in stack else DQNConfig
     return kind(**stack["settings"])
 
 
 def load_study(name: str, folder: str | os.PathLike[str] = SHIPPED) -> StudyResults:
-    """The `StudyResults` of a study, by default from those that come with the package.
+    """The `StudyResults` of a study, by default from the package.
 
     Raises:
         ValueError: there are none of this name, or the file is damaged.
@@ -164,16 +163,16 @@ def load_study(name: str, folder: str | os.PathLike[str] = SHIPPED) -> StudyResu
     facts, rows = read_results(path, "stacks", "metric", "comparisons", "failed_below")
     try:
         return StudyResults(facts, rows)
-    except (TypeError, ValueError) as error:  # of the settings of an arm, or of its name
+    except (TypeError, ValueError) as error:  # wrong settings, or a comparison of unknown arms
         raise _holds_none(path, error) from error
 
 
 def report(results: StudyResults) -> str:
-    """What came out, as text: a line for each arm, then a line for each declared comparison."""
+    """The results as text: a line for each arm, then a line for each declared comparison."""
     metric = results.facts["metric"]
     scores = {arm: results.scores(arm) for arm in results.arms}
     largest = max(np.nanmax(np.abs(values)) for values in scores.values())
-    digits = 1 if largest > 2 else 3  # where at most 1 can be reached, a tenth is a lot
+    digits = 1 if largest > 2 else 3  # a tenth is a lot where scores are at most 1
     lines = [f"{metric}, {len(results.seeds)} runs an arm, 95 % intervals"]
     for arm, values in scores.items():
         parts = [

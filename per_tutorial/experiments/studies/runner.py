@@ -1,8 +1,8 @@
-"""Runs a study: trains what is missing, in one process or several, and continues a stopped one.
+"""Runs a study: trains the missing stacks in one process or several; a stopped study can resume.
 
-A study is trained stack by stack (`python -m per_tutorial study NAME`), for minutes or hours. Every
-finished stack is a file of its own; when all are there they become one, which the package ships for
-notebooks to read (`results`).
+`python -m per_tutorial study NAME` trains a study stack by stack, for minutes or hours. Every
+finished stack is a file of its own. When all are there they are merged into one file, which the
+package ships for notebooks to read (`results`).
 """
 
 import dataclasses
@@ -43,16 +43,16 @@ if TYPE_CHECKING:
     from per_tutorial.dqn.learner import DQNLearner
 
 Job = tuple[Study, str, list[int], Path]  # one stack: its arm, its seeds and its file
-# Does the jobs, in any order, and yields the (arm, seeds) of each when its file is written
+# Does the jobs in any order and yields the (arm, seeds) of each once its file is written
 Executor = Callable[[list[Job]], Iterator[tuple[str, list[int]]]]
 
 
 class TrainedStack(NamedTuple):
-    """What comes out of one stack of runs."""
+    """The results of one stack of runs."""
 
     heading: dict[str, Any]
     rows: list[tuple[Any, ...]]  # of `COLUMNS`
-    agent: "DQNLearner | None"  # of studies that keep their agents
+    agent: "DQNLearner | None"  # None unless the study keeps its agents
 
 
 def run_study(  # noqa: C901  (checks first, then one loop over stacks)
@@ -63,32 +63,33 @@ def run_study(  # noqa: C901  (checks first, then one loop over stacks)
     executor: Executor | None = None,
     progress: Callable[[int, int], object] = lambda done, total: None,
 ) -> StudyResults:
-    """Train what `folder` does not hold yet; returns the `StudyResults`.
+    """Train the stacks that are missing from `folder`; returns the `StudyResults`.
 
     Args:
         study: a `Study`.
-        folder: where the results go: ``folder/NAME/*.csv``, a file a stack, and in the end
-            ``folder/NAME.csv.gz``. It is made if need be. With ``study.checkpoint_every``, the
-            agents of a stack go to a ``*.safetensors`` file beside it (`DQNLearner.load`), and its
-            checkpoints are there until it is done. The stack's heading then says whether it was
-            "continued" from one; if so, its "seconds" are those of the last sitting alone.
-        processes: stacks trained at the same time, each in a process with one thread (on a CPU two
-            such processes get more done than one with two threads). 1 trains in this process.
-        executor: trains the missing stacks in place of these processes, such as on other machines
-            (`per_tutorial.distributed.RayStacks`). What it leaves must be the same.
-        progress: called with the environment steps done and in all, at the start and whenever a
-            stack is finished.
+        folder: where the results go: ``folder/NAME/*.csv``, one file per stack, and in the end
+            ``folder/NAME.csv.gz``. It is created if missing. With ``study.checkpoint_every``, the
+            agents of a stack go to a ``*.safetensors`` file beside its own (`DQNLearner.load`), and
+            its checkpoints are kept until it is done. The heading of the stack then says whether it
+            was "continued" from one; if so, its "seconds" count the last session alone.
+        processes: stacks trained at the same time, each in a process with one thread (on a CPU, two
+            such processes do more than one with two threads). 1 trains in this process.
+        executor: trains the missing stacks instead of these processes, for example on other
+            machines (`per_tutorial.distributed.RayStacks`). It must leave the same files.
+        progress: called with the environment steps done and their total, at the start and after
+            each stack.
 
     Raises:
         ValueError: ``folder`` holds results of this study made with other settings, or a damaged
-            file. Nothing has been trained or written then. Or the checkpoints of a stack were made
-            with other settings, or all are damaged; that shows when its turn comes.
+            file; nothing has been trained then. Or the study asks SB3 for checkpoints, bugs or
+            curves. Or a stack's checkpoints, read when its turn comes, were made with other
+            settings or are all damaged.
         ImportError: the study trains agents of Stable-Baselines3, which is missing or too old.
     """
     from per_tutorial.dqn.learner import check_device
 
     processes = whole_number("processes", processes)
-    if executor is None:  # else it is a matter of other machines
+    if executor is None:  # otherwise the devices may be on other machines
         for device in {config.device for config in study.arms.values()}:
             check_device(device)
     if any(isinstance(config, SB3Config) for config in study.arms.values()):
@@ -98,7 +99,7 @@ def run_study(  # noqa: C901  (checks first, then one loop over stacks)
     parts = Path(folder) / study.name
     parts.mkdir(parents=True, exist_ok=True)
     whole = Path(folder) / f"{study.name}.csv.gz"
-    if whole.exists():  # perhaps its parts do not
+    if whole.exists():  # perhaps without its parts
         for heading in read_results(whole, "stacks")[0]["stacks"]:
             if heading["arm"] in study.arms:
                 wanted = _identity(study, heading["arm"], heading["seeds"])
@@ -135,7 +136,7 @@ def _finished(jobs: list[Job], processes: int) -> Iterator[tuple[str, list[int]]
         try:
             for future in as_completed(futures):
                 yield future.result()
-        except BaseException:  # an error or Ctrl-C; the pool would finish what it has begun
+        except BaseException:  # an error or Ctrl-C: without this, the pool finishes running jobs
             end.close()
             raise
 
@@ -145,7 +146,7 @@ def _start_worker(lifeline: Connection) -> None:
 
     # Threads of several processes would wait for one another on the same cores.
     torch.set_num_threads(1)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all; the parent acts on it
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all processes; the parent acts
     threading.Thread(target=_exit_with, args=(lifeline,), daemon=True).start()
 
 
@@ -162,7 +163,7 @@ def _train_stack(study: Study, arm: str, seeds: list[int], path: Path) -> tuple[
     heading, rows, agent = train_stack(study, arm, seeds, folder)
     if agent is not None:
         agent.save(path.with_suffix(".safetensors"))
-    write_table(path, heading, COLUMNS, rows)  # last, since with this file the stack counts as done
+    write_table(path, heading, COLUMNS, rows)  # last: this file marks the stack as done
     if folder is not None:
         shutil.rmtree(folder)
     return arm, seeds
@@ -171,7 +172,7 @@ def _train_stack(study: Study, arm: str, seeds: list[int], path: Path) -> tuple[
 def train_stack(
     study: Study, arm: str, seeds: list[int], checkpoints_in: Path | None
 ) -> TrainedStack:
-    """Train one stack; nothing is written but checkpoints, to the folder that is named."""
+    """Train one stack; writes only its checkpoints, to ``checkpoints_in``."""
     heading, checkpoints = _identity(study, arm, seeds), None
     if study.checkpoint_every is not None:
         heading["continued"] = False
@@ -218,8 +219,8 @@ def _stack_path(parts: Path, arm: str, seeds: list[int]) -> Path:
 def _measures(
     study: Study, history: History, greedy: NDArray[np.float64]
 ) -> Iterator[tuple[int, str, int, str]]:
-    """What is kept of a stack of runs: (seed, measure, at, value)."""
-    # Unique, for a training of fewer steps than there are points.
+    """The rows that are kept of a stack of runs: (seed, measure, at, value)."""
+    # Unique, because a training may have fewer steps than there are points.
     grid = np.unique(np.linspace(0, history.config.steps, GRID_POINTS + 1).astype(int))[1:]
     last_logged = np.searchsorted(history.log_steps, grid, side="right") - 1
     curves = {"score": history.learning_curve(grid, study.score_window)}
@@ -241,7 +242,7 @@ def _measures(
 def _identity(study: Study, arm: str, seeds: list[int]) -> dict[str, Any]:
     """What must agree for a finished stack to count as done."""
     config = study.arms[arm]
-    # What SB3's agents do depends on SB3: runs of two versions are no arms of one study.
+    # SB3's agents depend on its version, so one study must not mix runs of two versions.
     library = {LIBRARY: library_version()} if isinstance(config, SB3Config) else {}
     return {
         "study": study.name,
@@ -257,7 +258,7 @@ def _identity(study: Study, arm: str, seeds: list[int]) -> dict[str, Any]:
 
 
 def _settings(config: RunSettings) -> dict[str, Any]:
-    """The fields of a `DQNConfig` or an `SB3Config`, as JSON gives them back."""
+    """The fields of a `DQNConfig` or an `SB3Config`, as they come back from JSON."""
     assert isinstance(config, (DQNConfig, SB3Config))
     return json.loads(json.dumps(dataclasses.asdict(config)))
 
@@ -267,7 +268,7 @@ def _refuse_other_settings(path: Path, heading: dict[str, Any], wanted: dict[str
         others = {name: heading[name] for name in heading if name in wanted and name != "settings"}
         return others | heading["settings"]
 
-    # What the file does not name is newer than the file; its default was used.
+    # A setting that the file lacks is newer than the file; its default was used.
     kind = SB3Config if LIBRARY in wanted else DQNConfig
     defaults = {
         "curves": list(Study.curves),
@@ -289,7 +290,7 @@ def _refuse_other_settings(path: Path, heading: dict[str, Any], wanted: dict[str
 
 
 def _collect(study: Study, parts: Path, path: Path) -> None:
-    """Make one file of all stacks."""
+    """Merge all stacks into one file."""
     headings: list[dict[str, Any]] = []
     rows: list[list[str]] = []
     for arm, seeds in study.stacks:

@@ -1,6 +1,6 @@
 """Studies: a question, its metric stated beforehand, and many paired runs that answer it.
 
-`studies` declares those of this series, `runner` trains one, and `results` holds what came out.
+`declared` holds those of this series, `runner` trains one, and `results` reads what came out.
 """
 
 import dataclasses
@@ -16,11 +16,10 @@ GRID_POINTS = 50  # steps at which a curve is kept
 SCORE_WINDOW = 20  # episodes
 EVALUATION_EPISODES = 20
 # The paper runs PER at a quarter of the learning rate of uniform replay, because it replays large
-# errors more often. To tell the effect of the one from that of the other, all samplers get both
-# rates.
+# errors more often. To separate the two effects, all samplers get both rates here.
 QUARTER = 0.25
 
-# What a study may declare as the one number of a run that decides.
+# The numbers, one per run, that a study may declare as its metric.
 METRICS = {
     "score over training": "mean of the score curve; the score is the mean return of the last "
     f"{SCORE_WINDOW} episodes, or of as many as the study says",
@@ -30,7 +29,7 @@ METRICS = {
 
 
 class RunSettings(Protocol):
-    """What a study asks of the settings of its runs: a `DQNConfig`, or an `SB3Config`."""
+    """What a study needs of the settings of its runs, a `DQNConfig` or an `SB3Config`."""
 
     @property
     def steps(self) -> int: ...
@@ -47,26 +46,25 @@ class RunSettings(Protocol):
 
 @dataclass(frozen=True)
 class Study:
-    """What is compared with what, and how it will be judged; declared before anything runs.
+    """What is compared with what, and how it is judged; declared before anything runs.
 
-    What does not fit raises ValueError or TypeError.
+    Invalid fields raise ValueError or TypeError.
 
     Args:
-        name: of the study and its files, of a–z, 0–9, "-" and ".", as are those of the arms.
+        name: of the study and its files; like the names of arms, made of a–z, 0–9, "-" and ".".
         question: one sentence.
         arms: name → `DQNConfig` or `SB3Config`, all with the same number of steps.
         comparisons: pairs (arm, arm that it is compared with).
         metric: one of `METRICS`.
         failed_below: a run whose greedy score is lower counts as failed.
-        seeds: the same for every arm, which makes the runs pairs; at least two.
+        seeds: at least two, the same for every arm, so that the runs are paired.
         stack: runs trained side by side in one process.
-        episodes: if not None, the score after every 20 episodes is kept as well, up to this many;
-            the first one when there are enough for a score.
-        curves: measures of `History` that are kept over time beside the score, of its `MEASURES`.
-        checkpoint_every: if not None, environment steps between `Checkpoints` of a stack in
-            training: a study that was killed then continues inside its stacks too, and keeps their
-                agents.
-        bugs: arm → the bug of `known_bugs` that it trains with, for arms that have a bug.
+        episodes: if not None, the score is also kept after every 20 episodes, from the first
+            `score_window` episodes up to this many.
+        curves: `MEASURES` of `History` that are kept over time beside the score.
+        checkpoint_every: if not None, environment steps between `Checkpoints` of a stack. A killed
+            study then resumes inside its stacks too, and their agents are kept.
+        bugs: arm → name of the bug of `known_bugs` that it trains with, for arms that have one.
         score_window: episodes whose mean return is the score.
     """
 
@@ -98,7 +96,7 @@ class Study:
         if len(self.seeds) < 2:
             raise ValueError(f"seeds: an interval needs at least two, got {self.seeds}")
         for name in (self.name, *self.arms):
-            if not re.fullmatch(r"[a-z0-9.-]+", name):  # it becomes the name of a file
+            if not re.fullmatch(r"[a-z0-9.-]+", name):  # it becomes a file name
                 raise ValueError(f"name, arms: must be of a–z, 0–9, '-' and '.', got {name!r}")
         for arm in self.bugs:
             one_of("bugs", arm, self.arms)
@@ -110,11 +108,11 @@ class Study:
             one_of("comparisons", other, self.arms)
 
     def fast(self) -> "Study":
-        """The same study at a size that runs in seconds, to try the whole path."""
+        """The same study at a size that runs in seconds, to test the whole path."""
 
         def small(config: RunSettings) -> RunSettings:
             return config.replace(
-                # A multiple of any number of environments, and each of them ends an episode.
+                # A multiple of the number of environments; each of them ends an episode.
                 steps=max(300, 60 * config.environments),
                 max_episode_steps=50,
                 hidden=(16,),
@@ -133,6 +131,6 @@ class Study:
 
     @property
     def stacks(self) -> list[tuple[str, list[int]]]:
-        """(arm, seeds) of every stack, in the order in which they are trained."""
+        """(arm, seeds) of every stack, in the order of training."""
         chunks = [self.seeds[k : k + self.stack] for k in range(0, len(self.seeds), self.stack)]
         return [(arm, list(chunk)) for arm in self.arms for chunk in chunks]

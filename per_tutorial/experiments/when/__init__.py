@@ -1,1 +1,1 @@
-"""When does PER help? Worlds with knobs, a map over them, why it looks so, and a forecast."""
+"""When does PER help? Worlds with knobs, a map over them, its explanation, and a forecast."""

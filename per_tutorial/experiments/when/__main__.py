@@ -1,7 +1,6 @@
-"""python -m per_tutorial.experiments.when STUDY: run a study of this folder; killed, it continues.
+"""python -m per_tutorial.experiments.when STUDY: run a study of this folder, or resume it.
 
-Each cell is a file in ``results/when-STUDY/``; in the end they become
-``results/when-STUDY.json.gz``.
+Each cell is a file in ``results/when-STUDY/``; in the end all go to ``results/when-STUDY.json.gz``.
 """
 
 import sys

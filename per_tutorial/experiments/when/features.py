@@ -1,15 +1,15 @@
-"""What any agent can log in a short run with uniform replay: the features of the forecast.
+"""The features of the forecast: what any agent can log in a short run with uniform replay.
 
-A sample of transitions that the memory holds at a twentieth of the budget is looked at twice, then
-and at a tenth: their TD errors δ, with sign.
+A sample of transitions is drawn from the memory at a twentieth of the budget. Their TD errors δ,
+with sign, are measured then and again at a tenth.
 
 - ``concentration``: −log2 of the effective share of the sample, (Σ|δ|)² / (n Σδ²), at a tenth. 0:
-  all errors are alike; 3: they might as well sit in an eighth of the memory.
-- ``repeat``: the correlation of δ at the two times. What noise put there stays; what is learned
-  goes.
-- ``rarity``: −log2 of the share of rewards that differ from the commonest one (a share of 0 counts
-  as half a transition of the sample).
-- ``coverage``: the share of different observations in the sample.
+  all |δ| are equal; 3: as concentrated as equal |δ| in an eighth of the sample and 0 elsewhere.
+- ``repeat``: the correlation between δ at the two times. Errors from noise stay; errors that are
+  learned go.
+- ``rarity``: −log2 of the share of rewards that differ from the most common one (a share of 0
+  counts as half a transition of the sample).
+- ``coverage``: the share of distinct observations in the sample.
 """
 
 from collections.abc import Sequence
@@ -26,7 +26,7 @@ from per_tutorial.replay.contracts import Batch
 from per_tutorial.replay.registry import make_replay
 
 FEATURES = ("concentration", "repeat", "rarity", "coverage")
-SAMPLE = 1000  # transitions that are looked at
+SAMPLE = 1000  # transitions in the sample, at most
 
 
 def features_of(

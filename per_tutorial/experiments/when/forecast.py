@@ -1,29 +1,28 @@
-"""Can one tell beforehand? A forecast from a tenth of a run with uniform replay. Declared before it
-ran.
+"""Can a tenth of a run with uniform replay forecast the gain of PER? Declared before it ran.
 
-**Features**: `features` says what they are.
+**Features.** See `features`.
 
 **Rule.** Gain of PER ≈ a + b · concentration + c · repeat, by least squares over the cells of the
-map (the network's study was declared to be in, but had not run when the rule was frozen). With s,
-the standard deviation of what is left out one cell at a time: above s/2 the forecast is "yes",
-below −s/2 "no", between them "undecided". (Rarity and coverage are kept for the trivial guess and
-to be looked at; they are not in the rule.)
+map (the declaration includes the network's study, which had not run when the rule was frozen). Let
+s be the standard deviation of the leave-one-out residuals. The forecast is "yes" above s/2, "no"
+below −s/2, and otherwise "undecided". (Rarity serves the trivial guess, and coverage is recorded to
+look at; neither is in the rule.)
 
-**Test.** Once, on worlds for which paired runs are shipped: Blind Cliffwalk, CartPole, Acrobot and
-MountainCar of ``after-*`` and MinAtar's Breakout, Asterix and Space Invaders of ``minatar-*`` (ten
-pairs, one rate). Each of PER and uniform replay has the better of its shipped rates, by mean score
-over training. PER helps or hurts there if the paired t-test is below 0.05 after Holm's correction
-over these worlds; else the truth is undecided, and a "yes" or "no" counts as undecided. Five runs
-with uniform replay give the mean features of a world, three in MinAtar. A MinAtar game whose short
-runs cannot be afforded is left out, before its features are known: so it happened to all three.
-Beside it: "always", "never", and "yes where rarity is above 5, else no".
+**Test.** Once, on worlds with shipped paired runs: Blind Cliffwalk, CartPole, Acrobot and
+MountainCar of ``after-*``, and MinAtar's Breakout, Asterix and Space Invaders of ``minatar-*`` (ten
+pairs, one rate). PER and uniform replay each have the better of their shipped rates, by mean score
+over training. PER helps or hurts in a world if p of the paired t-test is below 0.05 after Holm's
+correction over these worlds; otherwise the truth is undecided, and a "yes" or "no" counts as
+undecided. The features are means over five runs with uniform replay, three in MinAtar. A MinAtar
+game whose short runs are too expensive is left out before its features are known; this happened to
+all three. Baselines: "always", "never", and "yes where rarity is above 5, else no".
 
-**Second test**, declared after the first one had decided little (four worlds, two with a truth, and
-PER helps in both). The rule is the same, and so are the features and what counts as right. The
-worlds: MinAtar's three games, FrozenLake with the DQN and Pendulum with the SAC and the TD3 of
-Stable-Baselines3 (``sb3-*``), and LunarLander. Holm's correction is over these seven. PER's gains
-in the first six were known when this was written, that in LunarLander was not; the features were
-known of none.
+**Second test**, declared after the first had decided little: the truth was decided in two of its
+four worlds, and PER helps in both. Rule, features and scoring are the same. The worlds are
+MinAtar's three games, FrozenLake with the DQN and Pendulum with the SAC and the TD3 of
+Stable-Baselines3 (``sb3-*``), and LunarLander. Holm's correction covers these seven. When this was
+written, PER's gains were known in the first six worlds but not in LunarLander, and no features were
+known.
 """
 
 from collections.abc import Sequence
@@ -57,13 +56,13 @@ TESTS = {
 }
 #: a, b, c and s of the rule, fitted to the map and frozen before the test
 NUMBERS, SPREAD = (0.1091, 0.9822, -0.6892), 0.0988
-#: Arms with the method, at all rates that are shipped; SB3's own agent has uniform replay.
+#: The arms of each method, at all shipped rates; SB3's own agent replays uniformly.
 ARMS = {"uniform": ("uniform", "uniform-quarter", "sb3-quarter"), "per": ("per", "per-quarter")}
-RARE = 5.0  # of the trivial guess: a reward in 32 transitions
+RARE = 5.0  # the rarity of the trivial guess: one reward in 32 transitions
 
 
 def fit(features: Sequence[dict[str, float]], gains: Sequence[float]) -> tuple[NDArray, float]:
-    """The three numbers of the rule, and s, the standard deviation left when a cell is left out."""
+    """a, b and c of the rule, and s, the standard deviation of its leave-one-out residuals."""
     inputs = np.array([[1.0, one["concentration"], one["repeat"]] for one in features])
     outputs = np.asarray(gains, float)
     left = []
@@ -76,32 +75,29 @@ def fit(features: Sequence[dict[str, float]], gains: Sequence[float]) -> tuple[N
 
 
 def answer(features: dict[str, float], numbers: Sequence[float], s: float) -> tuple[str, float]:
-    """ "yes", "no" or "undecided", and the gain of PER that the rule expects."""
+    """The forecast ("yes", "no" or "undecided"), and the gain of PER that the rule predicts."""
     a, b, c = numbers
     gain = a + b * features["concentration"] + c * features["repeat"]
     return ("yes" if gain > s / 2 else "no" if gain < -s / 2 else "undecided"), float(gain)
 
 
 class World(NamedTuple):
-    """A world that the forecast is tested on: the name of its study.
-
-    Each of PER and uniform replay has its better arm there, by mean score over training.
-    """
+    """A world that the forecast is tested on, by the name of its study."""
 
     name: str
 
     def best_arm(self, method: str) -> tuple[DQNConfig | SB3Config, NDArray[np.float64]]:
-        """Settings and scores of "uniform" or "per"."""
+        """Settings and scores of the better arm of "uniform" or "per", by mean score."""
         study = load_study(self.name)
         arms = [arm for arm in study.arms if arm in ARMS[method]]
         best = max(arms, key=lambda arm: float(study.scores(arm).mean()))
         return study.arms[best], study.scores(best)
 
     def features(self) -> list[dict[str, float]]:
-        """Those of a few short runs with uniform replay."""
+        """The features of a few short runs with uniform replay."""
         config, _ = self.best_arm("uniform")
         if isinstance(config, SB3Config):
-            # It needs the extra [sb3], and the rest of this file does not.
+            # Only this import needs the extra [sb3].
             from per_tutorial.experiments.when.sb3_features import features_of_sb3
 
             return features_of_sb3(config)

@@ -1,8 +1,8 @@
-"""A table of Q that learns from replay in a world with knobs: a stack of runs at once.
+"""Tables of Q that learn from replay in a world with knobs: a stack of runs at once.
 
-The samplers are those of the package. At each step one transition of a random policy comes into the
-memory, and some are replayed, one after another. So what a run meets does not depend on what it
-learns, and two methods with the same seed see the same experience.
+The samplers are those of the package and those of `signals`. At each step a random policy adds one
+transition to the memory, and some transitions are replayed, one after another. So the experience
+of a run does not depend on what it learns: two methods with the same seed share it.
 """
 
 from collections.abc import Sequence
@@ -24,11 +24,11 @@ from per_tutorial.experiments.when.worlds import Experience, Knobs, experience
 from per_tutorial.replay.compiling import njit_cached
 from per_tutorial.replay.registry import SAMPLERS
 
-REWARDED = 32  # rewarded steps that a run's experience holds, on average
-WARM = 1 / 64  # share of the experience that is met before anything is replayed
-CURVE = 64  # points of a curve of errors
+REWARDED = 32  # mean number of rewarded steps in a run's experience
+WARM = 1 / 64  # share of the experience before replay begins
+CURVE = 64  # points of an error curve
 INITIAL_SCALE = 0.1  # standard deviation of the initial Q
-#: Sampler, its keywords, and β at the start and at the end, as the papers have them.
+#: Sampler, its keywords, and β at the start and at the end, as in the papers.
 METHODS: dict[str, tuple[str, dict[str, float], float, float]] = {
     "uniform": ("uniform", {}, 0.0, 0.0),
     "per": ("proportional", {"alpha": ALPHA}, *BETA),
@@ -43,12 +43,12 @@ class Replaying:
 
     Args:
         method: a name in `METHODS` or in `SIGNALS`, or `ENTERED`.
-        replays: transitions replayed per step of the world.
+        replays: transitions replayed per environment step.
         batch: transitions drawn at once, before their priorities are written; a multiple of
             ``replays``.
-        memory: transitions that the memory holds, as a share of the whole experience.
-        alpha, beta: in place of the method's own; ``beta`` is then the same throughout.
-        target_every: steps between copies of Q, from which ReLo takes its second loss.
+        memory: capacity of the memory, as a share of the whole experience.
+        alpha, beta: replace the method's own; ``beta`` is then constant.
+        target_every: steps between copies of Q, which ReLo compares with.
     """
 
     method: str = "uniform"
@@ -61,16 +61,16 @@ class Replaying:
 
 
 class Learned(NamedTuple):
-    """What came out, a row for each run."""
+    """The results, one row per run."""
 
     area: NDArray[np.float64]  # the mean over training of the RMS error of Q
     final: NDArray[np.float64]  # its mean over the last tenth
     curve: NDArray[np.float64]  # (runs, CURVE) its means over equal parts of the training
-    q: NDArray[np.float64]  # (runs, 2n, 2) in the end
+    q: NDArray[np.float64]  # (runs, 2n, 2) the final tables
 
 
 def steps_of(knobs: Knobs) -> int:
-    """Steps of a training: as many as hold 32 rewarded ones on average."""
+    """Environment steps of a training: enough for 32 rewarded ones on average."""
     return int(REWARDED * knobs.rarity / (1 - knobs.irrelevant))
 
 
@@ -79,11 +79,10 @@ def replay_in_order(
     q, copy, states, actions, rewards, next_states, ended, rows, slots, newest, weights, rates,
     discount, reducible, signals,
 ):  # fmt: skip
-    """Learn the drawn slots (runs, batch) one after another; write what the sampler is told.
+    """Learn the drawn slots (runs, batch) one after another; write ``signals`` for the sampler.
 
-    A slot holds the newest transition of those that fall on it: ``slots`` are counted in the ring,
-    and ``newest`` is the newest one's number. ``reducible``: δ² minus that of the copy, in place of
-    δ.
+    ``newest`` is (step of the newest transition, capacity): it maps a slot of the ring to the step
+    of its transition. A signal is δ or, if ``reducible``, δ² minus the δ² of the copy.
     """
     capacity = newest[1]
     for run in range(slots.shape[0]):
@@ -105,7 +104,7 @@ def replay_in_order(
 
 @njit_cached
 def errors_of(q, truth, out):
-    """Write the RMS error of Q over the walk's pairs of state and action into ``out`` (runs,)."""
+    """Write the RMS error of Q over the walk's state-action pairs into ``out`` (runs,)."""
     for run in range(q.shape[0]):
         total = 0.0
         for s in range(truth.shape[0]):
@@ -122,13 +121,13 @@ def learn(
     met: Experience | None = None,
     watch: Any = None,
 ) -> Learned:
-    """Train a table for each seed at each rate, those of the first rate first.
+    """Train a table for each seed at each rate; rows are ordered by rate, then by seed.
 
     Args:
-        seeds: one int each; two calls with the same seeds see the same experience.
+        seeds: ints; calls with the same seeds see the same experience.
         rates: learning rates η.
-        met: the experience of these seeds, if it is at hand.
-        watch: called as ``watch(t, q, size)`` after each step.
+        met: the experience of these seeds; None to compute it.
+        watch: called as ``watch(t, q, size)`` after each step that follows the warm-up.
     """
     steps = steps_of(knobs)
     met = experience(knobs, seeds, steps) if met is None else met

@@ -3,17 +3,17 @@
 **Question.** In which worlds does prioritised replay learn the true values sooner than uniform
 replay?
 
-**Metric.** The area of a run: the mean over training of the RMS error of Q over the walk's pairs of
-state and action. The gain of a method is log2(area of uniform replay / area of the method), over
-thirty pairs of runs that meet the same experience: +1 means half the error, −1 twice the error.
+**Metric.** The area of a run is the mean over training of the RMS error of Q over the walk's
+state-action pairs. The gain of a method is log2(area of uniform replay / area of the method), over
+thirty pairs of runs with the same experience: +1 means half the error, −1 twice the error.
 
-**Rates.** Each method has its best of eight learning rates in each cell: the smallest mean log2
-area of ten other seeds.
+**Rates.** Each method has the best of eight learning rates in each cell: the one with the smallest
+mean log2 area over ten other seeds.
 
-**Decision.** PER helps or hurts in a cell where the gain's paired t-test is below 0.05 after Holm's
-correction over all cells and all three methods of the map; else it is not told apart. For each cut,
-over all of its points and methods. Intervals are bootstrapped, 95 %, 100,000 resamples, for one
-cell each.
+**Decision.** PER helps or hurts in a cell if p of the gain's paired t-test is below 0.05 after
+Holm's correction over all cells and all three methods of the map; otherwise it is not told apart.
+For a cut, the correction covers its points and methods. Intervals are 95 % bootstrap intervals of
+single cells, with 100,000 resamples.
 
 **Expected.** The gain of PER grows with rarity and shrinks with noise, to below zero in the worst
 corner; rank-based replay and ReLo lose less to noise.
@@ -21,10 +21,10 @@ corner; rank-based replay and ReLo lose less to noise.
 Before this was written, a pilot with the tuning seeds on n = 3, 4, 6, 7 chose the warm-up, the
 replays per step and the grid of rates.
 
-**What changed after the map had run once.** Without noise some methods were best at 1.5, the
-largest rate, and with noise 1 at 1/64, the smallest. So these two rows got grids of their own and
-ran again. n = 9 was declared, too; it took too long, and was stopped after its first cell. The cuts
-had not run; they were moved from n = 6 to n = 5 and got fewer points, to save time; a
+**What changed after the map had run once.** Without noise some methods were best at the largest
+rate, 1.5, and with noise 1 at the smallest, 1/64. So these two rows got grids of their own and ran
+again. n = 9 was declared too; it took too long and was stopped after its first cell. The cuts had
+not run; to save time they were moved from n = 6 to n = 5 and got fewer points. The point with a
 share of 0.9 irrelevant episodes was stopped before its end.
 """
 
@@ -40,7 +40,7 @@ from per_tutorial.experiments.when.worlds import Knobs, experience
 
 LENGTHS = (3, 4, 5, 6, 7, 8)
 NOISES = (0.0, 0.1, 0.25, 0.5, 1.0)
-#: The rates that are tried, by the noise of the world; 1 replaces a value by its target.
+#: The rates to try, by the noise of the world; a rate of 1 replaces a value by its target.
 RATES = {
     0.0: (0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 1.75, 1.95),
     1.0: (1 / 256, 1 / 128, 1 / 64, 1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2),
@@ -54,7 +54,7 @@ class Cell(NamedTuple):
     """A world and how its transitions are replayed, for several methods."""
 
     study: str  # "map", or the name of a cut
-    point: str  # what is unlike the base, such as "memory=0.25"
+    point: str  # what differs from the base, such as "memory=0.25"
     knobs: Knobs
     replaying: Replaying
     methods: tuple[str, ...] = tuple(METHODS)
@@ -65,21 +65,21 @@ class Cell(NamedTuple):
 
 
 def the_map() -> Iterator[Cell]:
-    """Rarity × noise."""
+    """The cells of the map: rarity × noise."""
     for n in LENGTHS:
         for noise in NOISES:
             yield Cell("map", "", Knobs(n, noise), Replaying())
 
 
 def the_signals() -> Iterator[Cell]:
-    """Signals that nobody can have, declared in `signals`."""
+    """The cells for ideal signals, declared in `signals`."""
     for n in (4, 5, 6):
         for noise in NOISES:
             yield Cell("signals", "", Knobs(n, noise), Replaying(), ("uniform", "per", *SIGNALS))
 
 
 def the_entries() -> Iterator[Cell]:
-    """The same worlds, for PER whose new transitions enter with their own |δ|."""
+    """The same worlds, for PER whose new transitions start with their own |δ| as priority."""
     for cell in the_signals():
         yield cell._replace(study="entries", methods=("uniform", ENTERED))
 
@@ -87,8 +87,8 @@ def the_entries() -> Iterator[Cell]:
 #: One-dimensional cuts through two cells of the map: n = 5, without noise and with noise 0.5.
 CUTS: dict[str, tuple[Any, ...]] = {
     "memory": (1 / 32, 1 / 8, 1 / 2),  # share of the experience
-    "replays": (1, 2, 4, 16),  # per step of the world, in draws of as many
-    "batch": (16, 64),  # drawn before priorities are written; 8 replays a step
+    "replays": (1, 2, 4, 16),  # per environment step, all in one draw
+    "batch": (16, 64),  # drawn before priorities are written; 8 replays per step
     "alpha": (0.3, 0.6, 1.0),
     "beta": (0.0, 0.5, 1.0),
     "outliers": (0.001, 0.01),
@@ -100,7 +100,7 @@ CUT_LENGTH, CUT_NOISES = 5, (0.0, 0.5)
 
 
 def the_cuts() -> Iterator[Cell]:
-    """Each cut of `CUTS`, one knob or one setting of replay changed at a time."""
+    """The cells of `CUTS`; each changes one knob or one replay setting."""
     for study, points in CUTS.items():
         for noise in CUT_NOISES:
             for value in points:
@@ -116,14 +116,14 @@ def the_cuts() -> Iterator[Cell]:
 
 
 def rates_of(knobs: Knobs) -> tuple[float, ...]:
-    """The learning rates that are tried in a world."""
+    """The learning rates to try in a world."""
     if knobs.outliers or knobs.slip:
         return OTHER_RATES
     return RATES.get(knobs.noise, OTHER_RATES)
 
 
 def run_cell(cell: Cell, seeds: Any = SEEDS, tuning: Any = TUNING_SEEDS) -> dict[str, Any]:
-    """What each method does in a cell at the rate that it is best at: what JSON can hold.
+    """The results of each method in a cell at its best rate, as JSON can hold them.
 
     Returns:
         A dict of method → {"rate", "tuning": mean log2 area of each rate, "area", "final": of each

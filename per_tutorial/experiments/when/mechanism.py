@@ -1,26 +1,25 @@
-"""What a replay really brings, beside what |δ| promises: exactly, in tables. Declared before it
-ran.
+"""What a replay brings, beside what |δ| promises: exactly, in tables. Declared before it ran.
 
-In each cell of the map a table learns by uniform replay, thirty runs, at the rate that the map
-chose for it. At six moments its memory is looked into. Let e = Q − Q* be the error of the pair of a
-transition, δ its TD error, and m the mean of δ over all that the world could have answered.
-Replaying it with a step η
+In each cell of the map a table learns by uniform replay, in thirty runs, at the rate that the map
+chose for it. Its memory is examined at six moments. For a transition, let e = Q − Q* be the error
+of its state-action pair, δ its TD error, and m the mean of δ over the possible outcomes of the
+step. Replaying it with a step size η
 
-    brings      e² − (e + η δ)²,    less squared error of Q (negative: more of it);
-    useful is   e² − (e + η m)²,    what it would bring if the world had no noise;
+    brings      e² − (e + η δ)²,    the decrease of the squared error of Q (negative: an increase);
+    useful is   e² − (e + η m)²,    what it would bring without noise;
     noise takes the difference.
 
-Minibatches of eight are drawn from the memory by PER with priorities that are all fresh, weights as
-in the map, and uniformly. **Lift**: what PER's minibatches bring minus what uniform ones bring,
-over what uniform ones would bring without noise. It is split into PER's lift of the useful part and
-of the noise's part.
+PER draws minibatches of eight from the memory, with priorities that are all fresh and weights as in
+the map. Uniform replay brings the mean over the memory. **Lift**: what PER brings minus what
+uniform replay brings, divided by what uniform replay would bring without noise. It is split into
+the lift of the useful part and that of the noise.
 
-**Decision.** The proxy's failure accounts for the map as far as the lift, averaged over the
-moments, ranks the cells as the map's gain of PER does: Spearman's correlation over cells, with a
-bootstrap interval over cells. Beside it the same for noise alone and rarity alone.
+**Decision.** The failure of the proxy |δ| accounts for the map as far as the lift, averaged over
+the moments, ranks the cells like the map's gain of PER: Spearman's correlation over cells, with a
+bootstrap interval over cells. For comparison: the same with noise alone and with rarity alone.
 
-**What departs from this.** The lift averages only the moments where something is left to bring:
-without noise, at the rate 1, two to four of the six. There something is left in 49 of 1,080 looks.
+**Deviation.** The lift averages only the moments where something is left to learn. Without noise,
+at the rate 1, these are two to four of the six: something is left in 49 of 1,080 tables.
 """
 
 from typing import Any, NamedTuple
@@ -34,12 +33,12 @@ from per_tutorial.experiments.when.signals import ALPHA, BETA
 from per_tutorial.experiments.when.worlds import Experience, Knobs, Truth, experience
 
 MOMENTS = (0.02, 0.05, 0.1, 0.2, 0.4, 0.8)  # shares of the training
-TWICE = (0.05, 0.1)  # when the forecast looks at the same transitions
+TWICE = (0.05, 0.1)  # when the forecast measures the same transitions
 MINIBATCHES = 200  # drawn at each moment, for each run
 
 
 class Replay(NamedTuple):
-    """What replaying each transition of a memory would do: (runs, n) each."""
+    """What decides the effect of replaying each transition of a memory: (runs, n) each."""
 
     deltas: NDArray[np.float64]  # δ
     errors: NDArray[np.float64]  # e = Q − Q*
@@ -60,7 +59,7 @@ def outlook(knobs: Knobs, q: NDArray, met: Experience, size: int) -> Replay:
 
 
 def brought(errors: NDArray, steps: NDArray) -> NDArray:
-    """How much less squared error, if Q moves by these steps."""
+    """The decrease of the squared error if Q moves by these steps."""
     return errors**2 - (errors + steps) ** 2
 
 
@@ -77,21 +76,21 @@ def minibatches_of_per(
 
 
 def ranks(values: NDArray) -> NDArray:
-    """Ranks of each row, ties in the mean of theirs."""
+    """Ranks within each row; ties share their mean rank."""
     from scipy.stats import rankdata
 
     return rankdata(values, axis=-1)
 
 
 def rank_correlation(one: NDArray, other: NDArray) -> float:
-    """Spearman's; NaN if one of them is all the same."""
+    """Spearman's correlation; NaN if one of them is constant."""
     a, b = (ranks(each) - ranks(each).mean() for each in (one, other))
     scale = np.sqrt((a**2).sum() * (b**2).sum())
     return float((a * b).sum() / scale) if scale > 0 else float("nan")
 
 
 def look(replay: Replay, rate: float, beta: float, rng: np.random.Generator) -> dict[str, list]:
-    """What PER's and uniform minibatches would bring on average, for each run."""
+    """What PER and uniform replay bring on average, and the quality of the proxy, for each run."""
     names = ("proxy", "noise_share", "uniform", "uniform_useful", "per", "per_useful")
     found: dict[str, list] = {name: [] for name in names}
     for deltas, errors, means in zip(*replay, strict=True):
@@ -108,7 +107,7 @@ def look(replay: Replay, rate: float, beta: float, rng: np.random.Generator) -> 
 
 
 def run_cell(cell: Any, rate: float, seeds: Any = range(30)) -> dict[str, Any]:
-    """The cell's runs at each moment: {moment: {name: a number for each run}}."""
+    """`look` at each moment, {moment: {name: a number per run}}; also "rate" and "features"."""
     knobs = cell.knobs
     steps = steps_of(knobs)
     met = experience(knobs, seeds, steps)
@@ -145,8 +144,8 @@ def run_cell(cell: Any, rate: float, seeds: Any = range(30)) -> dict[str, Any]:
 def lift(found: dict[str, Any], part: str = "") -> NDArray[np.float64]:
     """The lift of a cell, (moments, runs): the whole, or the "useful" part, or the "noise" part.
 
-    Means over runs stand in the denominator, since that of a single run may be near zero. NaN at
-    moments at which all tables are right, so that nothing is left to bring.
+    The denominator is a mean over runs, since that of a single run may be near zero. NaN at moments
+    where all tables are right and nothing is left to learn.
     """
     lifts = []
     for moment in (str(share) for share in MOMENTS):

@@ -1,11 +1,10 @@
-"""The same worlds with a network: DQN on one-hot states, behaving at random. Declared before it
+"""The same worlds with a network: DQN on one-hot states, with a random policy. Declared before it
 ran.
 
 Three worlds, n = 4, noise 0, 0.25 and 1; uniform replay, PER and ReLo. One hidden layer of 32
-units; a minibatch of 32 at every second step, so 16 replays a step. The metric, the gain, the pairs
-and the decision are those of `maps`; the best of three learning rates of Adam is chosen on ten
-other seeds, around the best of a pilot with noise 0.25. Holm's correction is over all worlds and
-methods.
+units; a minibatch of 32 every second step, which makes 16 replays per step. Metric, gain, pairs and
+decision are those of `maps`. The best of three learning rates of Adam, around the best of a pilot
+with noise 0.25, is chosen on ten other seeds. Holm's correction covers all worlds and methods.
 """
 
 from collections.abc import Iterator, Sequence
@@ -43,7 +42,7 @@ def the_cells() -> Iterator[Cell]:
 
 
 def config_of(knobs: Knobs, method: str, rate: float) -> DQNConfig:
-    """DQN that behaves at random in the world, and replays by a method of `METHODS`."""
+    """DQN that acts at random in the world, and replays by a method of `METHODS`."""
     env = f"per_tutorial/KnobWalk-n{knobs.n}-noise{round(1000 * knobs.noise)}-v0"
     if env not in gym.registry:
         register(env, n=knobs.n, noise=knobs.noise)
@@ -70,7 +69,7 @@ def config_of(knobs: Knobs, method: str, rate: float) -> DQNConfig:
 
 
 def areas(knobs: Knobs, method: str, rate: float, seeds: Sequence[int]) -> NDArray[np.float64]:
-    """The area of each run: the RMS error of Q over the walk's pairs, mean over the log points."""
+    """The area of each run: the RMS error of Q over the walk's pairs, averaged over log points."""
     states = np.tile(np.eye(2 * knobs.n, dtype=np.float32), (len(seeds), 1, 1))[:, : knobs.n]
     errors = []
 
@@ -84,9 +83,7 @@ def areas(knobs: Knobs, method: str, rate: float, seeds: Sequence[int]) -> NDArr
 
 
 def run_cell(cell: Cell) -> dict[str, Any]:
-    """As `maps.run_cell`, without curves; "features" are those of uniform replay (see
-    `features`).
-    """
+    """As `maps.run_cell`, without "final" and "curve", but with "features" of uniform replay."""
     found: dict[str, Any] = {}
     for method in NETWORK_METHODS:
         means = [

@@ -2,15 +2,14 @@
 ran.
 
 The worlds, runs and settings are those of `network`, with uniform replay at its best rate. At the
-six moments of `mechanism` (the first waits until 64 are there), 64 transitions of each memory are
-replayed, each on a copy of the network of its own: one gradient step on δ² that moves Q of its own
-pair by η δ, with η = 1/16, to first order. The gradient is that of the network as it is, with no
-optimiser's memory. What it brings is the decrease of the squared error of Q, summed over the walk's
-pairs:
+six moments of `mechanism` (the first waits for 64 transitions), 64 transitions of each memory are
+replayed, each on its own copy of the network. A replay is one plain gradient step on δ², without an
+optimiser's state. To first order it moves Q of its own pair by η δ, with η = 1/16. It brings the
+decrease of the squared error of Q:
 
-- ``whole``: over all pairs; ``own``: of its own pair; ``useful``: over all pairs, had the world
-  answered with its mean (m in place of δ).
-- ``proxy``: the rank correlation of |δ| with each of the three, over the 64.
+- ``whole``: summed over all pairs of the walk; ``own``: of its own pair alone; ``useful``: as
+  ``whole``, with m in place of δ.
+- The proxy is the rank correlation of |δ| with each of the three, over the 64.
 
 **Expected.** Without noise, the proxy is worse than in the table with 4 states, because a step for
 one pair moves the others. With noise it falls as in the table.
@@ -33,14 +32,14 @@ from per_tutorial.experiments.when.results import load
 from per_tutorial.experiments.when.worlds import Experience, Knobs
 from per_tutorial.replay.registry import make_replay
 
-REPLAYED = 64  # transitions that are replayed on copies, of each run at each moment
-SHARE = 1 / 16  # of its δ that Q of the pair moves by
+REPLAYED = 64  # transitions that are replayed on copies, per run and moment
+SHARE = 1 / 16  # η, the share of δ by which Q of the pair moves
 
 
 def errors_after(
     agent: DQNLearner, states: NDArray, actions: NDArray, moves: NDArray, truth: NDArray
 ) -> NDArray[np.float64]:
-    """Q − Q* of all pairs (runs, n, 2) after a copy of each run's network made one step.
+    """Q − Q* of all pairs (runs, n, 2) after one step of a copy of each run's network.
 
     Args:
         states, actions: (runs,) the pair that is replayed in each run.

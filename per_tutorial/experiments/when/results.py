@@ -1,4 +1,4 @@
-"""The results of this folder's studies, as they are shipped, and gains from them."""
+"""The shipped results of this folder's studies, and the gains computed from them."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -38,8 +38,8 @@ def judged(
 ) -> dict[tuple[str, str], Judged]:
     """The gain of each method over uniform replay in each cell: {(cell, method): `Judged`}.
 
-    Intervals are bootstrapped over pairs, 95 %, for one cell. The verdicts rest on paired t-tests
-    with Holm's correction over all cells and methods that are given.
+    Each interval is a 95 % bootstrap interval over the pairs of one cell. The verdicts are those of
+    paired t-tests with Holm's correction over all given cells and methods.
     """
     keys = [(cell, method) for cell in cells for method in methods if method in cells[cell]]
     every = [gains(cells[cell], method) for cell, method in keys]

@@ -12,8 +12,8 @@ from per_tutorial.experiments.when.features import SAMPLE, features_of
 
 
 def td_errors(model: Any, batch: Any) -> NDArray[np.float64]:
-    """δ of a minibatch, (n,), of a `PrioritizedDQN`, `PrioritizedSAC` or `PrioritizedTD3`; of
-    several critics their mean.
+    """δ of a minibatch, (n,), under a `PrioritizedDQN`, `PrioritizedSAC` or `PrioritizedTD3`; the
+    mean over critics.
     """
     import torch
 
@@ -21,7 +21,7 @@ def td_errors(model: Any, batch: Any) -> NDArray[np.float64]:
         if hasattr(model, "q_net"):
             return model._losses(batch)[1].numpy().ravel()
         following = batch.next_observations
-        if hasattr(model, "actor_target"):  # TD3, whose δ here is that of actions without noise
+        if hasattr(model, "actor_target"):  # TD3, here without noise on the target's actions
             actions, entropy = model.actor_target(following), 0.0
         else:
             actions, logs = model.actor.action_log_prob(following)

@@ -1,26 +1,25 @@
-"""What would a better signal than |δ| bring? Priorities that nobody can have, in tables. Declared
-before it ran.
+"""What would a better signal than |δ| bring? Ideal priorities, in tables. Declared before it ran.
 
-PER's priorities are as old as the last replay of their transition, and |δ| holds the noise. Each of
-these methods goes one step towards what is wanted. All are computed anew for the whole memory
-before each minibatch, and draw as PER does, by priority^0.6 with its importance weights. With
-e = Q − Q* and m the mean of δ over all that the world could have answered:
+A priority of PER is as old as the last replay of its transition, and |δ| contains the noise. Each
+of these signals, which no agent can have, is one step closer to the ideal. All are recomputed for
+the whole memory before each minibatch, and draw like PER, by priority^0.6 with its importance
+weights. Let e = Q − Q*, and m the mean of δ over the possible outcomes of the step:
 
-- ``fresh``: |δ| of now, without PER's delay (Pan et al., 2022, blame it in part).
-- ``expected``: |m|, what EPER's learned estimate of E[δ] would be if it were perfect (Panahi et
-  al., 2024).
-- ``gain``: the expected decrease of the squared error by a replay, e² − E[(e + η δ)²], or 0. A
-  transition that is met often is in the memory often. So this draws by gain times how often the
-  policy comes by: Mattar and Daw's (2018) gain × need, with the need of the behaving policy.
-- ``gain-alone``: the same over how often the pair of state and action is in the memory.
+- ``fresh``: the current |δ|, without PER's delay (which Pan et al., 2022, blame in part).
+- ``expected``: |m|, a perfect version of EPER's learned estimate of E[δ] (Panahi et al., 2024).
+- ``gain``: the expected decrease of the squared error from a replay, e² − E[(e + η δ)²], at least
+  0. The memory holds a transition as often as the policy meets it, so draws follow the gain × need
+  of Mattar and Daw (2018), with the need of the behaviour policy.
+- ``gain-alone``: the same, with priority^0.6 divided by how often the memory holds the state-action
+  pair.
 
-The worlds, pairs, rates, metric and decision are those of the map (`maps`), for n = 4, 5 and 6 and
-all five noises, beside uniform replay and PER. Holm's correction is over all cells and the five
-methods. Which signal is better than PER is judged the same way, in a family of its own.
+Worlds, pairs, rates, metric and decision are those of the map (`maps`), for n = 4, 5 and 6 and all
+five noises, beside uniform replay and PER. Holm's correction covers all cells and the five methods.
+Whether a signal is better than PER is judged the same way, in a family of its own.
 
-Expected: fresh is a little better than PER. Expected keeps under noise what PER gains without.
-Gain is the best of all, and gain-alone worse than gain. (About the last, a pilot with the tuning
-seeds on n = 4, at two rates, said the opposite.)
+Expectations: ``fresh`` is a little better than PER. ``expected`` keeps under noise what PER gains
+without it. ``gain`` is the best of all, and better than ``gain-alone``. (On the last point, a pilot
+with the tuning seeds on n = 4, at two rates, said the opposite.)
 """
 
 from collections.abc import Sequence
@@ -31,14 +30,14 @@ from numpy.typing import NDArray
 from per_tutorial.experiments.when.worlds import Experience, Knobs, Truth
 from per_tutorial.replay.compiling import njit_cached
 
-#: PER whose new transitions enter with their own |δ|, and then age: a study of its own (`entries`),
-#: declared when `fresh` was known to be far better than PER without noise. Fresh differs from PER
-#: in two things: the age of priorities, and that new transitions don't wait at the largest one.
-#: Same worlds, pairs, rates and metric; compared with PER and with fresh, means over the rarities.
+#: PER whose new transitions start with their own |δ| as priority, which then ages. A study of its
+#: own (`entries`), declared when `fresh` was known to be far better than PER without noise. `fresh`
+#: differs from PER in two ways: priorities do not age, and new ones do not start at the largest.
+#: Same worlds, pairs, rates and metric; compared with PER and `fresh` by means over the rarities.
 ENTERED = "entered"
 SIGNALS = ("fresh", "expected", "gain", "gain-alone")
 ALPHA, BETA = 0.6, (0.4, 1.0)  # PER's; β at the start and at the end
-LEAST = 1e-6  # added to every priority, as PER's ε
+LEAST = 1e-6  # added to every priority, like PER's ε
 
 
 def newest_errors(
@@ -55,8 +54,8 @@ def newest_errors(
 def draw_by_priority(by_pair, by_noise, noises, states, actions, rows, size, uniforms, slots, out):
     """Draw slots (runs, batch) from equal shares of the priorities; write their P into ``out``.
 
-    The priority^α of a transition is that of its pair in ``by_pair`` (runs, states, 2), or with
-    ``by_noise`` (|by_pair + its own noise| + ε)^α.
+    The priority^α of a transition is the value of its pair in ``by_pair`` (runs, states, 2) or,
+    with ``by_noise``, (|by_pair + its own noise| + ε)^α.
     """
     batch = slots.shape[1]
     sums = np.empty(size)
@@ -76,14 +75,14 @@ def draw_by_priority(by_pair, by_noise, noises, states, actions, rows, size, uni
 
 
 class FreshPriorities:
-    """Draws by one of `SIGNALS`, computed from Q as it is; used as a sampler of the package is.
+    """A sampler that computes one of `SIGNALS` from the current Q at each draw.
 
-    The memory must keep all, and the world must not slip.
+    The memory must hold the whole experience, and the world must not slip.
 
     Args:
         q: (runs, 2n, 2) read at each draw.
-        met: what each seed meets.
-        rows: (runs,) which seed's experience a run has.
+        met: the experience of each seed.
+        rows: (runs,) the row of ``met`` that each run has.
         rates: (runs,) learning rates η.
     """
 
@@ -105,7 +104,7 @@ class FreshPriorities:
         self._streams = [np.random.default_rng((seed, 12)) for seed in seeds]
 
     def add(self, slots: NDArray, sizes: NDArray) -> None:
-        """The transition of step ``slots[0, 0]`` is in the memory."""
+        """Count the transition of step ``slots[0, 0]`` as stored."""
         t = int(slots[0, 0])
         seeds = np.arange(len(self._counts))
         self._counts[seeds, self.met.states[:, t], self.met.actions[:, t]] += 1
@@ -115,7 +114,7 @@ class FreshPriorities:
     ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Slots and weights, (runs, batch) each."""
         runs, size = len(self.q), int(sizes[0])
-        # The runs of a seed at several rates share its draws.
+        # The runs with one seed, at several rates, share its draws.
         uniforms = np.stack([stream.random(batch) for stream in self._streams])[self.rows]
         slots = np.empty((runs, batch), np.int64)
         chances = np.empty((runs, batch))
@@ -128,7 +127,7 @@ class FreshPriorities:
         return slots, weights / weights.max(axis=1, keepdims=True)
 
     def update(self, slots: NDArray, signals: NDArray) -> None:
-        """Nothing: priorities are computed when they are needed."""
+        """Do nothing: priorities are computed at each draw."""
 
     def _of_pairs(self) -> NDArray[np.float64]:
         """m of each pair for "fresh"; else priority^α."""

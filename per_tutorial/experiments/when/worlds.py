@@ -1,10 +1,11 @@
 """Worlds with knobs: a blind cliff walk in which each knob changes nearly one thing.
 
-The rarity of reward goes with n, and so do the number of values and, unless given, the discount.
+The exception is n, which sets the rarity of reward, the number of values and, by default, γ.
 
-A walk of n states, two actions. The right action, which alternates from state to state, leads one
-state on; the other one ends the episode. The last right action pays 1, all else pays 0. So a random
-policy is rewarded at one of 2^(n+1) − 2 steps. Beside the walk lies a copy of it that pays nothing.
+The walk has n states and two actions. The right action, which alternates from state to state, leads
+to the next state; the other one ends the episode. The right action in the last state pays 1, all
+else pays 0, so a random policy is rewarded once in 2^(n+1) − 2 steps. A copy of the walk pays
+nothing.
 """
 
 from dataclasses import dataclass
@@ -17,18 +18,18 @@ from numpy.typing import NDArray
 
 from per_tutorial.common.arguments import real_number, whole_number
 
-OUTLIER = 10.0  # size of an outlier of the reward
+OUTLIER = 10.0  # size of a reward outlier
 ID = "per_tutorial/KnobWalk-v0"
 
 
 @dataclass(frozen=True)
 class Knobs:
-    """What the world is like.
+    """The settings of a world.
 
     Args:
         n: states of the walk; one more state halves the share of rewarded steps.
-        noise: standard deviation of a normal number that is added to every reward.
-        outliers: probability that ±10 is added to a reward, either sign alike.
+        noise: standard deviation of the normal noise that is added to every reward.
+        outliers: probability that ±10 is added to a reward; both signs are equally likely.
         slip: probability that the other action is carried out, below 1/2.
         irrelevant: share of episodes, and so of steps, in the copy that pays nothing.
         discount: γ; None: 1 − 1/n.
@@ -63,17 +64,17 @@ class Knobs:
 
     @property
     def rarity(self) -> int:
-        """A random policy is rewarded at one step in so many, outside of the copy."""
+        """A random policy is rewarded once in this many steps, outside of the copy."""
         return 2 ** (self.n + 1) - 2
 
     @property
     def right(self) -> NDArray[np.int64]:
-        """(2n,) the right action of each state; those of the copy come last."""
+        """(2n,) the right action of each state; the states of the copy come last."""
         return np.tile(np.arange(self.n) % 2, 2)
 
     @property
     def true_values(self) -> NDArray[np.float64]:
-        """(n, 2) Q of the best policy in the walk; in the copy it is 0."""
+        """(n, 2) Q of the optimal policy in the walk; in the copy it is 0."""
         q, value = np.empty((self.n, 2)), 1.0
         for state in reversed(range(self.n)):  # value: of carrying out the right action here
             right = state % 2
@@ -83,12 +84,12 @@ class Knobs:
 
     @property
     def reward_variance(self) -> float:
-        """What chance adds to every reward: its variance."""
+        """The variance that noise and outliers add to every reward."""
         return self.noise**2 + self.outliers * OUTLIER**2
 
     def model(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """The chances of the next state (2n, 2, 2n), what is missing to 1 ends; mean rewards (2n,
-        2).
+        """Probabilities of the next state (2n, 2, 2n), which lack that of an end; mean rewards
+        (2n, 2).
         """
         states = 2 * self.n
         chances, rewards = np.zeros((states, 2, states)), np.zeros((states, 2))
@@ -103,13 +104,13 @@ class Knobs:
 
 
 class Truth:
-    """What no agent knows of a world, for all pairs of state and action, those of the copy too.
+    """What no agent knows of a world, for all state-action pairs, those of the copy too.
 
     Args:
         knobs: the world.
 
     Attributes:
-        values: (2n, 2) Q of the best policy.
+        values: (2n, 2) Q of the optimal policy.
         rewards: (2n, 2) mean rewards.
     """
 
@@ -120,13 +121,13 @@ class Truth:
         self._gamma = knobs.gamma
 
     def mean_errors(self, q: NDArray) -> NDArray[np.float64]:
-        """m, the mean of δ over all that the world could answer, for tables q (runs, 2n, 2)."""
+        """m, the mean of δ over the possible outcomes of a step, for tables q (runs, 2n, 2)."""
         following = np.einsum("sat,rt->rsa", self._chances, q.max(axis=2))
         return self.rewards + self._gamma * following - q
 
 
 class Draws(NamedTuple):
-    """The chance of one step of many walks: (walks,) each."""
+    """The random numbers of one step of many walks: (walks,) each."""
 
     slip: NDArray  # uniform
     noise: NDArray  # normal
@@ -135,7 +136,7 @@ class Draws(NamedTuple):
 
 
 def draw(rng: np.random.Generator, size: int | tuple[int, ...]) -> Draws:
-    """`Draws` of a step, or of many."""
+    """The `Draws` of one step, or of many."""
     return Draws(rng.random(size), rng.standard_normal(size), rng.random(size), rng.random(size))
 
 
@@ -144,7 +145,7 @@ def walk_on(
 ) -> tuple[NDArray, NDArray, NDArray]:
     """One step of many walks: (reward, next state, whether it ended), (walks,) each.
 
-    Where the walk ended, the next state is the state.
+    Where a walk ended, the next state is the state itself.
     """
     slipped = draws.slip < knobs.slip
     right = (actions == knobs.right[states]) ^ slipped
@@ -159,12 +160,12 @@ def walk_on(
 
 
 def starts(knobs: Knobs, draws: Draws) -> NDArray[np.int64]:
-    """Where episodes begin: at the first state of the walk, or of the copy."""
+    """The first state of each episode: that of the walk or that of the copy."""
     return np.where(draws.start < knobs.irrelevant, knobs.n, 0)
 
 
 class Experience(NamedTuple):
-    """What a random policy met, (runs, steps) each."""
+    """The transitions of a random policy, (runs, steps) each."""
 
     states: NDArray[np.int64]
     actions: NDArray[np.int64]
@@ -174,7 +175,7 @@ class Experience(NamedTuple):
 
 
 def experience(knobs: Knobs, seeds: Any, steps: int) -> Experience:
-    """What a random policy meets: each run depends on its own seed alone."""
+    """The experience of a random policy; each run depends on its own seed alone."""
     runs = len(seeds)
     found = Experience(
         np.empty((runs, steps), np.int64),
@@ -202,7 +203,7 @@ def experience(knobs: Knobs, seeds: Any, steps: int) -> Experience:
 
 
 class KnobWalk(gym.Env):
-    """The world in Gymnasium, ``per_tutorial/KnobWalk-v0``: a state is a vector of zeros and a one.
+    """The world in Gymnasium, ``per_tutorial/KnobWalk-v0``; observations are one-hot states.
 
     Args:
         knobs: keywords of `Knobs`.
@@ -238,7 +239,7 @@ class KnobWalk(gym.Env):
 
 
 class KnobWalks(gym.vector.VectorEnv):
-    """Many walks at once, in NumPy; they share a generator."""
+    """Many walks at once, in NumPy; they share a random generator."""
 
     metadata = {"autoreset_mode": AutoresetMode.SAME_STEP}
 
@@ -275,7 +276,7 @@ class KnobWalks(gym.vector.VectorEnv):
 
 
 def register(env_id: str, **knobs: Any) -> None:
-    """Let Gymnasium make this world by a name of its own."""
+    """Register a world with these knobs in Gymnasium."""
     gym.register(
         env_id,
         entry_point=f"{__name__}:KnobWalk",

@@ -5,10 +5,10 @@
     model = PrioritizedDQN("MlpPolicy", "CartPole-v1", alpha=0.6)
     model.learn(50_000)
 
-Every integration must answer three questions. New transitions get the largest priority so far when
-SB3 adds them (`buffers.py`); the loss is multiplied by the weights, and the raw TD errors are
-written back, in `train` of each algorithm (`algorithms.py`, `actor_critic.py`, `quantiles.py`).
-`frames.py` and `frame_store.py` keep stacked pictures with every frame once.
+New transitions get the largest priority so far when SB3 adds them (`buffers.py`). In each
+algorithm, `train` multiplies the loss by the weights and writes the raw TD errors back
+(`algorithms.py`, `actor_critic.py`, `quantiles.py`). `frames.py` and `frame_store.py` store each
+frame of stacked pictures once.
 """
 
 from per_tutorial.common.lazy import lazy_names

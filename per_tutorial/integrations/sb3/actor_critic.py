@@ -1,10 +1,9 @@
 """Stable-Baselines3's SAC and TD3 with prioritised replay.
 
-They have two critics or more (`n_critics`), each with a TD error of its own. A transition's
-priority is the mean of their |δ| (`combine_errors`), and the loss of every critic is multiplied by
-the same weights. The actor and the entropy coefficient learn from the states of the minibatch as
-they are, without weights: their losses are no TD errors, and the paper says nothing of them. So do
-tianshou and others.
+They have one or more critics (`n_critics`, 2 by default), each with its own TD error. A
+transition's priority is the mean of their |δ| (`combine_errors`), and every critic's loss is
+multiplied by the same weights. The losses of the actor and the entropy coefficient have no weights:
+they are not TD errors, and the paper does not mention them. tianshou and others do the same.
 """
 
 from collections.abc import Sequence
@@ -28,20 +27,19 @@ def critic_errors(
 
 
 class PrioritizedActorCritic(PrioritizedAlgorithm):
-    """What agents with several critics share: one TD error made of many."""
+    """What agents with several critics share: one |δ| for each transition."""
 
     def combine_errors(self, sizes: th.Tensor) -> th.Tensor:
-        """The size of a transition's TD error, (batch, 1), made of its |δ|, (critics, batch, 1).
+        """The mean (batch, 1) of the critics' |δ|, (critics, batch, 1).
 
-        It is their mean. Override it to try another rule, such as the largest:
-        ``sizes.amax(dim=0)``.
+        Override it to try another rule, such as the largest: ``sizes.amax(dim=0)``.
         """
         return sizes.mean(dim=0)
 
 
 class PrioritizedSAC(PrioritizedActorCritic, SAC):
-    """SB3's `SAC` with prioritised replay; the arguments are those of SAC, and `alpha` and
-    `beta`, as of `PrioritizedDQN`.
+    """SB3's `SAC` with prioritised replay: its arguments, and `alpha` and `beta` as in
+    `PrioritizedDQN`.
 
     Example:
         >>> from per_tutorial.integrations.sb3 import PrioritizedSAC
@@ -53,7 +51,7 @@ class PrioritizedSAC(PrioritizedActorCritic, SAC):
         (60, True)
     """
 
-    # As long as the method of SB3 that it repeats with weights, to be compared line by line.
+    # As long as SB3's method, so that the two can be compared line by line.
     def train(self, gradient_steps: int, batch_size: int = 64) -> None:  # noqa: PLR0915
         """SB3's `SAC.train` with weights and priorities for the critics."""
         self.policy.set_training_mode(True)
@@ -124,8 +122,8 @@ class PrioritizedSAC(PrioritizedActorCritic, SAC):
 
 
 class PrioritizedTD3(PrioritizedActorCritic, TD3):
-    """SB3's `TD3` with prioritised replay; the arguments are those of TD3, and `alpha` and
-    `beta`, as of `PrioritizedDQN`.
+    """SB3's `TD3` with prioritised replay: its arguments, and `alpha` and `beta` as in
+    `PrioritizedDQN`.
 
     Example:
         >>> from per_tutorial.integrations.sb3 import PrioritizedTD3

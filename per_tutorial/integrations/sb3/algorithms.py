@@ -1,7 +1,7 @@
 """Stable-Baselines3's agents with prioritised replay: what all of them share, and DQN.
 
-Each is SB3's agent with another `train`, which differs in three lines: every entry of the loss is
-multiplied by its weight before the mean is taken, and the TD errors go back to the buffer, raw.
+Each is SB3's agent with its own `train`, which differs in three lines: each transition's loss is
+multiplied by its weight before the mean is taken, and the raw TD errors go back to the buffer.
 """
 
 import inspect
@@ -29,7 +29,7 @@ from per_tutorial.integrations.sb3.dict_buffers import PrioritizedDictReplayBuff
 from per_tutorial.integrations.sb3.samples import Samples
 from per_tutorial.replay.registry import check_settings
 
-# Arguments of a buffer that the agent fills in.
+# Arguments of a buffer that the agent sets.
 OF_THE_AGENT = (
     *("buffer_size", "observation_space", "action_space"),
     *("device", "n_envs", "optimize_memory_usage"),
@@ -37,17 +37,17 @@ OF_THE_AGENT = (
 
 
 class PrioritizedAlgorithm(OffPolicyAlgorithm):
-    """What SB3's agents need to learn from prioritised replay; a class to inherit from beside one.
+    """A mixin that makes SB3's agents learn from prioritised replay.
 
     Args:
         policy, env, args, kwargs: of SB3's agent. Settings of the buffer and of its sampler, such
             as `{"sampler": "rank", "normalize": "none"}`, go to `replay_buffer_kwargs`;
             `replay_buffer_class` is a `PrioritizedReplayBuffer`; None: one that fits the space.
-        alpha, beta: as of `PrioritizedDQN`.
+        alpha, beta: as in `PrioritizedDQN`.
 
     Raises:
-        ValueError, TypeError: an option is none, or can't be served together with prioritised
-            replay. An unknown argument is named with those that there are.
+        ValueError, TypeError: an argument is invalid, or not supported with prioritised replay. For
+            an unknown argument, the error lists the known ones.
     """
 
     replay_buffer: PrioritizedReplayBuffer | None
@@ -64,7 +64,7 @@ class PrioritizedAlgorithm(OffPolicyAlgorithm):
         self._refuse_unknown(kwargs)
         self.alpha = alpha
         self.beta: float | Schedule = LinearSchedule(0.4, 1.0, 1.0) if beta is None else beta
-        if isinstance(beta, str):  # a name, as some libraries have it
+        if isinstance(beta, str):  # some libraries name a schedule
             raise TypeError(
                 "beta: must be a number, or a schedule, a function of the remaining progress, "
                 f"got {beta!r}"
@@ -75,10 +75,10 @@ class PrioritizedAlgorithm(OffPolicyAlgorithm):
         super().__init__(policy, env, *args, **kwargs)
 
     def _refuse_unknown(self, given: Iterable[str]) -> None:
-        """TypeError for an argument that neither this class nor SB3's agent has."""
+        """Raise TypeError for an argument that neither this class nor SB3's agent has."""
         theirs = inspect.signature(super().__init__).parameters
         if any(each.kind is each.VAR_KEYWORD for each in theirs.values()):
-            return  # a class of the user's between the two takes what it likes
+            return  # a user's class between the two accepts any keyword
         allowed = ["alpha", "beta", *(name for name in theirs if not name.startswith("_"))]
         unknown = [name for name in given if name not in theirs]
         check_settings(type(self).__name__, unknown, allowed)
@@ -87,7 +87,7 @@ class PrioritizedAlgorithm(OffPolicyAlgorithm):
         if self.replay_buffer is None:
             self.replay_buffer = self._new_buffer()
         n_steps = self.n_steps
-        self.n_steps = 1  # SB3 would warn that it is ignored, but the buffer has got it
+        self.n_steps = 1  # otherwise SB3 warns that it is ignored; the buffer has it already
         try:
             super()._setup_model()
         finally:
@@ -150,14 +150,14 @@ class PrioritizedAlgorithm(OffPolicyAlgorithm):
     def load_replay_buffer(
         self, path: str | pathlib.Path | io.BufferedIOBase, truncate_last_traj: bool = True
     ) -> None:
-        """Go on with what `save_replay_buffer` wrote, priorities and random streams included.
+        """Continue with what `save_replay_buffer` wrote, priorities and random streams included.
 
-        As every pickle it must be trusted: it can run any code.
+        Like every pickle, the file must be trusted: it can run any code.
 
         Raises:
-            ValueError: the file holds another buffer, or one of other spaces, environments, n_steps
-                or gamma, or with another sampler or other settings of it. The agent has the buffer
-                that it had then. Another size is taken, as in SB3.
+            ValueError: the file holds another kind of buffer, or one with other spaces, n_envs,
+                n_steps, gamma, sampler or sampler settings. The agent keeps its buffer then. The
+                size may differ, as in SB3.
         """
         loaded = load_from_pkl(path, self.verbose)
         if not isinstance(loaded, PrioritizedReplayBuffer):
@@ -181,16 +181,16 @@ class PrioritizedAlgorithm(OffPolicyAlgorithm):
         """Set β for the minibatches of one call of `train`, and log it."""
         assert self.replay_buffer is not None
         beta = self.beta
-        if callable(beta):  # a few steps beyond the end, where a schedule may leave [0, 1], too
+        if callable(beta):  # training may pass its end, where a schedule may leave [0, 1]
             beta = min(max(float(beta(self._current_progress_remaining)), 0.0), 1.0)
         self.replay_buffer.beta = beta
         self.logger.record("train/beta", self.replay_buffer.beta)
         return self.replay_buffer
 
     def dump_logs(self) -> None:
-        """Write the log, with what the last minibatch and the priorities say about replay.
+        """Write the log, with the metrics of replay.
 
-        They are asked for only here: at every step, this would take longer than to draw.
+        They are computed only here: at every step, this would take longer than drawing.
         """
         if self.replay_buffer is not None:
             for name, value in self.replay_buffer.metrics().items():
@@ -210,17 +210,17 @@ def _why_not(kind: type) -> str:
 def weighted_mean(losses: th.Tensor, weights: th.Tensor) -> th.Tensor:
     """The mean of w_i · loss_i; both must be (batch, 1).
 
-    Were one of them (batch,), the product would be (batch, batch), and its mean the product of two
-    means: the weights would be gone, and nothing would tell.
+    If one were (batch,), the product would be (batch, batch) and its mean the product of two means:
+    the weights would have no effect, silently.
     """
     assert losses.shape == weights.shape, f"{losses.shape} is not {weights.shape}"
     return (weights * losses).mean()
 
 
 class PrioritizedQLearner(PrioritizedAlgorithm):
-    """The training of agents that learn Q-values from one loss: DQN and its quantile form."""
+    """The training of agents that learn Q-values from one loss: DQN and QRDQN."""
 
-    max_grad_norm: Any  # a number, of QRDQN or None
+    max_grad_norm: Any  # a number; in QRDQN also None
 
     def train(self, gradient_steps: int, batch_size: int = 100) -> None:
         """SB3's `train` with weights and priorities."""
@@ -250,19 +250,19 @@ class PrioritizedQLearner(PrioritizedAlgorithm):
         raise NotImplementedError
 
     def _targets(self, batch: Samples, next_values: th.Tensor) -> th.Tensor:
-        """r + γ · V(s'), γ^k over k steps, and r alone where the episode terminated."""
+        """r + γ^k · V(s') over k steps, or r alone if the episode terminated."""
         discounts = self.gamma if batch.discounts is None else batch.discounts
         return batch.rewards + (1 - batch.dones) * discounts * next_values
 
 
 class PrioritizedDQN(PrioritizedQLearner, DQN):
-    """SB3's `DQN` with prioritised replay; the arguments are those of DQN, and `alpha` and `beta`.
+    """SB3's `DQN` with prioritised replay: its arguments, and `alpha` and `beta`.
 
     Args:
         alpha: how strongly priorities count, in [0, 1]; None: the sampler's own default.
-        beta: exponent of the importance-sampling weights, in [0, 1], or a schedule, a function of
-            the remaining progress of `learn` (from 1 to 0); None: from 0.4 to 1 in a straight line,
-            as in the paper.
+        beta: exponent of the importance-sampling weights, in [0, 1], or a schedule: a function of
+            the remaining progress of `learn` (from 1 to 0). None: linear from 0.4 to 1, as in the
+            paper.
         replay_buffer_kwargs: settings of the buffer and of its sampler, such as
             `{"sampler": "rank", "normalize": "none"}`.
 

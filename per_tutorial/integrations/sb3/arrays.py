@@ -14,14 +14,14 @@ except ImportError:  # SB3 does without it, too
 
 
 def for_each(function: Callable[..., Any], arrays: Any) -> Any:
-    """The function of an array, or of each in a dict of arrays."""
+    """Apply a function to an array, or to each array in a dict."""
     if isinstance(arrays, dict):
         return {key: function(array) for key, array in arrays.items()}
     return function(arrays)
 
 
 def grown(array: NDArray, rows: int) -> NDArray:
-    """``array`` with zeros after its last row, so that it has as many rows."""
+    """``array`` padded with zeros to this many rows."""
     if len(array) == rows:
         return array
     longer = np.zeros((rows, *array.shape[1:]), array.dtype)
@@ -30,7 +30,7 @@ def grown(array: NDArray, rows: int) -> NDArray:
 
 
 def warn_if_too_large(size: int) -> None:
-    """Warn if the buffer exceeds the available memory, which arrays of zeros take only later."""
+    """Warn if the buffer exceeds the available memory: arrays of zeros are allocated lazily."""
     available = None if psutil is None else psutil.virtual_memory().available
     if available is not None and size > available:
         warnings.warn(

@@ -32,22 +32,22 @@ ARRAYS = ("observations", "next_observations", "actions", "rewards", "dones", "t
 class PrioritizedReplayBuffer(ReplayBuffer):
     """Prioritised replay (Schaul et al. 2016, 3.3 and 3.4) for Stable-Baselines3's agents.
 
-    `PrioritizedDQN` and its like multiply the loss by `weights`, and hand the TD errors to
-    `update_priorities`. SB3's own agents do neither, so every priority stays what it was at first.
+    `PrioritizedDQN` and the other agents here multiply the loss by `weights`, and pass the TD
+    errors to `update_priorities`. SB3's own agents do neither, so priorities never change.
 
     Args:
         buffer_size: transitions kept in all; each of E environments has buffer_size // E of them.
-        observation_space, action_space, device, n_envs: as SB3 gives them.
-        optimize_memory_usage: keep each observation once, and not again as the next one of the step
-            before. Unlike SB3's, it goes together with `handle_timeout_termination`.
-        handle_timeout_termination: a time limit is no end: the value of the last state counts.
-        n_steps, gamma: rewards are summed over so many steps of an episode, discounted by γ.
+        observation_space, action_space, device, n_envs: as SB3 passes them.
+        optimize_memory_usage: store each observation once, not again as the next one of the step
+            before. Unlike in SB3, `handle_timeout_termination` may be on as well.
+        handle_timeout_termination: bootstrap from the last state if a time limit ends an episode.
+        n_steps, gamma: the length of n-step returns, and their discount γ.
         sampler: "proportional", "rank", "uniform", or a name given to `register_sampler`.
         seed: of the draws; None: from the system.
         settings: of the sampler, such as `alpha`, `priority_epsilon` and `normalize`.
 
     Raises:
-        ValueError, TypeError: an argument is not what it must be, or the sampler lacks a setting.
+        ValueError, TypeError: an argument is invalid, or the sampler has no such setting.
 
     Example:
         >>> box, states = spaces.Box(0, 9, (1,)), np.array([[0.0], [1.0], [2.0]])
@@ -59,7 +59,7 @@ class PrioritizedReplayBuffer(ReplayBuffer):
     """
 
     beta = 0.4  #: β of the next draws, which the agent sets
-    _steps = 0  # that all environments made together, ever
+    _steps = 0  # rows ever added, each a step of every environment
 
     def __init__(
         self,
@@ -149,13 +149,13 @@ class PrioritizedReplayBuffer(ReplayBuffer):
             self._steps = self.pos + is_full * self.buffer_size
 
     def reset(self) -> None:
-        """Forget everything. With a seed, the draws start again as they did."""
+        """Remove all transitions. With a seed, the random stream starts again."""
         self._steps = 0
         self._frames = self._new_frames() if self.optimize_memory_usage else None
         self._start_sampler()
 
     def _new_frames(self) -> FrameStore:
-        """Where observations are kept if each is kept once."""
+        """The store for observations if each is kept once."""
         size = int(np.prod(self.obs_shape))
         return FrameStore(self.buffer_size, self.n_envs, size, self._dtype, stack=1)
 
@@ -168,9 +168,9 @@ class PrioritizedReplayBuffer(ReplayBuffer):
         self._sampler = RingSampler(self.capacity, self.n_envs, **self.sampler_settings)
 
     def _sync(self) -> None:
-        """Let the sampler know of what it does not know yet."""
+        """Tell the sampler of transitions that it does not know yet."""
         added = self._steps * self.n_envs
-        if self._sampler.added > added:  # somebody took some away
+        if self._sampler.added > added:  # a user moved `pos` back
             self._start_sampler()
         if self._sampler.added < added:
             self._sampler.add(added, self.dones, self.timeouts)
@@ -190,7 +190,7 @@ class PrioritizedReplayBuffer(ReplayBuffer):
 
         Raises:
             ValueError: a field has the wrong shape, or a reward is not finite. Nothing was stored.
-            TypeError: a field has a type that its space does not have.
+            TypeError: the type of a field does not fit its space.
         """
         observations = self._checked("observation", obs)
         next_observations = self._checked("next observation", next_obs)
@@ -208,9 +208,9 @@ class PrioritizedReplayBuffer(ReplayBuffer):
         self._sync()
 
     def truncate_episodes(self) -> None:
-        """End the running episodes as a time limit does: the environments are about to start again.
+        """Truncate the running episodes, because the environments are about to be reset.
 
-        Otherwise an n-step return would run on into an episode that has nothing to do with it.
+        Otherwise n-step returns would run on into the next episode.
         """
         if self._steps == 0:
             return
@@ -228,14 +228,14 @@ class PrioritizedReplayBuffer(ReplayBuffer):
     ) -> NDArray:
         """Observations of one space as (n_envs, *shape)."""
         array = plain_array(name, values)
-        if isinstance(space, spaces.Discrete):  # comes without the axis that it is stored with
+        if isinstance(space, spaces.Discrete):  # stored with one more axis
             array = array.reshape(-1, *shape)
         return as_field(name, array, np.dtype((space.dtype, shape)), environments=self.n_envs)
 
     def _field(
         self, name: str, values: ArrayLike, dtype: np.dtype, shape: tuple[int, ...]
     ) -> NDArray:
-        """One of the other fields. SB3 takes it in any shape with as many numbers."""
+        """One of the other fields. Like SB3, accept any shape of the right size."""
         array = plain_array(name, values)
         if array.size == self.n_envs * int(np.prod(shape)):
             array = array.reshape(self.n_envs, *shape)
@@ -254,7 +254,7 @@ class PrioritizedReplayBuffer(ReplayBuffer):
         """Draw a minibatch by priority, with weights for the current `beta`.
 
         Args:
-            batch_size: also more than are stored: every transition may come more than once.
+            batch_size: may exceed the number stored: a transition may come more than once.
             env: normalizes observations and rewards, as in SB3.
 
         Raises:
@@ -276,11 +276,11 @@ class PrioritizedReplayBuffer(ReplayBuffer):
         return self._batch(slots, weights, env)
 
     def update_priorities(self, indices: ArrayLike, td_errors: ArrayLike) -> None:
-        """Learn the raw TD errors of a minibatch; |δ|, ε and α are applied here.
+        """Update priorities from the raw TD errors of a minibatch; |δ|, ε and α are applied here.
 
         Args:
-            indices: (batch,) as in `PrioritizedSamples.indices`. What was overwritten since it was
-                drawn is skipped; of duplicates the last one counts.
+            indices: (batch,) as in `PrioritizedSamples.indices`. Transitions that were overwritten
+                since are skipped; of duplicates, the last one counts.
             td_errors: (batch,) or (batch, 1), with or without sign, NumPy or torch.
 
         Raises:
@@ -297,18 +297,18 @@ class PrioritizedReplayBuffer(ReplayBuffer):
         return self._sampler.probabilities().reshape(self.buffer_size, self.n_envs)
 
     def metrics(self) -> dict[str, float]:
-        """What an agent logs, by name: means of the last minibatch, and the sampler's metrics."""
+        """What an agent logs, by name: the sampler's metrics, and means of the last minibatch."""
         self._sync()
         return self._sampler.metrics()
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What must agree to go on with the transitions and priorities of another buffer."""
+        """What must match to continue with another buffer's transitions and priorities."""
         of_sampler = self._sampler.sampler.settings | {"sampler": self.sampler_settings["sampler"]}
         return of_sampler | {"n_steps": self.n_steps, "gamma": self.gamma}
 
     def _get_samples(self, batch_inds: np.ndarray, env: VecNormalize | None = None) -> Samples:  # type: ignore[override]
-        """SB3's own hook: these rows, each of an environment drawn here; the weights are 1."""
+        """SB3's own hook: these rows, each of a random environment, with weights of 1."""
         environments = np.random.randint(0, self.n_envs, size=len(batch_inds))
         self._sync()
         slots = (np.asarray(batch_inds) * self.n_envs + environments)[None]
@@ -331,7 +331,7 @@ class PrioritizedReplayBuffer(ReplayBuffer):
         return kind(*fields).with_draw(self._tensors(weights[0, :, None].astype(np.float32)), ids)
 
     def _returns(self, slots: NDArray[np.int64], env: VecNormalize | None) -> Returns:
-        """The returns of ``slots`` (batch,), as in SB3 without discounts if n_steps is 1."""
+        """The returns of ``slots`` (batch,); as in SB3, no discounts if n_steps is 1."""
         if self.n_steps == 1:
             rewards = self.rewards.reshape(-1).take(slots)[:, None]
             return Returns(self._normalize_reward(rewards, env), slots, None)
@@ -360,7 +360,7 @@ class PrioritizedReplayBuffer(ReplayBuffer):
         )
 
     def _steps_of(self, slots: Slots) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Which step, of which environment, lies in each slot."""
+        """The steps and environments of the transitions in these slots."""
         rows, environments = np.divmod(slots, self.n_envs)
         newer = (self._steps - 1 - rows) % self.buffer_size
         return self._steps - 1 - newer, environments
@@ -369,21 +369,21 @@ class PrioritizedReplayBuffer(ReplayBuffer):
         return array.reshape(self.capacity, *array.shape[2:]).take(slots, axis=0)
 
     def _tensors(self, values: Any) -> Any:
-        """Arrays that belong to nobody else as tensors, without one more copy."""
+        """Arrays that nothing else uses, as tensors that share their memory on the CPU."""
         return for_each(lambda array: th.from_numpy(array).to(self.device), values)
 
     def _to_stacks(self, observations: NDArray) -> NDArray:
-        """Observations (n_envs, *obs_shape) as a `FrameStore` takes them."""
+        """Observations (n_envs, *obs_shape) in the shape of a `FrameStore`."""
         return observations.reshape(self.n_envs, 1, -1).astype(self._dtype, copy=False)
 
     def _from_stacks(self, stacks: NDArray) -> NDArray:
-        """What a `FrameStore` gives back as observations (batch, *obs_shape)."""
+        """Stacks of a `FrameStore` as observations (batch, *obs_shape)."""
         return stacks.reshape(len(stacks), *self.obs_shape)
 
     # ------------------------------------------------------------ copies and pickles
 
     def __getstate__(self) -> dict[str, Any]:
-        """A copy holds no empty rows."""
+        """Copies and pickles leave out empty rows."""
         state = vars(self) | {"pickle_format": PICKLE_FORMAT}
         for name in ARRAYS:
             if name in state:

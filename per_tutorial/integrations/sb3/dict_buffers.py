@@ -1,4 +1,4 @@
-"""Prioritised replay of Dict observations as a replay buffer of Stable-Baselines3."""
+"""Prioritised replay of Dict observations, as a replay buffer of Stable-Baselines3."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ class PrioritizedDictReplayBuffer(PrioritizedReplayBuffer, DictReplayBuffer):  #
     """`PrioritizedReplayBuffer` for Dict observations, whose fields are dicts of arrays.
 
     Raises:
-        ValueError: the observation space is no Dict, or `optimize_memory_usage` is asked for.
+        ValueError: the observation space is not a Dict, or `optimize_memory_usage` is set.
 
     Example:
         >>> import numpy as np

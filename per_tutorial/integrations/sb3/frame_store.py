@@ -1,15 +1,14 @@
-"""Observations that are kept once, although two transitions and several stacks contain them.
+"""Observations stored once, although two transitions and several stacks contain them.
 
-The next observation of a step is the observation of the step after it, and a stack of 4 frames has
-3 in common with the one before. So a step adds one frame to a ring, and observations are rebuilt
-when they are sampled. With a stack of 4, of one environment:
+The next observation of a step is the observation of the step after it, and a stack of 4 frames
+shares 3 with the stack before. So a step adds one frame to a ring, and observations are rebuilt
+when they are sampled. With a stack of 4 and one environment:
 
     observation of step 10 = frames 7 8 9 10, its next observation = frames 8 9 10 11
 
-Nothing is taken on trust: every observation is compared with what was expected of it, and what a
-neighbour doesn't tell is kept as it came, in two dicts. These are the frames that the first stack
-of an episode is filled up with (copies of the first frame, say; black ones need no memory), and the
-last observation of an episode. So every observation comes back as it was added.
+Every observation is compared with the expected one, and frames that cannot be rebuilt are kept in
+two dicts: the padding of an episode's first stack (such as copies of the first frame; black frames
+need no memory), and the last observation of an episode. So observations come back as they were.
 """
 
 from typing import Any
@@ -23,13 +22,13 @@ from per_tutorial.replay.storages.frames import find_stacks
 
 
 class FrameStore:
-    """A ring of frames for each environment, and the stacks of `stack` frames that they make up.
+    """A ring of frames for each environment, from which stacks of `stack` frames are rebuilt.
 
-    Steps are counted from 0, and all environments make one together. `add` may be called again for
-    the same step, with other observations too: the last call counts.
+    Steps are counted from 0, and every environment acts in each. `add` may be called again for the
+    same step, even with other observations: the last call counts.
 
     Args:
-        steps: how many steps can be asked for; the oldest is overwritten.
+        steps: how many steps are kept; the oldest is overwritten.
         environments: E.
         frame_size: numbers in a frame.
         dtype: of these.
@@ -41,24 +40,24 @@ class FrameStore:
     ) -> None:
         self.stack = stack
         self.environments = environments
-        # The oldest step needs the stack − 1 frames before its own.
+        # The oldest step needs the stack − 1 frames before it.
         self.rows = steps + stack - 1
         self.frames = np.zeros((self.rows, environments, frame_size), dtype)
-        # How many frames of the observation the ring has, at most `stack`: those of its episode.
+        # How many frames of an observation are in the ring: those of its episode, at most `stack`.
         self.depths = np.zeros((self.rows, environments), dtype=np.int32)
-        # … and those before the first, unless black
+        # The padding of an episode's first stack, unless black.
         self.older: dict[tuple[int, int], NDArray] = {}
         self.has_final = np.zeros((self.rows, environments), dtype=bool)
         self.finals: dict[tuple[int, int], NDArray] = {}  # the newest frame, or the whole stack
-        # The next observations of the newest step and of the one before, by step % 2, and whether
-        # they are the observation, moved on by one frame.
+        # The next observations of the newest step and the one before, by step % 2, and whether they
+        # are the observation shifted by one frame.
         self.newest = np.zeros((2, environments, stack, frame_size), dtype)
         self.moved_on = np.zeros((2, environments), dtype=bool)
 
     def add(
         self, step: int, observations: NDArray, next_observations: NDArray
     ) -> NDArray[np.bool_]:
-        """Keep a step; both fields are (environments, stack, frame_size).
+        """Store a step; both fields are (environments, stack, frame_size).
 
         Returns (environments,): whether the observation shares its frames with the step before.
         """
@@ -84,7 +83,7 @@ class FrameStore:
 
     def observations(self, steps: Slots, environments: Slots) -> NDArray:
         """(batch, stack, frame_size): the observations of steps that are stored."""
-        # The row after the newest step may be empty: who asks for it takes `newest` instead.
+        # The row after the newest step may be empty: `next_observations` uses `newest` instead.
         depths = np.maximum(self.depths[steps % self.rows, environments], 1)
         frames = self.frames.reshape(-1, self.frames.shape[-1])
         indices = np.empty((1, len(steps), self.stack), dtype=np.int64)
@@ -116,14 +115,14 @@ class FrameStore:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of a full ring, and of what the ends of the episodes stored so far need."""
+        """Bytes of a full ring, and of the two dicts so far."""
         ends = [*self.older.values(), *self.finals.values()]
-        # What is filled up with copies of one frame holds it once: its stride is 0.
+        # Padding that repeats one frame holds it once, with stride 0.
         kept = sum(one.nbytes if one.strides[0] else one[0].nbytes for one in ends)
         return self.frames.nbytes + self.depths.nbytes + self.has_final.nbytes + kept
 
     def __getstate__(self) -> dict[str, Any]:
-        """A copy holds no empty rows. (A row that was written has a depth of at least 1.)"""
+        """Copies and pickles leave out empty rows, whose depth is 0."""
         written = int((self.depths[:, 0] > 0).sum())
         return vars(self) | {"frames": self.frames[:written]}
 
@@ -132,7 +131,7 @@ class FrameStore:
         self.frames = grown(kept["frames"], self.rows)
 
     def _continues(self, step: int, observations: NDArray) -> NDArray[np.bool_]:
-        """Whether each observation is what the step before has announced."""
+        """Whether each observation is the next observation of the step before."""
         if step == 0:
             return np.zeros(self.environments, dtype=bool)
         before = (step - 1) % 2
@@ -149,5 +148,5 @@ class FrameStore:
 
 
 def _equal(some: NDArray, others: NDArray) -> NDArray[np.bool_]:
-    """(environments,): whether all numbers are the same; NaN is not the same as anything."""
+    """(environments,): whether all numbers are equal; NaN equals nothing."""
     return (some == others).reshape(len(some), -1).all(axis=1)

@@ -16,19 +16,19 @@ from per_tutorial.integrations.sb3.frame_store import FrameStore
 class FrameReplayBuffer(PrioritizedReplayBuffer):
     """`PrioritizedReplayBuffer` for stacks of frames (`VecFrameStack`), each frame kept once.
 
-    SB3 stores a frame of a stack of 4 eight times: in 4 observations and in 4 next ones.
-    Observations come back exactly as they were added, whatever the first stack of an episode is
-    filled up with: SB3's `VecFrameStack` takes black frames, Gymnasium's `FrameStackObservation` by
-    default copies of the first. (`FrameStorage`, for a loop of your own, takes black ones only, and
-    refuses others: it keeps nothing beside its ring.) What is no stack comes back, too, unshared.
+    SB3 stores a frame of a stack of 4 eight times: in 4 observations and in 4 next observations.
+    Here, observations come back exactly as they were added, whatever pads the first stack of an
+    episode: black frames in SB3's `VecFrameStack`, by default copies of the first frame in
+    Gymnasium's `FrameStackObservation`. (`FrameStorage`, for your own loop, accepts only black
+    ones: it stores nothing beside its ring.) Observations that are not stacks are stored in full.
 
     Args:
-        stack: how many frames are stacked on the axis of the channels, the oldest first; None: as
-            many as there are channels, one each. 4 frames in colour have 12 channels: 4.
-        kwargs: as of `PrioritizedReplayBuffer`, such as `alpha`.
+        stack: how many frames are stacked on the channel axis, the oldest first; None: one for each
+            channel. It is 4 for 4 colour frames, which have 12 channels.
+        kwargs: as in `PrioritizedReplayBuffer`, such as `alpha`.
 
     Raises:
-        ValueError: the observations are no arrays of 3 axes, or have no axis that `stack` divides.
+        ValueError: observations don't have 3 axes, or `stack` does not divide the channels.
 
     Example:
         >>> from gymnasium.spaces import Box, Discrete
@@ -47,7 +47,7 @@ class FrameReplayBuffer(PrioritizedReplayBuffer):
         action_space: spaces.Space,
         device: th.device | str = "auto",
         n_envs: int = 1,
-        optimize_memory_usage: bool = False,  # SB3 hands it over; frames are kept once in any case
+        optimize_memory_usage: bool = False,  # SB3 passes it; frames are kept once in any case
         handle_timeout_termination: bool = True,
         *,
         stack: int | None = None,

@@ -30,11 +30,11 @@ def quantile_losses(quantiles: th.Tensor, targets: th.Tensor) -> th.Tensor:
 
 
 class PrioritizedQRDQN(PrioritizedQLearner, QRDQN):
-    """`QRDQN` of sb3-contrib with prioritised replay; the arguments are those of QRDQN, and
-    `alpha` and `beta`, as of `PrioritizedDQN`.
+    """`QRDQN` of sb3-contrib with prioritised replay: its arguments, and `alpha` and `beta` as in
+    `PrioritizedDQN`.
 
-    A priority is the |δ| of the Q-values, the means of the quantiles: the loss itself is of another
-    unit, and stays positive when the Q-value is right.
+    Priorities come from the |δ| of the Q-values, the means of the quantiles. The loss itself is not
+    used: it has another unit, and stays positive even if the Q-value is right.
 
     Example:
         >>> from per_tutorial.integrations.sb3 import PrioritizedQRDQN
@@ -58,5 +58,5 @@ class PrioritizedQRDQN(PrioritizedQLearner, QRDQN):
 
 
 def _of_actions(quantiles: th.Tensor, actions: th.Tensor) -> th.Tensor:
-    """(batch, n): of quantiles (batch, n, all actions) those of one action each, (batch, 1, 1)."""
+    """(batch, n): the ``quantiles`` (batch, n, all actions) of ``actions`` (batch, 1, 1)."""
     return quantiles.gather(dim=2, index=actions.expand(-1, quantiles.shape[1], 1)).squeeze(dim=2)

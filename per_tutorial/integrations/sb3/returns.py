@@ -1,4 +1,4 @@
-"""The n-step returns of transitions that lie in a buffer of Stable-Baselines3."""
+"""The n-step returns of transitions in a buffer of Stable-Baselines3."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -10,11 +10,11 @@ from per_tutorial.replay.ring import sum_n_steps
 
 
 class Returns(NamedTuple):
-    """What follows n transitions, each for k ≤ n_steps steps."""
+    """n-step returns of a minibatch, each over k ≤ n_steps steps."""
 
     rewards: NDArray[np.float32]  # (batch, 1), discounted sums
-    last: NDArray[np.int64]  # (batch,), the slot of the last step: its next observation counts
-    discounts: NDArray[np.float32] | None  # (batch, 1), γ^k, of the value of that observation
+    last: NDArray[np.int64]  # (batch,), slots of the last steps, whose next observations count
+    discounts: NDArray[np.float32] | None  # (batch, 1), γ^k for the values of those observations
 
 
 def n_step_returns(
@@ -30,14 +30,14 @@ def n_step_returns(
 ) -> Returns:
     """The returns of the transitions in ``slots`` (batch,).
 
-    A window ends after ``n_steps`` steps, with its episode, and at the newest transition, behind
-    which the oldest ones lie: there the value of the next observation counts, as at a time limit.
+    A return covers ``n_steps`` steps, or fewer if its episode or the stored data end. At the newest
+    transition, as at a time limit, the value of the next observation counts.
 
     Args:
         rewards, dones, timeouts: (steps, environments), of the whole buffer.
-        added: transitions that were ever added.
+        added: transitions ever added.
         n_steps, gamma: n and γ.
-        normalize: of each reward before they are summed; None: they are as they are.
+        normalize: applied to each reward before the sum, if given.
     """
     environments = rewards.shape[1]
     shape = (1, len(slots))

@@ -1,7 +1,7 @@
 """One of our samplers over the transitions of a buffer of Stable-Baselines3.
 
-All environments share it, "once for all": with E environments, the transition that environment e
-made in step t has the id t · E + e. These are the rules of `replay.ring`: a `Ring` serves here.
+All environments share it. With E environments, the transition of environment e in step t has the id
+t · E + e, as in `replay.ring`, so a `Ring` maps ids to slots.
 """
 
 from typing import Any
@@ -19,13 +19,13 @@ from per_tutorial.replay.td_errors import are_valid, refuse
 class RingSampler(HostedSampler):
     """Draws transitions from a ring, and keeps their priorities.
 
-    It is told how many were added, and not of each of them: what SB3 or a user wrote into a buffer
-    by hand gets its priority as well, and an interrupted call is made up for.
+    It learns only how many transitions were added in all. So transitions that SB3 or a user wrote
+    directly into the arrays get priorities, too, and the next call completes an interrupted one.
 
     Args:
         capacity: slots.
-        stride: E, how far apart a transition and its successor are.
-        sampler, seed, settings: as of `HostedSampler`.
+        stride: E, the distance in slots between a transition and its successor.
+        sampler, seed, settings: as in `HostedSampler`.
     """
 
     def __init__(
@@ -33,22 +33,22 @@ class RingSampler(HostedSampler):
     ) -> None:
         super().__init__(capacity, sampler, seed, settings, served=["episodes"])
         self.stride = stride
-        # Of the transitions that the sampler knows of.
+        # Counts the transitions that the sampler knows of.
         self.ring = Ring(np.zeros(1, dtype=np.int64), capacity)
         self.since_update = 0  # minibatches
-        self.last_weights: NDArray = np.empty(0)  # of the last minibatch, as its TD errors are
-        self.last_errors: NDArray = np.empty(0)
+        self.last_weights: NDArray = np.empty(0)  # of the last minibatch
+        self.last_errors: NDArray = np.empty(0)  # TD errors of the last update
 
     @property
     def added(self) -> int:
-        """Transitions that the sampler knows of, those that are gone included."""
+        """Transitions that the sampler knows of, overwritten ones included."""
         return int(self.ring.added[0])
 
     def add(self, added: int, dones: NDArray, timeouts: NDArray) -> None:
-        """Give those that are new the largest priority so far.
+        """Give new transitions the largest priority so far.
 
         Args:
-            added: how many there were in all, a multiple of the stride.
+            added: how many were added in all, a multiple of the stride.
             dones, timeouts: (steps, environments), where episodes end.
         """
         first = max(self.added, added - self.ring.capacity)
@@ -59,7 +59,7 @@ class RingSampler(HostedSampler):
         self.end_episodes(slots[0, ends], dones, timeouts)
 
     def end_episodes(self, slots: NDArray[np.int64], dones: NDArray, timeouts: NDArray) -> None:
-        """Tell a sampler that wants to know it that episodes end with ``slots`` (n,)."""
+        """If the sampler needs episodes, tell it that some end at ``slots`` (n,)."""
         if self.needs.episodes and len(slots):
             flat = dones.reshape(1, -1), timeouts.reshape(1, -1)
             lengths = self.ring.episode_lengths(slots[None], *flat, self.stride)
@@ -82,7 +82,7 @@ class RingSampler(HostedSampler):
         self.since_update, self.last_errors = 0, errors
 
     def probabilities(self) -> NDArray[np.float64]:
-        """(capacity,): P(i) of every slot."""
+        """(capacity,): P(i) of every slot, 0 where nothing is stored."""
         return self.sampler.probabilities(np.arange(self.ring.capacity)[None], self.ring.sizes)[0]
 
     def metrics(self) -> dict[str, float]:

@@ -1,4 +1,4 @@
-"""Minibatches in the form that Stable-Baselines3 knows, with weights and indices."""
+"""Minibatches of Stable-Baselines3, with weights and indices."""
 
 from typing import Any, Self
 
@@ -9,12 +9,11 @@ from stable_baselines3.common.type_aliases import DictReplayBufferSamples, Repla
 
 
 class Drawn:
-    """What prioritised replay adds to a minibatch of SB3, which stays the tuple that it is.
+    """What prioritised replay adds to a minibatch of SB3, which remains the same named tuple.
 
     Attributes:
-        weights: (batch, 1) float32, importance-sampling weights: one for each entry of the loss,
-            which is (batch, 1) in SB3.
-        indices: (batch,) the numbers of the transitions, counted from 0 as they were added; for
+        weights: (batch, 1) float32, importance-sampling weights, of the shape of SB3's loss.
+        indices: (batch,) ids of the transitions, counted from 0 as they were added; for
             `PrioritizedReplayBuffer.update_priorities`.
     """
 
@@ -22,12 +21,12 @@ class Drawn:
     indices: NDArray[np.int64]
 
     def with_draw(self, weights: th.Tensor, indices: NDArray[np.int64]) -> Self:
-        """The same minibatch, which now knows how it was drawn."""
+        """Set weights and indices; return the same minibatch."""
         self.weights, self.indices = weights, indices
         return self
 
     def _replace(self, **changes: Any) -> Self:
-        """As of any named tuple, which would forget the weights and the indices."""
+        """A copy with some fields changed; weights and indices are kept."""
         return super()._replace(**changes).with_draw(self.weights, self.indices)  # type: ignore[misc]
 
 

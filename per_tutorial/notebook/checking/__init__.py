@@ -8,7 +8,7 @@
 | `comparing` | compares an answer with the right one, and finds the mistake that explains it |
 | `tensors` | the same for torch: arguments, results and gradients |
 
-The exercises themselves are data, and stand in `exercises`, one file for each notebook.
+The exercises themselves are data in `exercises`, one file for each notebook.
 """
 
 import re
@@ -57,7 +57,7 @@ def check(name: str, answer: object) -> bool:
 
 
 def checker_of(name: str) -> Checker:
-    """The checker of an exercise. A notebook's exercises are imported when the first is needed."""
+    """The checker of an exercise; imports the exercises of its notebook on first use."""
     number = re.match(r"\d\d(?=\.)", name)
     module = f"{EXERCISES}.notebook_{number[0]}" if number else ""
     if name not in CHECKERS and module and find_spec(module):

@@ -1,4 +1,4 @@
-"""Calling an answer and reading what it returns, so that whatever it does becomes a `Hint`."""
+"""Calls an answer and reads what it returns; whatever goes wrong becomes a `Hint`."""
 
 import inspect
 import sys
@@ -15,7 +15,7 @@ Give = Callable[[str, Any], Any]  # (an argument's name, its value) → the copy
 
 
 def cases_of(names: str, rows: Iterable[Iterable[Any]]) -> list[Case]:
-    """The arguments of several calls: the names in one string, a row of values for each call."""
+    """The arguments of several calls, from the names in one string and a row of values per call."""
     return [dict(zip(names.split(), row, strict=True)) for row in rows]
 
 
@@ -24,7 +24,7 @@ class Hint(Exception):
 
 
 class Stopped(Hint):
-    """A function has stopped with an exception."""
+    """A function stopped with an exception."""
 
 
 class Unsolved(Exception):
@@ -32,9 +32,9 @@ class Unsolved(Exception):
 
 
 def that_ends(answer: Any, *given: Any, hint: str, lines: int = 1_000_000) -> Any:
-    """What an answer returns, unless it runs through more lines of Python: then a `Hint`.
+    """What an answer returns; raises a `Hint` if it runs more than ``lines`` lines of Python.
 
-    Lines are counted, not seconds, so that a slow machine refuses nothing that a fast one takes.
+    Lines are counted, not seconds, so that slow and fast machines decide alike.
     """
     left = lines
 
@@ -54,7 +54,7 @@ def that_ends(answer: Any, *given: Any, hint: str, lines: int = 1_000_000) -> An
 
 
 def is_stub(value: object) -> bool:
-    """Whether this is the dots of a stub, alone or among others."""
+    """Whether this is a stub's `...` or NotImplemented, alone or in a tuple or list."""
     several = value if isinstance(value, tuple | list) else (value,)
     return any(each is ... or each is NotImplemented for each in several)
 
@@ -67,7 +67,7 @@ def a_copy(name: str, value: Any) -> Any:
 
 
 def ask(answer: Any, case: Case, give: Give = a_copy) -> Any:
-    """What a function returns for copies of these arguments, which it must leave as they are."""
+    """What a function returns for copies of these arguments, which it must not change."""
     given = {name: give(name, value) for name, value in case.items()}
     result = call(answer, given)
     for name, value in case.items():
@@ -85,11 +85,11 @@ def call(answer: Any, arguments: Case) -> Any:
     except TypeError:
         names = ", ".join(arguments)
         raise Hint(f"your function is called with ({names}): keep these arguments.") from None
-    except ValueError:  # some functions written in C don't tell their arguments
+    except ValueError:  # some functions written in C have no signature
         pass
     try:
         result = answer(*arguments.values())
-    except Hint:  # of arguments that watch what the answer does with them
+    except Hint:  # from an argument that watches how it is used
         raise
     except Exception as error:  # noqa: BLE001  (a wrong answer may raise anything)
         if "requires grad" in str(error):
@@ -110,7 +110,7 @@ def call(answer: Any, arguments: Case) -> Any:
 
 
 def refuse_iterators(value: Any) -> None:
-    """Raise a `Hint` about what is empty after it was read once."""
+    """Raise a `Hint` about an iterator, which is empty after it was read once."""
     if isinstance(value, Iterator):
         kind = type(value).__name__
         raise Hint(f"that is a {kind}, which can be read only once: make a list of it, `list(…)`.")
@@ -131,7 +131,7 @@ def identical(a: Any, b: Any) -> bool:
 
 
 def plain(value: Any) -> Any:
-    """A tensor as an array, also in a list or a tuple; everything else as it is."""
+    """Tensors as arrays, also in a list or a tuple (then a list); everything else unchanged."""
     if hasattr(value, "detach"):
         return value.detach().cpu().numpy()
     if isinstance(value, list | tuple):
@@ -174,7 +174,7 @@ def number(value: Any) -> float:
 
 
 def like(result: Any, right: Any) -> NDArray[np.float64]:
-    """The numbers of a result that should have the shape of the right one."""
+    """The numbers of a result, or a `Hint` if it lacks the shape of the right one."""
     got, shape = numbers(result), tuple(np.shape(right))
     if got.shape == shape:
         return got
@@ -197,13 +197,13 @@ def like(result: Any, right: Any) -> NDArray[np.float64]:
 
 
 def part(result: Any, place: int, names: Sequence[str], right: Any = None) -> Any:
-    """One of the several things that a function should return.
+    """One of several results that a function should return.
 
     Args:
         result: what the function returned.
-        place: which of them to take.
+        place: index of the one to take.
         names: what they are, in their order.
-        right: the right one, if no other has its shape.
+        right: the right one; its shape reveals a wrong order.
     """
     wanted = f"return {len(names)} things, {' and '.join(names)}"
     size = tuple(np.shape(plain(result))) if hasattr(result, "shape") else None
@@ -221,18 +221,18 @@ def part(result: Any, place: int, names: Sequence[str], right: Any = None) -> An
     return parts[place]
 
 
-# Telling ------------------------------------------------------------------------------------------
+# Showing ------------------------------------------------------------------------------------------
 
 
 def same(a: Any, b: Any, *, exact: bool = False) -> bool:
-    """Whether two results are equal, but for what float32 rounds off (if exact: float64)."""
+    """Whether two results are equal up to the rounding of float32 (if exact: of float64)."""
     a, b = np.asarray(a), np.asarray(b)
     rtol, atol = (1e-12, 1e-12) if exact else (1e-5, 1e-6)
     return a.shape == b.shape and np.allclose(a, b, rtol=rtol, atol=atol, equal_nan=True)
 
 
 def shown(value: Any, digits: int = 4) -> str:
-    """A value on one line, with so many significant digits."""
+    """A value on one line, with this many significant digits."""
     value = plain(value)
     if isinstance(value, np.ndarray | np.generic):
         value = value.tolist()
@@ -246,7 +246,7 @@ def shown(value: Any, digits: int = 4) -> str:
 
 
 def told_apart(right: Any, got: Any) -> tuple[str, str]:
-    """Two values that differ, with as many digits as it takes to see it."""
+    """Two different values, with enough digits to show the difference."""
     for digits in range(4, 17):
         texts = shown(right, digits), shown(got, digits)
         if texts[0] != texts[1]:
@@ -255,5 +255,5 @@ def told_apart(right: Any, got: Any) -> tuple[str, str]:
 
 
 def described(case: Case) -> str:
-    """A call's arguments, to be put into a sentence."""
+    """A call's arguments as text for a sentence."""
     return ", ".join(f"{name} = {shown(value)}" for name, value in case.items())

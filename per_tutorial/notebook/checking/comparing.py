@@ -1,4 +1,4 @@
-"""Comparing an answer with the right one, over cases that tell the known mistakes apart."""
+"""Compares an answer with the right one, over cases that tell the known mistakes apart."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
@@ -28,7 +28,7 @@ Tell = Callable[..., str | None]  # (a case, a wrong result, …) → a sentence
 
 
 def one_by_one(rows: Iterable[Row], right: Any = None) -> Iterator[tuple[Any, str]]:
-    """Each wrong answer of a table with its hint; a dictionary replaces steps of the right one."""
+    """Each wrong answer of a table with its hint; a dictionary holds keywords of the right one."""
     for *wrongs, hint in rows:
         for wrong in wrongs:
             yield (partial(right, **wrong) if isinstance(wrong, dict) else wrong), hint
@@ -47,22 +47,22 @@ def compare(
     told: Tell = lambda case, got: None,
     otherwise: Tell = lambda case, got, results: None,
 ) -> str | None:
-    """None if a function returns what the right one does in all cases, or else the likely mistake.
+    """None if a function returns what the right one does in all cases, else the likely mistake.
 
-    A known mistake explains an answer if it returns the same in every case, also in those in which
-    it happens to be right. Two mistakes that coincide in one case are thus told apart by another.
-    If there is none, one that explains all the wrong results is told.
+    A known mistake explains an answer if it returns the same in every case, including those where
+    it is right. So another case separates two mistakes that coincide in one. If none explains all
+    results, one that explains the wrong results will do.
 
     Args:
         answer: the reader's function.
         right: the right function.
-        cases: the arguments of each call. Two cases that differ in one argument alone find out
-            whether the answer uses it.
-        mistakes: wrong functions, each with the sentence about it; the first that fits is told.
-        larger: more cases, for answers that are right only as long as the inputs are small.
+        cases: the arguments of each call. Two cases that differ in one argument alone show whether
+            the answer uses it.
+        mistakes: wrong functions, each with its hint; the first that fits is reported.
+        larger: more cases, for answers that are right only for small inputs.
         give: makes the arguments that the answer gets.
-        read: takes what the answer returned and what is right, and returns what can be compared.
-        exact, told, otherwise: as in `declaring.Part`. Whole numbers are never rounded.
+        read: (what the answer returned, what is right) → what is compared.
+        exact, told, otherwise: as in `declaring.Part`. Integers are always compared exactly.
     """
     cases = [*cases, *larger]
     expected = [right(*case.values()) for case in cases]
@@ -77,7 +77,7 @@ def compare(
     first, everywhere = wrong[0], range(len(got))
 
     def known(places: Sequence[int]) -> str:
-        """The hint about the first mistake that gives the same results in these places, or ''."""
+        """The hint about the first mistake that gives the same results in these cases, or ''."""
 
         def explains(mistake: Function) -> bool:
             return all(same(got[k], outcome(mistake, cases[k]), exact=exact) for k in places)
@@ -90,7 +90,7 @@ def compare(
         or always_the_same(got)
         or rounded(got, expected, exact)
         or unused_argument(cases, got, expected)
-        # One case alone may be chance, and what would have shown earlier is another mistake.
+        # One wrong case may be chance, and a mistake that shows in an earlier case is another one.
         or (known([*range(first), *wrong]) if len(wrong) > 1 else "")
         or otherwise(cases[first], got[first], got)
         or (
@@ -111,7 +111,7 @@ def results_of(
     give: Give,
     read: Callable[[Any, Any], Any],
 ) -> tuple[list[Any], Hint | None]:
-    """What a function returns in these cases, and what stopped it before the last one, if so."""
+    """What a function returns in these cases, and the hint that stopped it early, if any."""
     got: list[Any] = []
     for case, value in zip(cases, expected, strict=True):
         try:
@@ -151,12 +151,12 @@ def rounded(got: Sequence[Any], expected: Sequence[Any], exact: bool) -> str:
 
 
 def unused_argument(cases: Sequence[Case], got: Sequence[Any], expected: Sequence[Any]) -> str:
-    """A sentence about a number that should change the result and never does, or else ''."""
+    """A sentence about a number that should change the result but never does, or else ''."""
     changes: dict[str, bool] = {}
     for k in range(len(got)):
         for j in range(k):
             names = [name for name in cases[k] if not identical(cases[k][name], cases[j][name])]
-            # Of a list, an answer may use a part: then two lists that differ elsewhere say nothing.
+            # Lists are left out: an answer may use only a part, and they may differ elsewhere.
             single = len(names) == 1 and np.ndim(cases[k][names[0]]) == 0
             if single and not same(expected[j], expected[k]):
                 changes[names[0]] = changes.get(names[0], False) or not same(got[j], got[k])
@@ -165,7 +165,7 @@ def unused_argument(cases: Sequence[Case], got: Sequence[Any], expected: Sequenc
 
 
 def remembers(answer: Any, cases: Sequence[Case], give: Give = a_copy) -> bool:
-    """Whether a function answers differently when it is asked for all these again."""
+    """Whether a function answers differently when all these cases are repeated."""
 
     def results() -> list[Any]:
         return [numbers(ask(answer, case, give)) for case in cases]

@@ -1,4 +1,4 @@
-"""What an exercise is: a right answer, inputs, and mistakes with their hints. The rest is here."""
+"""Declares and examines exercises: a right answer, inputs, and mistakes with their hints."""
 
 import sys
 from collections.abc import Callable, Iterable, Sequence
@@ -54,16 +54,16 @@ class Part:
 
     Args:
         mistakes: rows of wrong answers with the hint that they share. A wrong answer is a function,
-            or a dictionary of keyword arguments: other steps of the right function.
-        name: what it is, if the function returns several that are compared one after the other.
-        intro: what is said before a hint about it.
-        names: what several numbers are that are compared together.
+            or a dictionary of keyword arguments that replace steps of the right function.
+        name: what it is, if the function returns several that are compared one by one.
+        intro: text before a hint about it.
+        names: what the results are, if several are compared together.
         forms: (all that was returned, what is right) → a hint about its form, or None.
         reads: (a result, what is right) → its numbers.
-        dtype: the kinds (letters of NumPy) or the name of its dtype, and a hint about another.
-        exact: whether it must not be rounded to float32.
-        told: (case, result) → a sentence about a wrong one, before the mistakes are tried.
-        otherwise: (case, result, results of all cases) → one if no mistake explains it.
+        dtype: the allowed dtype (NumPy's letters of kinds, or a name), and a hint about any other.
+        exact: whether rounding to float32 makes it wrong.
+        told: (case, result) → a hint about a wrong result, before the mistakes are tried.
+        otherwise: (case, result, results of all cases) → a hint if no mistake explains it.
     """
 
     mistakes: Sequence[Row] = ()
@@ -85,7 +85,7 @@ class Part:
         return np.array([self.reads(*pair) for pair in zip(each, right, strict=True)])
 
     def wrong_dtype(self, result: Any) -> str | None:
-        """The hint about a result of another dtype than the right one's."""
+        """The hint about a wrong dtype, or None."""
         allowed, hint = self.dtype or ("", "")
         dtype = np.asarray(plain(result)).dtype
         return None if dtype.kind in allowed or dtype.name == allowed else hint.format(dtype)
@@ -93,20 +93,20 @@ class Part:
 
 @dataclass(frozen=True, kw_only=True)
 class FunctionExercise(Part):
-    """An exercise that asks for a function, with what is known about its one result or its parts.
+    """An exercise that asks for a function with one result or several parts.
 
     Args:
-        right: the right function. What mistakes replace are keyword arguments with a default.
+        right: the right function; mistakes replace its keyword arguments.
         cases: the arguments of each call. They should tell the mistakes apart.
-        larger: more cases, for answers that are right only as long as the inputs are small.
-        parts: the several results that the function returns, instead of mistakes.
-        later: cases that are tried when all others are right, and a sentence for who fails there;
-            {} is what went wrong.
-        trained: tensors through which a gradient must flow back.
+        larger: more cases, for answers that are right only for small inputs.
+        parts: its results if there are several, each with its mistakes.
+        later: cases that are tried when all others are right, and a hint if they fail; {} is what
+            went wrong.
+        trained: names of the tensors through which a gradient must flow back.
         give: makes the arguments that the answer gets.
-        asked_twice: cases, and a sentence about answers that change when they are given again.
-        after: what else is looked at when all results are right.
-        calls: (answer, *arguments) → what is compared, if the answer does more than return that.
+        asked_twice: cases, and a hint about answers that change when they are repeated.
+        after: a last check when all results are right.
+        calls: (answer, *arguments) → what is compared, if that is not simply what is returned.
     """
 
     right: Function
@@ -141,7 +141,7 @@ class FunctionExercise(Part):
             raise
 
     def examine(self, answer: Any, give: Give) -> str | None:
-        """The same with inputs of one kind."""
+        """The same with inputs of one kind, arrays or tensors."""
         original, answer = answer, self.called(answer)
         repeated, sentence = self.asked_twice
         if repeated and remembers(answer, repeated, give):
@@ -178,7 +178,7 @@ class FunctionExercise(Part):
         *,
         known: bool = True,
     ) -> str | None:
-        """What is wrong with the first part that is, its known mistakes tried or not."""
+        """The hint about the first wrong part, with or without its known mistakes, or None."""
         for place, each in enumerate(self.each_part):
             right = partial(self.right_part, place)
             mistake = compare(
@@ -211,7 +211,7 @@ class FunctionExercise(Part):
         return part(result, place, names, right) if names else result
 
     def right_part(self, place: int, *given: Any, **steps: Any) -> Any:
-        """What is right there, or what a right answer with other steps returns there."""
+        """The right result there, or that of the right function with other ``steps``."""
         return self.part_of(place, self.right(*given, **steps))
 
     def read_part(self, place: int, result: Any, right: Any) -> Any:
@@ -239,7 +239,7 @@ def function_exercise(
         name: the notebook's number and its own, such as "01.2".
         right, mistakes, larger, later, asked_twice, fields: as in `FunctionExercise` and `Part`.
         arguments: the names of the arguments, as in the notebook.
-        inputs: values for the arguments, a row for each call, as everywhere in place of cases.
+        inputs: a row of argument values for each call, here and wherever a field holds cases.
     """
     CHECKERS[name] = FunctionExercise(
         right=right,

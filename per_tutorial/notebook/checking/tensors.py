@@ -1,4 +1,4 @@
-"""Exercises in torch: tensors as arguments, and results that let the gradient through."""
+"""Exercises in torch: tensors as arguments, and results that carry a gradient."""
 
 from collections.abc import Sequence
 from copy import deepcopy
@@ -22,12 +22,12 @@ BACKWARD = (
 
 
 def tensors(trained: Sequence[str] = ()) -> Give:
-    """Copies of tensors; the arguments named here come out of a network and carry a gradient."""
+    """Gives copies of tensors; the ``trained`` ones carry a gradient, like a network's output."""
 
     def give(name: str, value: Any) -> Any:
         if not isinstance(value, torch.Tensor):
             return value
-        # A network's output is no leaf of the graph; a leaf could not be changed in place at all.
+        # Like a network's output, it is not a leaf: a leaf could not be changed in place.
         return value.clone().requires_grad_().clone() if name in trained else value.clone()
 
     return give
@@ -53,7 +53,7 @@ def check_gradient(answer: Any, right: Function, case: Case, trained: Sequence[s
             raise Hint(NOT_ONE.format(f"a {type(result).__name__} of tensors"))
         if not isinstance(result, torch.Tensor) or not result.requires_grad:
             raise Hint(NO_GRADIENT)
-        # With a different factor for each number, no two of them can stand in for each other.
+        # A different factor for each number: two that are swapped get noticed.
         factors = torch.linspace(1.0, 2.0, result.numel()).reshape(result.shape)
         back = torch.autograd.grad(
             (result * factors).sum(), list(leaves.values()), materialize_grads=True

@@ -58,12 +58,12 @@ def updates_until_close(error: float, step_size: float, tolerance: float) -> int
 
 
 def exact_updates(error: float, step_size: float, tolerance: float) -> float:
-    """The same before it is rounded up, and below 0 where the error is small from the start."""
+    """`updates_until_close` before rounding up; negative if the error is small from the start."""
     return math.log(tolerance / abs(error)) / math.log(1 - step_size)
 
 
-# (error, step_size, tolerance). Where an error meets the tolerance, both are powers of two, and
-# logarithms are exact, too; elsewhere it never comes so near that rounding decides.
+# (error, step_size, tolerance). Where an error reaches the tolerance exactly, both are powers of
+# two, so that logarithms are exact too; elsewhere it is never so close that rounding decides.
 ERRORS = [
     (1.0, 0.25, 0.03), (1.0, 0.5, 0.03), (1.0, 0.25, 0.002), (0.4, 0.25, 0.05), (0.4, 0.25, 0.03),
     (-1.0, 0.25, 0.03), (0.02, 0.25, 0.03), (-2.0, 0.1, 0.05), (5.0, 0.5, 0.03), (-0.01, 0.5, 0.03),
@@ -89,7 +89,7 @@ def updates_until_equal(error: float, step_size: float, tolerance: float) -> int
 
 
 def straight_lines() -> list[Callable[..., float]]:
-    """Errors that shrink by the same amount at every update, and how that is rounded."""
+    """Wrong answers: the error shrinks by a constant amount, with several ways of rounding."""
 
     def line(size, amount, whole, least):
         return lambda e, s, t: max(least, whole((size(e) - t) / amount(e, s, t)))
@@ -146,7 +146,7 @@ def draws_until_largest(size: int, alpha: float) -> float:
 
 
 def added_up(answer: Any, *given: Any) -> Any:
-    """What an answer returns, which must not only list what it should add up."""
+    """What an answer returns; a `Hint` if it lists the terms instead of adding them up."""
     result = answer(*given)
     if isinstance(result, Iterator):
         raise Hint("that lists the numbers one by one: add them up, `sum(…)`.")
@@ -189,7 +189,7 @@ def never_chosen(noted: Array, actual: Array) -> int:
 
 
 def until_one_grows(noted: Array, actual: Array) -> int:
-    """How many are left when greedy replay has found an error that is larger than noted."""
+    """How many are left when greedy replay first finds an error that is larger than noted."""
     for seen, k in enumerate(np.argsort(-noted), start=1):
         if actual[k] > noted[k]:
             return len(noted) - seen
@@ -197,19 +197,19 @@ def until_one_grows(noted: Array, actual: Array) -> int:
 
 
 def count_them(result: Any, right: int) -> str | None:
-    """A hint about a mask where its True ones should be counted."""
+    """A hint about a mask whose True values should be counted."""
     if np.ndim(result) == 1 and np.asarray(result).dtype == bool:
         return "that says of each transition whether it is so: count the True ones, `np.sum(…)`."
     return None
 
 
 def shuffled(size: int) -> Array:
-    """Different numbers, (2, size)."""
+    """Distinct numbers, (2, size)."""
     return np.random.default_rng(size).permutation(2 * size).reshape(2, size) / size
 
 
-# It stays with one at once, after some, after all. An error that greedy replay does not reach is
-# the largest of all, and one that grows is not always the largest.
+# Greedy replay gets stuck at once, after some choices or after all. Sometimes it never reaches the
+# largest error, and an error that has grown is not always the largest.
 NOTED = [
     ([0.9, 0.5, 0.3, 0.7, 0.1, 0.45], [0.2, 0.6, 0.05, 0.4, 0.8, 0.02]),
     ([0.2, 1.1, 0.6, 0.9], [3.0, 1.5, 0.1, 0.05]),

@@ -23,14 +23,14 @@ from per_tutorial.notebook.checking.declaring import (
     value_exercise,
 )
 
-# Trees: lists of sums, whose root is at place 1 as in the notebook, or at place 0 -----------------
+# Trees: lists of sums with the root at index 1, as in the notebook, or at index 0 -----------------
 
 LEAVES = [3.0, 1.0, 4.0, 1.0, 5.0, 9.0, 2.0, 6.0]
 LARGE = np.random.default_rng(2).integers(1, 10, 1024).astype(float).tolist()
 
 
 class CountedNodes(list):
-    """Nodes that count how often they are read, and end a walk that goes in circles."""
+    """Nodes that count how often they are read, and stop a walk that never ends."""
 
     patience = 100_000  # reads
 
@@ -55,7 +55,7 @@ def counted(name: str, value: Any) -> Any:
 
 
 def sum_nodes(leaves: Sequence[float]) -> list[float]:
-    """Root at place 1."""
+    """The sums of a tree with its root at index 1."""
     nodes = [0.0] * len(leaves) + list(leaves)
     for node in reversed(range(1, len(leaves))):
         nodes[node] = nodes[2 * node] + nodes[2 * node + 1]
@@ -135,7 +135,7 @@ def find(
 
 
 def find_of_section_6(nodes: Sequence[float], prefix: float, more: int = 0) -> int:
-    """The notebook's own, for a root at place 1; a list without place 0 has one leaf `more`."""
+    """The notebook's `find`, for a root at index 1; ``more`` is 1 if the list has no index 0."""
     leaves, node = len(nodes) // 2 + more, 1
     while node < leaves:
         if prefix < nodes[2 * node] or nodes[2 * node + 1] == 0.0:
@@ -151,7 +151,7 @@ def shorter_comparison(prefix: float, left: float, right: float) -> bool:
 
 
 def tie(side: int, *, guard: bool) -> dict[str, Function]:
-    """Equal children as a special case: always this side (0: left), and the prefix stays."""
+    """Equal children as a special case: always this side (0: left), with the prefix unchanged."""
 
     def goes_left(prefix, left, right):
         return not side if left == right else prefix < left or (guard and right == 0)
@@ -185,7 +185,7 @@ def where_it_should_be(case: Case, got: Any, results: Any) -> str:
 
 
 def reads_few(answer: Any, cases: Sequence[Case], most: int, sentence: str) -> str | None:
-    """The sentence if an answer reads more nodes of a large tree than a walk needs."""
+    """The sentence if an answer reads more than ``most`` nodes of a tree, else None."""
     for case in cases:
         nodes = CountedNodes(case["nodes"])
         call(answer, {**case, "nodes": nodes})
@@ -270,7 +270,7 @@ def set_leaf(
     put: Function = lambda old, value: value,
     goes_on: Function = lambda node: node > 0,
 ) -> list[float]:
-    """It works on a copy."""
+    """Works on a copy."""
     nodes, node = list(nodes), first(nodes, leaf)
     change = value - nodes[node]
     nodes[node] = put(nodes[node], value)
@@ -285,10 +285,10 @@ def in_float32(nodes: Sequence[float], node: int, value: float, change: float) -
 
 
 def on_its_own_nodes(answer: Any, nodes: Sequence[float], leaf: int, value: float) -> Any:
-    """What becomes of nodes that the answer changes in place, with the caller's left alone."""
+    """The nodes after an answer that changes a copy in place, or that returns them."""
     own = CountedNodes(nodes)
     result = answer(own, leaf, value)
-    return own if result is None else result  # what is missing there is told in the end
+    return own if result is None else result  # `changes_them_well` reports a missing return
 
 
 def where_the_sum_is_wrong(case: Case, got: Any, results: Any) -> str:
@@ -302,7 +302,7 @@ def where_the_sum_is_wrong(case: Case, got: Any, results: Any) -> str:
 
 
 def changes_them_well(answer: Any) -> str | None:
-    """What is wrong with a function that finds the right sums."""
+    """What else is wrong with a function that finds the right sums, or None."""
     nodes = CountedNodes(root_at_0(LARGE))
     result = answer(nodes, 500, 30.0)
     if nodes == root_at_0(LARGE):
@@ -384,7 +384,7 @@ def sum_after(nodes: Sequence[float], leaf: int) -> float:
 def climbed(
     adds: Function, start: Function = lambda nodes, leaf: len(nodes) // 2 + leaf
 ) -> Function:
-    """A walk up the tree that adds what `adds(nodes, node)` says."""
+    """A walk up the tree that adds up `adds(nodes, node)`."""
 
     def wrong(nodes, leaf):
         node, before = start(nodes, leaf), 0.0

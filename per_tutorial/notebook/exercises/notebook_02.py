@@ -90,7 +90,7 @@ function_exercise(
 
 
 def falling(step: int) -> int:
-    """How many steps ε has been falling: it begins at step 200."""
+    """For how many steps ε has been falling: it begins at step 200."""
     return max(step - 200, 0)
 
 
@@ -182,7 +182,7 @@ def td_errors_of(
 
 
 def from_table(pick: Function) -> Function:
-    """Picks from the table of every target (columns) with every estimate (rows)."""
+    """A wrong answer: a pick from the table of all targets (columns) minus all estimates (rows)."""
     return lambda q, actions, targets: pick(targets - chosen_q(q, actions)[:, None])
 
 
@@ -216,7 +216,7 @@ SEEDED = torch.Generator().manual_seed(0)
 
 
 def picks_whole(result: Any, right: Tensor) -> str | None:
-    """Whether it picks whole columns or rows: only where the batch is a square is that a table."""
+    """A hint if it picks whole columns or rows, which shows in the first, square batch."""
     q, actions, targets = BATCHES[0]
     got = numbers(result)
     for picked, sentence in ((q[:, actions], WHOLE_COLUMNS), (q[actions], WHOLE_ROWS)):

@@ -208,7 +208,7 @@ function_exercise(
     "03.2",
     leaves,
     "td_errors largest_priority alpha epsilon",
-    # The largest error is never the first or the last of its minibatch, and once it is negative.
+    # The largest error is never the first or the last of its minibatch, and sometimes negative.
     [
         (FOUR, 1.5, 0.6, 0.01), (THREE, 4.0, 0.6, 0.01), (FOUR, 1.5, 0.8, 0.01),
         (FOUR, 1.5, 0.6, 0.2), (FIVE, 2.0, 0.5, 0.1), (FIVE, 0.5, 0.5, 0.1),

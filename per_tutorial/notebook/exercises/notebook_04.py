@@ -14,7 +14,7 @@ from per_tutorial.notebook.checking.declaring import Array, Function, function_e
 
 
 def rated(choosing: Tensor, rating: Tensor) -> Tensor:
-    """What one network says of the actions that the other would choose."""
+    """One network's Q of the actions that the other would choose."""
     return rating.gather(1, choosing.argmax(dim=1, keepdim=True))[:, 0]
 
 
@@ -33,12 +33,12 @@ def double_targets(
 
 
 def either(values: Function) -> tuple[dict[str, Function], ...]:
-    """Other values of the next states, with and without what follows a termination."""
+    """Other values of the next states, first without and then with those after a termination."""
     return dict(values=values), dict(values=values, future=torch.ones_like)
 
 
 SEEDED = torch.Generator().manual_seed(0)
-# First as many transitions as actions, where `gather` along the wrong axis goes unnoticed.
+# The first has as many transitions as actions: `gather` along the wrong axis raises no error.
 WINDOWS = [
     ([1.5, 0.25, -2.0], [3, 2, 1], [False, True, False],
      [[-1.0, -5, -2], [0.5, 2.5, 4.5], [9, 8, 1]], [[-3.0, -4, -7], [6.5, 5, 1.5], [-8, 3, 2]]),
@@ -122,7 +122,7 @@ def largest_legal(advantages: Tensor, legal: Tensor) -> Tensor:
     return advantages.masked_fill(~legal, float("-inf")).amax(dim=1, keepdim=True)
 
 
-# First as many transitions as actions: a mean along the wrong axis broadcasts without an error.
+# The first has as many transitions as actions: a mean along the wrong axis raises no error.
 STATES = [
     ([1.0, -2.0, 5.0], [[1.0, 2.0, 6.0], [0.0, -4.0, 1.0], [3.0, 3.0, 9.0]],
      [[1, 1, 0], [1, 0, 1], [0, 1, 1]]),

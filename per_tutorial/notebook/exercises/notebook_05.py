@@ -112,7 +112,7 @@ def own_numbers(newest: int, depth: int, environments: int, stack: int) -> list[
 
 
 def padded(pad: Function) -> Function:
-    """`stack_numbers` whose missing frames are what `pad(the other frames' numbers)` says."""
+    """`stack_numbers`, but missing frames are `pad(numbers of the other frames)`."""
 
     def wrong(newest, depth, environments, stack):
         own = own_numbers(newest, depth, environments, stack)
@@ -122,7 +122,7 @@ def padded(pad: Function) -> Function:
 
 
 def moved(frames: int, more: int) -> Function:
-    """`stack_numbers` that begins so many frames later, and looks so many more frames back."""
+    """`stack_numbers` that ends ``frames`` frames later and looks ``more`` frames further back."""
     return lambda k, depth, e, stack: stack_numbers(k + frames * e, depth + more, e, stack)
 
 
@@ -183,7 +183,7 @@ def gigabytes(
     full: Function = lambda stack: 2 * stack,
     once: Function = lambda stack: 1,
 ) -> float:
-    """With other numbers of frames for each transition, held in full or once, given the stack."""
+    """``full`` and ``once``: frames per transition held in full or once, given the stack."""
     return transitions * frame * (once if single_frames else full)(stack) / 1e9
 
 
@@ -238,7 +238,7 @@ def learning_view(
     return clip(reward), int(over or 0 < lives < lives_before)
 
 
-# lives before, lives, over → the sentence for who sees it differently
+# lives before, lives, over → the hint for a wrong answer
 ENDS = {
     (3, 3, False): "no life is lost and the game is not over: the episode goes on.",
     (3, 2, False): "a lost life ends an episode.",

@@ -86,7 +86,7 @@ def per_loss(
 
 
 TABLE = "(batch, 1) times (batch,) has made a table of (batch, batch)."
-TWO_MEANS = (  # a mean of that table is the product of the means: the numbers can't tell which
+TWO_MEANS = (  # the table's mean is the product of the means: the number does not show the cause
     "that is the mean of the weights times the mean of the losses. Weigh each loss before the "
     'mean: `reduction="none"` keeps them apart. If you do: (batch, 1) times (batch,) makes a table '
     "of (batch, batch), so bring both to one shape first."
@@ -146,7 +146,7 @@ def one_for_each_critic(result: Any, right: Array) -> str | None:
 
 
 def explains_shapes(answer: Any, *given: Any) -> Any:
-    """What an answer returns; where NumPy only says that shapes differ, the axis is named."""
+    """What an answer returns; names the axis where NumPy only says that shapes differ."""
     try:
         return answer(*given)
     except ValueError as error:

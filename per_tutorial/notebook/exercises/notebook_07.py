@@ -15,7 +15,7 @@ from per_tutorial.notebook.checking.declaring import CHECKERS
 from per_tutorial.notebook.exercises.plain_replay import PlainReplay
 from per_tutorial.replay.contracts import Floats
 
-# question, what its answer looks like (a regular expression), what to say
+# question, pattern of its answer (a regular expression), hint
 Clue = tuple[str, str, str]
 
 ASKED = (
@@ -46,7 +46,7 @@ def _said(answer: Answer) -> str:
 
 
 def _measured(answer: Answer) -> str:
-    """What was measured, without the cause for which a question was not judged."""
+    """What was measured, without the reason why a question was not judged."""
     return re.sub(r"^because \S+ fails \((.*)\)$", r"\1", answer.measured)
 
 
@@ -184,7 +184,7 @@ class Unhealed(PlainReplay):
 
 
 def refuse_untouched(patient: type[PlainReplay], methods: Sequence[str]) -> None:
-    """Raise if methods are dots, or all are what they were, but for spaces and comments."""
+    """Raise if a method is a stub, or if all are unchanged except for spaces and comments."""
     for method in vars(patient).values():
         if inspect.isfunction(method) and method.__code__.co_consts[-1:] == (...,):
             raise Unsolved
@@ -198,12 +198,12 @@ def _code(method: Any) -> tuple | None:
 
 
 def patient_exercise(name: str, methods: Sequence[str], clues: Sequence[Clue]) -> None:
-    """Declare an exercise that asks for a subclass of `PlainReplay` in which these are healed."""
+    """Declare an exercise that asks for a subclass of `PlainReplay` with these methods repaired."""
     CHECKERS[name] = lambda answer: check_patient(answer, methods, clues)
 
 
 def check_patient(answer: object, methods: Sequence[str], clues: Sequence[Clue]) -> str | None:
-    """None if a subclass of `PlainReplay` with these methods is healthy, else what ails it."""
+    """None if a subclass of `PlainReplay` with these methods is healthy, else a hint."""
     if isinstance(answer, PlainReplay):
         answer = type(answer)
     if not (isinstance(answer, type) and issubclass(answer, PlainReplay)):
@@ -304,7 +304,7 @@ def check_third_patient(answer: object) -> str | None:
     if mistake is None:
         for number in range(6):
             patient.push(number, 0, 0.0, number, False)
-        slots = patient.slots_of(np.arange(6))  # of which 4 fit in: 2 to 5
+        slots = patient.slots_of(np.arange(6))  # 4 of them are stored: 2 to 5
         if np.shape(slots) != (6,):
             return "`slots_of` should return a slot for each number, −1 where it is gone."
         if np.any(np.asarray(slots)[:2] >= 0):

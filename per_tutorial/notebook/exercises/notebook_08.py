@@ -52,7 +52,7 @@ def slopes_of_per(
     beta: float,
     factor: Function = lambda x, alpha, beta: x ** (1 - beta),
 ) -> Array:
-    """`factor` stands before δ, given N · P, α and β."""
+    """The slopes `factor(N · P, α, β)` · δ."""
     p = np.abs(errors) ** alpha
     return factor(len(errors) * p / p.sum(), alpha, beta) * errors
 
@@ -120,7 +120,7 @@ def reliabilities(
     size: Function = np.abs,
     environments: int = 2,
 ) -> Array:
-    """R of a memory that environments feed in turns; `share` makes it from |δ| of an episode."""
+    """R of a memory that environments fill in turns: `share` of the |δ| of an episode."""
     R = np.ones(len(errors))
     for first in range(environments):
         places = np.arange(first, len(errors), environments)
@@ -131,14 +131,14 @@ def reliabilities(
 
 
 def running_alike(errors: Array, ends: NDArray[np.bool_]) -> Array:
-    """As if the episodes that still run ended with their last transition."""
+    """As if unfinished episodes ended with their last transition."""
     closed = ends.copy()
     closed[-2:] = True
     return reliabilities(errors, closed)
 
 
 def over_all(errors: Array, ends: NDArray[np.bool_]) -> Array:
-    """One episode an environment, whatever `ends` says."""
+    """One episode per environment, whatever `ends` says."""
     closed = np.zeros_like(ends)
     closed[-2:] = True
     return reliabilities(errors, closed)
@@ -151,7 +151,7 @@ def never_begun_again(errors: Array, ends: NDArray[np.bool_]) -> Array:
 
 
 def last_ends(ends: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """`ends` without all but the last end of each environment."""
+    """`ends` with only the last end of each environment."""
     return ends & (ends_to_come(ends) == 1)
 
 
@@ -165,7 +165,7 @@ def running(ends: NDArray[np.bool_]) -> NDArray[np.bool_]:
 
 
 def ends_to_come(ends: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """How many ends of its own environment each step still meets, its own among them."""
+    """For each step, the number of ends of its environment from that step on."""
     counts = np.zeros(len(ends), dtype=np.int64)
     for first in (0, 1):
         counts[first::2] = np.cumsum(ends[first::2][::-1])[::-1]
@@ -226,7 +226,7 @@ def laber_huber(errors: Array, chosen: NDArray[np.int64], kappa: float) -> float
 
 
 def with_weights(weigh: Function, slope: Function | None = None) -> Function:
-    """The estimate with other weights, given (all errors, chosen, κ), and another slope."""
+    """The estimate with the weights `weigh(all errors, chosen, κ)` and, if given, another slope."""
 
     def wrong(errors, chosen, kappa):
         slopes = np.clip(errors[chosen], -kappa, kappa) if slope is None else slope(errors[chosen])

@@ -194,7 +194,7 @@ function_exercise("09.3", turnover, "actors steps_per_second batches batch_size 
 
 
 def load(incoming: float, message: int, per_call: float, per_transition: float) -> float:
-    """Seconds of work in each second."""
+    """Seconds of work per second."""
     return incoming / message * per_call + incoming * per_transition
 
 
@@ -207,7 +207,7 @@ function_exercise("09.4", shards_needed, "incoming message per_call per_transiti
     (12_500.0, 10, 2e-3, 1e-4), (54_000.0, 100, 2e-3, 1e-4), (54_000.0, 100, 8e-3, 1e-4),
     (1_000.0, 100, 1e-3, 1e-5),
     (1_024.0, 128, 0.125, 0.00390625),  # powers of 2: exactly 5, however it is computed
-    # Where messages of a second, or what one shard takes in, are no whole numbers
+    # The messages per second, or the transitions that one shard takes, are not whole numbers
     (50.0, 100, 1.5, 1e-3), (199.0, 100, 1.0, 1e-3),
     (204.5, 128, 1.5, 0.0078125), (105.5, 128, 1.5, 0.0075),
 ], [

@@ -1,1 +1,1 @@
-"""Which experiences are replayed: one file a sampler."""
+"""Which experiences are replayed: one file per sampler."""

@@ -23,26 +23,26 @@ def choose_by_priority(priorities, chances, chosen):
     """
     for run in range(chosen.shape[0]):
         sums = np.cumsum(priorities[run])
-        last = np.nextafter(sums[-1], 0.0)  # rounding may lead to the total, which is beyond all
+        last = np.nextafter(sums[-1], 0.0)  # rounding could reach the total, beyond the last entry
         for k in range(chosen.shape[1]):
             prefix = min(chances[run, k] * sums[-1], last)
             chosen[run, k] = np.searchsorted(sums, prefix, side="right")
 
 
 class LaberSampler(UniformSampler):
-    """Draws m times the minibatch uniformly, and keeps P(i) ∝ p_i = |δ_i| + ε of it, with δ of now.
+    """Draws m · batch candidates uniformly, and from these a minibatch by P(i) ∝ p_i = |δ_i| + ε.
 
-    |δ| stands for the size of the gradient. With Huber's loss, that is min(|δ|, κ): then set
-    `DQNConfig.td_error_clip` to κ, as the authors' code does with κ = 1. ε keeps weights finite.
+    δ is that of the current network, and |δ| a proxy for the size of the gradient. With the Huber
+    loss that size is min(|δ|, κ): then set `DQNConfig.td_error_clip` to κ, as the authors' code
+    does with κ = 1. ε keeps weights finite.
 
-    The weights do not depend on β. "mean": mean(p) / p_i, so that the gradient is the one of
-    uniform draws on average; "lazy": 1 / p_i; "max": 1 / p_i divided by the largest of the
-    minibatch (section 5 of Lahire et al.).
+    The weights ignore β. "mean": mean(p) / p_i, whose average gradient is that of uniform draws;
+    "lazy": 1 / p_i; "max": 1 / p_i divided by the largest of the minibatch (Lahire et al., 5).
 
     Args:
         capacity: slots per run.
         seeds: one int per run.
-        candidates: m, transitions drawn for each one that is kept.
+        candidates: m, the number of candidates per transition of the minibatch.
         priority_epsilon: ε, in [1e-20, 1e20].
         laber_weights: "mean", "lazy" or "max".
 
@@ -82,8 +82,8 @@ class LaberSampler(UniformSampler):
     ) -> tuple[Slots, NDArray]:
         """Candidates and weights of 1, both (runs, batch).
 
-        The chances of the choice are drawn as well: if what lies between the two fails, as
-        computing TD errors may, the streams are where they would be.
+        The random numbers of `choose` are drawn here as well, so the streams advance by the same
+        amount even if computing the TD errors in between fails.
         """
         uniform = self.streams.uniform(batch_size + batch_size // self.candidates)
         self._chances = uniform[:, batch_size:]

@@ -12,10 +12,10 @@ from per_tutorial.replay.samplers.proportional import ProportionalSampler, epsil
 class LapSampler(ProportionalSampler):
     """P(i) ∝ max(|δ_i|, κ)^α, and every weight is 1 (section 4.2 of Fujimoto et al. 2020).
 
-    Meant for the Huber loss that bends at the same κ (`DQNConfig.loss`). An error below κ is then
-    drawn as in uniform replay, and an error beyond has a gradient of constant size, which the
-    priority scales: so there is no bias to correct. A new transition gets the largest priority so
-    far, 1 at the start.
+    Meant for the Huber loss with the same κ (`DQNConfig.loss`). Errors below κ are then drawn as in
+    uniform replay; errors beyond it have a gradient of constant size, which the priority scales. So
+    there is no bias to correct. A new transition gets the largest priority so far, max(1, κ) at the
+    start.
 
     Args:
         capacity: slots per run.
@@ -46,7 +46,7 @@ class LapSampler(ProportionalSampler):
     def sample(
         self, batch_size: int, sizes: NDArray[np.int64], beta: float
     ) -> tuple[Slots, NDArray]:
-        """Slots and weights, both (runs, batch); the weights are all 1, whatever β."""
+        """Slots and weights, both (runs, batch); the weights are all 1 for any β."""
         slots, relative = self._draw(batch_size, sizes)
         relative.fill(1.0)
         return slots, relative

@@ -14,7 +14,7 @@ from per_tutorial.replay.contracts import Floats, Slots
 from per_tutorial.replay.random_streams import RandomStreams, next_uniform
 from per_tutorial.replay.segment_tree import MinTree, SumTree, find_leaves, set_minima, set_sums
 
-# Beyond these, (N · P(i))^−β leaves the range of numbers, and weights become NaN or zero.
+# Beyond these, (N · P(i))^−β overflows or underflows, and weights become NaN or zero.
 SMALLEST_EPSILON, LARGEST_EPSILON = 1e-20, 1e20
 epsilon_number = partial(real_number, low=SMALLEST_EPSILON, high=LARGEST_EPSILON, above=0)
 LARGEST_PRIORITY = 2e100  # |δ| is at most 1e100
@@ -38,7 +38,7 @@ def sample_stratified(nodes, first_root, states, slots, probabilities):
 
 @njit_cached
 def sample_relative(nodes, first_root, states, sizes, slots, relative):
-    """`sample_stratified` with N · P(i), which is 1 where P is that of uniform replay."""
+    """`sample_stratified` with N · P(i) in place of P(i): 1 under uniform replay."""
     sample_stratified(nodes, first_root, states, slots, relative)
     for run in range(relative.shape[0]):
         for k in range(relative.shape[1]):
@@ -68,7 +68,7 @@ def prioritize(td_errors, epsilon, priorities):
 def note_largest(slots, priorities, largest):
     """Raise `largest` (runs,) to the largest of `priorities` (runs, batch).
 
-    Where the slot is negative the transition is gone: its priority is no record.
+    Negative slots are skipped: their transitions were overwritten.
     """
     for run in range(slots.shape[0]):
         for k in range(slots.shape[1]):
@@ -78,7 +78,7 @@ def note_largest(slots, priorities, largest):
 
 @njit_cached
 def write_sums(sums, first_root, slots, values, priorities, largest):
-    """Set leaves and note the largest priorities: all of it, or none, for an interrupt."""
+    """Set leaves and record the largest priorities in one call, which cannot be interrupted."""
     set_sums(sums, first_root, slots, values)
     note_largest(slots, priorities, largest)
 
@@ -100,10 +100,10 @@ class ProportionalSampler:
         capacity: slots per run.
         seeds: one int per run.
         alpha: how strongly priorities count, in [0, 1]; 0 is uniform replay.
-        priority_epsilon: ε, keeps transitions without error alive; in [1e-20, 1e20].
-        normalize: the largest weight is that of the "batch" (the default), or that of the whole
+        priority_epsilon: ε, which keeps transitions with δ = 0 in play; in [1e-20, 1e20].
+        normalize: divide by the largest weight of the "batch" (the default) or of the whole
             "buffer", where a single transition of tiny priority scales all other weights towards
-            zero; "none" leaves the weights as they are.
+            zero; "none" does not divide.
 
     Example:
         >>> from per_tutorial import Replay
@@ -167,7 +167,7 @@ class ProportionalSampler:
 
     def probabilities(self, slots: Slots, sizes: NDArray[np.int64]) -> Floats:
         """P(i) of slots (runs, n): 0 where nothing is stored."""
-        # The total of an empty run is 0: divided by 1 instead, its leaves give P = 0.
+        # The total of an empty run is 0; dividing by 1 instead gives P = 0.
         totals = np.where(sizes > 0, self.sums.total, 1.0)
         return self.sums.get(slots) / totals[:, None]
 
@@ -203,11 +203,11 @@ class ProportionalSampler:
         return schema
 
     def check(self, state: State, sizes: NDArray[np.int64]) -> None:
-        """Raise ValueError unless the trees are trees, with the leaves of possible priorities."""
+        """Raise ValueError unless the trees are consistent, with leaves of possible priorities."""
         self.sums.check("sums", state["sums"], sizes)
         leaves = self.sums.leaves_of(state["sums"])[: self.runs]
         stored = np.arange(leaves.shape[1]) < sizes[:, None]
-        # A bit more, since powers are rounded.
+        # With a margin, since powers are rounded.
         low, high = 0.99 * SMALLEST_EPSILON**self.alpha, 1.01 * LARGEST_PRIORITY**self.alpha
         if not ((leaves[stored] >= low) & (leaves[stored] <= high)).all():
             raise ValueError("state: sums has a leaf that no priority could give")
@@ -218,7 +218,7 @@ class ProportionalSampler:
                 raise ValueError("state: minima and sums have different leaves")
 
     def restore(self, state: State) -> None:
-        """Go on from a state that was checked."""
+        """Continue from a checked state."""
         for name, array in self.state.items():
             array[:] = state[name]
 
@@ -240,7 +240,7 @@ class ProportionalSampler:
         return weights
 
     def _write(self, slots: Slots, priorities: Floats) -> None:
-        """Make these the priorities of slots, in one compiled call."""
+        """Set the priorities of slots, in one compiled call."""
         sums, largest, values = self.sums, self.largest_priority, self._powers(priorities)
         if self.minima is None:
             write_sums(sums.nodes, sums.first_root, slots, values, priorities, largest)
@@ -251,7 +251,7 @@ class ProportionalSampler:
             )
 
     def _powers(self, priorities: Floats) -> Floats:
-        """p^α, (runs, batch); cached for one: new transitions usually share one priority."""
+        """p^α, (runs, batch). The last single column is cached: new transitions often share it."""
         if priorities.shape[1] != 1:
             return priorities**self.alpha
         numbers, powers = self._last_power

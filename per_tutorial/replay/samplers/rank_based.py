@@ -1,17 +1,17 @@
 """Rank-based prioritised replay: the order of the TD errors counts, their size does not.
 
-P(i) = rank(i)^−α / Σ_k k^−α, where the transition of the largest |δ| has rank 1 (Schaul et al.,
-section 3.3). Keeping N errors sorted would cost too much, so the paper takes the array of a binary
-heap for an approximately sorted one (appendix B.2.1): what lies at position i of the heap has,
-about, rank i. From time to time the array is sorted in full, which leaves it a heap.
+P(i) = rank(i)^−α / Σ_k k^−α, where the transition with the largest |δ| has rank 1 (Schaul et al.,
+section 3.3). Keeping N errors sorted would cost too much, so the paper uses the array of a binary
+heap as an approximately sorted one (appendix B.2.1): position i of the heap is roughly rank i. From
+time to time the array is sorted in full, which leaves it a heap.
 
-The paper cuts the ranks into k segments of equal probability, draws one transition in each, and
-keeps the cuts until N has changed by much. Here the segments are exact for every N, at no cost: the
+The paper cuts the ranks into k segments of equal probability, draws one transition from each, and
+keeps the cuts until N has changed a lot. Here the segments are exact for every N, at no cost: the
 sums H(n) = 1 + 2^−α + … + n^−α do not depend on N, so one table serves all, and segment j of k is
-the stretch [j/k, (j + 1)/k) · H(N) of it. A rank that a cut goes through belongs to both segments
-by its shares, so that, over a batch, P(i) is exactly the formula's.
+its range [j/k, (j + 1)/k) · H(N). A rank on a cut belongs to both segments in proportion, so over a
+batch P(i) is exactly the formula's.
 
-Heaps are rows of arrays, one run a row. Entry 0 is unused: position 1 is the top, the children of
+Heaps are rows of arrays, one row per run. Entry 0 is unused: position 1 is the top, the children of
 position i are 2i and 2i + 1, as in `segment_tree`, and a rank of 0 means "nothing stored".
 """
 
@@ -30,10 +30,10 @@ from per_tutorial.replay.random_streams import RandomStreams, next_uniform
 
 @njit_cached
 def settle(keys, slots, ranks, size, rank, key, slot):
-    """Put (key, slot) into the hole at position `rank` of a heap, and move it to its place.
+    """Put (key, slot) into the hole at position `rank` of a heap, and restore the order.
 
-    Invariant: but for the hole, no key is larger than its parent's. A newcomer moves up past its
-    equals, so of transitions that were never replayed the newest come first.
+    Invariant: apart from the hole, no key is larger than its parent's. A key moves up past equal
+    ones, so among transitions that were never replayed the newest come first.
     """
     while rank > 1 and keys[rank // 2] <= key:
         parent = rank // 2
@@ -55,7 +55,7 @@ def settle(keys, slots, ranks, size, rank, key, slot):
 @njit_cached
 def sort_heap(keys, slots, ranks, size):
     """Sort one heap, so that each position is a true rank; equals keep their order."""
-    order = np.argsort(-keys[1 : size + 1], kind="mergesort") + 1  # the stable kind
+    order = np.argsort(-keys[1 : size + 1], kind="mergesort") + 1  # stable
     keys[1 : size + 1], slots[1 : size + 1] = keys[order], slots[order]
     for rank in range(1, size + 1):
         ranks[slots[rank]] = rank
@@ -65,7 +65,7 @@ def sort_heap(keys, slots, ranks, size):
 def set_keys(keys, slots, ranks, sizes, written, largest, changed, values):
     """Set the keys of the slots `changed` (runs, batch), adding those that are new.
 
-    Of duplicates the last one wins, and a negative slot is skipped. `written` counts the rest, and
+    The last of duplicates wins; negative slots are skipped. `written` counts the others, and
     `largest` holds the largest key so far.
     """
     for run in range(changed.shape[0]):
@@ -85,7 +85,7 @@ def set_keys(keys, slots, ranks, sizes, written, largest, changed, values):
 
 @njit_cached
 def update_keys(keys, slots, ranks, sizes, written, largest, changed, values, sort_every):
-    """`set_keys`, then sort the heaps that are due: all of it, or none, for an interrupt."""
+    """`set_keys`, then sort the heaps that are due: one call, which cannot be interrupted."""
     set_keys(keys, slots, ranks, sizes, written, largest, changed, values)
     for run in range(len(sizes)):
         if written[run] >= sort_every:
@@ -97,8 +97,8 @@ def update_keys(keys, slots, ranks, sizes, written, largest, changed, values, so
 def add_keys(keys, slots, ranks, sizes, written, largest, num_added, added, changed, sort_every):
     """Give each of the slots `changed` (runs, n) its run's largest key, one after the other.
 
-    A run whose `num_added` is what is `added` has these already: it is left alone.
-    Heaps are sorted when they are due, in the middle as well.
+    A run whose `num_added` equals `added` already has these and is skipped. A heap that becomes due
+    in between is sorted at once.
     """
     key = np.empty((1, 1))
     for run in range(changed.shape[0]):
@@ -142,8 +142,8 @@ class RankBasedSampler:
     """P(i) = rank(i)^−α / Σ_k k^−α, ranks by |δ| (section 3.3 and appendix B.2.1; notebook 00).
 
     A new transition gets the largest |δ| seen so far in its run, 1 at the start. The weights
-    w_i = (N · P(i))^−β take P from the position in the heap that i was drawn at, so they correct
-    for what was done even where position and rank differ.
+    w_i = (N · P(i))^−β use the P of the position in the heap at which i was drawn, so they correct
+    the actual draws even where position and rank differ.
 
     Args:
         capacity: slots per run.
@@ -152,7 +152,7 @@ class RankBasedSampler:
         normalize: weights are divided by the largest one of the "batch" (the default), or of the
             whole "buffer", that of rank N; "none" leaves them as they are.
         sort_every: priorities written to a run (new and updated ones) between two full sorts of its
-            heap; None for as many as the capacity.
+            heap; None: the capacity.
 
     Example:
         >>> from per_tutorial import Replay
@@ -191,7 +191,7 @@ class RankBasedSampler:
         self.ranks = np.zeros((self.runs, self.capacity), dtype=np.int32)
         self.sizes = np.zeros(self.runs, dtype=np.int64)
         self.written = np.zeros(self.runs, dtype=np.int64)  # since the last full sort
-        self.num_added = np.zeros(self.runs, dtype=np.int64)  # as far as is known here
+        self.num_added = np.zeros(self.runs, dtype=np.int64)  # at the last `add`
         self.largest_priority = np.ones(self.runs)
         self.settings: dict[str, Any] = {
             "sampler": "rank",
@@ -225,7 +225,7 @@ class RankBasedSampler:
         """P(i) of slots (runs, n): 0 where nothing is stored."""
         ranks = np.take_along_axis(self.ranks, slots, axis=1)
         stored = ranks > 0
-        # In an empty run there is no rank, and no sum to divide by.
+        # An empty run has no ranks, and no sum to divide by.
         return np.where(
             stored, self._probability(np.maximum(ranks, 1), np.maximum(self.sizes, 1)), 0.0
         )
@@ -242,7 +242,7 @@ class RankBasedSampler:
 
     @property
     def state(self) -> State:
-        """The random streams, the heaps, and what is counted of them."""
+        """The random streams, the heaps, and their counters."""
         names = ("keys", "slots", "ranks", "sizes", "written", "largest_priority")
         counted = {"streams": self.streams.states, "told": self.num_added}
         return counted | {name: getattr(self, name) for name in names}
@@ -263,10 +263,10 @@ class RankBasedSampler:
         }
 
     def check(self, state: State, sizes: NDArray[np.int64]) -> None:
-        """Raise ValueError unless the heaps are heaps, and ranks and slots tell the same."""
+        """Raise ValueError unless the heaps are heaps, and ranks and slots agree."""
         if not np.array_equal(state["sizes"], sizes):
             raise ValueError("state: sizes must be those of the storage")
-        # Were it more, the next newcomers would be taken for known ones, and never enter the heap.
+        # If it were larger, `add` would skip new transitions as known ones.
         if not np.array_equal(np.minimum(state["told"], self.capacity), sizes):
             raise ValueError("state: told must be the number of transitions added")
         for run, size in enumerate(sizes.tolist()):
@@ -284,7 +284,7 @@ class RankBasedSampler:
                 raise ValueError("state: a key is larger than largest_priority")
 
     def restore(self, state: State) -> None:
-        """Go on from a state that was checked."""
+        """Continue from a checked state."""
         for name, array in self.state.items():
             array[:] = state[name]
 

@@ -28,7 +28,7 @@ from per_tutorial.replay.samplers.proportional import (
 )
 from per_tutorial.replay.segment_tree import MinTree, SumTree, find_leaf, set_sums
 
-TRIES = 64  # of a draw, before all priorities are computed for it
+TRIES = 64  # proposals of a draw before all priorities are computed for it
 
 
 @njit_cached
@@ -61,10 +61,10 @@ def sample_reliable(
 ):
     """Draw slots (runs, batch) in proportion to p^α · R^ω, and write these into `priorities`.
 
-    A slot is proposed in proportion to p^α and taken with the probability R^ω, which leaves just
-    these odds (rejection sampling); so no change of an episode has to be written to its steps. In
-    episodes of equal errors at least half of the proposals are taken. Should `tries` of them fail,
-    the same odds come from one pass over all slots.
+    Rejection sampling: a slot is proposed in proportion to p^α and accepted with probability R^ω,
+    so a change of R need not be written to all steps of an episode. With equal errors, at least
+    half of the proposals are accepted. If `tries` of them are rejected, one pass over all slots
+    draws with the same probabilities.
     """
     runs, batch = slots.shape
     leaves = len(sums) // (2 * first_root)
@@ -91,7 +91,7 @@ def sample_reliable(
 
 @njit_cached
 def write_both(sums, errors, first_root, slots, values, priorities, largest):
-    """Set p^α and p of slots and note the largest p: all of it, or none, for an interrupt."""
+    """Set p^α and p of slots and record the largest p in one call, which cannot be interrupted."""
     write_sums(sums, first_root, slots, values, priorities, largest)
     set_sums(errors, first_root, slots, priorities)
 
@@ -101,7 +101,7 @@ def write_and_refresh(
     minima, sums, errors, first_root, before, after, num_added, strides, omega,
     slots, values, priorities, largest,
 ):  # fmt: skip
-    """`write_both` and `refresh_ends`: all of it, or none, for an interrupt."""
+    """`write_both` and `refresh_ends` in one call, which cannot be interrupted."""
     write_both(sums, errors, first_root, slots, values, priorities, largest)
     refresh_ends(minima, sums, errors, first_root, before, after, num_added, strides, omega, slots)
 
@@ -109,22 +109,22 @@ def write_and_refresh(
 class ReaperSampler(ProportionalSampler):
     """P(i) ∝ R_i^ω · p_i^α with p_i = |δ_i| + ε and the reliability R_i of its target.
 
-    R_t = 1 − Σ_{i>t} p_i / Σ_i p_i over the episode of step t: the less error lies between a step
-    and the end of its episode, the more its target can be trusted (section 4 of Pleiss et al.).
-    Each TD error changes the R of its whole episode. Sums over part of an episode come from a tree,
-    in O(log N) where one environment feeds a run; with several, whose steps alternate, in
-    O(length). If the weights need the smallest priority, another tree keeps each episode's.
+    R_t = 1 − Σ_{i>t} p_i / Σ_i p_i over the episode of step t: the smaller the errors between a
+    step and the end of its episode, the more its target can be trusted (section 4 of Pleiss et
+    al.). Each TD error changes the R of its whole episode. Sums over part of an episode take
+    O(log N) in a tree if one environment feeds a run, and O(length) if several take turns. If the
+    weights need the smallest priority, another tree keeps that of each episode.
 
-    Choices that differ from the authors' code: ε; sums go over the steps that are still stored; R
-    is 1 as long as the episode runs. A new transition gets the largest p so far, 1 at the start.
-    The weights are (N · P(i))^−β.
+    Differences from the authors' code: ε; sums go over the steps that are still stored; R is 1
+    while the episode runs. A new transition gets the largest p so far, 1 at the start. The weights
+    are (N · P(i))^−β.
 
     Args:
         capacity: slots per run.
         seeds: one int per run.
         alpha: how strongly errors count, in [0, 1].
-        omega: how strongly reliability counts, in [0, 1]; 0 is proportional replay, drawn without
-            its equal ranges.
+        omega: how strongly reliability counts, in [0, 1]; 0 is proportional replay without
+            stratified draws.
         priority_epsilon: ε, in [1e-20, 1e20].
         normalize: weights are divided by the largest one of the "batch", or of the whole "buffer",
             as in the authors' code, at the cost of a pass over the episodes that an update
@@ -175,13 +175,13 @@ class ReaperSampler(ProportionalSampler):
         self.num_added[:] = added
         super().add(slots, added)
         if self.least is not None:
-            # The oldest steps have lost those before them, and so their episodes have other sums.
+            # The oldest episodes have lost their first steps, which changes their sums.
             oldest = (added[:, None] + np.arange(self.strides[0])) % self.capacity
             full = added[:, None] >= self.capacity
             refresh_ends(self.least.nodes, *self._memory, np.where(full, oldest, -1))
 
     def end_episodes(self, slots: Slots, lengths: NDArray[np.int64], stride: int) -> None:
-        """Note which steps make up the episodes that end with ``slots`` (runs, n)."""
+        """Record which steps make up the episodes that end in ``slots`` (runs, n)."""
         self.strides[:] = stride
         mark_episodes(self.before, self.after, slots, lengths, stride)
         if self.least is not None:
@@ -213,7 +213,7 @@ class ReaperSampler(ProportionalSampler):
 
     @property
     def state(self) -> State:
-        """That of proportional replay, the tree of p, and where episodes begin and end."""
+        """The state of proportional replay, the tree of p, and where episodes begin and end."""
         return {
             **super().state,
             "errors": self.errors.nodes,
@@ -237,7 +237,7 @@ class ReaperSampler(ProportionalSampler):
         }
 
     def check(self, state: State, sizes: NDArray[np.int64]) -> None:
-        """ValueError unless the trees are trees, with leaves of the same possible priorities."""
+        """Raise ValueError unless trees and episodes are consistent, with possible priorities."""
         super().check(state, sizes)
         self.errors.check("errors", state["errors"], sizes)
         stored = np.arange(self.errors.leaves) < sizes[:, None]
@@ -250,7 +250,7 @@ class ReaperSampler(ProportionalSampler):
             raise ValueError("state: errors and sums have leaves of different priorities")
         if not np.array_equal(np.minimum(state["told"], self.capacity), sizes):
             raise ValueError("state: told must be the number of transitions added")
-        # What follows a step of an episode that has ended is stored, and is one step further on.
+        # In an ended episode, the successor of a step is stored and counts one step further.
         slots, before, after = np.arange(self.capacity), state["before"], state["after"]
         following = (slots + state["strides"][:, None]) % self.capacity
         stored = slots < sizes[:, None]
@@ -262,7 +262,7 @@ class ReaperSampler(ProportionalSampler):
             raise ValueError("state: before and after must count the steps of episodes")
 
     def restore(self, state: State) -> None:
-        """Go on from a state that was checked."""
+        """Continue from a checked state."""
         super().restore(state)
         if self.least is not None:
             self.least.nodes[:] = np.inf
@@ -272,7 +272,7 @@ class ReaperSampler(ProportionalSampler):
 
     @property
     def _memory(self) -> tuple[NDArray | int | float, ...]:
-        """What the kernels ask for first."""
+        """The first arguments of the kernels."""
         tree = self.sums
         return (
             tree.nodes, self.errors.nodes, tree.first_root,
@@ -286,7 +286,7 @@ class ReaperSampler(ProportionalSampler):
         return every
 
     def _write(self, slots: Slots, priorities: Floats) -> None:
-        """Make these the priorities of slots, in one compiled call."""
+        """Set the priorities of slots, in one compiled call."""
         written = slots, priorities**self.alpha, priorities, self.largest_priority
         if self.least is None:
             write_both(self.sums.nodes, self.errors.nodes, self.sums.first_root, *written)

@@ -9,11 +9,11 @@ from per_tutorial.replay.samplers.proportional import ProportionalSampler
 
 
 class ReloSampler(ProportionalSampler):
-    """P(i) ∝ (max(ReLo_i, 0) + ε)^α with the loss that can still be reduced, ReLo_i.
+    """P(i) ∝ (max(ReLo_i, 0) + ε)^α, where ReLo_i is the loss that can still be reduced.
 
-    ReLo is the loss of the online network minus that of the target network, which an agent computes
-    (`DQNLearner.reducible_losses`) and hands to `update` in place of TD errors. Noise raises both
-    losses alike, and so not their difference. All else is as in proportional replay.
+    ReLo is the loss of the online network minus that of the target network. An agent computes it
+    (`DQNLearner.reducible_losses`) and passes it to `update` in place of TD errors. Noise raises
+    both losses alike, but not their difference. All else is as in proportional replay.
 
     Args:
         capacity: slots per run.

@@ -44,7 +44,7 @@ class UniformSampler:
         self.settings: dict[str, Any] = {"sampler": "uniform"}
 
     def add(self, slots: Slots, added: NDArray[np.int64]) -> None:
-        """Nothing to note: all slots are alike."""
+        """Nothing to record: all slots are alike."""
 
     def sample(
         self, batch_size: int, sizes: NDArray[np.int64], beta: float
@@ -57,7 +57,7 @@ class UniformSampler:
         return slots, weights
 
     def update(self, slots: Slots, td_errors: Floats) -> None:
-        """Nothing to note: TD errors do not matter here."""
+        """Nothing to record: TD errors do not matter here."""
 
     def probabilities(self, slots: Slots, sizes: NDArray[np.int64]) -> Floats:
         """P(i) of slots (runs, n): 0 where nothing is stored."""
@@ -78,8 +78,8 @@ class UniformSampler:
         return {"streams": self.streams.spec}
 
     def check(self, state: State, sizes: NDArray[np.int64]) -> None:
-        """Nothing more to ask: any random stream will do."""
+        """Nothing more to check: any random stream is valid."""
 
     def restore(self, state: State) -> None:
-        """Go on from a state that was checked."""
+        """Continue from a checked state."""
         self.streams.states[:] = state["streams"]

@@ -1,1 +1,1 @@
-"""Which experiences are kept: one file a storage."""
+"""Which experiences are kept: one file per storage."""

@@ -1,23 +1,23 @@
-"""Which experiences are kept when they are pictures: every frame once (notebook 05).
+"""A storage for stacks of frames that keeps every frame once (notebook 05).
 
-An agent that plays Atari sees the last 4 frames. As transitions, each frame would be stored eight
-times: in four observations and in four next observations. Here it is stored once, and the stacks
-are rebuilt when they are sampled.
+An agent that plays Atari sees the last 4 frames. A storage of transitions would keep each frame
+eight times: in four observations and in four next observations. Here it is stored once, and the
+stacks are rebuilt when they are sampled.
 
-E environments take turns in adding to a run, so transition k is one of environment k % E, and its
-predecessor there is transition k − E. The newest frame of its observation has the id k, too.
-With E = 3, in the order they are added:
+E environments take turns in adding to a run, so transition k belongs to environment k % E, and its
+predecessor is transition k − E. The newest frame of its observation also has the id k. With E = 3,
+in the order of adding:
 
     transition    0  1  2  |  3  4  5  |  6  7  8  |  9 10 11  |  ...
     environment   0  1  2  |  0  1  2  |  0  1  2  |  0  1  2  |  ...
 
     observation of transition 10 = frames 1 4 7 10, its next observation = frames 4 7 10 13
 
-Where an episode has begun less than 4 frames ago, the missing frames are black (zeros). In
-Gymnasium that is `FrameStackObservation(env, 4, padding_type="zero")`; by default it repeats the
-first frame. Other stacks could not be rebuilt, and are refused. `FrameReplayBuffer`, for
-Stable-Baselines3, takes first stacks of either kind, since that library's wrappers make both: it
-compares every stack, and keeps what it could not rebuild as it came.
+If an episode began less than 4 frames ago, the missing frames are black (zeros). In Gymnasium that
+is `FrameStackObservation(env, 4, padding_type="zero")`; its default repeats the first frame. Other
+stacks could not be rebuilt and are rejected. `FrameReplayBuffer`, for Stable-Baselines3, accepts
+both kinds, since that library's wrappers make both: it compares every stack, and stores unchanged
+what it could not rebuild.
 """
 
 from typing import Any, NamedTuple
@@ -34,11 +34,11 @@ from per_tutorial.replay.storages.ring import RingStorage, as_field, as_shape
 
 @njit_cached
 def find_stacks(newest, depths, stride, ring, indices):
-    """Where the frames of stacks lie, oldest first: `indices` (runs, batch, stack) is written.
+    """Write into `indices` (runs, batch, stack) the rows of the frames of stacks, oldest first.
 
-    `newest` (runs, batch) are the ids of their newest frames, and `depths` how many frames each
-    has, which lie `stride` apart in the ring of `ring` frames of their run. The others, before the
-    episode began, are at NO_SLOT.
+    `newest` (runs, batch) are the ids of their newest frames, and `depths` the number of frames of
+    each. These are `stride` apart in the ring of `ring` frames of their run. Frames before the
+    episode are NO_SLOT.
     """
     runs, batch, stack = indices.shape
     for run in range(runs):
@@ -50,10 +50,10 @@ def find_stacks(newest, depths, stride, ring, indices):
 
 @njit_cached
 def first_unlike(stacks, next_stacks, begins, frames, indices):
-    """The first of `stacks` that shows other frames than will be rebuilt, or −1 if there is none.
+    """The first of `stacks` that differs from what will be rebuilt, or −1 if there is none.
 
     `stacks` and `next_stacks` are (n, stack, pixels), `begins` (n,), `frames` (all, pixels) uint8,
-    and `indices` (n, stack) those of the rebuilt frames. An episode may begin with any frame.
+    and `indices` (n, stack) those of the rebuilt frames. The first frame of an episode may be any.
     """
     n, stack, pixels = stacks.shape
     for k in range(n):
@@ -71,7 +71,7 @@ def first_unlike(stacks, next_stacks, begins, frames, indices):
 
 
 class FrameWrite(NamedTuple):
-    """A step of every environment on its way into a `FrameStorage`; (runs, environments) each."""
+    """A step of every environment, prepared for a `FrameStorage`; (runs, environments) each."""
 
     slots: Slots
     added: NDArray[np.int64]  # (runs,)
@@ -83,19 +83,19 @@ class FrameWrite(NamedTuple):
 
 
 class FrameStorage(RingStorage):
-    """Ring buffers of transitions between stacks of frames, each frame kept once.
+    """Ring buffers of transitions between stacks of frames, one per run; keeps each frame once.
 
     Args:
         capacity: transitions kept for each run; the oldest is overwritten.
         observation_shape: (stack, *frame shape), such as (4, 84, 84).
         runs: number of runs.
-        environments: environments that feed each run. All of them add a transition in every step.
+        environments: environments that feed each run; all add a transition in every step.
         n_step, discount: see `n_step_transitions`.
 
     Attributes:
-        rows: (runs, capacity) what is small: action, reward, terminated, truncated, and the depth,
-            the number of frames that the observation has seen of its episode, at most the stack.
-        frames: (frames, *frame shape) uint8, `frame_capacity` for each run, and a black frame.
+        rows: (runs, capacity): action, reward, terminated, truncated, and depth, the number of
+            frames in the observation that belong to its episode.
+        frames: (frames, *frame shape) uint8, `frame_capacity` for each run, then a black frame.
         final_frames: {(run, slot): the last frame of the episode that ended with that transition}.
 
     Example:
@@ -134,8 +134,7 @@ class FrameStorage(RingStorage):
         self._dtypes = {"observation": observation, "next_observation": observation}
         self._dtypes |= {name: self.rows.dtype[name] for name in self.rows.dtype.names}
         # The oldest transition needs the stack − 1 frames before its own, the newest step the
-        # frames after it: with E·(stack − 1) and E places more than transitions, none is
-        # overwritten early.
+        # frames after it: E·(stack − 1) and E frames more than transitions.
         self.frame_capacity = self.capacity + self.environments * self.stack
         self.frames = np.zeros((self.runs * self.frame_capacity + 1, *frame_shape), dtype=np.uint8)
         self.final_frames: dict[tuple[int, int], NDArray[np.uint8]] = {}
@@ -153,16 +152,16 @@ class FrameStorage(RingStorage):
 
     @property
     def leading_axes(self) -> tuple[int, ...]:
-        """The axes that fields begin with when they are added."""
+        """The leading axes of fields that are added."""
         return (self.runs, self.environments)
 
     def prepare(
         self, transition: Fields, valid: ArrayLike | None = None, *, stacked: bool = True
     ) -> FrameWrite:
-        """Make ready to write one transition of every environment.
+        """Prepare to write one transition of every environment.
 
-        Fields are shaped (runs, environments, ...), or (environments, ...) if not ``stacked``. Of
-        the stacks only the newest frames are taken: the others are here already. Raises ValueError
+        Fields are shaped (runs, environments, ...), or (environments, ...) if not ``stacked``. Only
+        the newest frame of each stack is copied; the others are stored already. Raises ValueError
         or TypeError for a field that does not fit, or for a stack that could not be rebuilt.
         """
         if valid is not None and not np.all(valid):
@@ -182,7 +181,7 @@ class FrameStorage(RingStorage):
         ids = self.ring.added[:, None] + np.arange(self.environments)
         before = self._take((ids - self.environments) % self.capacity)
         begins = before["terminated"] | before["truncated"] | (ids < self.environments)
-        rows = np.zeros(before.shape, before.dtype)  # the bytes between fields as well
+        rows = np.zeros(before.shape, before.dtype)  # with zeros between fields, too
         for name in ("action", "reward", "terminated", "truncated"):
             rows[name] = fields[name]
         rows["depth"] = np.where(begins, 1, np.minimum(before["depth"], self.stack - 1) + 1)
@@ -205,7 +204,7 @@ class FrameStorage(RingStorage):
         begins: NDArray[np.bool_],
         *stacks: NDArray,
     ) -> None:
-        """ValueError unless these stacks, and the next ones, are those that will be rebuilt."""
+        """Raise ValueError unless these stacks and the next ones equal what will be rebuilt."""
         frames = self.frames.reshape(len(self.frames), -1)
         shape = (-1, self.stack, frames.shape[1])
         now, following = (each.astype(np.uint8, copy=False).reshape(shape) for each in stacks)
@@ -232,10 +231,10 @@ class FrameStorage(RingStorage):
         )
 
     def commit(self, write: FrameWrite) -> None:
-        """Write what was prepared. A second time, it writes the same to the same slots."""
+        """Write what was prepared. A second call writes the same to the same slots."""
         np.put_along_axis(self.rows, write.slots, write.rows, axis=1)
-        # The next frame is written ahead, so that the newest transition is whole. If the episode
-        # goes on, that frame stays; if not, the first one of the next episode will take its place.
+        # The next frame is written ahead, so that the newest transition is complete. If the episode
+        # has ended, the first frame of the next one will overwrite it.
         self.frames[write.indices] = write.frames
         self.frames[write.next_indices] = write.next_frames
         for (run, _), slot in np.ndenumerate(write.slots):
@@ -245,14 +244,14 @@ class FrameStorage(RingStorage):
         self.ring.added[:] = write.added
 
     def n_step_transitions(self, slots: Slots) -> tuple[dict[str, NDArray], NDArray[np.int64]]:
-        """The n-step transitions that begin in ``slots`` (runs, batch), a dict of arrays, and k.
+        """The n-step transitions that start in ``slots`` (runs, batch), a dict of arrays, and k.
 
-        One goes k ≤ n_step steps ahead, as in `TransitionStorage.n_step_transitions`.
+        Each spans k ≤ n_step steps, as in `TransitionStorage.n_step_transitions`.
         """
         rows = self._take(slots)
         returns, last_slots, steps = self._walk(slots)
         last = self._take(last_slots)
-        # One array for both: the allocator keeps the memory of one large block for the next batch.
+        # One array for both: the allocator reuses one large block for the next batch.
         indices = np.empty((2, *slots.shape, self.stack), dtype=np.int64)
         ring = (self.environments, self.frame_capacity)
         find_stacks(self.ring.ids(slots), rows["depth"], *ring, indices[0])
@@ -271,7 +270,7 @@ class FrameStorage(RingStorage):
         }, steps
 
     def truncate_episodes(self) -> Slots:
-        """End the running episodes as a time limit does: the environments are about to start again.
+        """Mark the running episodes as truncated, before their environments are reset.
 
         Returns the newest slots (runs, environments), `NO_SLOT` where nothing was added.
         """
@@ -313,8 +312,8 @@ class FrameStorage(RingStorage):
         }
 
     def check(self, state: State) -> NDArray[np.int64]:
-        """As in `RingStorage`. Also, there must be as many frames as transitions were added, with
-        the next ones, and a final frame for each stored transition that ended an episode.
+        """As in `RingStorage`; also checks depths, the number of frames, and that exactly the
+        stored transitions that ended an episode have a final frame.
         """
         sizes = super().check(state)
         added, rows = state["added"], state["rows"]
@@ -334,7 +333,7 @@ class FrameStorage(RingStorage):
         return sizes
 
     def restore(self, state: State) -> None:
-        """Go on from a state that was checked."""
+        """Continue from a checked state."""
         super().restore(state)
         frames = state["frames"]
         self._rings[:, : frames.shape[1]] = frames
@@ -348,16 +347,16 @@ class FrameStorage(RingStorage):
 
     @property
     def _written_frames(self) -> NDArray[np.uint8]:
-        """(runs, frames, *frame shape): those that hold something, the next ones included."""
+        """(runs, frames, *frame shape): those written so far, the next ones included."""
         return self._rings[
             :, : min(int(self.ring.added[0]) + self.environments, self.frame_capacity)
         ]
 
     def _indices(self, ids: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Where in `frames` these (runs, environments) lie."""
+        """The rows in `frames` of these ids (runs, environments)."""
         return np.arange(self.runs)[:, None] * self.frame_capacity + ids % self.frame_capacity
 
     def _keep_final_frames(self, slots: Slots, next_frames: NDArray, ended: NDArray) -> None:
-        """Keep the frames after ``slots`` where episodes ``ended``, (runs, environments) both."""
+        """Keep the frames after ``slots`` where episodes ``ended``; both (runs, environments)."""
         for run, k in np.argwhere(ended).tolist():
             self.final_frames[run, int(slots[run, k])] = next_frames[run, k].copy()

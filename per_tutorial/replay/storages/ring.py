@@ -1,7 +1,7 @@
-"""What storages share: a row of a table for each transition, in the slots of a `Ring`.
+"""What storages share: one row per transition, in the slots of a `Ring`.
 
-A row is an element of a NumPy structured array, so drawing a transition touches one place in memory
-instead of one for each field, and a minibatch is one `take`.
+A row is an element of a NumPy structured array: a transition is one block of memory instead of one
+per field, and a minibatch is one `take`.
 """
 
 from typing import Any
@@ -18,15 +18,15 @@ from per_tutorial.replay.ring import Ring, sum_n_steps
 
 LARGEST_REWARD = float(np.finfo(np.float32).max)  # rewards are stored as float32
 VIEWS = ("_all_rows", "_memory", "_ends", "_staged", "_write")  # what `_make_views` makes
-MAX_ADDED = 2**62  # transitions of a run; more than any run can make, less than would overflow
+MAX_ADDED = 2**62  # transitions of a run: more than can be added, less than would overflow
 
 
 @njit_cached
 def locate_rows(slots, capacity, memory, row_size, rows):
-    """Write into `rows` (runs, batch) where among the rows of all runs each slot lies.
+    """Write into `rows` (runs, batch) the index of each slot among the rows of all runs.
 
-    Rows lie anywhere in `memory`, their bytes, so all of them are asked for before the first is
-    read. Returns False, and leaves `rows` unfinished, where a slot is outside [0, capacity).
+    The rows are scattered in `memory`, their bytes, so all are prefetched before the first is read.
+    Returns False, with `rows` unfinished, if a slot is outside [0, capacity).
     """
     for run in range(slots.shape[0]):
         for k in range(slots.shape[1]):
@@ -44,12 +44,12 @@ class RingStorage:
 
     Args:
         row: dtype of the rows, with fields reward, terminated and truncated.
-        capacity, runs, n_step, discount, environments: as of `TransitionStorage`.
+        capacity, runs, n_step, discount, environments: as in `TransitionStorage`.
 
     Attributes:
         rows: (runs, capacity) structured array.
-        ring: which transition lies where.
-        settings: what must agree to `restore` the `state` of another storage.
+        ring: which slot holds which transition.
+        settings: what must match to `restore` the `state` of another storage.
     """
 
     def __init__(
@@ -83,13 +83,13 @@ class RingStorage:
         self._make_views()
 
     def _make_views(self) -> None:
-        """Other looks at the memory of `rows`. A copy of a storage has to make its own."""
+        """Views of the memory of `rows`. A copy of a storage must make its own."""
         self._all_rows = self.rows.reshape(-1)  # run after run …
         self._memory = self._all_rows.view(np.uint8)  # … and their bytes
         self._ends = self.rows["terminated"], self.rows["truncated"]
 
     def __getstate__(self) -> dict[str, Any]:
-        """A copy holds no empty rows, and no views, which would become arrays of their own."""
+        """Leave out empty rows, and views, which would become separate arrays."""
         kept = {name: value for name, value in vars(self).items() if name not in VIEWS}
         return kept | {"rows": self._stored_rows}
 
@@ -101,7 +101,7 @@ class RingStorage:
 
     @property
     def leading_axes(self) -> tuple[int, ...]:
-        """The axes that fields begin with when they are added."""
+        """The leading axes of fields that are added."""
         return (self.runs,)
 
     @property
@@ -116,7 +116,7 @@ class RingStorage:
         return write.slots.copy()
 
     def episode_lengths(self, slots: Slots) -> NDArray[np.int64]:
-        """How many steps of the episodes that end with ``slots`` (runs, n) are stored."""
+        """(runs, n): how many steps are stored of the episodes that end in ``slots``."""
         return self.ring.episode_lengths(slots, *self._ends, self.environments)
 
     @property
@@ -133,7 +133,7 @@ class RingStorage:
         }
 
     def check(self, state: State) -> NDArray[np.int64]:
-        """Raise ValueError if there are other rows than were added, or one that `add` would refuse.
+        """Raise ValueError for a wrong number of rows, or an impossible reward or flag.
 
         Returns the sizes (runs,).
         """
@@ -148,7 +148,7 @@ class RingStorage:
         return sizes
 
     def restore(self, state: State) -> None:
-        """Go on from a state that was checked."""
+        """Continue from a checked state."""
         stored = state["rows"].shape[1]
         self.ring.added[:] = state["added"]
         self.rows[:, :stored] = state["rows"]
@@ -160,7 +160,7 @@ class RingStorage:
         stored = int(self.ring.sizes.max())
         if self.rows[:, :stored].flags.c_contiguous:
             return self.rows[:, :stored]
-        # As plain bytes: NumPy copies fields only, and files would hold stray memory between them.
+        # As plain bytes: NumPy copies only fields, so files would hold stray memory between them.
         raw = self.rows.view(np.dtype((np.void, self.rows.itemsize)))
         return raw[:, :stored].copy().view(self.rows.dtype)
 
@@ -174,7 +174,7 @@ class RingStorage:
         return self._all_rows.take(rows)
 
     def _walk(self, slots: Slots) -> tuple[NDArray[np.float64], Slots, NDArray[np.int64]]:
-        """Returns, last slots and steps of the n-step transitions that begin in ``slots``."""
+        """Returns, last slots and steps of the n-step transitions that start in ``slots``."""
         returns = np.empty(slots.shape)
         last_slots, steps = np.empty_like(slots), np.empty_like(slots)
         sum_n_steps(
@@ -185,15 +185,15 @@ class RingStorage:
 
 
 def as_field(name: str, values: ArrayLike, dtype: np.dtype, **counts: int) -> NDArray:
-    """``values`` as an array of the axes ``counts`` and then those of ``dtype``, or an error.
+    """``values`` as an array with the axes ``counts``, then those of ``dtype``.
 
     Args:
         dtype: type and inner shape, such as `np.dtype((np.uint8, (4, 84, 84)))`.
         counts: the lengths of the leading axes, such as `runs=1, environments=8`.
 
     Raises:
-        ValueError: the shape is another, or a value cannot be kept as what it is.
-        TypeError: the type is of another kind.
+        ValueError: the shape is wrong, or a value does not fit ``dtype``.
+        TypeError: the type is of another kind, such as float instead of int.
     """
     array = plain_array(name, values)
     wanted = (*counts.values(), *dtype.shape)
@@ -211,13 +211,13 @@ def as_field(name: str, values: ArrayLike, dtype: np.dtype, **counts: int) -> ND
 
 def are_rewards(array: NDArray) -> bool:
     """Whether all are finite as float32. NaN fails the comparisons as well."""
-    if array.size == 1:  # ten times as fast, and what an agent adds at every step
+    if array.size == 1:  # ten times as fast, for the one that an agent adds at every step
         return abs(array.item()) <= LARGEST_REWARD
     return bool((np.abs(array) <= LARGEST_REWARD).all())
 
 
 def _converted(name: str, array: NDArray, dtype: np.dtype) -> NDArray:
-    """An array that can be written as ``dtype``: no integer becomes another one."""
+    """The array, if writing it as ``dtype`` changes no integer and no bool; else an error."""
     if dtype == np.bool_:
         if not ((array == 0) | (array == 1)).all():
             raise ValueError(f"{name}: must be True or False, got {array}")

@@ -1,8 +1,8 @@
-"""Where a transition waits, checked and converted, until it is written into the ring.
+"""Staged rows: transitions are checked and converted here before they are written into the ring.
 
-An agent adds a transition at every step, nearly always with fields of the very types and shapes
-that are kept. Such a field goes straight into its place in a staged row; any other one is converted
-first, or refused. The row is then copied into its slot by one compiled call (`write_rows`).
+An agent adds a transition at every step, nearly always with fields of exactly the stored types and
+shapes. Such a field is written directly into a staged row; any other one is converted first, or
+rejected. One compiled call (`write_rows`) then copies the row into its slot.
 """
 
 import math
@@ -24,13 +24,13 @@ OBSERVATIONS = ("observation", "next_observation")
 
 @njit_cached
 def write_rows(memory, capacity, added, columns, offsets, row_size, slots, counts):
-    """Copy rows to `slots` (runs, n) in the bytes `memory`; negative slots: none.
+    """Copy rows to `slots` (runs, n) in the bytes `memory`; negative slots are skipped.
 
-    What was `added` to each run becomes `counts` (runs,). The last row for a slot stays.
+    `added` (runs,) becomes `counts`. The last row for a slot stays.
 
     Args:
         columns: the bytes of whole rows, or of each of their fields; (runs, n) items each.
-        offsets: (columns,) where in a row the items of each begin.
+        offsets: (columns,) the offset of each in a row.
     """
     runs, n = slots.shape
     for column in range(len(columns)):
@@ -45,9 +45,9 @@ def write_rows(memory, capacity, added, columns, offsets, row_size, slots, count
 
 @njit_cached
 def find_nan(numbers, firsts, row_length, count):
-    """Whether there is a NaN among the `count` numbers after any of `firsts` in any row.
+    """Whether any row has a NaN among the `count` numbers that start at any of `firsts`.
 
-    `numbers` are those of rows, each `row_length` long, one after the other.
+    `numbers` are those of all rows in turn, `row_length` per row.
     """
     nan = False  # no early exit, so that the loop is vectorised
     for first in firsts:
@@ -58,7 +58,7 @@ def find_nan(numbers, firsts, row_length, count):
 
 
 class StagedRows:
-    """A row of each run on its way into the ring.
+    """One row per run, to be written into the ring.
 
     Args:
         runs: number of runs.
@@ -66,7 +66,7 @@ class StagedRows:
 
     Attributes:
         memory: the bytes of the rows, run after run.
-        offsets: (fields,) where in a row each field begins.
+        offsets: (fields,) the offset of each field in a row.
     """
 
     def __init__(self, runs: int, dtype: np.dtype) -> None:
@@ -113,12 +113,12 @@ class StagedRows:
                 self._refuse_nan(name, self.rows[name][valid])
 
     def _convert(self, name: str, value: ArrayLike, stacked: bool) -> NDArray:
-        """A field as an array that its place takes, or ValueError or TypeError."""
+        """The value as an array that fits its field, or ValueError or TypeError."""
         runs = {"runs": len(self.rows)} if stacked else {}
         return self._as_field(name, value, runs)
 
     def _as_field(self, name: str, value: ArrayLike, counts: dict[str, int]) -> NDArray:
-        """`as_field`, whose error about an action says with which arguments the rows were made."""
+        """`as_field`; an error about an action also shows `action_shape` and `action_dtype`."""
         dtype = self.dtype[name]
         try:
             return as_field(name, value, dtype, **counts)
@@ -131,7 +131,7 @@ class StagedRows:
     def columns(self, transitions: Fields, stacked: bool) -> tuple[NDArray[np.uint8], ...]:
         """The bytes of fields shaped (runs, n, ...), or (n, ...) if not ``stacked``.
 
-        Fields of the type and layout that is kept are not copied. Raises what `fill` raises.
+        Fields already in the stored type and layout are not copied. Raises what `fill` raises.
         """
         arrays = [plain_array(*field) for field in zip(self._names, transitions, strict=True)]
         counts = {"runs": len(self.rows)} if stacked else {}
@@ -150,7 +150,7 @@ class StagedRows:
 
 
 def _target(name: str, field: NDArray) -> tuple[str, NDArray, tuple, tuple[int, ...], tuple]:
-    """Where a field goes, and the dtypes and the shape that fit, or the types of a number."""
+    """Name and view of a field; the dtypes, the shape and the scalar types that fit it as is."""
     # Most environments return rewards as float64.
     dtypes = (field.dtype, *([np.dtype(np.float64)] if name == "reward" else []))
     types = (PLAIN.get(field.dtype.kind, object), *(dtype.type for dtype in dtypes))
@@ -158,7 +158,7 @@ def _target(name: str, field: NDArray) -> tuple[str, NDArray, tuple, tuple[int, 
 
 
 def _is_reward(value: Any) -> bool:
-    """Whether a number, or an array of floats, fits into a float32."""
+    """False for a float, or an array of floats, that is not finite as float32."""
     if type(value) is ndarray:
         return value.dtype.kind != "f" or are_rewards(value)
     return not isinstance(value, (float, np.floating)) or abs(float(value)) <= LARGEST_REWARD

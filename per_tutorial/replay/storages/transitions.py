@@ -1,4 +1,4 @@
-"""The last `capacity` transitions of every run, a row of a table each (notebook 02)."""
+"""The last `capacity` transitions of every run, one row each (notebook 02)."""
 
 from typing import NamedTuple
 
@@ -12,12 +12,12 @@ from per_tutorial.replay.storages.staging import StagedRows, write_rows
 
 
 class RowWrite(NamedTuple):
-    """Rows on their way into a `TransitionStorage`."""
+    """Rows prepared for a `TransitionStorage`."""
 
     slots: Slots
     added: NDArray[np.int64]
     columns: tuple[NDArray[np.uint8], ...]  # the bytes of rows, or of each of their fields
-    offsets: NDArray[np.int64]  # where in a row each of these begins
+    offsets: NDArray[np.int64]  # of each column in a row
 
 
 class TransitionStorage(RingStorage):
@@ -29,10 +29,10 @@ class TransitionStorage(RingStorage):
         runs: number of runs.
         n_step: steps whose rewards are summed, at most `capacity`; see `n_step_transitions`.
         discount: γ of these sums.
-        environments: how many feed each run. They take turns: transition k is one of environment
-            k % environments, and n-step transitions stay within their environment. If a round is
-            broken off and begins again, call `truncate_episodes` first.
-        observation_dtype, action_shape, action_dtype: what else the rows hold.
+        environments: how many feed each run. They take turns: transition k belongs to environment
+            k % environments, and n-step transitions stay within their environment. Call
+            `truncate_episodes` before you restart an unfinished round.
+        observation_dtype, action_shape, action_dtype: types and shape of what the rows hold.
 
     Example:
         >>> from per_tutorial import Replay
@@ -72,19 +72,19 @@ class TransitionStorage(RingStorage):
     def _make_views(self) -> None:
         super()._make_views()
         self._staged = StagedRows(self.runs, self.rows.dtype)
-        # Made once, and written anew for each step: an agent adds one at every step.
+        # Allocated once and reused for every step.
         slots, added = np.empty((self.runs, 1), dtype=np.int64), np.empty_like(self.ring.added)
         self._write = RowWrite(slots, added, (self._staged.memory,), np.zeros(1, dtype=np.int64))
 
     def prepare(
         self, transition: Fields, valid: ArrayLike | None = None, *, stacked: bool = True
     ) -> RowWrite:
-        """Make ready to write one transition of every run, until the next one is prepared.
+        """Prepare to write one transition of every run. The next call overwrites the result.
 
         Fields are shaped (runs, ...), or (...) if not ``stacked``; ``truncated`` may be a single
-        False. Runs where ``valid`` (runs,) is False have nothing to write: `NO_SLOT` in the slots
-        (runs, 1). Environments that take turns may miss none. Raises ValueError or TypeError for a
-        field that does not fit.
+        False. Runs where ``valid`` (runs,) is False write nothing: `NO_SLOT` in the slots
+        (runs, 1). Environments that take turns must all be valid. Raises ValueError or TypeError
+        for a field that does not fit.
         """
         writes = self._every_run if valid is None else self._checked(valid)
         self._staged.fill(transition, writes, stacked)
@@ -93,10 +93,10 @@ class TransitionStorage(RingStorage):
         return write
 
     def prepare_many(self, transitions: Fields, *, stacked: bool = True) -> RowWrite:
-        """Make ready to write n transitions of every run, fields (runs, n, ...), or (n, ...).
+        """Prepare to write n transitions of every run, fields (runs, n, ...), or (n, ...).
 
-        The slots are (runs, n); of more than `capacity` transitions the last ones will stay.
-        Raises what `prepare` raises, and ValueError where n is no multiple of `environments`.
+        The slots are (runs, n); if n exceeds `capacity`, the last transitions will stay. Raises
+        what `prepare` raises, and ValueError if n is not a multiple of `environments`.
         """
         columns = self._staged.columns(transitions, stacked)
         n = len(columns[-1]) // self.runs  # bytes of `truncated`, one each
@@ -110,13 +110,13 @@ class TransitionStorage(RingStorage):
         return RowWrite(slots, added, columns, self._staged.offsets)
 
     def commit(self, write: RowWrite) -> None:
-        """Write what was prepared. A second time, it writes the same to the same slots."""
+        """Write what was prepared. A second call writes the same to the same slots."""
         slots, added, columns, offsets = write
         ring = self._memory, self.capacity, self.ring.added
         write_rows(*ring, columns, offsets, self.rows.itemsize, slots, added)
 
     def truncate_episodes(self) -> Slots:
-        """End the running episodes as a time limit does: the environments are about to start again.
+        """Mark the running episodes as truncated, before their environments are reset.
 
         Returns the newest slots (runs, environments), `NO_SLOT` where nothing was added.
         """
@@ -126,11 +126,11 @@ class TransitionStorage(RingStorage):
         return slots
 
     def n_step_transitions(self, slots: Slots) -> tuple[NDArray, NDArray[np.int64]]:
-        """The n-step transitions that begin in ``slots`` (runs, batch): rows, and k for each.
+        """The n-step transitions that start in ``slots`` (runs, batch): rows, and k for each.
 
         One of k ≤ n_step steps has the reward Σ_{j<k} γ^j r_{t+j} and the next observation,
-        `terminated` and `truncated` of its last step (Sutton & Barto 2018, section 7.1). It ends
-        early with its episode, and at the newest transition: a young one grows with every step.
+        `terminated` and `truncated` of its last step (Sutton & Barto 2018, section 7.1). k < n_step
+        if the episode ends first, or as long as the later steps have not been added.
         """
         rows = self._take(slots)
         if self.n_step == 1:

@@ -1,8 +1,8 @@
-"""What came after PER, held against it: the same learner, the same worlds, the same search for all.
+"""The methods after PER, compared with it: same learner, same worlds, same search for all.
 
-Each method takes the settings of its authors, and every method is tried at the same two learning
-rates. LAP and PAL bring a loss of their own, so uniform replay is tried with Huber's loss of the
-same κ: what that loss does is no merit of the priorities.
+Each method has its authors' settings, and all are tried at the same two learning rates. LAP and PAL
+come with a loss of their own, so uniform replay is also tried with Huber's loss of the same κ, to
+separate the effect of the loss from that of the priorities.
 """
 
 from collections.abc import Iterable
@@ -42,7 +42,7 @@ def comparisons_of(names: Iterable[str], rate: str = "") -> list[tuple[str, str]
 
     Args:
         names: of `methods`.
-        rate: what is added to the names, of those that learn at the same rate.
+        rate: what is added to the names of arms that learn at one rate.
     """
     pairs = [
         (method, other)
@@ -86,14 +86,13 @@ AFTER_PER_STUDIES = (
         "cliffwalk",
         "Does what came after PER help DQN along the Blind Cliffwalk of eight states?",
         failed_below=1,
-        lap=FOR_CLIPPED_REWARDS,  # its only reward is 1, and no error is beyond
+        lap=FOR_CLIPPED_REWARDS,  # its only reward is 1, and no error is larger
         env="per_tutorial.cliffwalk:per_tutorial/BlindCliffwalk-v0",
         steps=6_000,
         discount=1 - 1 / 8,  # as in the paper
         hidden=(64, 64),
-        # Few updates, so that it counts which transitions they replay: with one at every step,
-        # uniform replay (seeds from 1000 on) scored the same at η and at η/4, as exploration alone
-        # allowed.
+        # Few updates, so that the choice of transitions matters. With one at every step, uniform
+        # replay (seeds from 1000 on) scored the same at η and at η/4: only exploration limited it.
         update_every=16,
         epsilon_steps=3_000,
     ),

@@ -1,11 +1,11 @@
-"""What a bug costs: PER against PER with each bug of the list that can concern learning.
+"""What a bug costs: PER against PER with each known bug that can affect learning.
 
-Left out are the bugs that such a training cannot meet: stale write-back (priorities are updated
-before anything is added), windows of several steps, files, seeds, NaN, an ε forgotten or added
-twice (no error is exactly 0, and ε is 1e-6), and α twice on all priorities (α = 0.36: the study
-"alpha-beta" has its like). The weights that multiply a mean are left out because their gradient is
-that of the loss that is broadcast (`tests/experiments/known_bugs/test_known_bugs.py`), draws of
-empty slots and wrong sums because the buffer refuses what they return.
+Left out are bugs that such a training cannot meet: stale write-back (priorities are updated before
+anything is added), n-step windows, files, seeds, NaN, and ε forgotten or added twice (no error is
+exactly 0, and ε is 1e-6). α applied twice to all priorities is α = 0.36; the study "alpha-beta" has
+0.4. "weights-after-mean" has the gradient of "loss-broadcast"
+(`tests/experiments/known_bugs/test_known_bugs.py`). Draws of empty slots and wrong sums return what
+the buffer refuses.
 """
 
 from typing import Any
@@ -43,9 +43,9 @@ CONCERN_LEARNING = (
 )
 
 
-# MountainCar takes three times as long, so bugs that are much like others are not tried there.
+# MountainCar takes three times as long, so bugs that resemble others are not tried there.
 MUCH_ALIKE = {
-    "weights-that-sum-to-one",  # a smaller step, which Adam takes back
+    "weights-that-sum-to-one",  # a smaller step, which Adam undoes
     "beta-climbs-with-draws",  # compounding-beta
     "squared-priority",  # weighted-squared-priority, huber-priority
     "newcomers-at-one",  # alpha-twice-for-newcomers
@@ -56,7 +56,7 @@ MUCH_ALIKE = {
 def _broken(
     name: str, question: str, bugs: tuple[str, ...], failed_below: float, **settings: Any
 ) -> Study:
-    """PER as it should be, against uniform replay and against each bug."""
+    """Correct PER against uniform replay and against PER with each bug."""
     reference = DQNConfig(sampler="proportional", hidden=(64, 64), **settings)
     arms = {"per": reference, "uniform": reference.replace(sampler="uniform")}
     arms |= dict.fromkeys(bugs, reference)
@@ -78,7 +78,7 @@ BROKEN_CARTPOLE = _broken(
     CONCERN_LEARNING,
     failed_below=195,
     steps=15_000,
-    capacity=5_000,  # so that the ring is written three times
+    capacity=5_000,  # so that the ring is filled three times
 )
 BROKEN_MOUNTAINCAR = _broken(
     "broken-mountaincar",

@@ -1,14 +1,13 @@
 """On which condition does PER's gain on CartPole depend: rate, network or episode limit?
 
-Notebooks of this series give different answers about CartPole, under different conditions. In 03
-PER gains at the quarter rate and not at the full one (128 units, 200 steps an episode, 10,000 steps
-of training). In 04 its final policies are better at the full rate and not at the quarter one (128
-units, 500 steps an episode, 20,000 of training). In 07 PER and uniform replay are not told apart
-(64 units, 500 and 15,000 steps), and in 06 PER gains much (Stable-Baselines3's DQN: 64 units, an
-update at every second of 8,000 steps). Here rate, network and limit vary one by one.
+The notebooks give different answers about CartPole, under different conditions. In 03 PER gains at
+the quarter rate and not at the full one (128 units, 200 steps per episode, 10,000 of training). In
+04 its final policies are better at the full rate and not at the quarter one (128 units, 500 steps
+per episode, 20,000 of training). In 07 PER and uniform replay are not told apart (64 units, 500 and
+15,000 steps). In 06 PER gains much (Stable-Baselines3's DQN: 64 units, an update at every second of
+8,000 steps). Here all combinations of rate, network and limit are tried.
 
-The budget is that of notebook 03. The study "ablation-cartpole" has two of the conditions at twice
-of it.
+The budget is that of notebook 03; "ablation-cartpole" has two of the conditions at twice as much.
 """
 
 from per_tutorial.dqn.config import DQNConfig

@@ -1,4 +1,4 @@
-"""The methods after PER once more: one exponent for all, and κ of the size of the rewards.
+"""The methods after PER again: one exponent for all, and κ matched to the size of the rewards.
 
 `after_per` gives each method its authors' exponent, so it compares method and exponent together.
 """
@@ -13,10 +13,10 @@ from per_tutorial.experiments.studies.declared.after_per import (
 )
 from per_tutorial.experiments.studies.study import QUARTER, Study
 
-# No reward of these worlds is larger than 1, as in Atari if they are clipped. With κ = 1, LAP drew
-# nearly uniformly on MountainCar until it found the goal.
+# No reward of these worlds exceeds 1 in size, as in Atari with clipped rewards. With κ = 1, LAP
+# drew nearly uniformly on MountainCar until it found the goal.
 KAPPA = FOR_CLIPPED_REWARDS["kappa"]
-EXPONENTS = {"4": 0.4, "6": 0.6}  # by the last letter of an arm's name
+EXPONENTS = {"4": 0.4, "6": 0.6}  # by the last character of an arm's name
 
 
 def equal_alpha_methods() -> dict[str, dict[str, Any]]:
@@ -50,7 +50,7 @@ def _comparisons() -> tuple[tuple[str, str], ...]:
 
 
 def _equal_alpha(study: Study, rate: str, share: float) -> Study:
-    """The world of `study` at one learning rate, with runs of other seeds."""
+    """The world of `study` at one learning rate, with new seeds."""
     base = study.arms["uniform"]
     base = base.replace(learning_rate=base.learning_rate * share)
     return dataclasses.replace(
@@ -69,8 +69,8 @@ EQUAL_ALPHA_STUDIES = tuple(
     for rate, share in (("", 1.0), ("-quarter", QUARTER))
 )
 
-# At the full rate, the thirty pairs of `after-cliffwalk` said +0.061 for PER, and the thirty of
-# `equal-alpha-cliffwalk` +0.005. So a hundred more were declared.
+# At the full rate, PER gained 0.061 over the thirty pairs of `after-cliffwalk` and 0.005 over the
+# thirty of `equal-alpha-cliffwalk`. So a hundred more were declared.
 AGAIN_CLIFFWALK = dataclasses.replace(
     AFTER_PER_STUDIES[0],
     name="again-cliffwalk",

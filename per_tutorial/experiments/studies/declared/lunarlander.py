@@ -1,7 +1,7 @@
 """A world of another kind, for the second test of the forecast (`per_tutorial.experiments.when`).
 
-LunarLander pays at every step and has eight real numbers in an observation. Its size was chosen by
-four runs of uniform replay with seeds from 1000 on, which learned to hover and not yet to land.
+LunarLander rewards every step, and an observation has eight numbers. The size of the study was
+chosen with four runs of uniform replay, seeds from 1000 on, which learned to hover but not to land.
 Needs Box2D: ``pip install "gymnasium[box2d]"``.
 """
 

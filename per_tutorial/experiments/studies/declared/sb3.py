@@ -1,7 +1,7 @@
 """The studies of Stable-Baselines3's agents, declared: worlds, arms, comparisons and the metric.
 
-Sizes were chosen by a few runs of SB3's own agent with seeds from 1000 on, so that it has learnt
-something, and not everything, well before the end. Runs with PER were looked at only afterwards.
+Sizes were chosen with a few runs of SB3's own agent, seeds from 1000 on, so that it has learned
+something, but not everything, well before the end. Runs with PER were examined only afterwards.
 """
 
 from typing import Any
@@ -34,7 +34,7 @@ def _dqn(name: str, question: str, failed_below: float, **settings: Any) -> Stud
         ),
         metric="score over training",
         failed_below=failed_below,
-        stack=1,  # so that it continues after every run
+        stack=1,  # so that a stopped study resumes after its last run
         curves=(),
     )
 
@@ -42,8 +42,8 @@ def _dqn(name: str, question: str, failed_below: float, **settings: Any) -> Stud
 def _continuous(agent: str, **settings: Any) -> Study:
     """SAC or TD3 on Pendulum: SB3's own against ours with PER, each at two learning rates.
 
-    The arm "uniform" was declared when the others were known: without it, what PER changes and what
-    else our integration may change can't be told apart.
+    The arm "uniform" was declared when the results of the others were known. It separates the
+    effect of PER from that of the rest of our integration.
     """
     theirs = SB3Config(
         agent=agent,
@@ -82,7 +82,7 @@ def _continuous(agent: str, **settings: Any) -> Study:
 
 
 def _options(**others: Any) -> dict[str, Any]:
-    """What all DQN studies share of SB3's options."""
+    """The options of SB3 that all DQN studies share, and those given."""
     return {
         "buffer_size": 10_000,
         "batch_size": 32,

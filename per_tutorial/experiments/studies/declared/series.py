@@ -1,4 +1,4 @@
-"""The studies of notebooks 03 to 05: does PER help, and which of its settings do?"""
+"""The studies of notebooks 03 to 05: does PER help, and with which settings?"""
 
 from typing import Any
 
@@ -67,7 +67,7 @@ ABLATION_MOUNTAINCAR = _ablation(
     samplers=("uniform", "proportional"),
     at_quarter=("dqn", "d3qn"),
     env="MountainCar-v0",
-    # Within the usual 200 steps chance never reaches the goal, and there is nothing to replay.
+    # Random actions never reach the goal within the usual 200 steps: nothing is worth replaying.
     max_episode_steps=1000,
     steps=50_000,
     epsilon_steps=10_000,
@@ -129,7 +129,7 @@ def _beta_schedules() -> Study:
 
 
 def _hundred_runs() -> Study:
-    # At most 200 steps an episode, so that 80,000 steps hold 400 episodes of every run.
+    # At most 200 steps per episode, so that 80,000 steps hold 400 episodes of every run.
     base = DQNConfig(max_episode_steps=200, steps=80_000)
     return Study(
         name="hundred-runs",
@@ -145,7 +145,7 @@ def _hundred_runs() -> Study:
 
 
 def _tutorial(steps: int) -> dict[str, DQNConfig]:
-    """D3QN on a CartPole of up to 4,000 steps, as in a well-known tutorial, fair and as it was."""
+    """D3QN on CartPole of up to 4,000 steps, as in a well-known tutorial: fair and as published."""
     base = DQNConfig(
         max_episode_steps=4_000,
         terminal_reward=-100.0,
@@ -164,7 +164,7 @@ def _tutorial(steps: int) -> dict[str, DQNConfig]:
     hard = {"epsilon_schedule": "geometric", "tau": 1.0, "target_update_every": 500}
     soft = {"epsilon_schedule": "exponential", "tau": 0.1, "target_update_every": 50}
     variants = {
-        # The series' own settings, for the same steps: a smaller network, no reward for falling.
+        # The series' own settings for the same steps: a smaller network, no penalty for falling.
         "ours": DQNConfig(max_episode_steps=4_000, steps=steps, double=True, dueling=True),
         "hard": base.replace(**hard),
         "soft": base.replace(**soft),
@@ -174,8 +174,8 @@ def _tutorial(steps: int) -> dict[str, DQNConfig]:
     for variant, config in variants.items():
         arms[f"uniform-{variant}"] = config
         arms[f"per-{variant}"] = config.replace(sampler="proportional")
-    # What was compared there: PER over 10,000 transitions and without weights, against uniform
-    # replay of 2,000. (Its optimiser was RMSprop, and its target network moved once an episode.)
+    # The published comparison: PER with 10,000 transitions and no weights, uniform replay with
+    # 2,000. (Its optimiser was RMSprop, and its target network moved once per episode.)
     arms["uniform-published"] = arms["uniform-published"].replace(capacity=2_000)
     arms["per-published"] = arms["per-published"].replace(beta_start=0.0, beta_end=0.0)
     return arms
@@ -198,8 +198,8 @@ def _long_cartpole() -> Study:
 
 
 def _thousand_episodes() -> Study:
-    """The same tutorial trained for 1,000 episodes, and showed the mean of the last 50."""
-    arms = _tutorial(400_000)  # in the first 40,000 steps an episode took about 200
+    """The same tutorial, which trained for 1,000 episodes and showed the mean of the last 50."""
+    arms = _tutorial(400_000)  # an episode took about 200 steps in the first 40,000
     variants = ("hard", "published")
     return Study(
         name="thousand-episodes",
@@ -222,7 +222,7 @@ def _pong() -> Study:
     uniform = DQNConfig(
         env="ALE/Pong-v5",
         environments=8,
-        # The paper's 84×84 pixels take more than twice the computing, and this takes hours.
+        # The paper's 84×84 pixels take more than twice as long, and this already takes hours.
         frame_size=42,
         precision="bfloat16",
         hidden=(512,),
@@ -250,8 +250,8 @@ def _pong() -> Study:
         arms={"uniform": uniform, "per": uniform.replace(sampler="proportional")},
         comparisons=(("per", "uniform"),),
         metric="score over training",
-        failed_below=18,  # a game ends at 21 points, less those of the opponent
-        seeds=range(3),  # they show whether it learns, not which arm is the better one
+        failed_below=18,  # a game ends at 21 points, minus those of the opponent
+        seeds=range(3),  # enough to show whether it learns, not which arm is better
         stack=1,
         curves=("q_value", "loss", "held_out_q"),
         checkpoint_every=40_000,

@@ -1,4 +1,4 @@
-"""The settings of a run that Stable-Baselines3 trains, and which SB3 that takes."""
+"""The settings of a run that Stable-Baselines3 trains, and the version of SB3 that it needs."""
 
 import dataclasses
 import json
@@ -11,12 +11,12 @@ from per_tutorial.common.arguments import one_of, real_number, whole_number
 from per_tutorial.replay.registry import SAMPLERS
 
 LIBRARY = "stable-baselines3"
-OLDEST = (2, 8)  # as the extra [sb3] asks
+OLDEST = (2, 8)  # as in the extra [sb3]
 
 AGENTS = ("DQN", "SAC", "TD3")
 THEIRS = "sb3"  # SB3's own agent with its own replay buffer
 
-# Arguments of SB3's agents that have a field of their own, or none because the study decides.
+# Arguments of SB3's agents that `options` must not hold: they have a field, or the study sets them.
 NO_OPTIONS = (
     *("policy", "env", "seed", "device", "verbose", "learning_rate", "learning_starts"),
     *("policy_kwargs", "action_noise", "replay_buffer_class", "replay_buffer_kwargs"),
@@ -26,14 +26,14 @@ NO_OPTIONS = (
 
 @dataclass(frozen=True)
 class SB3Config:
-    """Settings of one run; what is not named here has SB3's default, which its version tells.
+    """Settings of one run; everything else has the default of the installed SB3.
 
-    What does not fit raises ValueError or TypeError.
+    Invalid settings raise ValueError or TypeError.
 
     Args:
         agent: one of `AGENTS`.
-        replay: "sb3": SB3's own agent, as it comes; the name of a sampler: `PrioritizedDQN` and the
-            like of `per_tutorial.integrations.sb3`, with that sampler and its defaults.
+        replay: "sb3" for SB3's own agent, unchanged; or the name of a sampler, for the agent of
+            `per_tutorial.integrations.sb3` (`PrioritizedDQN` etc.) with that sampler's defaults.
         env: id of a Gymnasium environment.
         env_options: keyword arguments of `gymnasium.make`.
         max_episode_steps: time limit of an episode in place of the environment's own.
@@ -42,7 +42,7 @@ class SB3Config:
         learning_rate: η, constant.
         learning_starts: steps of random actions before the first update.
         action_noise: standard deviation of the normal noise on actions; None: SB3 adds none.
-        options: other arguments of SB3's agent, by their names.
+        options: other arguments of SB3's agent, by name.
         device: PyTorch device.
     """
 
@@ -91,7 +91,7 @@ class SB3Config:
 
 
 def _check_options(name: str, options: Any) -> None:
-    """They must come back from the heading of a file of results as they are."""
+    """Raise a TypeError unless they survive JSON, as in the heading of a results file."""
     try:
         kept = isinstance(options, dict) and json.loads(json.dumps(options)) == options
     except (TypeError, ValueError):

@@ -1,4 +1,4 @@
-"""Trains runs by Stable-Baselines3's agents, theirs or ours, and evaluates them."""
+"""Trains and evaluates agents of Stable-Baselines3, its own or ours."""
 
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
@@ -24,22 +24,22 @@ EVALUATION_SEED = 10_000  # as in `per_tutorial.dqn.training.evaluate`
 def train(
     config: SB3Config, seeds: Iterable[int], episodes: int
 ) -> tuple[History, NDArray[np.float64]]:
-    """Train one run after another and let each play greedily.
+    """Train one run after another, and evaluate each greedily.
 
     A run depends on its own seed alone: on the same machine with the same versions, the same seed
-    gives the same run. SB3 also seeds the generators of Python, NumPy and PyTorch that all share.
+    gives the same run. SB3 also seeds the global generators of Python, NumPy and PyTorch.
 
     Args:
         config: of every run.
         seeds: one for each run.
-        episodes: of the final, greedy policy; the same ones for every arm.
+        episodes: evaluation episodes of each run; the same ones for every arm.
 
     Returns:
         The episodes of all runs, in a `History` without measures, and the mean greedy return
         (runs,).
     """
     episodes = whole_number("episodes", episodes)
-    # The settings that a history holds are those of our own learner. Here only the steps count.
+    # A history holds settings of our own learner; here only its steps are read.
     history = History(DQNConfig(env=config.env, steps=config.steps), seeds)
     greedy = []
     for run, seed in enumerate(history.seeds):
@@ -58,7 +58,7 @@ def train(
 def train_one(
     config: SB3Config, seed: int, callback: "MaybeCallback" = None
 ) -> "tuple[OffPolicyAlgorithm, Monitor]":
-    """Train one run: the agent, and its environment, which knows the episodes.
+    """Train one run; returns the agent and its environment, which has recorded the episodes.
 
     ``callback`` is one of SB3's; it may end the training.
     """
@@ -101,7 +101,7 @@ def agent_class(config: SB3Config) -> "type[Any]":
 
 
 def make_environment(config: SB3Config) -> "Monitor":
-    """A new environment, which notes the return and the length of each episode."""
+    """A new environment, which records the return and the length of each episode."""
     from stable_baselines3.common.monitor import Monitor
 
     options = dict(config.env_options)
@@ -111,7 +111,7 @@ def make_environment(config: SB3Config) -> "Monitor":
 
 
 def evaluate(model: "OffPolicyAlgorithm", config: SB3Config, seed: int, episodes: int) -> float:
-    """The mean return of the greedy policy over new episodes, which belong to the run's seed."""
+    """The mean return of the greedy policy over new episodes, whose seeds follow from the run's."""
     environment = make_environment(config)
     for episode in range(episodes):
         observation, _ = environment.reset(seed=EVALUATION_SEED + seed * episodes + episode)
