@@ -11,7 +11,7 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-from per_tutorial.experiments.statistics.estimates import Estimate
+from per_tutorial.experiments.statistics.estimates import Estimate, estimate
 from per_tutorial.experiments.statistics.families import Judged, agreement
 from per_tutorial.experiments.studies.aggregates import (
     aggregate,
@@ -19,7 +19,8 @@ from per_tutorial.experiments.studies.aggregates import (
     normalised_worlds,
 )
 from per_tutorial.experiments.studies.declared.equal_alpha import EQUAL_ALPHA_STUDIES, EXPONENTS
-from per_tutorial.experiments.studies.declared.minatar import PUBLISHED_SCORES
+from per_tutorial.experiments.studies.declared.minatar import PUBLISHED_SCORES, RATE_STUDIES
+from per_tutorial.experiments.studies.declared.step_sizes import SHARES
 from per_tutorial.experiments.studies.results import SHIPPED, StudyResults, load_study
 
 PAGE = Path(__file__).parents[1] / "docs" / "results.md"
@@ -115,20 +116,36 @@ def of_worlds(worlds: dict[str, str], rates: dict[str, str]) -> list[str]:
     return lines + table(heads, columns)
 
 
-def equal_alpha() -> list[str]:
-    """The table of one exponent for all, of those worlds and rates that are shipped."""
-    there = {
+def shipped_worlds(prefix: str, rates: dict[str, str]) -> dict[str, StudyResults]:
+    """The shipped studies with this prefix: {world and rate in words: results}."""
+    return {
         f"{world}{words}": load_study(name)
         for world_name, world in CLASSIC.items()
-        for rate, words in (("", ""), ("-quarter", ", a quarter of the rate"))
-        if is_shipped(name := world_name.replace("after", "equal-alpha") + rate)
+        for rate, words in rates.items()
+        if is_shipped(name := world_name.replace("after", prefix) + rate)
     }
+
+
+def equal_alpha() -> list[str]:
+    """The table of one exponent for all, of those worlds and rates that are shipped."""
+    there = shipped_worlds("equal-alpha", {"": "", "-quarter": ", a quarter of the rate"})
     if not there:
         return []
     pairs = EQUAL_ALPHA_STUDIES[0].comparisons
     heads = ["One exponent for all, 30 new pairs", *there]
     names = [f"{arm_in_words(arm)} − {arm_in_words(other)}" for arm, other in pairs]
     return table(heads, [names, *(differences(study, pairs) for study in there.values())])
+
+
+def step_sizes() -> list[str]:
+    """The table of PAL against LAP over learning rates, of those worlds that are shipped."""
+    there = shipped_worlds("step-sizes", {"": ""})
+    if not there:
+        return []
+    pairs = [(f"pal-{words}", f"lap-{words}") for words in SHARES]
+    heads = ["PAL − LAP, α = 0.6, κ = 0.01, 30 new pairs", *there]
+    rates = [f"learning rate {share:g} η" for share in SHARES.values()]
+    return table(heads, [rates, *(differences(study, pairs) for study in there.values())])
 
 
 def arm_in_words(arm: str) -> str:
@@ -157,6 +174,24 @@ def long_games() -> list[str]:
     return table(heads, columns)
 
 
+def published_curves() -> list[str]:
+    """The table of DQN with the published settings beside the published curves."""
+    rows = []
+    for study in RATE_STUDIES:
+        if not is_shipped(study.name):
+            continue
+        game = study.name.removeprefix("rate-").replace("-", " ").title()
+        grid, scores = load_study(study.name).curve("best-rate")
+        published = PUBLISHED_SCORES[study.arms["best-rate"].env.replace("-v0", "-v1")]
+        for frames, score in published.items():
+            runs = scores[grid == frames].squeeze()
+            mean, extremes = shown(estimate(runs), ".2f"), f"{runs.min():.2f} to {runs.max():.2f}"
+            rows.append((f"{game}, {frames:,} frames", mean, extremes, f"{score:g}"))
+    heads = ["The published settings, step size of the sweep's best", "ours, ten runs"]
+    heads += ["lowest to highest run", "published DQN"]
+    return table(heads, [list(column) for column in zip(*rows, strict=True)]) if rows else []
+
+
 def range_of_runs(study: StudyResults, frames: int) -> str:
     """The score of uniform replay after this many frames: mean, lowest and highest of the runs."""
     grid, scores = study.curve("uniform")
@@ -171,7 +206,16 @@ def is_shipped(name: str) -> bool:
 def tables() -> str:
     """All that stands between the two comments, comments included."""
     games = of_worlds(MINATAR, {"": RATES[""]})
-    lines = [BEGIN, "", *of_worlds(CLASSIC, RATES), *equal_alpha(), *games, *long_games(), END]
+    lines = [
+        BEGIN,
+        "",
+        *of_worlds(CLASSIC, RATES),
+        *equal_alpha(),
+        *step_sizes(),
+        *games,
+        *long_games(),
+    ]
+    lines += [*published_curves(), END]
     return "\n".join(lines)
 
 
