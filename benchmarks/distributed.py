@@ -39,7 +39,7 @@ import numpy as np
 
 from benchmarks.harness import alternate, machine, ratios, write_report
 from per_tutorial.distributed.n_step_batches import NStepBatch
-from per_tutorial.distributed.processes import SENDING, MemoryProcess
+from per_tutorial.distributed.processes import MAX_IN_FLIGHT, MemoryProcess
 from per_tutorial.dqn.config import DQNConfig
 from per_tutorial.experiments.studies.runner import run_study
 from per_tutorial.experiments.studies.study import Study
@@ -106,7 +106,7 @@ class Sender:
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             sent.append(memory.add.remote(windows, 0))
-            if len(sent) == SENDING:
+            if len(sent) == MAX_IN_FLIGHT:
                 ray.get(sent.pop(0))
                 arrived += len(windows.actions)
         ray.get(sent)

@@ -20,7 +20,7 @@ EXPLAINED = {
     "base": "ε of the first environment",
     "steepness": "how fast ε falls from one environment to the next: the last acts with "
     "base^(1 + steepness)",
-    "fetch_every": "environment steps of an actor between two looks at the newest parameters",
+    "fetch_every": "environment steps of an actor between fetches of the newest parameters",
     "prefetch": "minibatches that the learner asks for ahead of their use",
     "lead": "environment steps that all actors together may be ahead of the learner",
     "checkpoint_every": "environment steps between two checkpoints",

@@ -13,9 +13,9 @@ def check_folders(**options: str | None) -> None:
     """Raise unless every path is a folder or does not exist yet; None: option not given."""
     for option, path in options.items():
         if path == "":
-            raise ValueError(f"--{option}: must name a folder, got nothing")
+            raise ValueError(f"--{option}: must not be empty")
         if path and os.path.exists(path) and not os.path.isdir(path):
-            raise NotADirectoryError(f"--{option}: {path!r} is no folder")
+            raise NotADirectoryError(f"--{option}: {path!r} is not a folder")
 
 
 def check_targets(**options: str | None) -> None:
@@ -25,7 +25,7 @@ def check_targets(**options: str | None) -> None:
         if path is None:
             continue
         if not path:
-            raise ValueError(f"--{option}: must name a file, got nothing")
+            raise ValueError(f"--{option}: must not be empty")
         check_writable(path, f"--{option}")
         other = targets.setdefault(os.path.realpath(path), option)
         if other != option:

@@ -44,7 +44,11 @@ def atomic_write(path: PathLike) -> Iterator[IO[bytes]]:
         mode = path.stat().st_mode
     except FileNotFoundError:
         mode = None
-    opened = _beside(path, mode) if mode is None or stat.S_ISREG(mode) else _as_it_is(path, mode)
+    opened = (
+        _beside(path, mode)
+        if mode is None or stat.S_ISREG(mode)
+        else _open_special_file(path, mode)
+    )
     try:
         with opened as file:
             yield file
@@ -79,7 +83,7 @@ def _beside(path: Path, mode: int | None) -> Iterator[IO[bytes]]:
         raise
 
 
-def _as_it_is(path: Path, mode: int) -> IO[bytes]:
+def _open_special_file(path: Path, mode: int) -> IO[bytes]:
     """Open a device or FIFO directly: it has no content that could be lost or half-written."""
     if stat.S_ISDIR(mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
@@ -199,7 +203,7 @@ class ArrayFile:
         self._path = os.fspath(path)
         self._file = open(path, "rb")
         try:
-            with self._blaming_the_file():
+            with self._errors_name_the_file():
                 self._zip = zipfile.ZipFile(self._file)
                 self._members = self._listed()
                 self.specs: dict[str, Spec] = {
@@ -217,21 +221,21 @@ class ArrayFile:
 
     def heading(self, name: str) -> dict[str, Any]:
         """The heading of this name. ValueError if it is damaged or missing."""
-        with self._blaming_the_file():
+        with self._errors_name_the_file():
             dtype, shape = self.specs.get(name, (None, ()))
             if dtype is None or dtype.kind != "U" or shape != () or dtype.itemsize > MAX_HEADING:
-                raise ValueError(f"{name} is no text of a reasonable length")
+                raise ValueError(f"{name} is not text of a reasonable length")
         text = str(self.read(name))
-        with self._blaming_the_file():
+        with self._errors_name_the_file():
             heading = json.loads(text)
             if not isinstance(heading, dict):
-                raise ValueError(f"{name} is no JSON object")
+                raise ValueError(f"{name} is not a JSON object")
         return heading
 
     def read(self, name: str) -> NDArray[Any]:
         """The array of this name, as in `specs`. ValueError if it is damaged."""
         member = self._members[name]
-        with self._blaming_the_file(), self._zip.open(member) as file:
+        with self._errors_name_the_file(), self._zip.open(member) as file:
             # zipfile checks the CRC when the last byte is read.
             array = np.lib.format.read_array(file, allow_pickle=False)
             if (array.dtype, array.shape) != self.specs[name]:
@@ -245,7 +249,7 @@ class ArrayFile:
             raise ValueError(f"{len(listed)} members")
         for member in listed:
             if not member.filename.endswith(".npy"):
-                raise ValueError(f"{member.filename} is no array")
+                raise ValueError(f"{member.filename} is not an array")
             if (
                 member.compress_type != zipfile.ZIP_STORED
                 or member.file_size != member.compress_size
@@ -267,15 +271,15 @@ class ArrayFile:
             try:
                 shape, _, dtype = _HEADERS[version](file)
             except MemoryError:  # of the parser, at thousands of brackets
-                raise ValueError(f"{member.filename} has a head that means nothing") from None
+                raise ValueError(f"{member.filename} has an invalid header") from None
             if dtype.hasobject or not dtype.itemsize or any(length < 0 for length in shape):
                 raise ValueError(f"{member.filename} cannot hold {dtype} of the shape {shape}")
             if file.tell() + math.prod(shape) * dtype.itemsize != member.file_size:
-                raise ValueError(f"{member.filename} is not as long as it says")
+                raise ValueError(f"{member.filename} does not have the length that its header says")
         return dtype, shape
 
     @contextmanager
-    def _blaming_the_file(self) -> Iterator[None]:
+    def _errors_name_the_file(self) -> Iterator[None]:
         try:
             yield
         except MemoryError:

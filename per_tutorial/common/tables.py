@@ -96,10 +96,10 @@ def _parsed(text: str, columns: Sequence[str]) -> tuple[dict[str, Any], list[lis
     lines = io.StringIO(text)
     first = lines.readline()
     if not first.startswith("# "):
-        raise ValueError("the first line is no heading")
+        raise ValueError("the first line is not a heading")
     heading = json.loads(first.removeprefix("# "))
     if not isinstance(heading, dict):
-        raise ValueError("the heading is no JSON object")
+        raise ValueError("the heading is not a JSON object")
     table = csv.reader(lines)
     names = next(table, [])
     if names != list(columns):

@@ -203,7 +203,7 @@ def as_adapter(adapter: Any) -> Adapter:
             "Adapter, which has them all"
         )
     if hasattr(adapter, "law"):
-        raise TypeError(f"adapter: the `law` of {name} is called `distribution` now")
+        raise TypeError(f"{name}: rename `law` to `distribution`")
     one_of(f"{name}.distribution", adapter.distribution, get_args(Distribution))
     real_number(f"{name}.epsilon", adapter.epsilon, low=0.0)
     return adapter

@@ -74,7 +74,7 @@ Kind = Literal["algorithm", "robustness"]
 #: What each kind of question asks.
 KINDS: dict[Kind, str] = {
     "algorithm": "does it do what prioritised replay should?",
-    "robustness": "does it bear late updates, NaN, arrays that are written over?",
+    "robustness": "does it withstand late updates, NaN and modified arrays?",
 }
 
 

@@ -143,9 +143,9 @@ class BufferHarness:
         first = int(self.stored[0])
         if serials.min() < first:
             raise Fault(
-                f"transition {serials.min()} was drawn, which "
-                f"{len(self.history) - 1 - serials.min()} "
-                f"later ones should have pushed out of {self.settings.capacity} slots"
+                f"transition {serials.min()} was drawn, which should have been overwritten: "
+                f"{self.settings.capacity} slots, "
+                f"{len(self.history) - 1 - serials.min()} later transitions"
             )
         return np.bincount(serials.ravel() - first, minlength=len(self.stored))
 
@@ -191,7 +191,7 @@ class BufferHarness:
         if len(missing) > max(1, len(self.stored) // 16) or len(missing) == len(self.stored):
             raise Inconclusive(
                 f"{len(missing)} of {len(self.stored)} transitions, such as number {min(missing)}, "
-                f"did not come in {limit} minibatches of the preparation"
+                f"were not drawn in {limit} minibatches of the preparation"
             )
         for serial in missing:
             self.errors.pop(serial, None)
@@ -242,9 +242,9 @@ class BufferHarness:
     def priorities_of(self, td_errors: Floats) -> Floats:
         """The priorities of these TD errors (items,), according to the adapter."""
         made = self.call("priorities", td_errors)
-        priorities = plain("`priorities` of the adapter", made, (len(td_errors),))
+        priorities = plain("the adapter's `priorities`", made, (len(td_errors),))
         if not (np.isfinite(priorities) & (priorities >= 0)).all() or not priorities.any():
-            raise Fault(f"`priorities` of the adapter has made {priorities.min():g} of a TD error")
+            raise Fault(f"the adapter's `priorities` returned {priorities.min():g} for a TD error")
         return priorities
 
     def serials(self, observations: NDArray) -> NDArray[np.int64]:
@@ -298,7 +298,7 @@ def plain(name: str, values: ArrayLike | Any, shape: tuple[int, ...]) -> Floats:
     except Exception as error:
         raise Fault(f"{name} are no array of numbers ({described(error)})") from error
     if array.shape != shape:
-        raise Fault(f"{name} have the shape {array.shape} where {shape} is wanted")
+        raise Fault(f"{name} have the shape {array.shape}, expected {shape}")
     return array
 
 

@@ -8,7 +8,8 @@ spawned child cannot import a class from a notebook cell.
 
 The limit is on the child's processor time, so that a busy machine fails nobody. The system enforces
 it: `SIGPROF` without a handler kills the process, whatever it is doing. A child that uses no
-processor time, because it waits for something that never comes, is killed by the clock.
+processor time, because it waits for something that never comes, is killed by the clock. Where its
+processor time cannot be read (macOS), so is any child after twice the limit of wall-clock time.
 
 Without fork (Windows), questions run in threads with limits on wall-clock time, and one that never
 ends is left running. Libraries with running threads (JAX after its first computation) may not
@@ -162,11 +163,14 @@ def _in_processes(
 
 
 def _is_there(reader: Connection, pid: int | None, patience: _Patience) -> bool:
-    """Wait for an answer or the child's end; False if the child is idle."""
-    seconds, before = max(patience.next, SHORTEST), None
+    """Wait for an answer or the child's end; False if the child is idle.
+
+    If its processor time is unknown, the child is taken for idle after twice the limit.
+    """
+    seconds = max(patience.next, SHORTEST)
+    before: str | None = ""  # neither a time nor None (unknown), so that there is a second wait
     while not reader.poll(seconds):
         used = _processor_time(pid)
-        # It did nothing meanwhile, or its processor time is unknown (None).
         if used == before:
             return False
         before = used

@@ -115,8 +115,8 @@ class Report(NamedTuple):
                 lines.append(f"{rest} more not judged, because {BASIS} fails")
         for answer in self.failures:
             lines += ["", f"{answer.question.name}: {answer.question.asks}"]
-            told = f"Section {answer.question.section}. {answer.question.effect}"
-            lines += textwrap.wrap(told, WIDTH, initial_indent="  ", subsequent_indent="  ")
+            text = f"Section {answer.question.section}. {answer.question.effect}"
+            lines += textwrap.wrap(text, WIDTH, initial_indent="  ", subsequent_indent="  ")
         return "\n".join([*lines, "", self.summary()])
 
     def _repr_html_(self) -> str:

@@ -46,14 +46,14 @@ class Acting:
 
     def __init__(self, config: DQNConfig, epsilons: NDArray, seeds: Sequence[int]) -> None:
         self.config = config.replace(device="cpu", compiled=False, environments=1)
-        world = env_spec(config.env)
-        self.environments = world.module().training_environments(self.config, seeds)
+        spec = env_spec(config.env)
+        self.environments = spec.module().training_environments(self.config, seeds)
         shape, actions = self.environments.observation_shape, self.environments.actions
         self.agent = DQNLearner(self.config, shape, actions, [seeds[0]])
         self._epsilons: Any = np.asarray(epsilons)
         self._exploration = RandomStreams([seeds[0]], "exploration")
         self._open: list[list[_Window]] = [[] for _ in seeds]
-        self._kind: Any = Stacks if world.storage == "frames" else Vectors
+        self._kind: Any = Stacks if spec.storage == "frames" else Vectors
         self._seen = [self._kind.begin(one) for one in self.environments.observation]
 
     def use(self, parameters: Parameters) -> None:
@@ -77,15 +77,13 @@ class Acting:
         for made in range(count, steps + count, count):
             observation = self.environments.observation
             actions = epsilon_greedy(self.agent, observation, self._epsilons, self._exploration)
-            closed += self._taken_in(actions, self.environments.step(actions))
+            closed += self._completed(actions, self.environments.step(actions))
             episodes += [(made, value, length) for _, value, length in self.environments.finished]
-        return (self._rated(closed) if closed else None), episodes
+        return (self._with_td_errors(closed) if closed else None), episodes
 
-    def _taken_in(self, actions: NDArray, step: Step) -> Iterator[tuple[_Window, Any, bool]]:
+    def _completed(self, actions: NDArray, step: Step) -> Iterator[tuple[_Window, Any, bool]]:
         """The n-step transitions that a step completes."""
-        reward = step.reward
-        if self.config.terminal_reward is not None:
-            reward = np.where(step.terminated, self.config.terminal_reward, reward)
+        reward = step.learned_reward(self.config.terminal_reward)
         for row, seen in enumerate(self._seen):
             over = True  # a new episode follows a step that only resets
             if step.valid[row]:
@@ -102,7 +100,7 @@ class Acting:
             if over:
                 self._seen[row] = self._kind.begin(self.environments.observation[row])
 
-    def _rated(self, closed: list[tuple[_Window, Any, bool]]) -> NStepBatch:
+    def _with_td_errors(self, closed: list[tuple[_Window, Any, bool]]) -> NStepBatch:
         """The windows as arrays, with their TD errors."""
         observations, following, frames = self._kind.pack(
             [window.observation for window, _, _ in closed], [after for _, after, _ in closed]

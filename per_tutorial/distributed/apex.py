@@ -138,10 +138,10 @@ class _Training:
         self._ray = import_ray()
         if folder is not None:
             config = resolve_auto(folder, config)
-        world = env_spec(config.env).module().training_environments(config, [seed])
-        shape = world.observation_shape
-        self.agent = DQNLearner(config, shape, world.actions, [seed])
-        world.close()
+        environments = env_spec(config.env).module().training_environments(config, [seed])
+        shape = environments.observation_shape
+        self.agent = DQNLearner(config, shape, environments.actions, [seed])
+        environments.close()
         for line in self.agent.choices:
             print(line)
         self.config = config = self.agent.config  # "auto" is resolved

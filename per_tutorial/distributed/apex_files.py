@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from per_tutorial.common.files import join_parts, part_of, write_arrays
-from per_tutorial.dqn.checkpoints import read_checkpoint, with_choices_of
+from per_tutorial.dqn.checkpoints import read_checkpoint, with_resolved_auto
 from per_tutorial.dqn.config import DQNConfig
 from per_tutorial.dqn.history import History
 from per_tutorial.dqn.learner import DQNLearner
@@ -27,7 +27,7 @@ def save_learner(
 def resolve_auto(folder: Path, config: DQNConfig) -> DQNConfig:
     """The settings, with "auto" replaced by the choices of the training in the folder."""
     path = folder / "learner.npz"
-    return with_choices_of(path, config) if path.exists() else config
+    return with_resolved_auto(path, config) if path.exists() else config
 
 
 def restore_learner(

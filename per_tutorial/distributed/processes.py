@@ -15,7 +15,7 @@ from per_tutorial.dqn.config import DQNConfig
 if TYPE_CHECKING:  # a memory does not need PyTorch
     from per_tutorial.distributed.acting import Parameters
 
-SENDING = 2  # an actor with this many messages in flight to its memory waits
+MAX_IN_FLIGHT = 2  # an actor with this many messages in flight to its memory waits
 MAX_LOSSES = 5  # of one process in a row, with no work done in between
 
 
@@ -47,7 +47,7 @@ class ActorProcess:
         if windows is not None:
             self._sent.append((memory.add.remote(windows, version), len(windows.actions)))
         lost = 0
-        while len(self._sent) >= SENDING:
+        while len(self._sent) >= MAX_IN_FLIGHT:
             lost += self._arrived(*self._sent.pop(0))
         return Report(steps, episodes, version, lost)
 

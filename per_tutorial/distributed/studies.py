@@ -123,8 +123,9 @@ class RayStacks:
                             self.lost += 1
                         if crashes[number] >= MAX_CRASHES:
                             raise ClusterError(
-                                f"ray: the process that trains {path.stem} ended {MAX_CRASHES} "
-                                f"times, at last on {self._place(number)} ({first_line(error)})"
+                                f"ray: the process that trains {path.stem} crashed {MAX_CRASHES} "
+                                f"times, most recently on {self._place(number)} "
+                                f"({first_line(error)})"
                             ) from error
                         waiting[submit(number)] = number
                         continue

@@ -89,7 +89,7 @@ def slow_precision(config: DQNConfig) -> str | None:
         return None
     return (
         f"precision: bfloat16 takes {bfloat16 / float32:.1f} times as long as float32 here; "
-        "it is kept, since it was declared"
+        "it is kept because the settings ask for it"
     )
 
 
@@ -141,7 +141,7 @@ def _reason_against_compiling(config: DQNConfig, observation_shape: Sequence[int
     pixels = env_spec(config.env).frames and observation_shape[-1] >= SMALLEST_FRAME
     enough = ENOUGH_FROM_PIXELS if pixels else ENOUGH_UPDATES
     if _updates(config) < enough:
-        return f"it takes longer than {_updates(config):,} updates gain"
+        return f"it takes longer than it would save in {_updates(config):,} updates"
     return why_not_compiled(config.device)
 
 
@@ -156,12 +156,12 @@ def why_not_compiled(device: str) -> str | None:
         if not Path(sysconfig.get_path("include"), "Python.h").is_file():
             return "there is no Python.h, which the C++ compiler needs"
     elif kind != "cuda":
-        return f"this package has not been tried compiled on {kind!r}"
+        return f"compiling on {kind!r} is untested"
     elif importlib.util.find_spec("triton") is None:
         return "triton is not installed"
     try:
         compiled = torch.compile(lambda numbers: 2 * numbers + 1)
         compiled(torch.ones(8, device=device))
     except Exception as error:  # depends on what is missing or too old
-        return f"a trial failed ({type(error).__name__})"
+        return f"a test compilation failed ({type(error).__name__})"
     return None

@@ -79,7 +79,7 @@ class Checkpoints:
         ]
         for path in _newest_first(folders):
             try:
-                return with_choices_of(path, config)
+                return with_resolved_auto(path, config)
             except (ValueError, TypeError, FileNotFoundError):
                 continue  # `restore` warns about it
         return config
@@ -108,7 +108,7 @@ class Checkpoints:
             try:
                 difference, state = read_checkpoint(path, wanted)
             except (ValueError, FileNotFoundError) as error:
-                text = f"checkpoint {str(path)!r} is damaged; the one before it is tried ({error})"
+                text = f"checkpoint {str(path)!r} is damaged; trying the one before it ({error})"
                 warnings.warn(text, stacklevel=3)
                 continue
             if difference:
@@ -146,14 +146,14 @@ class Checkpoints:
         made_with = _made_with(training)
         last_two = {*self._whole, name}
         with locked(self.folder) as alone:
-            self._refuse_company()
+            self._refuse_other_writers()
             heading = made_with | {"arrays": sorted(state)}
             write_arrays(self.folder / name, "made_with", heading, state)
             self._whole = {name}
             self._known.add(name)
             _keep_only(last_two, self.folder, made_with, damaged_too=True)
             if alone:
-                _remove_halves(self.folder)
+                _remove_temporary_files(self.folder)
         if self.copy_to is not None:
             try:
                 with locked(self.copy_to) as alone:
@@ -164,21 +164,21 @@ class Checkpoints:
                         shutil.copyfileobj(source, copy)
                     _keep_only(last_two, self.copy_to, made_with)
                     if alone:
-                        _remove_halves(self.copy_to)
+                        _remove_temporary_files(self.copy_to)
             except OSError as error:
                 warnings.warn(f"copy_to: {name} could not be copied ({error})", stacklevel=3)
 
-    def _refuse_company(self) -> None:
+    def _refuse_other_writers(self) -> None:
         """Raise ValueError if another process writes here: each would remove the other's files."""
         others = {path.name for path in _checkpoints(self.folder)} - self._known
         if others:
             raise ValueError(
-                f"folder: another process wrote {max(others)} to {str(self.folder)!r} meanwhile; "
-                "this one stops, since a folder is for one training alone"
+                f"folder: another process wrote {max(others)} to {str(self.folder)!r} in "
+                "the meantime; this one stops: a folder is for one training only"
             )
 
 
-def with_choices_of(path: Path, config: DQNConfig) -> DQNConfig:
+def with_resolved_auto(path: Path, config: DQNConfig) -> DQNConfig:
     """The settings, with "auto" replaced by what a checkpoint was made with."""
     names = [one.name for one in dataclasses.fields(config) if getattr(config, one.name) == AUTO]
     if not names:
@@ -251,7 +251,7 @@ def _keep_only(
             path.unlink(missing_ok=True)
 
 
-def _remove_halves(folder: Path) -> None:
+def _remove_temporary_files(folder: Path) -> None:
     """Remove temporary files of killed processes; only while no other process writes here."""
     for path in folder.iterdir():
         if re.fullmatch(r"\.step-\d{12,}\.npz\.\w+", path.name):

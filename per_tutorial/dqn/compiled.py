@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.func import functional_call, vjp
 
 from per_tutorial.dqn.config import DQNConfig
-from per_tutorial.dqn.losses import Tensors, clip_by_run, of_actions
+from per_tutorial.dqn.losses import Tensors, clip_by_run, select_actions
 from per_tutorial.dqn.networks import QNetwork
 
 
@@ -71,7 +71,7 @@ class CompiledStep:
         def q_of(*parameters: Tensor) -> Tensor:
             named = dict(zip(names, parameters, strict=True))
             q_values = functional_call(learner.online, named, (tensors.observations,))
-            return of_actions(q_values, tensors.actions)
+            return select_actions(q_values, tensors.actions)
 
         q_values, pull_back = vjp(q_of, *parameters)[:2]
         td_errors, losses, gradients = learner.errors_and_losses(q_values, tensors)

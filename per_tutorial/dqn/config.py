@@ -83,7 +83,7 @@ class DQNConfig:
     """
 
     env: str = _setting(
-        "CartPole-v1", _text, "Gymnasium environment; ALE/… and MinAtar/… from what is seen"
+        "CartPole-v1", _text, "Gymnasium environment; ALE/… and MinAtar/… from pixels or boards"
     )
     max_episode_steps: int | None = _setting(
         None, _optional(whole_number), "time limit of an episode in place of the environment's own"
@@ -91,7 +91,7 @@ class DQNConfig:
     terminal_reward: float | None = _setting(
         None,
         _optional(real_number),
-        "learn from this reward where an episode terminates, in place of the environment's",
+        "reward to learn from where an episode terminates, instead of the environment's",
     )
     steps: int = _setting(
         20_000, whole_number, "environment steps of each run, of all its environments together"
@@ -112,7 +112,7 @@ class DQNConfig:
         "height and width of an Atari frame in pixels; less than 64 takes smaller convolutions",
     )
     sticky_actions: float = _setting(
-        0.0, _unit, "probability that an Atari emulator repeats the action before, in each frame"
+        0.0, _unit, "probability that an Atari emulator repeats the previous action, in each frame"
     )
 
     hidden: tuple[int, ...] = _setting((128, 128), _sizes, "units of each hidden layer")
@@ -143,7 +143,9 @@ class DQNConfig:
         partial(one_of, allowed=OPTIMIZERS),
         "adam, or rmsprop: centred, its decay 0.95 and its ε 0.01 as in Mnih et al. (2015)",
     )
-    momentum: float = _setting(0.0, _unit, "of rmsprop: share of a step that the next one repeats")
+    momentum: float = _setting(
+        0.0, _unit, "momentum of rmsprop: share of a step that the next one repeats"
+    )
     learning_rate: float = _setting(1e-3, _positive, "η of the optimiser, at step 0")
     learning_rate_end: float = _setting(
         0.0, partial(real_number, low=0), "η at the end, reached linearly"
@@ -181,13 +183,13 @@ class DQNConfig:
     beta_schedule: str = _setting(
         "linear",
         partial(one_of, allowed=BETA_SCHEDULES),
-        "how β changes; compounding is a common slip, to be compared with",
+        "how β changes; compounding is a common mistake, kept for comparison",
     )
     priority_epsilon: float = _setting(1e-6, epsilon_number, "ε in p = |δ| + ε")
     normalize: str = _setting(
         "batch",
         partial(one_of, allowed=("batch", "buffer", "none")),
-        "what the largest weight is taken over",
+        "what the weights are normalised over",
     )
 
     epsilon_schedule: str = _setting(
@@ -204,8 +206,8 @@ class DQNConfig:
     precision: str = _setting(
         AUTO,
         partial(one_of, allowed=PRECISIONS),
-        "of the arithmetic in the network; auto is float32, but from pixels the faster one of the "
-        "two on this machine: bfloat16 on processors made for it",
+        "precision of the network's arithmetic; auto is float32, but from pixels the faster one of "
+        "the two on this machine: bfloat16 on processors made for it",
     )
     compiled: bool | str = _setting(
         False,

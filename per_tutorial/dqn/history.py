@@ -239,7 +239,7 @@ class History:
             FileNotFoundError: there is no such file.
             ValueError: the file is damaged, or not a history.
         """
-        fault = "is no whole history"
+        fault = "is not a complete history"
         heading, rows = read_table(path, COLUMNS, fault=fault)
         try:
             seeds = [whole_number("seeds", seed, 0, maximum=None) for seed in heading["seeds"]]

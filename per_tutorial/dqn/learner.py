@@ -23,7 +23,7 @@ from per_tutorial.dqn.losses import (
     Tensors,
     clip_by_run,
     losses_and_gradients,
-    of_actions,
+    select_actions,
     td_targets,
 )
 from per_tutorial.dqn.networks import QNetwork
@@ -40,7 +40,7 @@ def check_device(device: str) -> None:
         with warnings.catch_warnings(action="ignore"):  # about deprecated names
             place = torch.device(device)
         if place.type == "cpu" and place.index:
-            raise ValueError("there is one cpu, without a number")
+            raise ValueError("there is only one cpu; use 'cpu' without an index")
         if (torch.ones(2, device=place) + 1).cpu().tolist() != [2.0, 2.0]:
             raise ValueError("1 + 1 is not 2 there")
     except Exception as error:  # which one depends on the kind of device
@@ -97,11 +97,11 @@ class DQNLearner:
         self.seeds = list(seeds)
         config, self.choices = choose(config, self.observation_shape, actions, len(self.seeds))
         self.config = config
-        self._world = env_spec(config.env)
+        self._env_spec = env_spec(config.env)
         self._on_cpu = torch.device(config.device).type == "cpu"
         self.online, self.target = (
             QNetwork(
-                self._world.network_inputs(self.observation_shape),
+                self._env_spec.network_inputs(self.observation_shape),
                 actions,
                 config.hidden,
                 self.seeds,
@@ -251,7 +251,7 @@ class DQNLearner:
     def td_errors(self, batch: Batch) -> NDArray:
         """The δ that `update` would return for this minibatch. Nothing changes."""
         tensors = self._on_device(batch)
-        q_values = of_actions(self.online(tensors.observations), tensors.actions)
+        q_values = select_actions(self.online(tensors.observations), tensors.actions)
         return self._clipped(self._targets(tensors) - q_values).cpu().numpy()
 
     @torch.no_grad()
@@ -262,19 +262,20 @@ class DQNLearner:
         """
         tensors = self._on_device(batch)
         targets = self._targets(tensors)
-        online, target = (
-            self._clipped(targets - of_actions(network(tensors.observations), tensors.actions)) ** 2
+        q_values = (
+            select_actions(network(tensors.observations), tensors.actions)
             for network in (self.online, self.target)
         )
+        online, target = (self._clipped(targets - each) ** 2 for each in q_values)
         return (online - target).cpu().numpy()
 
     def _gradient_step(self, tensors: Tensors) -> tuple[Tensor, Tensor, Tensor]:
         """Move the online networks down the gradient; returns δ, Q(s, a) and the losses."""
-        q_values = of_actions(self.online(tensors.observations), tensors.actions)
+        q_values = select_actions(self.online(tensors.observations), tensors.actions)
         with torch.no_grad():
-            td_errors, losses, of_q = self.errors_and_losses(q_values, tensors)
+            td_errors, losses, q_gradients = self.errors_and_losses(q_values, tensors)
         # From Q to the parameters. Convolution gradients may be non-contiguous.
-        found = torch.autograd.grad(q_values, self._parameters, of_q)
+        found = torch.autograd.grad(q_values, self._parameters, q_gradients)
         gradients = [gradient.contiguous() for gradient in found]
         if self.config.max_grad_norm is not None:
             clip_by_run(gradients, self.config.max_grad_norm)
@@ -338,6 +339,6 @@ class DQNLearner:
 
     def _observations(self, observations: ArrayLike) -> Tensor:
         """Vectors (runs, n, *shape) → float32 (runs, n, inputs); frames keep shape and dtype."""
-        if self._world.frames:
+        if self._env_spec.frames:
             return self._tensor(observations)
         return self._tensor(observations, torch.float32).flatten(start_dim=2)

@@ -44,12 +44,12 @@ def td_targets(
     if next_q_online is None:
         next_values = next_q.amax(dim=-1)
     else:
-        next_values = of_actions(next_q, next_q_online.argmax(dim=-1))
+        next_values = select_actions(next_q, next_q_online.argmax(dim=-1))
     assert next_values.shape == rewards.shape == terminated.shape
     return rewards + discount * next_values.masked_fill(terminated, 0.0)
 
 
-def of_actions(q_values: Tensor, actions: Tensor) -> Tensor:
+def select_actions(q_values: Tensor, actions: Tensor) -> Tensor:
     """Q(s, a) of one action in each state: (..., actions), (...) → (...)."""
     return q_values.gather(-1, actions.unsqueeze(-1)).squeeze(-1)
 

@@ -109,15 +109,15 @@ def _check_shapes(
     """Raise ValueError unless the tensors are those of networks of these sizes."""
     if runs == 0:
         raise ValueError("seeds: at least one is needed, got none")
-    world = env_spec(config.env)
-    if world.frames:
-        size = world.frame_size or config.frame_size
+    spec = env_spec(config.env)
+    if spec.frames:
+        size = spec.frame_size or config.frame_size
         if len(observation_shape) != 3 or observation_shape[1:] != (size, size):
             raise ValueError(f"observation_shape: must be (channels, {size}, {size})")
     # Each hidden layer has tensors in the file, so a longer list of sizes is wrong.
     if len(config.hidden) >= len(shapes):
         raise ValueError(f"hidden: {len(config.hidden)} layers, but {len(shapes)} tensors")
-    inputs = world.network_inputs(observation_shape)
+    inputs = spec.network_inputs(observation_shape)
     wanted = architecture(inputs, actions, config.hidden, config.dueling).shapes
     if wanted.keys() != shapes.keys():
         names = ", ".join(sorted(wanted.keys() ^ shapes.keys()))

@@ -72,7 +72,7 @@ class Checkpointer(Protocol):
         """Save the training if it is due. Called after every step."""
 
 
-def train(  # noqa: C901, PLR0912  (Algorithm 1 in one place)
+def train(  # noqa: C901  (Algorithm 1 in one place)
     config: DQNConfig,
     seeds: int | Iterable[int] = range(10),
     *,
@@ -130,7 +130,7 @@ def train(  # noqa: C901, PLR0912  (Algorithm 1 in one place)
         )
     if storage.environments != config.environments:
         raise ValueError(
-            f"replay: must be fed by as many environments as config says ({config.environments}), "
+            f"replay: must have config's number of environments ({config.environments}), "
             f"got {storage.environments}"
         )
     exploration = RandomStreams(seeds, "exploration")
@@ -147,9 +147,7 @@ def train(  # noqa: C901, PLR0912  (Algorithm 1 in one place)
         observation = environments.observation
         action = epsilon_greedy(agent, observation, config.epsilon(t), exploration)
         step = environments.step(action)
-        reward = step.reward
-        if config.terminal_reward is not None:
-            reward = np.where(step.terminated, config.terminal_reward, reward)
+        reward = step.learned_reward(config.terminal_reward)
         transition = Transition(
             observation, action, reward, step.next_observation, step.terminated, step.truncated
         )
@@ -230,13 +228,13 @@ def evaluate(
     config = agent.config
     if max_episode_steps is not None:
         config = config.replace(max_episode_steps=max_episode_steps)
-    world = env_spec(config.env)
+    spec = env_spec(config.env)
     if epsilon is None:
-        epsilon = world.evaluation_epsilon
+        epsilon = spec.evaluation_epsilon
     epsilon = real_number("epsilon", epsilon, 0, 1)
     first_seeds = [seed + own * episodes for own in agent.seeds]
     seeds = [first + k for first in first_seeds for k in range(episodes)]
-    environments = world.module().evaluation_environments(config, seeds)
+    environments = spec.module().evaluation_environments(config, seeds)
     _check_fit(agent, environments)
     exploration = RandomStreams(first_seeds, "evaluation")
     returns = np.zeros(len(seeds))
@@ -257,8 +255,8 @@ def _check_fit(agent: DQNLearner, environments: Environments) -> None:
     if inputs(seen) != inputs(shown) or agent.actions != environments.actions:
         environments.close()
         raise ValueError(
-            f"agent: has seen observations of the shape {seen} and has {agent.actions} actions, "
-            f"{agent.config.env!r} shows {shown} and has {environments.actions}"
+            f"agent: expects observations of the shape {seen} and {agent.actions} actions, "
+            f"but {agent.config.env!r} has {shown} and {environments.actions}"
         )
 
 

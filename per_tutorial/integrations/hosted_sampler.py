@@ -17,9 +17,9 @@ from per_tutorial.replay.td_errors import errors_like
 
 # What a sampler may need (`replay.contracts.Needs`) but other libraries' agents don't provide.
 REFUSED = {
-    "candidates": "chooses a minibatch from a larger one by fresh TD errors",
-    "episodes": "wants to know which steps make up an episode",
-    "reducible_losses": "takes the losses of two networks in place of TD errors",
+    "candidates": "needs a larger minibatch to choose from",
+    "episodes": "needs episode ends",
+    "reducible_losses": "needs the losses of two networks instead of TD errors",
 }
 
 
@@ -52,8 +52,8 @@ class HostedSampler:
         for need, reason in REFUSED.items():
             if getattr(self.needs, need) and need not in served:
                 raise ValueError(
-                    f"sampler: {sampler!r} {reason}, which this library's agents don't give; "
-                    "must be another one"
+                    f"sampler: {sampler!r} {reason}, which this library's agents don't "
+                    "provide; choose another sampler"
                 )
 
     def errors_of(self, indices: NDArray[np.int64], td_errors: ArrayLike) -> Floats:

@@ -1,12 +1,12 @@
 """One of our samplers for a library that identifies transitions by slot.
 
 tianshou gives each environment its own ring, and torchrl leaves the order to its writers, but our
-samplers expect slots to be filled from 0 on. So each slot is mapped to the next free *place* when
-it is first written, and the sampler sees places only.
+samplers expect slots to be filled from 0 on. So each slot is mapped to the next free *row* when
+it is first written, and the sampler sees rows only.
 
 Both libraries return TD errors with the slots of a minibatch, and these may hold other transitions
 by then. So the last minibatches without TD errors are kept, with the ids of their transitions
-(`numbers`). An update of the same slots in the same order belongs to the oldest of them.
+(`ids`). An update of the same slots in the same order belongs to the oldest of them.
 """
 
 from collections import deque
@@ -23,14 +23,15 @@ from per_tutorial.integrations.hosted_sampler import HostedSampler
 from per_tutorial.replay.td_errors import refuse_infinite
 
 PICKLE_FORMAT = 2  # raised when what a pickle holds changes
-AWAITED = 32  # pending minibatches that are kept; more are rarely in flight
+PICKLED_AS = {"_ids": "_numbers", "_rows": "_places"}  # attributes with other names in a pickle
+MAX_PENDING = 32  # pending minibatches that are kept; more are rarely in flight
 
 
 class PendingBatch(NamedTuple):
     """A minibatch whose TD errors have not come back yet."""
 
     slots: NDArray[np.int64]  # (batch,)
-    numbers: NDArray[np.int64]  # (batch,) ids of the transitions that were in them
+    ids: NDArray[np.int64]  # (batch,) of the transitions that were in them
 
 
 class SlotSampler(HostedSampler):
@@ -63,10 +64,10 @@ class SlotSampler(HostedSampler):
         self._made_of = {"sampler": sampler, "seed": seed, **settings}
         self.filled = 0  # slots that hold a transition
         self.added = 0  # transitions ever added
-        self._places = np.full(self.capacity, -1, dtype=np.int64)  # of the slots; −1: none yet
-        self._slots = np.full(self.capacity, -1, dtype=np.int64)  # of the places
-        self._numbers = np.full(self.capacity, -1, dtype=np.int64)  # ids by place
-        self._awaited: deque[PendingBatch] = deque(maxlen=AWAITED)
+        self._rows = np.full(self.capacity, -1, dtype=np.int64)  # of the slots; −1: none yet
+        self._slots = np.full(self.capacity, -1, dtype=np.int64)  # of the rows
+        self._ids = np.full(self.capacity, -1, dtype=np.int64)  # by row
+        self._awaited: deque[PendingBatch] = deque(maxlen=MAX_PENDING)
 
     @property
     def beta(self) -> float:
@@ -98,7 +99,7 @@ class SlotSampler(HostedSampler):
             self.clear()
         if self.filled < stored:
             held = slots()
-            self.write(held[self._places[held] < 0])
+            self.write(held[self._rows[held] < 0])
 
     def write(self, slots: ArrayLike) -> None:
         """Give the transitions that were written to ``slots`` (n,) the largest priority so far.
@@ -111,14 +112,14 @@ class SlotSampler(HostedSampler):
             written = np.unique(written)
         if len(written) == 0:
             return
-        new = written[self._places[written] < 0]
-        places = np.arange(self.filled, self.filled + len(new))
-        self._places[new], self._slots[places] = places, new
+        new = written[self._rows[written] < 0]
+        rows = np.arange(self.filled, self.filled + len(new))
+        self._rows[new], self._slots[rows] = rows, new
         self.filled += len(new)
-        places = self._places[written]
-        self._numbers[places] = np.arange(self.added, self.added + len(places))
-        self.added += len(places)
-        self.sampler.add(places[None], np.array([self.added]))
+        rows = self._rows[written]
+        self._ids[rows] = np.arange(self.added, self.added + len(rows))
+        self.added += len(rows)
+        self.sampler.add(rows[None], np.array([self.added]))
 
     def sample(self, batch_size: int) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
         """Slots and importance-sampling weights, both (batch,).
@@ -127,11 +128,11 @@ class SlotSampler(HostedSampler):
             ValueError: nothing is stored yet.
         """
         if self.filled == 0:
-            raise ValueError("sample: there is nothing to draw, the replay buffer is empty")
+            raise ValueError("sample: the replay buffer is empty")
         batch_size = whole_number("batch_size", batch_size)
-        places, weights = self.sampler.sample(batch_size, self.sizes, self.beta)
-        slots = self._slots[places[0]]
-        self._awaited.append(PendingBatch(slots.copy(), self._numbers[places[0]]))
+        rows, weights = self.sampler.sample(batch_size, self.sizes, self.beta)
+        slots = self._slots[rows[0]]
+        self._awaited.append(PendingBatch(slots.copy(), self._ids[rows[0]]))
         return slots, weights[0].astype(np.float32)
 
     def update(self, slots: ArrayLike, td_errors: ArrayLike) -> None:
@@ -148,24 +149,21 @@ class SlotSampler(HostedSampler):
         """
         known = self._checked(slots)
         errors = self.errors_of(known, td_errors)
-        places = self._places[known]
-        if (places < 0).any():
-            raise IndexError(
-                f"indices: must be of stored transitions, got {known[places < 0][0]}, "
-                "where nothing was stored yet"
-            )
+        rows = self._rows[known]
+        if (rows < 0).any():
+            raise IndexError(f"indices: no transition is stored at {known[rows < 0][0]}")
         refuse_infinite(errors)
-        numbers = self._numbers_as_drawn(known)
-        if numbers is not None:
-            places = np.where(self._numbers[places] == numbers, places, -1)
-        self.sampler.update(places[None], errors[None])
+        ids = self._ids_as_drawn(known)
+        if ids is not None:
+            rows = np.where(self._ids[rows] == ids, rows, -1)
+        self.sampler.update(rows[None], errors[None])
 
     def probabilities(self) -> NDArray[np.float64]:
         """(capacity,): P(i) of every slot, 0 where nothing is stored."""
-        places = np.arange(self.capacity)[None]
+        rows = np.arange(self.capacity)[None]
         shares = np.zeros(self.capacity)
         stored = slice(self.filled)
-        shares[self._slots[stored]] = self.sampler.probabilities(places, self.sizes)[0, stored]
+        shares[self._slots[stored]] = self.sampler.probabilities(rows, self.sizes)[0, stored]
         return shares
 
     # ------------------------------------------------------------ states and pickles
@@ -180,7 +178,7 @@ class SlotSampler(HostedSampler):
         """Everything that changes, except pending minibatches."""
         return join_parts(sampler=self.sampler.state) | {
             "slots": self._slots[: self.filled],
-            "numbers": self._numbers[: self.filled],
+            "numbers": self._ids[: self.filled],
             "added": np.array([self.added]),
             "beta": np.array([self.beta]),
         }
@@ -203,23 +201,24 @@ class SlotSampler(HostedSampler):
             ValueError: the state is invalid. Nothing has changed then.
         """
         state = checked_state(state, self.schema)
-        slots, numbers, added = state["slots"], state["numbers"], int(state["added"][0])
-        if len(numbers) != len(slots) or len(np.unique(slots)) != len(slots):
+        slots, ids, added = state["slots"], state["numbers"], int(state["added"][0])
+        if len(ids) != len(slots) or len(np.unique(slots)) != len(slots):
             raise ValueError("state: slots must name each stored transition once")
-        if len(np.unique(numbers)) != len(numbers) or (numbers >= added).any():
+        if len(np.unique(ids)) != len(ids) or (ids >= added).any():
             raise ValueError("state: numbers must be those of transitions that were added")
         sampler = part_of(state, "sampler")
         self.sampler.check(sampler, np.array([len(slots)]))
         self.sampler.restore(sampler)
         self.filled, self.added, self.beta = len(slots), added, float(state["beta"][0])
-        for array in (self._places, self._slots, self._numbers):
+        for array in (self._rows, self._slots, self._ids):
             array[:] = -1
-        self._slots[: self.filled], self._numbers[: self.filled] = slots, numbers
-        self._places[slots] = np.arange(self.filled)
+        self._slots[: self.filled], self._ids[: self.filled] = slots, ids
+        self._rows[slots] = np.arange(self.filled)
         self._awaited.clear()
 
     def __getstate__(self) -> dict[str, Any]:
-        return vars(self) | {"pickle_format": PICKLE_FORMAT}
+        state = {PICKLED_AS.get(name, name): value for name, value in vars(self).items()}
+        return state | {"pickle_format": PICKLE_FORMAT}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         if state.get("pickle_format") != PICKLE_FORMAT:
@@ -227,7 +226,9 @@ class SlotSampler(HostedSampler):
                 f"pickle: must have the format {PICKLE_FORMAT}, got {state.get('pickle_format')}; "
                 "collect the transitions again"
             )
-        vars(self).update({name: state[name] for name in state if name != "pickle_format"})
+        own = {pickled: name for name, pickled in PICKLED_AS.items()}
+        kept = {own.get(name, name): state[name] for name in state if name != "pickle_format"}
+        vars(self).update(kept)
 
     # ------------------------------------------------------------ helpers
 
@@ -240,10 +241,10 @@ class SlotSampler(HostedSampler):
             raise IndexError(f"indices: must be in [0, {self.capacity}), got {known[outside][0]}")
         return known
 
-    def _numbers_as_drawn(self, slots: NDArray[np.int64]) -> NDArray[np.int64] | None:
+    def _ids_as_drawn(self, slots: NDArray[np.int64]) -> NDArray[np.int64] | None:
         """The ids in the oldest pending minibatch with exactly these slots, if there is one."""
         for k, draw in enumerate(self._awaited):
             if np.array_equal(draw.slots, slots):
                 del self._awaited[k]
-                return draw.numbers
+                return draw.ids
         return None

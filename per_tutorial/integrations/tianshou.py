@@ -59,9 +59,9 @@ class _Prioritized(ReplayBuffer):
 
     def add(self, batch: Any, buffer_ids: Any = None) -> tuple[NDArray, NDArray, NDArray, NDArray]:
         """tianshou's `add`, at the largest priority so far."""
-        told = super().add(batch, buffer_ids)
-        self._sampler.write(told[0])
-        return told
+        added = super().add(batch, buffer_ids)
+        self._sampler.write(added[0])
+        return added
 
     def update(self, buffer: ReplayBuffer) -> NDArray:
         """tianshou's `update`, which copies the transitions of another buffer."""
@@ -122,8 +122,8 @@ class _Prioritized(ReplayBuffer):
     def __setstate__(self, state: dict[str, Any]) -> None:
         if "_sampler" not in state:
             raise ValueError(
-                f"state: must be that of a {type(self).__name__} of per_tutorial, got one that has "
-                "no priorities of ours"
+                f"state: must be that of a {type(self).__name__} of per_tutorial, got one "
+                "without per_tutorial's priorities"
             )
         super().__setstate__(state)
 
@@ -242,5 +242,5 @@ def _refuse_sample_avail(settings: dict[str, Any]) -> None:
     if settings.pop("sample_avail", False):
         raise ValueError(
             "sample_avail: must be False, got True; with priorities every transition may be drawn, "
-            "also those whose stack of frames is not full"
+            "including those with an incomplete stack of frames"
         )

@@ -47,7 +47,7 @@ except ImportError as error:
 
 # torchrl asks for a `default_priority` and passes it back as if it were a TD error. This number
 # means "keep the priority": float32 holds it exactly, and no TD error has this value.
-NEWCOMER = -(2.0**127)
+KEEP_PRIORITY = -(2.0**127)
 FILE = "draws.npz"
 
 
@@ -128,7 +128,7 @@ class PrioritizedSampler(Sampler):
     @property
     def default_priority(self) -> float:
         """What torchrl passes back if there is no TD error: the priority stays as it is."""
-        return NEWCOMER
+        return KEEP_PRIORITY
 
     # ------------------------------------------------------------ called by a buffer
 
@@ -139,7 +139,7 @@ class PrioritizedSampler(Sampler):
             RuntimeError: nothing is stored yet.
         """
         if len(storage) == 0:
-            raise RuntimeError("sample: there is nothing to draw, the storage is empty")
+            raise RuntimeError("sample: the storage is empty")
         self._sync(storage)
         slots, weights = self._sampler.sample(batch_size)
         index: Any = torch.from_numpy(slots)
@@ -183,7 +183,7 @@ class PrioritizedSampler(Sampler):
                 f"priority: must be one, or one for each of {slots.size} indices, got {errors.size}"
             )
         errors = np.broadcast_to(errors.reshape(-1), slots.shape)
-        known = (slots >= 0) & (errors != NEWCOMER)
+        known = (slots >= 0) & (errors != KEEP_PRIORITY)
         if not known.all():
             slots, errors = slots[known], errors[known]
         if self.squared and (errors < 0).any():

@@ -346,9 +346,10 @@ class Replay:
                 self._do(self._unfinished)
             except Exception as error:
                 error.add_note(
-                    "An earlier call was cut short, and a part of the buffer fails at finishing "
-                    "it: transitions may be stored that the sampler does not know. Nothing else is "
-                    "done before that is; `restore` or `load` gives the buffer another state."
+                    "An earlier call was interrupted, and the storage or the sampler fails while "
+                    "completing it: transitions may be stored that the sampler does not know. "
+                    "Every call fails until this succeeds, or until `restore` or `load` replaces "
+                    "the state."
                 )
                 raise
 
@@ -356,8 +357,9 @@ class Replay:
         self._draws_without_update += 1
         if self._draws_without_update == DRAWS_WITHOUT_UPDATE:
             warnings.warn(
-                f"{DRAWS_WITHOUT_UPDATE} minibatches were drawn and no TD error ever came back, so "
-                "replay is uniform: call update_priorities with the TD errors of each minibatch.",
+                f"{DRAWS_WITHOUT_UPDATE} minibatches were drawn without any TD error, so "
+                "priorities mean nothing yet: call update_priorities with the TD errors of each "
+                "minibatch.",
                 stacklevel=3,
             )
 

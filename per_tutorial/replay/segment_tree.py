@@ -180,10 +180,13 @@ class _SegmentTree:
         leaves = self.leaves_of(nodes)
         filled = np.zeros(leaves.shape, dtype=bool)
         filled[: len(sizes)] = np.arange(self.leaves) < sizes[:, None]
-        right = (leaves != self._empty) & np.isfinite(leaves) == filled
+        right = np.where(
+            filled, (leaves != self._empty) & np.isfinite(leaves), leaves == self._empty
+        )
         if not (right.all() and (nodes[:first] == self._empty).all()):
             raise ValueError(
-                f"state: in {name}, leaves are empty where transitions are, or not where none is"
+                f"state: in {name}, leaves are empty where transitions are stored, or filled "
+                "where none are"
             )
         if not np.isfinite(roots[sizes > 0]).all():
             raise ValueError(f"state: in {name}, the sum is infinite")

@@ -496,8 +496,11 @@ def test_members_that_share_their_data_are_refused(tmp_path):
 @pytest.mark.parametrize(
     "header, said",
     [
-        ("{'descr': '<f8', 'fortran_order': False, 'shape': (10000000000,)}", "not as long"),
-        ("{'descr': '<f8', 'fortran_order': False, 'shape': (1,)}", "not as long"),
+        (
+            "{'descr': '<f8', 'fortran_order': False, 'shape': (10000000000,)}",
+            "does not have the length",
+        ),
+        ("{'descr': '<f8', 'fortran_order': False, 'shape': (1,)}", "does not have the length"),
         ("{'descr': '<f8', 'fortran_order': False, 'shape': (-1, -1)}", "cannot hold"),
         ("{'descr': '<U0', 'fortran_order': False, 'shape': (10000000000,)}", "cannot hold"),
         ("{'descr': '|O', 'fortran_order': False, 'shape': (0,)}", "cannot hold"),
@@ -526,7 +529,7 @@ def test_formats_that_numpy_does_not_write_here_are_refused(tmp_path):
 def test_data_that_follow_an_array_are_refused(tmp_path):
     path = tmp_path / "more.npz"
     rewrite(path, [("x.npy", npy(np.zeros(3)) + b"more")])
-    refused(path, "x.npy is not as long as it says")
+    refused(path, "x.npy does not have the length that its header says")
 
 
 def test_other_members_are_refused(tmp_path):
@@ -534,7 +537,7 @@ def test_other_members_are_refused(tmp_path):
     rewrite(path, [("x.npy", npy(np.zeros(3))), ("x.npy", npy(np.ones(3)))])
     refused(path, "two members have the same name")
     rewrite(path, [("x.txt", b"hello")])
-    refused(path, "x.txt is no array")
+    refused(path, "x.txt is not an array")
     rewrite(path, [("x.npy", b"hello")])
     refused(path, "")
     rewrite(path, [(f"{k}.npy", b"") for k in range(10_001)])

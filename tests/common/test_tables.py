@@ -105,8 +105,8 @@ def test_a_missing_file_is_said_to_be_missing(tmp_path):
 
 def test_the_error_says_what_the_caller_calls_the_file(path):
     overwrite(path, "")
-    with pytest.raises(ValueError, match="is no whole history \\("):
-        read_table(path, COLUMNS, fault="is no whole history")
+    with pytest.raises(ValueError, match="is not a complete history \\("):
+        read_table(path, COLUMNS, fault="is not a complete history")
 
 
 def test_a_file_cut_short_anywhere_is_refused(path):
@@ -135,13 +135,13 @@ def test_a_flipped_bit_in_a_compressed_file_is_noticed(tmp_path):
     "text, said",
     [
         ("", "the last line is not whole"),
-        ("\n", "the first line is no heading"),
-        ("name,at,value\na,1,2\n", "the first line is no heading"),
+        ("\n", "the first line is not a heading"),
+        ("name,at,value\na,1,2\n", "the first line is not a heading"),
         ("# {}\n", "the columns are"),
         ("# {}\nname,value,at\na,1,2\n", "the columns are name, value, at"),
-        ("# []\nname,at,value\n", "no JSON object"),
-        ("# 7\nname,at,value\n", "no JSON object"),
-        ("# null\nname,at,value\n", "no JSON object"),
+        ("# []\nname,at,value\n", "is not a JSON object"),
+        ("# 7\nname,at,value\n", "is not a JSON object"),
+        ("# null\nname,at,value\n", "is not a JSON object"),
         ("# {\nname,at,value\n", "Expecting"),
         ("# " + "[" * 100_000 + "\nname,at,value\n", "recursion"),
         ('# {"rows": 2}\nname,at,value\na,1,2\n', "1 of 2 rows"),

@@ -18,6 +18,7 @@ from per_tutorial.conformance import (
     Verdict,
     examine,
     find_adapter,
+    isolation,
 )
 from per_tutorial.conformance.adapters.ours import Proportional, ReplayAdapter, Uniform
 from per_tutorial.conformance.answers import cause_of
@@ -278,6 +279,35 @@ def test_an_examination_of_what_never_ends_ends():
     assert sum(os.times()[2:4]) - began < 15
 
 
+class Silent:
+    """The end of a pipe on which an answer comes in the ``answers``-th wait."""
+
+    def __init__(self, answers=99):
+        self.answers, self.waited = answers, []
+
+    def poll(self, seconds):
+        self.waited.append(seconds)
+        return len(self.waited) == self.answers
+
+
+@pytest.mark.parametrize(
+    "times, waits",
+    [([None] * 2, 2), (["1 0"] * 2, 2), (["1 0", "2 0", "2 0"], 3)],
+    ids=["unknown", "idle", "busy, then idle"],
+)
+def test_a_child_is_taken_for_idle_after_twice_the_limit(times, waits, monkeypatch):
+    """Also where its processor time cannot be read, as on macOS."""
+    used, silent = iter(times), Silent()
+    monkeypatch.setattr(isolation, "_processor_time", lambda pid: next(used))
+    assert not isolation._is_there(silent, 1, isolation._Patience(2.0))
+    assert silent.waited == waits * [isolation.FIRST * 2.0]
+
+
+def test_an_answer_in_the_second_wait_counts_where_processor_time_is_unknown(monkeypatch):
+    monkeypatch.setattr(isolation, "_processor_time", lambda pid: None)
+    assert isolation._is_there(Silent(answers=2), 1, isolation._Patience(2.0))
+
+
 def test_the_first_question_may_take_longer_for_a_buffer_that_compiles_itself():
     class Compiles(Fifteen):
         time_limit = 2.0
@@ -378,7 +408,7 @@ def test_an_object_that_lacks_a_description_hears_what_it_lacks():
 @pytest.mark.parametrize(
     "attributes, kind, message",
     [
-        ({"law": "rank"}, TypeError, "the `law` of Described is called `distribution` now"),
+        ({"law": "rank"}, TypeError, "Described: rename `law` to `distribution`"),
         ({"distribution": "ranks"}, ValueError, "Described.distribution: must be one of 'propo"),
         ({"epsilon": -1e-6}, ValueError, "Described.epsilon: must be .*, got -1e-06"),
         ({"__init__": lambda self, n: None}, TypeError, "Described cannot be made without argum"),
@@ -497,7 +527,7 @@ def test_a_report_puts_robustness_apart_from_the_algorithm():
     lines = [line.split()[0] for line in str(report).splitlines() if line[:1].strip()]
     assert lines[1:6] == ["algorithm:", "handling", "robustness:", "nan-errors", "empty"]
     page = report._repr_html_()
-    assert page.count("<tr>") == 1 + 2 + 3 and "robustness: does it bear" in page
+    assert page.count("<tr>") == 1 + 2 + 3 and "robustness: does it withstand" in page
     assert "1 holds, 1 reported" in page
     assert examine(Raises, questions=["handling", "empty"]).as_dict()["failures"] == {
         "algorithm": ["handling"],

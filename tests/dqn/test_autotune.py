@@ -121,7 +121,7 @@ def test_a_study_says_if_what_it_declares_is_slow_here(faster):
     faster("float32", 7.25)
     assert autotune.slow_precision(config) == (
         "precision: bfloat16 takes 7.2 times as long as float32 here; "
-        "it is kept, since it was declared"
+        "it is kept because the settings ask for it"
     )
     assert autotune.slow_precision(config.replace(precision="float32")) is None
     faster("bfloat16")
@@ -135,7 +135,7 @@ def test_a_short_training_is_not_compiled_and_no_compiler_is_looked_for(monkeypa
     monkeypatch.delattr(autotune, "why_not_compiled")
     agent = DQNLearner(TINY_CONFIG.replace(compiled="auto"), (INPUTS,), ACTIONS, [0])
     assert agent.config == TINY_CONFIG
-    assert agent.choices == ["compiled: no, it takes longer than 130 updates gain"]
+    assert agent.choices == ["compiled: no, it takes longer than it would save in 130 updates"]
 
 
 @pytest.mark.parametrize(
@@ -180,13 +180,13 @@ def test_what_compiling_needs_is_named(monkeypatch, tmp_path):
         raise RuntimeError("not today")
 
     monkeypatch.setattr(torch, "compile", compile_nothing)
-    assert why_not_compiled("cpu") == "a trial failed (RuntimeError)"
-    assert why_not_compiled("mps") == "this package has not been tried compiled on 'mps'"
+    assert why_not_compiled("cpu") == "a test compilation failed (RuntimeError)"
+    assert why_not_compiled("mps") == "compiling on 'mps' is untested"
 
 
 @pytest.mark.slow
 @needs_compiler
-def test_with_a_compiler_the_trial_succeeds():
+def test_with_a_compiler_the_test_compilation_succeeds():
     assert autotune.why_not_compiled("cpu") is None
 
 
@@ -202,7 +202,7 @@ def test_histories_and_agents_hold_the_choice(tmp_path, faster, capsys):
     history = train(config, seeds=0)
     assert capsys.readouterr().out.splitlines() == [
         "precision: bfloat16, 2.0 times as fast as float32 here",
-        "compiled: no, it takes longer than 2 updates gain",
+        "compiled: no, it takes longer than it would save in 2 updates",
     ]
     history.save(tmp_path / "history.csv")
     history.agent.save(tmp_path / "agent.safetensors")

@@ -103,7 +103,9 @@ DAMAGES = [
 def test_a_damaged_checkpoint_is_named_and_the_one_before_it_used(damage, killed, expected):
     before = names(killed)
     damage(killed / "step-000000000040.npz")
-    with pytest.warns(UserWarning, match="step-000000000040.npz' is damaged; the one before"):
+    with pytest.warns(
+        UserWarning, match="step-000000000040.npz' is damaged; trying the one before"
+    ):
         found = continued(CONFIG, killed)
     assert_identical(found, expected)
     assert names(killed) == [before[0], "step-000000000060.npz"]
@@ -259,7 +261,9 @@ def test_the_second_of_two_trainings_in_one_folder_stops_and_the_first_goes_on(t
         if history.step == 42:
             train(CONFIG, SEEDS, checkpoints=Checkpoints(folder, every=20))
 
-    message = "folder: another process wrote step-000000000060.npz to '.*checkpoints' meanwhile"
+    message = (
+        "folder: another process wrote step-000000000060.npz to '.*checkpoints' in the meantime"
+    )
     with pytest.raises(ValueError, match=message):
         train(CONFIG, SEEDS, checkpoints=slow, callbacks=[overtaken])
     assert names(folder) == ["step-000000000040.npz", "step-000000000060.npz"]

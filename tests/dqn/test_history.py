@@ -291,7 +291,7 @@ def test_a_file_cut_short_anywhere_is_refused(tmp_path):
     last_lines = range(len(whole) - 60, len(whole))
     for end in [0, 1, 5, *range(100, len(whole), 97), *last_lines]:
         cut.write_bytes(whole[:end])
-        with pytest.raises(ValueError, match="path: .*cut.csv' is no whole history"):
+        with pytest.raises(ValueError, match="path: .*cut.csv' is not a complete history"):
             History.load(cut)
 
 
@@ -337,12 +337,12 @@ def test_a_garbled_file_is_refused(saved, garble):
     garbled = garble(text)
     assert garbled != text
     saved.write_text(garbled, encoding="utf-8")
-    with pytest.raises(ValueError, match="path: .*history.csv' is no whole history"):
+    with pytest.raises(ValueError, match="path: .*history.csv' is not a complete history"):
         History.load(saved)
 
 
 def test_a_file_that_is_no_text_is_refused(tmp_path):
     path = tmp_path / "history.csv"
     path.write_bytes(bytes(range(256)))
-    with pytest.raises(ValueError, match="is no whole history"):
+    with pytest.raises(ValueError, match="is not a complete history"):
         History.load(path)

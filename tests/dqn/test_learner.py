@@ -11,7 +11,7 @@ from small import ACTIONS, BATCH, INPUTS, LEARNER_CONFIG, RUNS, random_batch
 
 from per_tutorial.dqn.config import DQNConfig
 from per_tutorial.dqn.learner import DQNLearner, check_device
-from per_tutorial.dqn.losses import clip_by_run, of_actions
+from per_tutorial.dqn.losses import clip_by_run, select_actions
 from per_tutorial.dqn.optimizers import descend, make_optimizer
 from per_tutorial.replay import Batch
 
@@ -133,7 +133,7 @@ class PyTorchsOptimiser(DQNLearner):
     """Gradients and steps as PyTorch's own classes make them."""
 
     def _gradient_step(self, tensors):
-        q_values = of_actions(self.online(tensors.observations), tensors.actions)
+        q_values = select_actions(self.online(tensors.observations), tensors.actions)
         with torch.no_grad():
             td_errors, losses, gradients = self.errors_and_losses(q_values, tensors)
         self.optimizer.zero_grad()

@@ -467,7 +467,9 @@ def test_frames_kept_once_train_like_stacks_kept_whole():
 
 def test_a_memory_for_other_environments_is_refused():
     replay = make_replay(CONFIG.replace(environments=2), (4, 20, 20), [0])
-    with pytest.raises(ValueError, match=r"replay: must be fed by .* \(4\), got 2"):
+    with pytest.raises(
+        ValueError, match=r"replay: must have config's number of environments \(4\), got 2"
+    ):
         train(CONFIG, 0, replay=replay)
 
 

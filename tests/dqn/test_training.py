@@ -350,9 +350,7 @@ def test_evaluation_under_another_time_limit():
 
 @pytest.mark.parametrize("shape, actions", [((5,), 2), ((4,), 3), ((2, 3), 2)])
 def test_an_agent_that_was_made_for_something_else_is_refused(shape, actions):
-    with pytest.raises(
-        ValueError, match=r"agent: has seen .*, 'CartPole-v1' shows \(4,\) and has 2"
-    ):
+    with pytest.raises(ValueError, match=r"agent: expects .*, but 'CartPole-v1' has \(4,\) and 2"):
         evaluate(DQNLearner(SHORT, shape, actions, [0]), 1)
 
 

@@ -345,7 +345,7 @@ def test_n_steps_may_come_as_sb3_advises_for_buffers_of_ones_own(recwarn):
 @pytest.mark.parametrize(
     "changes, error, message",
     [
-        ({"replay_buffer_class": HerReplayBuffer}, TypeError, "HER is not served; leave"),
+        ({"replay_buffer_class": HerReplayBuffer}, TypeError, "HER is not supported; leave"),
         ({"replay_buffer_class": ReplayBuffer}, TypeError, r"\.ReplayBuffer, which has no prior"),
         ({"replay_buffer_class": FrameReplayBuffer}, ValueError, "must be a Box of the shape"),
         ({"replay_buffer_class": PrioritizedDictReplayBuffer}, ValueError, "must be a Dict"),

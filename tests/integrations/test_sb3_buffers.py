@@ -372,12 +372,12 @@ def test_samplers_of_ones_own(monkeypatch):
     episodes.add(2)
     buffer.truncate_episodes()
     assert heard[2:] == [(8, 2, 2), (9, 2, 2)]
-    with pytest.raises(ValueError, match="from a larger one"):
+    with pytest.raises(ValueError, match="needs a larger minibatch"):
         make(sampler="choosy")
 
 
 def test_reducible_losses_are_not_what_agents_of_sb3_give():
-    with pytest.raises(ValueError, match="sampler: 'relo' takes the losses of two networks"):
+    with pytest.raises(ValueError, match="sampler: 'relo' needs the losses of two networks"):
         make(sampler="relo")
 
 

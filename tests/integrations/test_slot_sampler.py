@@ -8,7 +8,7 @@ import pytest
 from slot_checks import assert_paper
 
 from per_tutorial.integrations import slot_sampler
-from per_tutorial.integrations.slot_sampler import AWAITED, SlotSampler
+from per_tutorial.integrations.slot_sampler import MAX_PENDING, SlotSampler
 
 ORDER = [7, 2, 9, 0, 5]
 
@@ -62,9 +62,9 @@ def test_several_minibatches_may_be_on_their_way():
         assert 9 in slots
         draws.update(slots, np.zeros(10))
     assert draws.probabilities()[9] > 0.99
-    for _ in range(3 * AWAITED):
+    for _ in range(3 * MAX_PENDING):
         draws.sample(10)
-    assert len(draws._awaited) == AWAITED  # who never answers costs no more than this
+    assert len(draws._awaited) == MAX_PENDING  # who never answers costs no more than this
 
 
 def test_newcomers_get_the_largest_priority_so_far():
@@ -122,7 +122,7 @@ def test_bad_input_is_refused_and_changes_nothing():
     draws = filled()
     shares = draws.probabilities()
     for slots, errors, kind, message in [
-        ([7, 3], [1.0, 2.0], IndexError, "must be of stored transitions, got 3"),
+        ([7, 3], [1.0, 2.0], IndexError, "indices: no transition is stored at 3"),
         ([10], [1.0], IndexError, r"must be in \[0, 10\), got 10"),
         ([-1], [1.0], IndexError, "got -1"),
         ([7, 2], [1.0, np.nan], ValueError, "td_errors: must be finite"),
@@ -140,7 +140,7 @@ def test_bad_input_is_refused_and_changes_nothing():
     assert draws.beta == 1
     with pytest.raises(IndexError, match="indices"):
         draws.write([0, 10])
-    with pytest.raises(ValueError, match="nothing to draw"):
+    with pytest.raises(ValueError, match="sample: the replay buffer is empty"):
         SlotSampler(3).sample(1)
     np.testing.assert_array_equal(draws.probabilities(), shares)
 
@@ -155,11 +155,18 @@ def test_bad_settings_are_refused(settings):
 
 @pytest.mark.parametrize(
     ("sampler", "reason"),
-    [("laber", "chooses"), ("reaper", "wants to know"), ("relo", "takes the losses")],
+    [("laber", "needs a larger"), ("reaper", "needs episode"), ("relo", "needs the losses")],
 )
 def test_samplers_that_need_more_than_slots_are_refused(sampler, reason):
     with pytest.raises(ValueError, match=f"sampler: '{sampler}' {reason}"):
         SlotSampler(4, sampler=sampler)
+
+
+def test_a_pickle_has_the_names_that_it_always_had():
+    state = filled().__getstate__()
+    assert {"_slots", "_places", "_numbers"} < set(state) and not {"_rows", "_ids"} & set(state)
+    again = pickle.loads(pickle.dumps(filled()))
+    assert set(vars(again)) == set(vars(filled()))
 
 
 def test_pickles_of_another_format_are_refused(monkeypatch):

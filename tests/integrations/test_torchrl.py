@@ -19,7 +19,7 @@ from torchrl.data.replay_buffers.scheduler import LinearScheduler
 from torchrl.modules import MLP, QValueActor
 from torchrl.objectives import DQNLoss
 
-from per_tutorial.integrations.torchrl import NEWCOMER, PrioritizedSampler
+from per_tutorial.integrations.torchrl import KEEP_PRIORITY, PrioritizedSampler
 
 SIZE = 24
 
@@ -116,7 +116,7 @@ def test_squared_errors_are_taken_for_what_they_are():
     np.testing.assert_allclose(shares(buffer)[:3], [4 / 8, 3 / 8, 1 / 8], rtol=1e-5)
     with pytest.raises(ValueError, match="priority: must be δ², at least 0, got -2"):
         buffer.update_priority(torch.tensor([0, 1]), torch.tensor([1.0, -2.0]))
-    buffer.update_priority(torch.tensor([0, -1]), torch.tensor([NEWCOMER, 5.0]))  # nothing
+    buffer.update_priority(torch.tensor([0, -1]), torch.tensor([KEEP_PRIORITY, 5.0]))  # nothing
     np.testing.assert_allclose(shares(buffer)[:3], [4 / 8, 3 / 8, 1 / 8], rtol=1e-5)
 
 
@@ -225,7 +225,7 @@ def test_bad_input_is_refused():
     for index, errors, kind, message in [
         ([0, 1], [1.0, float("nan")], ValueError, "must be finite"),
         ([0, 1, 2], [1.0, 2.0], ValueError, "priority: must be one, or one for each of 3"),
-        ([3], [1.0], IndexError, "must be of stored"),
+        ([3], [1.0], IndexError, "no transition is stored at 3"),
     ]:
         with pytest.raises(kind, match=message):
             buffer.update_priority(torch.tensor(index), torch.tensor(errors))

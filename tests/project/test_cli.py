@@ -174,7 +174,7 @@ def test_a_history_that_cannot_be_written_does_not_cost_the_agent(tmp_path):
 def test_quiet_leaves_the_progress_bar_out(capsys):
     main([*TINY, "--quiet"])
     choice, first, second, summary, next_step = capsys.readouterr().out.splitlines()
-    assert choice == "compiled: no, it takes longer than 130 updates gain"
+    assert choice == "compiled: no, it takes longer than it would save in 130 updates"
     assert first.startswith("seed 4: ") and second.startswith("seed 5: ")
     assert summary.startswith("greedy return over 2 runs")
     assert "--save FILE" in next_step

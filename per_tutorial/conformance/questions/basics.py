@@ -20,7 +20,7 @@ DUPLICATE_DRAWS = 40_000  # a multiple of the batch size
 
 @question(
     "handling",
-    "Can one add, sample and update, and do shapes fit?",
+    "Do add, sample and update work, with the right shapes?",
     section="Algorithm 1",
     effect="A column of weights (batch, 1) against TD errors (batch,) broadcasts to (batch, "
     "batch), and the correction vanishes from the loss.",
@@ -67,7 +67,7 @@ def reach(context: TestContext) -> Finding:
                 f"of {len(counts)} stored transitions {len(missing)} never came in {counts.sum()} "
                 f"draws: number {named}{' and others' if len(missing) > 3 else ''}"
             )
-    return holds(f"all {CAPACITY} of a full buffer came, before and after it went round")
+    return holds(f"all {CAPACITY} of a full buffer were drawn, before and after it wrapped around")
 
 
 @question(

@@ -37,7 +37,7 @@ def exponent_small(context: TestContext) -> Finding:
 
 @question(
     "exponent-large-errors",
-    "And where |δ| > 1?",
+    "Which exponent do draws follow where |δ| > 1?",
     section=FORMULA,
     effect="δ² as the priority doubles α; a clipped or Huber error makes all large errors alike.",
     needs=("exponent-small-errors",),
@@ -61,7 +61,7 @@ def exponent_another(context: TestContext) -> Finding:
 
 @question(
     "proportions-full",
-    "Full: is each transition drawn as often as its priority says?",
+    "In a full buffer, is each transition drawn as often as its priority says?",
     section=FORMULA,
     effect="The agent learns from the wrong transitions, and importance-sampling weights correct "
     "for something that did not happen.",
@@ -74,7 +74,7 @@ def proportions_full(context: TestContext) -> Finding:
 
 @question(
     "proportions-part-full",
-    "Part full, at several N: the same?",
+    "And in a buffer that is only part full?",
     section=FORMULA,
     effect="At the start of training, where most is learned, the draws are not what was asked for.",
     needs=EXPONENTS,
@@ -90,7 +90,7 @@ def proportions_part_full(context: TestContext) -> Finding:
 
 @question(
     "proportions-wrapped",
-    "After the buffer went round: the same?",
+    "And after the buffer has wrapped around?",
     section=FORMULA,
     effect="Once the buffer is full, which is most of a training, the draws are not what was asked "
     "for.",
@@ -104,7 +104,7 @@ def proportions_wrapped(context: TestContext) -> Finding:
 
 @question(
     "proportions-odd-capacity",
-    "A capacity that is no power of two: the same?",
+    "And if the capacity is not a power of two?",
     section="3.3, sum tree",
     effect="Some slots are drawn too often, others not at all.",
     needs=EXPONENTS,

@@ -23,12 +23,12 @@ def contents(context: TestContext) -> Finding:
         found = contents_fault(harness, 40)
         if found:
             return fails(found)
-    return holds("in 80 minibatches, before and after the buffer went round")
+    return holds("in 80 minibatches, before and after the buffer wrapped around")
 
 
 @question(
     "truncation",
-    "Is a time limit told from a terminal state?",
+    "Is a time limit distinguished from a terminal state?",
     section="not in the paper; Pardo et al. 2018",
     effect="The value after a time limit is taken for 0: a good state at the limit is learned to "
     "be bad.",

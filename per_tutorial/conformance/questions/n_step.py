@@ -186,7 +186,8 @@ def check(
                 got = got._replace(next_state=right.next_state)
             if abs(got.reward - right.reward) > 1e-4 or got[1:] != right[1:]:
                 return fails(
-                    f"from transition {serial}, {where}: {told(got)} instead of {told(right)}"
+                    f"from transition {serial}, {where}: {described(got)} instead of "
+                    f"{described(right)}"
                 )
             seen += 1
     if not seen and not shorter:
@@ -194,7 +195,7 @@ def check(
     return holds(f"{seen} windows {where} are right")
 
 
-def told(one: Window) -> str:
+def described(one: Window) -> str:
     """A window in words."""
     end = "terminated" if one.terminated else "a value follows"
     return f"{one.steps} steps with the return {one.reward:g} to state {one.next_state}, {end}"

@@ -24,7 +24,7 @@ NO_EPSILON = "the adapter names no ε"
 
 @question(
     "sum-after-updates",
-    "After a million updates of usual size, are draws still right?",
+    "Are draws still right after a million updates of usual size?",
     section="3.3, sum tree",
     effect="Sums that are changed by differences drift: in single precision within one training.",
     needs=("proportions-full",),
@@ -36,7 +36,7 @@ def sum_after_updates(context: TestContext) -> Finding:
 
 @question(
     "sum-after-outliers",
-    "And after updates over sixteen orders of magnitude?",
+    "Are they still right after updates over sixteen orders of magnitude?",
     section="3.3, sum tree",
     effect="After an outlier the drift exceeds small priorities; the total may even be negative. "
     "Rare.",
@@ -128,7 +128,7 @@ def edges(context: TestContext) -> Finding:
             except (Fault, BufferRaised) as fault:
                 return fails(f"{place}: {fault}")
             if fraction < 1e-9 and found != harness.stored[0] and stored < CAPACITY:
-                return fails(f"{place} lies transition {found}, not the first")
+                return fails(f"{place}, it finds transition {found}, not the first")
     return holds("from 0 to 1 − 2⁻⁵³ of the total, with 5, 33 and 64 of 64 stored")
 
 

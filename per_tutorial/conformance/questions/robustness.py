@@ -48,7 +48,7 @@ def stale_updates(context: TestContext) -> Finding:
         harness.update(drawn, errors)
     except BufferRaised as raised:
         in_time = context.harness(CAPACITY, exact=True)
-        bears(
+        require_accepts(
             "an update that comes in time", lambda: in_time.update(in_time.sample().drawn, errors)
         )
         return holds(f"it refuses such an update: {type(raised.__cause__).__name__}")
@@ -86,11 +86,11 @@ def arrays_added(context: TestContext) -> Finding:
 
 @question(
     "arrays-drawn",
-    "Is a minibatch the caller's own: does it stay as it is, and may one write over it?",
+    "Is a minibatch the caller's own: does it stay as it is, and may the caller modify it?",
     kind="robustness",
     section=SECTION,
-    effect="Who fetches a minibatch ahead, or keeps one, learns from another one. Who scales "
-    "observations in place scales the memory.",
+    effect="A prefetched or kept minibatch changes later; scaling observations in place changes "
+    "the memory.",
     needs=("contents",),
 )
 def arrays_drawn(context: TestContext) -> Finding:
@@ -134,7 +134,7 @@ def nan_errors(context: TestContext) -> Finding:
 
 @question(
     "infinite-errors",
-    "And one that is infinite?",
+    "Is an infinite TD error kept out of the priorities?",
     kind="robustness",
     section=SECTION,
     effect="The total is infinite: one transition is replayed for ever, and weights are 0 or NaN.",
@@ -161,7 +161,7 @@ def empty(context: TestContext) -> Finding:
         return fails(f"from an empty buffer, {fault}")
     except BufferRaised as raised:
         full = context.harness(CAPACITY, batch_size=1)
-        bears("to be sampled when it is full", full.sample)
+        require_accepts("to be sampled when it is full", full.sample)
         return holds(str(raised))
     return fails("it returned a transition")
 
@@ -183,7 +183,7 @@ def large_minibatch(context: TestContext) -> Finding:
     return reported("it returns transitions several times")
 
 
-def bears(what: str, act: Callable[[], object]) -> None:
+def require_accepts(what: str, act: Callable[[], object]) -> None:
     """Raise `Inconclusive` if the buffer refuses this, too: its earlier refusal means nothing."""
     try:
         act()
@@ -237,15 +237,15 @@ def after_bad_errors(context: TestContext, bad: float) -> Finding:
         )
     if context.adapter.distribution == "uniform":
         harness.counts(200)
-        return holds("it takes it, and draws go on as before")
+        return holds("it accepts the error, and draws go on as before")
     try:
         weights = harness.sample().weights
         if weights is not None and not np.isfinite(weights).all():
             share = (~np.isfinite(weights)).mean()
-            return fails(f"it takes it, and then {share:.0%} of weights are NaN")
+            return fails(f"it accepts the error, and then {share:.0%} of weights are not finite")
         finding = compare(harness.set_errors(mixed_error), 20_000)
     except (BufferRaised, Fault, Inconclusive) as fault:
-        return fails(f"it takes it, and then drawing fails: {fault}")
+        return fails(f"it accepts the error, and then drawing fails: {fault}")
     if finding.failed:
-        return fails(f"it takes it, and never recovers: {finding.measured}")
-    return reported("it takes it, and draws are right again once all errors were updated")
+        return fails(f"it accepts the error, and never recovers: {finding.measured}")
+    return reported("it accepts the error, and draws are right again once all errors were updated")

@@ -153,8 +153,8 @@ def weights_scale(context: TestContext) -> Finding:
     "What are weights divided by?",
     section="3.4, “for stability reasons”",
     effect="By the largest of the minibatch or of the memory, by the mean, or by nothing: a "
-    "choice. Another "
-    "divisor changes the learning rate: too large stops learning, too small lets updates explode.",
+    "choice. Another divisor changes the learning rate: too large stops learning, too small lets "
+    "updates explode.",
     needs=("weights-exponent", "weights-scale"),
 )
 def weights_normalisation(context: TestContext) -> Finding:
@@ -180,9 +180,9 @@ def weights_normalisation(context: TestContext) -> Finding:
             )
     low, high = factors.min() * raw.max(), factors.max() * raw.max()
     return fails(
-        f"by none of the usual: the largest weight of the buffer comes to {low:.3g}"
-        + (f" up to {high:.3g}" if high > 1.01 * low else "")
-        + ", not to 1"
+        f"by none of the usual: the largest weight of the buffer is {low:.3g}"
+        + (f" to {high:.3g}" if high > 1.01 * low else "")
+        + ", not 1"
     )
 
 

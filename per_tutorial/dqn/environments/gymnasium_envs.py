@@ -47,6 +47,12 @@ class Step(NamedTuple):
     truncated: NDArray[np.bool_]  # stopped by a time limit: the next state keeps its value
     valid: NDArray[np.bool_]  # False where the step only reset the environment
 
+    def learned_reward(self, terminal_reward: float | None) -> NDArray:
+        """The reward to learn from; where an episode terminates, ``terminal_reward`` if given."""
+        if terminal_reward is None:
+            return self.reward
+        return np.where(self.terminated, terminal_reward, self.reward)
+
 
 class Environments:
     """A Gymnasium vector environment whose steps are transitions.

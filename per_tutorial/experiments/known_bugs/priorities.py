@@ -183,8 +183,8 @@ KNOWN_BUGS = (
     ),
     Bug(
         name="current-maximum",
-        mistake="A new transition gets the largest priority of those that are stored now, the "
-        "paper's the largest ever seen, which never falls.",
+        mistake="A new transition gets the largest priority currently stored; the paper uses the "
+        "largest ever seen, which never falls.",
         wrong="self.largest_priority[largest > 0] = largest[largest > 0] ** (1 / self.alpha)",
         right="largest[run] = max(largest[run], priorities[run, k])",
         seen=("pytorch/rl#2215",),

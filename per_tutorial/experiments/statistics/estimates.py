@@ -324,7 +324,8 @@ def never_infinite(name: str, values: ArrayLike) -> NDArray[np.float64]:
     values = float_array(name, values)
     if np.isinf(values).any():
         raise ValueError(
-            f"{name}: must not be infinite; of steps to a threshold, give np.minimum(steps, budget)"
+            f"{name}: must not be infinite; for steps to a threshold, "
+            "pass np.minimum(steps, budget)"
         )
     return values
 

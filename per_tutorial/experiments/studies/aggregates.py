@@ -139,9 +139,9 @@ def runs_kept(worlds: Worlds, arm: str) -> dict[str, float]:
     """
     strata = _Strata(worlds, (arm,))
     strata.every_run_has_a_score()
-    _, places = np.unique(strata.pooled(arm), return_inverse=True)  # equal scores share one
-    weights = np.bincount(places, strata.weights).astype(np.float64)
-    kept = (weights_kept(weights, strata.cut) / weights)[places]
+    _, index = np.unique(strata.pooled(arm), return_inverse=True)  # equal scores share one
+    weights = np.bincount(index, strata.weights).astype(np.float64)
+    kept = (weights_kept(weights, strata.cut) / weights)[index]
     parts = np.split(kept, np.cumsum(strata.runs)[:-1])
     return {world: float(part.sum()) for world, part in zip(strata.scores, parts, strict=True)}
 
@@ -215,7 +215,7 @@ class _Strata:
             arm for arm in first if all(arm in scores for scores in worlds.values())
         )
         if not self.arms:
-            raise ValueError(f"worlds: must have an arm in common, got {sorted(worlds)} without")
+            raise ValueError(f"worlds: must share at least one arm; {sorted(worlds)} share none")
         self.scores: dict[str, dict[str, Floats]] = {}
         for world, scores in worlds.items():
             self.scores[world] = checked = {

@@ -158,8 +158,8 @@ def load_study(name: str, folder: str | os.PathLike[str] = SHIPPED) -> StudyResu
         known = sorted(
             found.name.removesuffix(".csv.gz") for found in Path(folder).glob("*.csv.gz")
         )
-        there = f"there are {', '.join(known)}" if known else "there are none of any"
-        raise ValueError(f"name: no results of a study {name!r}, {there}")
+        there = f"there are {', '.join(known)}" if known else "the folder has no results"
+        raise ValueError(f"name: no results of a study {name!r}; {there}")
     facts, rows = read_results(path, "stacks", "metric", "comparisons", "failed_below")
     try:
         return StudyResults(facts, rows)

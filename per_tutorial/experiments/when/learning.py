@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from per_tutorial.experiments.when import worlds
 from per_tutorial.experiments.when.signals import (
     ALPHA,
     BETA,
@@ -20,7 +21,7 @@ from per_tutorial.experiments.when.signals import (
     FreshPriorities,
     newest_errors,
 )
-from per_tutorial.experiments.when.worlds import Experience, Knobs, experience
+from per_tutorial.experiments.when.worlds import Experience, Knobs
 from per_tutorial.replay.compiling import njit_cached
 from per_tutorial.replay.registry import SAMPLERS
 
@@ -60,8 +61,8 @@ class Replaying:
     target_every: int = 64
 
 
-class Learned(NamedTuple):
-    """The results, one row per run."""
+class Results(NamedTuple):
+    """What `learn` returns, one row per run."""
 
     area: NDArray[np.float64]  # the mean over training of the RMS error of Q
     final: NDArray[np.float64]  # its mean over the last tenth
@@ -76,8 +77,8 @@ def steps_of(knobs: Knobs) -> int:
 
 @njit_cached
 def replay_in_order(
-    q, copy, states, actions, rewards, next_states, ended, rows, slots, newest, weights, rates,
-    discount, reducible, signals,
+    q, copy, states, actions, rewards, next_states, ended, seed_index, slots, newest, weights,
+    rates, discount, reducible, signals,
 ):  # fmt: skip
     """Learn the drawn slots (runs, batch) one after another; write ``signals`` for the sampler.
 
@@ -86,7 +87,7 @@ def replay_in_order(
     """
     capacity = newest[1]
     for run in range(slots.shape[0]):
-        row = rows[run]
+        row = seed_index[run]
         for k in range(slots.shape[1]):
             i = newest[0] - (newest[0] - slots[run, k]) % capacity
             s, a, following = states[row, i], actions[row, i], next_states[row, i]
@@ -118,36 +119,36 @@ def learn(
     replaying: Replaying,
     seeds: Sequence[int],
     rates: Sequence[float],
-    met: Experience | None = None,
-    watch: Any = None,
-) -> Learned:
+    experience: Experience | None = None,
+    callback: Any = None,
+) -> Results:
     """Train a table for each seed at each rate; rows are ordered by rate, then by seed.
 
     Args:
         seeds: ints; calls with the same seeds see the same experience.
         rates: learning rates η.
-        met: the experience of these seeds; None to compute it.
-        watch: called as ``watch(t, q, size)`` after each step that follows the warm-up.
+        experience: that of these seeds; None to compute it.
+        callback: called as ``callback(t, q, size)`` after each step that follows the warm-up.
     """
     steps = steps_of(knobs)
-    met = experience(knobs, seeds, steps) if met is None else met
-    rows = np.tile(np.arange(len(seeds)), len(rates))
-    runs, rate_of = len(rows), np.repeat(np.asarray(rates, float), len(seeds))
+    experience = worlds.experience(knobs, seeds, steps) if experience is None else experience
+    seed_index = np.tile(np.arange(len(seeds)), len(rates))
+    runs, rate_of = len(seed_index), np.repeat(np.asarray(rates, float), len(seeds))
     capacity = max(int(replaying.memory * steps), replaying.batch)
     first = np.stack(
         [np.random.default_rng((s, 11)).normal(0, INITIAL_SCALE, (2 * knobs.n, 2)) for s in seeds]
     )
-    q = first[rows].copy()
+    q = first[seed_index].copy()
     sampler: Any
     if replaying.method in SIGNALS:
         name, beta_start, beta_end = replaying.method, *BETA
-        sampler = FreshPriorities(name, knobs, q, met, rows, rate_of, seeds)
+        sampler = FreshPriorities(name, knobs, q, experience, seed_index, rate_of, seeds)
     else:
         method = "per" if replaying.method == ENTERED else replaying.method
         name, keywords, beta_start, beta_end = METHODS[method]
         if replaying.alpha is not None:
             keywords = keywords | {"alpha": replaying.alpha}
-        sampler = SAMPLERS[name](capacity, [seeds[row] for row in rows], **keywords)
+        sampler = SAMPLERS[name](capacity, [seeds[k] for k in seed_index], **keywords)
     copy, truth = q.copy(), knobs.true_values
     errors, area, final = np.empty(runs), np.zeros(runs), np.zeros(runs)
     curve = np.zeros((runs, CURVE))
@@ -159,7 +160,7 @@ def learn(
         slot = np.full((runs, 1), t % capacity)
         sampler.add(slot, np.full(runs, t + 1))
         if replaying.method == ENTERED:
-            sampler.update(slot, newest_errors(knobs, q, met, rows, t))
+            sampler.update(slot, newest_errors(knobs, q, experience, seed_index, t))
         if t < warm_up:
             continue
         done = t - warm_up
@@ -170,7 +171,7 @@ def learn(
             size = min(t + 1, capacity)
             slots, weights = sampler.sample(replaying.batch, np.full(runs, size), beta)
             replay_in_order(
-                q, copy, *met, rows, slots, np.array([t, capacity]), weights, rate_of,
+                q, copy, *experience, seed_index, slots, np.array([t, capacity]), weights, rate_of,
                 knobs.gamma, name == "relo", signals,
             )  # fmt: skip
             sampler.update(slots, signals)
@@ -181,6 +182,6 @@ def learn(
         curve[:, done * CURVE // trained] += errors
         if done >= trained - late:
             final += errors / late
-        if watch is not None:
-            watch(t, q, min(t + 1, capacity))
-    return Learned(area, final, curve / counts, q)
+        if callback is not None:
+            callback(t, q, min(t + 1, capacity))
+    return Results(area, final, curve / counts, q)

@@ -34,9 +34,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from per_tutorial.experiments.when import worlds
 from per_tutorial.experiments.when.learning import METHODS, Replaying, learn, steps_of
 from per_tutorial.experiments.when.signals import ENTERED, SIGNALS
-from per_tutorial.experiments.when.worlds import Knobs, experience
+from per_tutorial.experiments.when.worlds import Knobs
 
 LENGTHS = (3, 4, 5, 6, 7, 8)
 NOISES = (0.0, 0.1, 0.25, 0.5, 1.0)
@@ -130,7 +131,7 @@ def run_cell(cell: Cell, seeds: Any = SEEDS, tuning: Any = TUNING_SEEDS) -> dict
         seed, "curve": the mean over seeds}.
     """
     steps, rates = steps_of(cell.knobs), rates_of(cell.knobs)
-    other, met = (experience(cell.knobs, each, steps) for each in (tuning, seeds))
+    other, experience = (worlds.experience(cell.knobs, each, steps) for each in (tuning, seeds))
     found = {}
     for method in cell.methods:
         replaying = Replaying(**(asdict(cell.replaying) | {"method": method}))
@@ -139,7 +140,7 @@ def run_cell(cell: Cell, seeds: Any = SEEDS, tuning: Any = TUNING_SEEDS) -> dict
         tried = learn(cell.knobs, replaying, tuning, rates, other)
         means = np.log2(tried.area).reshape(len(rates), len(tuning)).mean(axis=1)
         rate = rates[int(means.argmin())]
-        learned = learn(cell.knobs, replaying, seeds, [rate], met)
+        learned = learn(cell.knobs, replaying, seeds, [rate], experience)
         found[method] = {
             "rate": rate,
             "tuning": means.round(4).tolist(),

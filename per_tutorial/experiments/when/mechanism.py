@@ -27,10 +27,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from per_tutorial.experiments.when import worlds
 from per_tutorial.experiments.when.features import SAMPLE, features_of
 from per_tutorial.experiments.when.learning import WARM, Replaying, learn, steps_of
 from per_tutorial.experiments.when.signals import ALPHA, BETA
-from per_tutorial.experiments.when.worlds import Experience, Knobs, Truth, experience
+from per_tutorial.experiments.when.worlds import Experience, Knobs, Truth
 
 MOMENTS = (0.02, 0.05, 0.1, 0.2, 0.4, 0.8)  # shares of the training
 TWICE = (0.05, 0.1)  # when the forecast measures the same transitions
@@ -45,10 +46,10 @@ class Replay(NamedTuple):
     means: NDArray[np.float64]  # m, the mean of δ
 
 
-def outlook(knobs: Knobs, q: NDArray, met: Experience, size: int) -> Replay:
+def outlook(knobs: Knobs, q: NDArray, experience: Experience, size: int) -> Replay:
     """δ, e and m of the first ``size`` transitions of each run, for tables q (runs, 2n, 2)."""
     runs = np.arange(len(q))[:, None]
-    states, actions, rewards, following, ended = (column[:, :size] for column in met)
+    states, actions, rewards, following, ended = (column[:, :size] for column in experience)
     targets = rewards + knobs.gamma * np.where(ended, 0.0, q.max(axis=2)[runs, following])
     own, truth = q[runs, states, actions], Truth(knobs)
     return Replay(
@@ -110,14 +111,14 @@ def run_cell(cell: Any, rate: float, seeds: Any = range(30)) -> dict[str, Any]:
     """`look` at each moment, {moment: {name: a number per run}}; also "rate" and "features"."""
     knobs = cell.knobs
     steps = steps_of(knobs)
-    met = experience(knobs, seeds, steps)
+    experience = worlds.experience(knobs, seeds, steps)
     first = int(steps * WARM)
     moments = {first + int(share * (steps - first)): share for share in MOMENTS}
     found: dict[str, Any] = {"rate": rate}
 
-    def watch(t: int, q: NDArray, size: int) -> None:
+    def callback(t: int, q: NDArray, size: int) -> None:
         if t in moments:
-            replay = outlook(knobs, q, met, size)
+            replay = outlook(knobs, q, experience, size)
             beta = BETA[0] + moments[t] * (BETA[1] - BETA[0])
             rng = np.random.default_rng((t, knobs.n))
             found[str(moments[t])] = look(replay, rate, beta, rng)
@@ -130,14 +131,14 @@ def run_cell(cell: Any, rate: float, seeds: Any = range(30)) -> dict[str, Any]:
                     features_of(
                         then[run],
                         replay.deltas[run, chosen],
-                        met.rewards[run, chosen],
-                        met.states[run, chosen],
+                        experience.rewards[run, chosen],
+                        experience.states[run, chosen],
                     )
                     for run in range(len(q))
                 ]
 
     seen: list[NDArray] = []
-    learn(knobs, Replaying(), seeds, [rate], met, watch)
+    learn(knobs, Replaying(), seeds, [rate], experience, callback)
     return found
 
 

@@ -73,12 +73,12 @@ def areas(knobs: Knobs, method: str, rate: float, seeds: Sequence[int]) -> NDArr
     states = np.tile(np.eye(2 * knobs.n, dtype=np.float32), (len(seeds), 1, 1))[:, : knobs.n]
     errors = []
 
-    def watch(history: History) -> None:
+    def callback(history: History) -> None:
         if history.agent is not None and history.agent.updates:
             wrong = history.agent.q_values(states) - knobs.true_values
             errors.append(np.sqrt((wrong**2).mean(axis=(1, 2))))
 
-    train(config_of(knobs, method, rate), seeds, callbacks=[watch])
+    train(config_of(knobs, method, rate), seeds, callbacks=[callback])
     return np.mean(errors, axis=0)
 
 

@@ -62,25 +62,25 @@ def errors_after(
 
 
 def look(
-    agent: DQNLearner, knobs: Knobs, met: Experience, rng: np.random.Generator
+    agent: DQNLearner, knobs: Knobs, experience: Experience, rng: np.random.Generator
 ) -> dict[str, list[float]]:
     """The proxies of each run, at one moment of its training."""
-    runs, size = met.states.shape
+    runs, size = experience.states.shape
     states = np.tile(np.eye(2 * knobs.n, dtype=np.float32), (runs, 1, 1))
     q = agent.q_values(states).astype(float)
-    replay = outlook(knobs, q, met, size)
-    truth, rows = knobs.true_values, np.arange(runs)
+    replay = outlook(knobs, q, experience, size)
+    truth, seed_index = knobs.true_values, np.arange(runs)
     before = q[:, : knobs.n] - truth
-    chosen = np.stack([rng.choice(size, REPLAYED, replace=False) for _ in rows])
+    chosen = np.stack([rng.choice(size, REPLAYED, replace=False) for _ in seed_index])
     brought = {name: np.empty((runs, REPLAYED)) for name in ("whole", "own", "useful")}
     for k, at in enumerate(chosen.T):
-        s, a = met.states[rows, at], met.actions[rows, at]
+        s, a = experience.states[seed_index, at], experience.actions[seed_index, at]
         for name, errors in (("whole", replay.deltas), ("useful", replay.means)):
-            after = errors_after(agent, s, a, SHARE * errors[rows, at], truth)
+            after = errors_after(agent, s, a, SHARE * errors[seed_index, at], truth)
             gone = before**2 - after**2
             brought[name][:, k] = gone.sum(axis=(1, 2))
             if name == "whole":
-                brought["own"][:, k] = gone[rows, s, a]
+                brought["own"][:, k] = gone[seed_index, s, a]
     sizes = np.abs(np.take_along_axis(replay.deltas, chosen, axis=1))
     return {
         name: [round(rank_correlation(*pair), 4) for pair in zip(sizes, values, strict=True)]
@@ -99,7 +99,7 @@ def run_cell(cell: Cell) -> dict[str, Any]:
     moments = [first + int(share * (steps - first)) for share in MOMENTS]
     found: dict[str, Any] = {"rate": rate}
 
-    def watch(history: History) -> None:
+    def callback(history: History) -> None:
         done = len(found) - 1
         if done == len(MOMENTS) or history.step < moments[done] or history.agent is None:
             return
@@ -107,14 +107,14 @@ def run_cell(cell: Cell) -> dict[str, Any]:
         rows, _ = replay.storage.n_step_transitions(slots)
         if slots.shape[1] < REPLAYED:
             return
-        met = Experience(
+        experience = Experience(
             rows["observation"].argmax(axis=2),
             rows["action"].astype(np.int64),
             rows["reward"].astype(float),
             rows["next_observation"].argmax(axis=2),
             rows["terminated"].astype(bool),
         )
-        found[str(MOMENTS[done])] = look(history.agent, knobs, met, rng)
+        found[str(MOMENTS[done])] = look(history.agent, knobs, experience, rng)
 
-    train(config, SEEDS, replay=replay, callbacks=[watch])
+    train(config, SEEDS, replay=replay, callbacks=[callback])
     return found

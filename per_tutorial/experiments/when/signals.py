@@ -41,17 +41,19 @@ LEAST = 1e-6  # added to every priority, like PER's ε
 
 
 def newest_errors(
-    knobs: Knobs, q: NDArray, met: Experience, rows: NDArray, t: int
+    knobs: Knobs, q: NDArray, experience: Experience, seed_index: NDArray, t: int
 ) -> NDArray[np.float64]:
     """δ of the transition of step t, (runs, 1)."""
-    runs = np.arange(len(rows))
-    states, actions, rewards, following, ended = (column[rows, t] for column in met)
+    runs = np.arange(len(seed_index))
+    states, actions, rewards, following, ended = (column[seed_index, t] for column in experience)
     values = np.where(ended, 0.0, q[runs, following].max(axis=1))
     return (rewards + knobs.gamma * values - q[runs, states, actions])[:, None]
 
 
 @njit_cached
-def draw_by_priority(by_pair, by_noise, noises, states, actions, rows, size, uniforms, slots, out):
+def draw_by_priority(
+    by_pair, by_noise, noises, states, actions, seed_index, size, uniforms, slots, out
+):
     """Draw slots (runs, batch) from equal shares of the priorities; write their P into ``out``.
 
     The priority^α of a transition is the value of its pair in ``by_pair`` (runs, states, 2) or,
@@ -60,7 +62,7 @@ def draw_by_priority(by_pair, by_noise, noises, states, actions, rows, size, uni
     batch = slots.shape[1]
     sums = np.empty(size)
     for run in range(slots.shape[0]):
-        row, total = rows[run], 0.0
+        row, total = seed_index[run], 0.0
         for i in range(size):
             priority = by_pair[run, states[row, i], actions[row, i]]
             if by_noise:
@@ -81,8 +83,8 @@ class FreshPriorities:
 
     Args:
         q: (runs, 2n, 2) read at each draw.
-        met: the experience of each seed.
-        rows: (runs,) the row of ``met`` that each run has.
+        experience: that of each seed.
+        seed_index: (runs,) the row of ``experience`` that each run has.
         rates: (runs,) learning rates η.
     """
 
@@ -91,23 +93,25 @@ class FreshPriorities:
         signal: str,
         knobs: Knobs,
         q: NDArray,
-        met: Experience,
-        rows: NDArray,
+        experience: Experience,
+        seed_index: NDArray,
         rates: NDArray,
         seeds: Sequence[int],
     ) -> None:
         self.signal, self.knobs, self.q = signal, knobs, q
-        self.met, self.rows, self.rates = met, rows, rates
+        self.experience, self.seed_index, self.rates = experience, seed_index, rates
         self._truth = Truth(knobs)
-        self._noises = met.rewards - self._truth.rewards[met.states, met.actions]
-        self._counts = np.zeros((len(met.states), 2 * knobs.n, 2))
+        self._noises = (
+            experience.rewards - self._truth.rewards[experience.states, experience.actions]
+        )
+        self._counts = np.zeros((len(experience.states), 2 * knobs.n, 2))
         self._streams = [np.random.default_rng((seed, 12)) for seed in seeds]
 
     def add(self, slots: NDArray, sizes: NDArray) -> None:
         """Count the transition of step ``slots[0, 0]`` as stored."""
         t = int(slots[0, 0])
         seeds = np.arange(len(self._counts))
-        self._counts[seeds, self.met.states[:, t], self.met.actions[:, t]] += 1
+        self._counts[seeds, self.experience.states[:, t], self.experience.actions[:, t]] += 1
 
     def sample(
         self, batch: int, sizes: NDArray, beta: float
@@ -115,13 +119,14 @@ class FreshPriorities:
         """Slots and weights, (runs, batch) each."""
         runs, size = len(self.q), int(sizes[0])
         # The runs with one seed, at several rates, share its draws.
-        uniforms = np.stack([stream.random(batch) for stream in self._streams])[self.rows]
+        uniforms = np.stack([stream.random(batch) for stream in self._streams])
+        uniforms = uniforms[self.seed_index]
         slots = np.empty((runs, batch), np.int64)
         chances = np.empty((runs, batch))
         by_noise = self.signal == "fresh"
         draw_by_priority(
-            self._of_pairs(), by_noise, self._noises, self.met.states, self.met.actions,
-            self.rows, size, uniforms, slots, chances,
+            self._of_pairs(), by_noise, self._noises, self.experience.states,
+            self.experience.actions, self.seed_index, size, uniforms, slots, chances,
         )  # fmt: skip
         weights = (size * chances) ** -beta
         return slots, weights / weights.max(axis=1, keepdims=True)
@@ -141,5 +146,5 @@ class FreshPriorities:
         brought = errors**2 - (errors + rates * means) ** 2 - chance
         priorities = (np.maximum(brought, 0) + LEAST) ** ALPHA
         if self.signal == "gain-alone":
-            priorities /= np.maximum(self._counts[self.rows], 1)
+            priorities /= np.maximum(self._counts[self.seed_index], 1)
         return priorities

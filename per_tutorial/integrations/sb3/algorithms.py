@@ -201,10 +201,12 @@ class PrioritizedAlgorithm(OffPolicyAlgorithm):
 def _why_not(kind: type) -> str:
     """Why a class can't be the `replay_buffer_class`."""
     if issubclass(kind, HerReplayBuffer):
-        return ". HER is not served; leave replay_buffer_class out for PER without relabelled goals"
+        return (
+            ". HER is not supported; leave replay_buffer_class out for PER without relabelled goals"
+        )
     if issubclass(kind, ReplayBuffer):
         return ", which has no priorities"
-    return ", which is no replay buffer of Stable-Baselines3"
+    return ", which is not a replay buffer of Stable-Baselines3"
 
 
 def weighted_mean(losses: th.Tensor, weights: th.Tensor) -> th.Tensor:

@@ -263,7 +263,7 @@ class PrioritizedReplayBuffer(ReplayBuffer):
         self._sync()
         batch_size = whole_number("batch_size", batch_size)
         if self._steps == 0:
-            raise ValueError("sample: there is nothing to draw, the replay buffer is empty")
+            raise ValueError("sample: the replay buffer is empty")
         slots, weights = self._sampler.sample(batch_size, self.beta)
         if self._sampler.since_update == DRAWS_WITHOUT_UPDATE and self._sampler.needs.updates:
             warnings.warn(

@@ -104,7 +104,7 @@ def call(answer: Any, arguments: Case) -> Any:
     if is_stub(result):
         raise Unsolved
     if result is None:
-        raise Hint("your function returns None: does one way through it lack a `return`?")
+        raise Hint("your function returns None: does one branch lack a `return`?")
     refuse_iterators(result)
     return result
 
@@ -152,13 +152,13 @@ def numbers(value: Any) -> NDArray[np.float64]:
     try:
         kind = np.asarray(value).dtype.kind
     except ValueError:
-        raise Hint("the rows have different lengths, so they are no array.") from None
+        raise Hint("the rows have different lengths, so they do not form an array.") from None
     if kind in "US":
         raise Hint(f"{shown(value)} is text: write the number without quotation marks.")
     if kind == "c":
         raise Hint(f"{shown(value)} cannot be read as numbers.")
     if kind == "b":
-        raise Hint(f"{shown(value)} is no number: return the value, not whether it is so.")
+        raise Hint(f"{shown(value)} is not a number: return the value, not True or False.")
     try:
         return np.asarray(value, dtype=np.float64)
     except (TypeError, ValueError):
@@ -196,12 +196,12 @@ def like(result: Any, right: Any) -> NDArray[np.float64]:
     raise Hint(f"the result should have the shape {shape}; yours has the shape {got.shape}.")
 
 
-def part(result: Any, place: int, names: Sequence[str], right: Any = None) -> Any:
+def part(result: Any, index: int, names: Sequence[str], right: Any = None) -> Any:
     """One of several results that a function should return.
 
     Args:
         result: what the function returned.
-        place: index of the one to take.
+        index: of the one to take.
         names: what they are, in their order.
         right: the right one; its shape reveals a wrong order.
     """
@@ -216,9 +216,9 @@ def part(result: Any, place: int, names: Sequence[str], right: Any = None) -> An
     if len(parts) != len(names):
         raise Hint(f"{wanted}, as a tuple; yours is {shown(result)}.")
     shapes = [np.shape(plain(each)) for each in parts]
-    if right is not None and np.shape(right) in shapes and shapes[place] != np.shape(right):
+    if right is not None and np.shape(right) in shapes and shapes[index] != np.shape(right):
         raise Hint(f"in this order, please: {', then '.join(names)}.")
-    return parts[place]
+    return parts[index]
 
 
 # Showing ------------------------------------------------------------------------------------------

@@ -144,7 +144,7 @@ def rounded(got: Sequence[Any], expected: Sequence[Any], exact: bool) -> str:
     if len(pairs) > 1 and any(
         all(same(value, way(right), exact=exact) for value, right in pairs) for way in ways
     ):
-        return "right but for the rounding: leave the fractions."
+        return "right but for the rounding: do not round."
     if all(same(value, np.float32(right), exact=True) for value, right in pairs):
         return "right but for the rounding: float32 has seven digits, float64 has sixteen."
     return ""

@@ -39,12 +39,12 @@ Checker = Callable[[Any], str | None]  # an answer → None if it is right, else
 CHECKERS: dict[str, Checker] = {}
 
 TWO_ANSWERS = (
-    "asked for the same again it gives another answer: it remembers the calls before, or chance "
-    "takes part in it."
+    "the same call returns a different answer the second time: it depends on earlier calls or on "
+    "chance."
 )
 AN_INDEX = (
     "iu",
-    "the right numbers, but as {}: what counts places must be an int, as `//` makes it.",
+    "the right numbers, but as {}: an index must be an int, as `//` returns it.",
 )
 
 
@@ -179,8 +179,8 @@ class FunctionExercise(Part):
         known: bool = True,
     ) -> str | None:
         """The hint about the first wrong part, with or without its known mistakes, or None."""
-        for place, each in enumerate(self.each_part):
-            right = partial(self.right_part, place)
+        for index, each in enumerate(self.each_part):
+            right = partial(self.right_part, index)
             mistake = compare(
                 answer,
                 right,
@@ -188,7 +188,7 @@ class FunctionExercise(Part):
                 list(one_by_one(each.mistakes, right)) if known else [],
                 larger=larger,
                 give=give,
-                read=partial(self.read_part, place),
+                read=partial(self.read_part, index),
                 exact=each.exact,
                 told=each.told,
                 otherwise=each.otherwise,
@@ -196,7 +196,7 @@ class FunctionExercise(Part):
             if mistake:
                 return each.intro + mistake if known else mistake
             for case in cases if each.dtype else ():
-                if mistake := each.wrong_dtype(self.part_of(place, ask(answer, case, give))):
+                if mistake := each.wrong_dtype(self.part_of(index, ask(answer, case, give))):
                     return mistake
         return None
 
@@ -205,20 +205,20 @@ class FunctionExercise(Part):
         """The results that are compared one after the other."""
         return self.parts or [self]
 
-    def part_of(self, place: int, result: Any, right: Any = None) -> Any:
+    def part_of(self, index: int, result: Any, right: Any = None) -> Any:
         """One of several results, or the only one."""
         names = [each.name for each in self.parts]
-        return part(result, place, names, right) if names else result
+        return part(result, index, names, right) if names else result
 
-    def right_part(self, place: int, *given: Any, **steps: Any) -> Any:
-        """The right result there, or that of the right function with other ``steps``."""
-        return self.part_of(place, self.right(*given, **steps))
+    def right_part(self, index: int, *given: Any, **steps: Any) -> Any:
+        """One result of the right function, by default or with other ``steps``."""
+        return self.part_of(index, self.right(*given, **steps))
 
-    def read_part(self, place: int, result: Any, right: Any) -> Any:
+    def read_part(self, index: int, result: Any, right: Any) -> Any:
         """The numbers of one result."""
-        if hint := self.each_part[place].forms(result, right):
+        if hint := self.each_part[index].forms(result, right):
             raise Hint(hint)
-        return self.each_part[place].read(self.part_of(place, result, right), right)
+        return self.each_part[index].read(self.part_of(index, result, right), right)
 
 
 def function_exercise(

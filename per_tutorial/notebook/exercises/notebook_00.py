@@ -43,7 +43,7 @@ function_exercise(
      "each free action *doubles* the number: raise 2 to the number of free actions."),
     (lambda n, s: (n - 1 - s) ** 2,
      "the other way round: 2 is raised to the number of free actions."),
-    (lambda n, s: 1, "there is one copy at the last state alone."),
+    (lambda n, s: 1, "that is right for the last state alone: an earlier state has more copies."),
 ], larger=[(11, 0), (12, 7), (14, 1), (16, 3)])  # fmt: skip
 
 # 00.2: updates until the error of a value is small ------------------------------------------------
@@ -74,13 +74,13 @@ OF_WHAT_IS_LEFT = (
     "each update takes away a share of what is *left* of the error, not the same amount again and "
     "again: 1, 0.75, 0.5625, …"
 )
-TOO_FEW = "one too few: after so many updates the error is not yet below the tolerance."
-WHOLE = "updates are whole: round up."
+TOO_FEW = "one too few: after this many updates the error is not yet below the tolerance."
+WHOLE = "the number of updates is whole: round up."
 BEFORE_THE_FIRST = (
     "an error that is small from the start needs 0 updates: compare it before the first update."
 )
 NOT_YET_SMALLER = (
-    "equal is not yet smaller: an error of exactly the tolerance needs another update."
+    "equal is not yet smaller: an error that equals the tolerance needs another update."
 )
 
 
@@ -129,7 +129,7 @@ function_exercise("00.2", updates_until_close, "error step_size tolerance", ERRO
     (lambda e, s, t: updates_until_close(e, s, math.sqrt(t)),
      "the tolerance is for the error itself, not for its square."),
     (lambda e, s, t: max(0, math.ceil(math.log(abs(e) / t) / s)),
-     "an update multiplies the error by 1 − step_size; exp(−step_size) only comes near that."),
+     "an update multiplies the error by 1 − step_size; exp(−step_size) is only close to that."),
     (lambda e, s, t: abs(e) * (1 - s) ** updates_until_close(e, s, t),
      lambda e, s, t: e * (1 - s) ** updates_until_close(e, s, t),
      "that is what is left of the error; the number of updates is asked for."),
@@ -157,7 +157,7 @@ function_exercise(
     "00.3", draws_until_largest, "size alpha",
     [(10, 0.7), (10, 0.4), (10, 1.0), (100, 0.7), (2, 1.0), (500, 0.6), (1, 0.7), (10, 0.0)], [
     (lambda n, a: 1 / draws_until_largest(n, a),
-     "that is the probability P that it comes up at a draw; it takes 1/P draws on average."),
+     "that is the probability P that it comes up in one draw; it takes 1/P draws on average."),
     (lambda n, a: draws_until_largest(n - 1, a),
      "one rank is missing: range(1, size) ends at size − 1."),
     (lambda n, a: draws_until_largest(n, a) - 1, "rank 1 is missing in the sum."),
@@ -167,13 +167,15 @@ function_exercise(
     (lambda n, a: draws_until_largest(n, 1.0), "where is α? Each 1 / rank is raised to it."),
     (lambda n, a: draws_until_largest(n, 1.0) ** a, "raise each 1 / rank to α first, then add up."),
     (lambda n, a: n**a * draws_until_largest(n, a),
-     "that is how long the *smallest* error takes: it has rank `size`, the largest has rank 1."),
+     "that is how long the *smallest* error takes: its rank is `size`, that of the largest is 1."),
     (lambda n, a: a * draws_until_largest(n, 1.0), "α is an exponent: `**`, not `*`."),
     (lambda n, a: n, "that is uniform replay; here the largest error comes up more often."),
-    (lambda n, a: 1 / n, "that is the probability of a draw of uniform replay."),
-    (lambda n, a: n**a, "divide by the sum over *all* ranks: priorities are no probabilities yet."),
+    (lambda n, a: 1 / n, "that is the probability that uniform replay draws it."),
+    (lambda n, a: n**a,
+     "divide by the sum over *all* ranks: priorities are not yet probabilities."),
     (lambda n, a: 1,
-     "its priority is 1, but not its probability: that is its share of all priorities."),
+     "its priority is 1, but its probability is not: that is its share of the sum of all "
+     "priorities."),
 ], larger=[(3_000, 0.5), (20_000, 0.8)], calls=added_up)  # fmt: skip
 
 # 00.4: what greedy replay never chooses again -----------------------------------------------------
@@ -199,7 +201,7 @@ def until_one_grows(noted: Array, actual: Array) -> int:
 def count_them(result: Any, right: int) -> str | None:
     """A hint about a mask whose True values should be counted."""
     if np.ndim(result) == 1 and np.asarray(result).dtype == bool:
-        return "that says of each transition whether it is so: count the True ones, `np.sum(…)`."
+        return "that says for each transition whether it is so: count the True ones, `np.sum(…)`."
     return None
 
 
@@ -236,8 +238,8 @@ function_exercise("00.4", never_chosen, "noted actual", [map(np.array, row) for 
      "each time it notes what it finds: noted[k] becomes actual[k]."),
     (lambda noted, actual: never_chosen(-noted, -actual), "greedy replay takes the *largest*."),
     (until_one_grows,
-     "it stays where what it finds is larger than all *other* noted errors, also if it has become "
-     "smaller itself."),
+     "it stays where the error that it finds is larger than all *other* noted errors, even if that "
+     "error has become smaller."),
     (lambda noted, actual: np.sum(actual > noted),
      "whether an error has grown does not matter; what counts is which noted error is the "
      "largest."),
@@ -248,8 +250,8 @@ function_exercise("00.4", never_chosen, "noted actual", [map(np.array, row) for 
      "one too many: the one that it stays with is chosen, too."),
     (lambda noted, actual: never_chosen(noted, actual) - 1, "one too few."),
     (lambda noted, actual: 0,
-     "not all come up: as soon as something that it has found is larger than all that is noted, "
-     "greedy replay stays there."),
+     "not all come up: as soon as an error that it has found is larger than all others that are "
+     "noted, greedy replay stays there."),
 ], larger=[shuffled(n) for n in (30, 300, 1_000)], forms=count_them,
    calls=partial(that_ends, lines=6_000_000, hint=(
        "your loop never ends. Greedy replay doesn't, either: stop when it chooses a transition for "

@@ -87,18 +87,18 @@ def where_it_leaves(path: Any) -> str:
                 if step
                 else "the walk starts at the root, and the root is node 1."
             )
-    return "the walk is over when it stands on a leaf; four nodes are enough."
+    return "the walk is over when it reaches a leaf; four nodes are enough."
 
 
 value_exercise("01.1", PATH, [
     ([1, 3, 6, 13],
-     "at node 3 the prefix equals the left sum, 14. A leaf's strip does not hold its right end: "
-     "go left only if the prefix is *less* than the left sum."),
+     "at node 3 the prefix equals the left sum, 14. A leaf's strip does not include its right "
+     "end: go left only if the prefix is *less* than the left sum."),
     ([1, 3, 7, 15],
      "you are right as far as node 7, but from there? Its left sum is 2, and after both steps to "
      "the right you subtract the left sum from the prefix."),
-    ([1, 3, 7], "you are right so far, but node 7 is no leaf: go on until you stand on one."),
-    ([1, 3, 7, 6], "leaf [6] it is, but as a node it has another number: leaf [k] is node 8 + k."),
+    ([1, 3, 7], "you are right so far, but node 7 is not a leaf: go on until you reach one."),
+    ([1, 3, 7, 6], "it is leaf [6], but as a node it has another number: leaf [k] is node 8 + k."),
     ([1, 3, 7, 14, 6], "leaf [6] and node 14 are the same: the walk is over at node 14."),
     (PATH[::-1], "the order is root first, leaf last."),
     (PATH[1:], "the walk starts at the root, and the root is node 1."),
@@ -109,7 +109,7 @@ value_exercise("01.1", PATH, [
     ([23, 14, 0, 0],
      "that is what is left of the prefix at each node; the numbers of the nodes are asked for."),
     ([1, 2, 3, 6, 7, 14],
-     "the walk looks at left children to compare, but it only visits the nodes that it stands on."),
+     "the walk looks at left children to compare, but it visits only the nodes that it moves to."),
 ], where_it_leaves)  # fmt: skip
 
 
@@ -167,13 +167,14 @@ def guarded_below(limit: float) -> dict[str, Function]:
 
 
 NUMBERING = (
-    "that is the numbering with the root at place 1. Here it is at place 0, and the children of "
+    "that is the numbering with the root at index 1. Here it is at index 0, and the children of "
     "node i are 2i + 1 and 2i + 2."
 )
 TIES = (
-    "Mistake 3: equal children are no special case. When you go right, you subtract the left sum."
+    "Mistake 3: equal children are not a special case. When you go right, you subtract the left "
+    "sum."
 )
-FIRST_LEAF = "it is off by one or more: with N leaves, the first leaf is node N - 1."
+FIRST_LEAF = "it is off by one: with N leaves, the first leaf is node N - 1."
 
 
 def where_it_should_be(case: Case, got: Any, results: Any) -> str:
@@ -211,39 +212,39 @@ function_exercise(
     [(root_at_0(leaves), prefix) for leaves, prefix in DARTS], [
     (dict(goes_left=shorter_comparison),
      "nearly: after rounding, the prefix can be as large as all that is left. Then your walk ends "
-     "in an empty leaf: never go right where nothing is."),
+     "in an empty leaf: never go right where the right sum is 0."),
     (dict(goes_left=lambda prefix, left, right: prefix <= left or right == 0),
      "Mistake 1: with `<=` a dart at the left end of a strip goes to the strip before, and a dart "
-     "at exactly 0 to leaf 0, even to an empty one."),
+     "at exactly 0 to leaf 0, even if that is empty."),
     (dict(rest=lambda prefix, left, right: prefix),
      dict(rest=lambda prefix, left, right: prefix, goes_left=shorter_comparison),
      "when you go right, the prefix still counts from the start of the parent: subtract the "
      "left sum."),
     (dict(rest=lambda prefix, left, right: prefix - right),
      dict(rest=lambda prefix, left, right: prefix - right, goes_left=shorter_comparison),
-     "when you go right, what lies before you is the *left* sum: subtract that one."),
+     "when you go right, the leaves before you sum to the *left* sum: subtract that one."),
     (dict(goes_left=lambda prefix, left, right: prefix < right),
      dict(goes_left=lambda prefix, left, right: prefix < right or right == 0),
      dict(goes_left=lambda prefix, left, right: prefix < right or left == 0),
      "compare the prefix with the sum of the *left* child."),
     (dict(goes_left=lambda prefix, left, right: prefix >= left),
-     "left and right are exchanged: a prefix below the left sum lies on the left."),
+     "left and right are swapped: where the prefix is less than the left sum, go left."),
     (dict(goes_left=lambda prefix, left, right: prefix < left or left == 0),
      "the guard looks at the wrong child: it is the right one that must not be empty."),
     (dict(goes_left=lambda prefix, left, right: left == right or prefix < left or right == 0),
-     "Mistake 3: equal children are no special case."),
+     "Mistake 3: equal children are not a special case."),
     (tie(0, guard=False), tie(1, guard=True), tie(1, guard=False), TIES),
     (*(guarded_below(10.0**-digits) for digits in range(1, 14)),
-     "a small priority is small, but not empty: the guard compares with 0."),
+     "a leaf with a small priority is not empty: the guard compares with 0."),
     (dict(goes_left=lambda prefix, left, right: left >= right),
      dict(goes_left=lambda prefix, left, right: left > right),
-     "you follow the larger child; but the prefix says where to go."),
+     "you follow the larger child, but the prefix says where to go."),
     (dict(result=lambda node, nodes: node),
-     "that is the leaf's node; the number of the leaf is asked for, from 0."),
+     "that is the leaf's node; the number of the leaf is asked for, counted from 0."),
     (dict(result=lambda node, nodes: node - len(nodes) // 2 - 1),
      dict(result=lambda node, nodes: node - len(nodes) // 2 + 1), FIRST_LEAF),
     (dict(result=lambda node, nodes: nodes[node]),
-     "that is the priority of the leaf; its number is asked for, from 0."),
+     "that is the priority of the leaf; its number is asked for, counted from 0."),
     (dict(result=lambda node, nodes: node - 7),
      "it is right for 8 leaves, but not for other sizes: the first leaf is node len(nodes) // 2."),
     (find_of_section_6, functools.partial(find_of_section_6, more=1), NUMBERING),
@@ -253,8 +254,8 @@ function_exercise(
    dtype=AN_INDEX,
    after=functools.partial(
        reads_few, cases=cases_of("nodes prefix", [(root_at_0(LARGE), 4000.25)]), most=60, sentence=(
-           "the leaf is right, but it read {} nodes of a tree of 1024 leaves. Walk down from the "
-           "root: ten comparisons are enough.")))  # fmt: skip
+           "the leaf is right, but your function read {} nodes of a tree with 1024 leaves. Walk "
+           "down from the root: ten comparisons are enough.")))  # fmt: skip
 
 
 # 01.3: `set` in the same tree ---------------------------------------------------------------------
@@ -307,16 +308,18 @@ def changes_them_well(answer: Any) -> str | None:
     result = answer(nodes, 500, 30.0)
     if nodes == root_at_0(LARGE):
         return (
-            "you return a changed copy, and `nodes` is as it was. Change `nodes` itself: to copy a "
-            "million nodes takes longer than to walk along the strips."
+            "you return a changed copy, and `nodes` is as it was. Change `nodes` itself: copying a "
+            "million nodes takes longer than walking along the strips."
         )
     if nodes.reads > 60:
         return (
-            f"the sums are right, but it read {nodes.reads} nodes of a tree of 1024 leaves. Only "
-            "the ten sums above the leaf have changed: walk up."
+            f"the sums are right, but your function read {nodes.reads} nodes of a tree with 1024 "
+            "leaves. Only the ten sums above the leaf have changed: walk up."
         )
     if result is None:
-        return "`nodes` is changed rightly, but your function returns None: return `nodes` as well."
+        return (
+            "`nodes` is changed correctly, but your function returns None: return `nodes` as well."
+        )
     return None
 
 
@@ -331,7 +334,7 @@ function_exercise(
     "01.3", set_leaf, "nodes leaf value",
     [(root_at_0(leaves), *change) for leaves, *change in CHANGES], [
     (dict(goes_on=lambda node: False),
-     "the leaf has its value; the sums above it are still the old."),
+     "the leaf has its new value; the sums above it are still the old ones."),
     (dict(write=lambda nodes, node, value, change: nodes[node] + change),
      dict(write=lambda nodes, node, value, change: nodes[node] + change,
           put=lambda old, value: old + (value - old)),
@@ -339,19 +342,19 @@ function_exercise(
      "instead."),
     (dict(goes_on=lambda node: node > 2), "the root is node 0, and it needs its new sum as well."),
     (dict(goes_on=lambda node: node > 1),
-     "the root is node 0: from the left side your walk ends before it."),
+     "the root is node 0: from its left child your walk does not go on to it."),
     (dict(goes_on=lambda node: node >= 0),
      "one step too far: above the root there is nothing, and nodes[-1] is the last leaf."),
     (dict(parent=lambda node: node // 2),
-     "with the root at place 0, the parent of node i is (i - 1) // 2."),
+     "with the root at index 0, the parent of node i is (i - 1) // 2."),
     (dict(first=lambda nodes, leaf: len(nodes) // 2 + 1 + leaf),
-     "one place too far: with N leaves, leaf 0 is node N - 1."),
+     "one node too far: with N leaves, leaf 0 is node N - 1."),
     (dict(first=lambda nodes, leaf: leaf),
      "you change node number `leaf`; leaf [k] is node N - 1 + k."),
     (dict(put=lambda old, value: old + value),
-     "you add to the leaf; `value` is what the leaf has afterwards."),
+     "you add to the leaf; `value` is its new value."),
     (dict(write=lambda nodes, node, value, change: nodes[2 * node] + nodes[2 * node + 1]),
-     "with the root at place 0, the children of node i are 2i + 1 and 2i + 2."),
+     "with the root at index 0, the children of node i are 2i + 1 and 2i + 2."),
     (dict(write=lambda nodes, node, value, change: max(nodes[2 * node + 1], nodes[2 * node + 2])),
      "a node holds the sum of its children, not the larger of them."),
     (dict(write=lambda nodes, node, value, change: nodes[node] + value),
@@ -420,28 +423,27 @@ function_exercise(
     (lambda nodes, leaf: sum_before(nodes, leaf + 1),
      "you count the leaf itself: the sum ends *before* it."),
     (sum_after,
-     "that is the sum of what lies to the right of the leaf. Standing on a right child, add its "
-     "left sibling, not the other way round."),
+     "that is the sum of all leaves after the leaf. At a right child, add its left sibling, not "
+     "the other way round."),
     (lambda nodes, leaf: sum_after(nodes, leaf - 1),
-     "that is the sum of the leaf and of what lies to its right."),
+     "that is the sum of the leaf and of all leaves after it."),
     (lambda nodes, leaf: nodes[len(nodes) // 2 + leaf],
      "that is the leaf alone; add up all leaves before it."),
     (lambda nodes, leaf: nodes[1], "that is the sum of all leaves."),
     (lambda nodes, leaf: sum(nodes[:leaf]),
      lambda nodes, leaf: sum(nodes[1 : leaf + 1]),
      lambda nodes, leaf: sum(nodes[1:leaf]),
-     "you add up the first places of the list, which hold the sums: the leaves begin in its "
+     "you add up the first numbers of the list, which are the sums: the leaves begin in its "
      "middle, at len(nodes) // 2."),
     (climbed(left_sibling, start=lambda nodes, leaf: leaf),
      "the walk begins at the leaf's node, len(nodes) // 2 + leaf, not at `leaf`."),
     (climbed(lambda nodes, node: nodes[node - 1]),
      climbed(lambda nodes, node: nodes[node - node % 2]),
-     "you add a node at every step: only where you stand on a *right* child does its sibling "
-     "come before."),
+     "you add a node at every step: only a *right* child has a sibling before it."),
     (climbed(lambda nodes, node: nodes[node] if node % 2 else 0.0),
-     "you add the right child that you stand on; what comes before it is its left sibling."),
+     "you add the right child itself; what comes before it is its left sibling."),
     (climbed(lambda nodes, node: nodes[node]),
-     "you add the nodes that you stand on; what comes before a right child is its left sibling."),
+     "you add the nodes that you visit; what comes before a right child is its left sibling."),
     (lambda nodes, leaf: left_sibling(nodes, len(nodes) // 2 + leaf),
      "after the first step up, the walk goes on to the root."),
     (lambda nodes, leaf: sum_before(nodes[:16], leaf),
@@ -451,8 +453,8 @@ function_exercise(
    after=functools.partial(
        reads_few, most=40,
        cases=cases_of("nodes leaf", [(sum_nodes(LARGE), leaf) for leaf in (512, 1023)]),
-       sentence="the sums are right, but it read {} nodes of a tree of 1024 leaves. Ten are "
-                "enough: walk up, and add whole subtrees on the way."),
+       sentence="the sums are right, but your function read {} nodes of a tree with 1024 leaves. "
+                "Ten are enough: walk up, and add whole subtrees on the way."),
    calls=functools.partial(that_ends, hint=(
        "your walk never ends: does each step go to another node, and does it stop at the root, "
        "node 1?")))  # fmt: skip
@@ -463,14 +465,14 @@ function_exercise(
 
 value_exercise("01.5", 2 * 2**20 * 8, [
     (2 * 1_000_000 * 8, (2 * 1_000_000 - 1) * 8,
-     "a million is no power of two: what is it padded to?"),
+     "a million is not a power of two: what is it padded to?"),
     (1_000_000 * 8, "these are the leaves alone, not padded, without the sums above them."),
     (2**20 * 8,
-     "half of it: the sums above the leaves need as much again, and each node has 8 bytes."),
+     "that is half: the sums above the leaves need as much again, and each node has 8 bytes."),
     (2 * 2**20, "that is the number of nodes; each is a float64 of 8 bytes."),
     (2**20, "that is the number of leaves; there are sums above them, and each node has 8 bytes."),
-    ((2 * 2**20 - 1) * 8, "nearly: the array has a place 0, too, though no node uses it."),
-    (4 * 2**20 * 8, "twice too much: 2**20 is more than a million already."),
+    ((2 * 2**20 - 1) * 8, "nearly: the array has an index 0, too, though no node uses it."),
+    (4 * 2**20 * 8, "twice as much as it should be: 2**20 is more than a million already."),
     (2 * 2**20 * 64, "those are bits; a byte has eight."),
     (16.777216, 16.8, 17, "that is in megabytes; the question asks for bytes."),
     (16, "that is in MiB, 2**20 bytes; the question asks for bytes."),

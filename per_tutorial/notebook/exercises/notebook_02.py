@@ -36,8 +36,8 @@ function_exercise(
      for reward, next_q, discount in TRANSITIONS
      for terminated in (False, True) for truncated in (False, True)], [
     (dict(share=lambda terminated, truncated: ~terminated),
-     "`~` is meant for arrays. Of Python's own bools it makes numbers: ~False is −1, and ~True is "
-     "−2. Write `not terminated`."),
+     "`~` is meant for arrays. It turns Python's own bools into numbers: ~False is −1, and ~True "
+     "is −2. Write `not terminated`."),
     (lambda r, te, tr, q, g: r + (not te) * q.max(), "the future is not discounted."),
     (lambda r, te, tr, q, g: (not te) * g * q.max(), "the reward is missing."),
     (lambda r, te, tr, q, g: r, "the future is missing: the value of s′, discounted."),
@@ -57,24 +57,24 @@ function_exercise(
     (dict(value=np.argmax),
      "argmax says *which* action has the largest Q; the target takes that Q itself."),
     (dict(value=lambda q: np.abs(q).max()),
-     "Q may be negative, and the largest Q is then negative, too: no absolute value."),
+     "all Q of a state may be negative, and then the largest is, too: take no absolute value."),
     (dict(value=lambda q: max(0.0, q.max())),
      "the largest Q of a state may be negative: nothing cuts it off at 0."),
     (dict(value=lambda q: q[:2].max()),
      "you look at the first two actions alone; there may be more."),
     (lambda r, te, tr, q, g: 1 / (1 - g) if tr and not te else td_target(r, te, tr, q, g),
-     "at the time limit, too, the future is worth what `next_q` says; 1/(1 − γ) is that of a pole "
-     "that never falls."),
+     "at the time limit, too, the future is worth what `next_q` says; 1/(1 − γ) is the value of a "
+     "pole that never falls."),
     (dict(share=lambda terminated, truncated: 1),
      "after termination nothing follows: the target is the reward alone."),
     (dict(share=lambda terminated, truncated: not (terminated or truncated)),
-     "you end the value at the time limit. A truncated episode has a future that nobody watched: "
-     "only `terminated` cuts it off."),
+     "you cut off the future at the time limit. A truncated episode has a future that nobody "
+     "watched: only `terminated` cuts it off."),
     (dict(share=lambda terminated, truncated: not truncated),
-     "you take `truncated` for the end, so a fallen pole keeps its future: it is `terminated`, and "
-     "that alone, that cuts it off."),
+     "you take `truncated` for the end, so a fallen pole keeps its future: `terminated` alone cuts "
+     "it off."),
     (dict(share=lambda terminated, truncated: truncated),
-     "the other way round: where `truncated` is False, the episode goes on."),
+     "upside down, and the wrong flag: the future counts where `terminated` is False."),
     (dict(share=lambda terminated, truncated: terminated),
      "upside down: the future counts where the step did *not* terminate."),
     (dict(share=lambda te, tr: not te or tr), dict(share=lambda te, tr: not (te and tr)),
@@ -104,7 +104,7 @@ def what_it_is_at(case: Case, got: Array, results: list[Array]) -> str:
         return f"at step 0 it starts at 1, yours is {does}."
     at = dict(zip(STEPS, results, strict=False))
     straight = all(same(at[step], epsilon(step)) for step in (0, 200, 1200) if step in at)
-    line = "the ends are right, but between them it is no line: " if straight else ""
+    line = "the ends are right, but between them it is not a straight line: " if straight else ""
     return f"{line}at step {case['step']} it should be {should}, yours is {does}."
 
 
@@ -115,42 +115,42 @@ function_exercise("02.2", epsilon, "step", [(step,) for step in (*STEPS, 3000, 1
      lambda step: 1.0 - 0.9 * min(step / 1200, 1.0),
      "it falls from step 0 on; it should stay at 1 until step 200."),
     (lambda step: 1.0 - 0.9 * min((step - 200) / 1000, 1.0),
-     "before step 200 it is above 1: hold it there."),
+     "before step 200 it is above 1: keep it at 1."),
     (lambda step: 1.0 if step < 200 else 1.0 - 0.9 * min(step / 1000, 1.0),
      lambda step: 1.0 if step < 200 else 1.0 - 0.9 * min(step / 1200, 1.0),
      "at step 200 it jumps: count the steps from there."),
     (lambda step: 1.0 - 0.9 * min(falling(step) / 800, 1.0),
-     "it is at 0.1 in step 1,000; it falls for 1,000 steps, from step 200 on."),
+     "it reaches 0.1 at step 1,000; it should fall for 1,000 steps, from step 200 on."),
     (lambda step: 1.0 - 0.9 * min(falling(step) / 1200, 1.0),
-     "it is at 0.1 in step 1,400; it falls for 1,000 steps, from step 200 on."),
+     "it reaches 0.1 at step 1,400; it should fall for 1,000 steps, from step 200 on."),
     (lambda step: 1.0 - 0.9 * falling(step) / 1000,
      "after step 1,200 it goes on, and falls below 0.1; it should stay there."),
     (lambda step: max(0.0, 1.0 - 0.9 * falling(step) / 1000),
      "after step 1,200 it goes on, down to 0; it should stay at 0.1."),
     (lambda step: max(0.0, 1.0 - falling(step) / 1000),
-     "it heads for 0; it should arrive at 0.1 in step 1,200."),
+     "it heads for 0; it should reach 0.1 at step 1,200."),
     (lambda step: 1.0 - falling(step) / 1000,
-     "it heads for 0 and beyond; it should arrive at 0.1 in step 1,200, and stay there."),
+     "it heads for 0 and beyond; it should reach 0.1 at step 1,200, and stay there."),
     (lambda step: max(0.1, 1.0 - falling(step) / 1000),
-     "it falls by 1 in 1,000 steps, and is at 0.1 a hundred steps too early: it falls by 0.9 in "
-     "all."),
+     "it falls by 1 in 1,000 steps, and reaches 0.1 a hundred steps too early: it should fall by "
+     "0.9 in all."),
     (lambda step: 1.0 if step < 1200 else 0.1,
      "that is one jump, not a line: `//` drops the fraction, `/` keeps it."),
     (lambda step: 1.1 - epsilon(step), "upside down: it starts at 1 and ends at 0.1."),
     (lambda step: 0.1 ** min(falling(step) / 1000, 1.0),
      "the ends are right, but between them it falls by the same *factor* at every step: that is "
-     "no line."),
+     "not a straight line."),
     (lambda step: 0.9 * (1 - min(falling(step) / 1000, 1.0)),
      "it goes from 0.9 to 0; ε goes from 1 to 0.1."),
     (lambda step: 100 * epsilon(step), "that is in percent."),
     (lambda step: epsilon(step) if step < 1000 else 0.1,
      lambda step: epsilon(step) if step <= 1000 else 0.1,
-     "it jumps to 0.1 at step 1,000: that is how long it falls, from step 200 on, so it arrives at "
-     "step 1,200."),
+     "it jumps to 0.1 at step 1,000. It falls for 1,000 steps, but from step 200 on: it should "
+     "reach 0.1 at step 1,200."),
     (lambda step: 1.0 - 0.95 * min(falling(step) / 1000, 1.0),
      "it goes to 0.05, as in section 6; here the end is 0.1."),
     (lambda step: 1.0 - 0.95 * min(step / 5000, 1.0),
-     "that is `linear` of section 6 as it stands: here the fall begins at step 200, takes 1,000 "
+     "that is `linear` of section 6, unchanged: here the fall begins at step 200, takes 1,000 "
      "steps and ends at 0.1."),
     (lambda step: 0.1 + 0.9 * np.exp(-5e-4 * falling(step)),
      lambda step: 0.1 + 0.9 * np.exp(-5e-4 * step),
@@ -162,7 +162,7 @@ function_exercise("02.2", epsilon, "step", [(step,) for step in (*STEPS, 3000, 1
      "it begins to fall one step too late: at step 201 it is below 1."),
 ], asked_twice=(
     [(step,) for step in range(1201)],
-    "asked for the same step again it gives another answer: it remembers the calls before. "
+    "the same step returns a different answer the second time: it depends on earlier calls. "
     "ε is a function of the step alone.",
 ),
    otherwise=what_it_is_at)  # fmt: skip
@@ -195,7 +195,7 @@ WHOLE_COLUMNS = (
     "has an action of its own: `gather` along axis 1 does that."
 )
 WHOLE_ROWS = (
-    "`q_values[actions]` picks whole rows, as if the actions were places in the minibatch: each "
+    "`q_values[actions]` picks whole rows, as if the actions were numbers of transitions: each "
     "row has an action of its own, which `gather` along axis 1 picks."
 )
 
@@ -286,21 +286,21 @@ function_exercise("02.4", too_low, "step limit discount", [
      "off by one, too small: at the last step, only one reward comes before the limit."),
     (lambda step, limit, discount: sum(discount**k for k in range(limit - step, limit + 200)),
      lambda step, limit, discount: sum(discount**k for k in range(limit - step, 1_000)),
-     "nearly: what comes after the limit never ends. Find the formula of its sum."),
+     "nearly: what comes after the limit never ends. Find the formula for its sum."),
     (dict(left=lambda step, limit: limit),
      "that is right for step 0 alone; from a later step, the limit is nearer."),
     (dict(left=lambda step, limit: step),
      "that is discounted by the steps that have passed; count those that are still to come."),
     (dict(left=lambda step, limit: 0),
-     "that is the value if the pole goes on; by how much does the critic stay below it?"),
+     "that is the value if the pole never falls; by how much does the critic stay below it?"),
     (rewards_before, "that is what the critic says; by how much is it too low?"),
     (lambda *given: -too_low(*given),
      "the sign: by how much it is too *low* is a positive number."),
     (lambda step, limit, discount: limit - step,
-     "those are the rewards before the limit, which it does count. What comes after them?"),
+     "those are the rewards before the limit, which the critic does count. What comes after?"),
     (lambda step, limit, discount: 1 / (1 - discount) - (limit - step),
      lambda step, limit, discount: max(0.0, 1 / (1 - discount) - (limit - step)),
-     "the rewards before the limit are discounted, too: they sum up to less than their number."),
+     "the rewards before the limit are discounted, too: they add up to less than their number."),
     (lambda step, limit, discount: discount ** (limit - step),
      "that is the share of the value that is missing; multiply it by the value, 1/(1 − γ)."),
     (lambda step, limit, discount: limit,
@@ -331,31 +331,32 @@ function_exercise("02.5", never_replayed, "capacity batch_size every", [
     (lambda n, b, e: np.exp(-b / e),
      "nearly: that is the limit of a large memory. In a small one it is (1 − 1/N)^N, not 1/e."),
     (lambda n, b, e: 1 - never_replayed(n, b, e), lambda n, b, e: 1 - np.exp(-b / e),
-     "that is the chance to be replayed at least once; return the chance of never."),
+     "that is the chance of being replayed at least once; return that of never being replayed."),
     (lambda n, b, e: 100 * never_replayed(n, b, e), "that is in percent."),
     (lambda n, b, e: b / e,
-     "that is how often it is replayed on average. The mean alone does not say how often never."),
+     "that is how often it is replayed on average. The mean alone does not say how likely 0 is."),
     (lambda n, b, e: 1 - b / e, lambda n, b, e: max(0.0, 1 - b / e),
      "chances of several draws do not add up, since one transition may be drawn twice: multiply "
-     "the chances to be missed."),
+     "the chances of being missed."),
     (lambda n, b, e: (1 - b / n) ** (n / e), lambda n, b, e: max(0.0, 1 - b / n) ** (n / e),
-     "a minibatch may hold a transition twice: each of its draws misses with 1 − 1/N, on its own."),
+     "a minibatch may hold a transition twice: each of its draws misses it with probability "
+     "1 − 1/N, whatever the others draw."),
     (dict(draws=lambda n, b, e: b),
      "that is one update alone; how many are there while the transition is stored?"),
     (dict(draws=lambda n, b, e: n / e), dict(draws=lambda n, b, e: n // e),
-     "that is one draw an update; a minibatch makes `batch_size` of them."),
+     "that is one draw per update; a minibatch makes `batch_size` of them."),
     (dict(draws=lambda n, b, e: b * n),
-     "there is no update at every step, but one every `every` steps."),
+     "updates do not come at every step, but once every `every` steps."),
     (dict(draws=lambda n, b, e: b * n * e),
      "an update comes every `every` steps: divide by it."),
     (dict(draws=lambda n, b, e: b / e),
      "those are the draws of a single step; it is stored for `capacity` steps."),
     (dict(draws=lambda n, b, e: n),
-     "those are the steps that it stays; how many draws are made meanwhile?"),
+     "those are the steps that it stays; how many draws are made during that time?"),
     (lambda n, b, e: (1 / n) ** (b * n / e), dict(missed=lambda n: 1 / n),
-     "1/N is the chance of a draw to hit it; it is missed with 1 − 1/N."),
+     "1/N is the chance that a draw hits it; it is missed with probability 1 − 1/N."),
     (lambda n, b, e: 1 / n, lambda n, b, e: b / n, lambda n, b, e: 1 - 1 / n,
-     lambda n, b, e: 1 - b / n, "that is about a single draw or minibatch; it is stored for many."),
+     lambda n, b, e: 1 - b / n, "that is for a single draw or minibatch; it is stored for many."),
     (dict(draws=lambda n, b, e: b * (n / e - 1)), dict(draws=lambda n, b, e: b * (n / e + 1)),
      dict(draws=lambda n, b, e: b * (n - 1) / e), dict(draws=lambda n, b, e: b * (n + 1) / e),
      "off by one: in `capacity` steps there are capacity / every updates."),

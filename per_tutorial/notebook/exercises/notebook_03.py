@@ -35,8 +35,7 @@ def one_for_each_draw(result: Any, right: Array) -> str | None:
         return "one weight for each index, not for each stored transition: take P[indices]."
     if np.shape(result) == (4,) and len(right) == 5:
         return (
-            "a transition that was drawn twice has a place for each draw: five indices, five "
-            "weights."
+            "a transition that was drawn twice has one weight per draw: five indices, five weights."
         )
     return None
 
@@ -144,17 +143,17 @@ LEAF_MISTAKES = [
     (dict(priority=lambda d, e: np.abs(d)),
      "ε is missing: a transition without an error would never be drawn again."),
     (dict(priority=lambda d, e: np.maximum(np.abs(d), e)),
-     "ε is added to |δ|; it is no lower limit."),
+     "ε is added to |δ|, not used as a lower limit."),
     (dict(priority=lambda d, e: d**2 + e), dict(priority=lambda d, e: 0.5 * d**2 + e),
      dict(priority=lambda d, e: huber(d) + e),
-     "the priority is |δ|, not the loss: of small errors the loss is the square, so α would count "
+     "the priority is |δ|, not the loss: for small errors the loss is quadratic, so α would count "
      "twice."),
     (lambda d, m, a, e: np.abs(d) ** a + e,
      "ε belongs to the priority, before it is raised to α: (|δ| + ε)^α."),
     (lambda d, m, a, e: np.abs(d) + e, "these are the priorities p; the leaves hold p^α."),
     (lambda d, m, a, e: new_leaves(d, m, a * a, e), "α is applied twice."),
     (lambda d, m, a, e: new_leaves(d, m, a, e) / new_leaves(d, m, a, e).sum(),
-     "the leaves are not divided by their sum: the tree knows its own total."),
+     "leaves should not be divided by their sum: the tree knows its own total."),
     (lambda d, m, a, e: np.full(len(d), max(m, new_leaves(d, m, 1, e).max()) ** a),
      "a replayed transition gets its own priority, not the largest one."),
     (dict(priority=lambda d, e: d**2 + 2 * e * np.abs(d) + e * e),
@@ -256,10 +255,9 @@ function_exercise("03.3", beta_at, "step steps beta_start", [
 ], [
     (lambda s, n, b: b + (1 - b) * s / n, "after the last step it goes on, above 1: stop there."),
     (lambda s, n, b: b + s / n,
-     "it rises by 1 in all, and ends above 1; what is left above beta_start is less."),
+     "it rises by 1 in all, and ends above 1: it should rise by 1 − beta_start in all."),
     (lambda s, n, b: min(1.0, b + s / n),
-     "it is at 1 too early: what is left above beta_start is less than 1, and that is what it "
-     "rises by in all the steps."),
+     "it reaches 1 too early: over all the steps it should rise by 1 − beta_start, not by 1."),
     (lambda s, n, b: min(1.0, s / n), lambda s, n, b: s / n, "at step 0 it is 0, not beta_start."),
     (lambda s, n, b: min(1.0, max(b, s / n)), lambda s, n, b: max(b, s / n),
      "it stays at beta_start for a while; it rises from the first step on, a little at each."),
@@ -271,7 +269,7 @@ function_exercise("03.3", beta_at, "step steps beta_start", [
     (lambda s, n, b: b + 1 - beta_at(s, n, b), "upside down: it falls from 1 to beta_start."),
     (lambda s, n, b: b ** (1 - min(1.0, s / n)),
      "the ends are right, but between them it rises by the same *factor* at every step: that is "
-     "no line."),
+     "not a straight line."),
     (compounding, compounding_from_zero,
      "each step adds to the β of the step before, so it rises too fast: start from beta_start "
      "every time."),
@@ -286,7 +284,7 @@ function_exercise("03.3", beta_at, "step steps beta_start", [
 ], larger=[(123_456, 1_000_000, 0.4), (3_000_000, 1_000_000, 0.4)],
 asked_twice=(
     [(step, 100, 0.4) for step in range(101)],
-    "asked for the same step again it gives another answer: it accumulates. β is a "
+    "the same step returns a different answer the second time: it accumulates. β is a "
     "function of the step and remembers nothing.",
 ))  # fmt: skip
 
@@ -342,7 +340,7 @@ function_exercise(
     (dict(terms=lambda d, w: -w * 0.5 * d**2),
      "the loss is positive: with a minus, errors would grow."),
     *((dict(reduce=lambda t, size=size: t.sum() / size),
-       f"you divide by {size} always: the minibatch may have any size.") for size in (4, 6, 32)),
+       f"you always divide by {size}: the minibatch may have any size.") for size in (4, 6, 32)),
     (dict(terms=lambda d, w: 0.5 * d**2 / w), "you divide by the weights; multiply."),
 ], larger=[(torch.linspace(-2.0, 3.0, 128), torch.linspace(1.0, 0.1, 128)[:, None])],
    trained=["td_errors"])  # fmt: skip

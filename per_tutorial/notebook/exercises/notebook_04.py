@@ -58,7 +58,7 @@ function_exercise(
      "termination cuts off what follows, not the rewards of the window itself."),
     (dict(factor=lambda g, n: 1.0), "the future is not discounted."),
     (dict(factor=lambda g, n: g),
-     "γ is the discount of one step; the value lies `steps` steps ahead, so it is discounted by "
+     "γ is the discount of one step; the value comes `steps` steps later, so it is discounted by "
      "γ to the power of `steps`."),
     (dict(factor=lambda g, n: g * n),
      "each step multiplies by γ: that is a power of γ, not a multiple."),
@@ -94,7 +94,7 @@ function_exercise(
      "the rewards of the window are discounted already: take them as they are."),
     (*(lambda *given, digits=digits: double_targets(*given).round(decimals=digits)
        for digits in range(1, 5)),
-     "right but for the rounding: leave the fractions."),
+     "right but for the rounding: do not round."),
     (*either(lambda o, t: t.gather(0, o.argmax(dim=1)[None])[0]),
      "`gather` has run along the wrong axis: actions are axis 1."),
     (*either(lambda o, t: t.gather(1, o.argmax(dim=0)[:, None])[:, 0]),
@@ -136,13 +136,12 @@ function_exercise(
     (lambda V, A, ok: V + A,
      "nothing is subtracted: V could be anything, since A can make up for it."),
     (dict(mean=lambda A, ok: A.mean(dim=1, keepdim=True)),
-     "you subtract the mean over all actions; those that are illegal in a state have no part in "
-     "it."),
+     "you subtract the mean over all actions: leave out those that are illegal in the state."),
     (dict(mean=lambda A, ok: (A * ok).mean(dim=1, keepdim=True)),
      "divide by the number of *legal* actions of the state, `legal.sum(...)`."),
     (dict(mean=lambda A, ok: A.sum(dim=1, keepdim=True) / ok.sum(dim=1, keepdim=True)),
      "you add up the advantages of all actions, and divide by the number of the legal ones: add up "
-     "those alone."),
+     "only those."),
     (lambda V, A, ok: dueling_q(V, A, ~ok),
      dict(mean=lambda A, ok: legal_mean(A, ~ok).nan_to_num()),
      dict(mean=lambda A, ok: (A * ~ok).sum(dim=1, keepdim=True) / ok.sum(dim=1, keepdim=True)),
@@ -214,13 +213,13 @@ def what_is_left(case: Case, got: Any, results: Any) -> str:
 function_exercise("04.3", half_life, "tau", [
     (tau,) for tau in (0.02, 0.2, 0.01, 0.45, 0.6, 0.75, 0.95)
 ], [
-    (lambda tau: np.floor(half_life(tau)) + 1, "right but for the rounding: leave the fractions."),
+    (lambda tau: np.floor(half_life(tau)) + 1, "right but for the rounding: do not round."),
     (lambda tau: 0.5 / tau,
      "each update takes the share τ of what is *left* of the difference, so it does not shrink "
      "by the same amount each time."),
     (lambda tau: 1 / tau, "after 1/τ updates about a third is left; one half comes earlier."),
     (lambda tau: math.log(2) / tau,
-     "nearly: that is the limit of small τ, where 1 − τ is as good as exp(−τ)."),
+     "nearly: that is the limit for small τ, where 1 − τ is close to exp(−τ)."),
     (*map(series, range(2, 30)),
      "nearly: a series that is cut off is right for small τ alone; log is exact."),
     (lambda tau: -half_life(tau), "both logarithms are negative, so their ratio is not."),
@@ -235,8 +234,8 @@ function_exercise("04.3", half_life, "tau", [
     (lambda tau: math.log10(2) / tau,
      "`log10` is to base 10. And even log(2) / τ, to base e, is right for small τ alone."),
     (lambda tau: -1 / math.log(1 - tau),
-     "after so many updates 1/e is left; one half comes earlier. (Or was it log₂ in one place and "
-     "log in the other? Both need the same base.)"),
+     "after this many updates 1/e is left; one half comes earlier. (Or was it log₂ in one place "
+     "and log in the other? Both need the same base.)"),
 ], otherwise=what_is_left)  # fmt: skip
 
 # 04.4: the target of n steps ----------------------------------------------------------------------
@@ -268,7 +267,7 @@ function_exercise("04.4", n_step_target, "rewards terminated next_value discount
     ([0.5, -2.0, 1.5, 0.25], True, -3.0, 0.7), ([0.5, -2.0, 1.5], False, -3.0, 0.7),
 ], [
     (dict(future=lambda end: ~end),
-     "`~` is meant for arrays. Of Python's own bools it makes numbers: ~False is −1, and ~True "
+     "`~` is meant for arrays. It turns Python's own bools into numbers: ~False is −1, and ~True "
      "is −2. Write `not terminated`."),
     (dict(future=lambda end: True),
      "after termination nothing follows: the rewards are all there is."),
@@ -281,14 +280,14 @@ function_exercise("04.4", n_step_target, "rewards terminated next_value discount
        for n in (2, 3, 4, 5)),
      *(lambda r, end, v, g, n=n: n_step_target((r + [0.0])[:n], end, v, g, power=lambda r: n)
        for n in (2, 3, 4, 5)),
-     "you count on a fixed number of rewards: a window may hold fewer, or more. Take as many as "
-     "`rewards` is long, for the sum and for the power of γ."),
-    (dict(power=lambda r: 0), "the value lies k steps ahead: it is discounted by γᵏ."),
-    (dict(power=lambda r: 1), "γ is the discount of one step; the value lies k steps ahead."),
+     "you count on a fixed number of rewards: a window may hold fewer, or more. Add up all of "
+     "`rewards`, and take its length as the power of γ."),
+    (dict(power=lambda r: 0), "the value comes k steps later: it is discounted by γᵏ."),
+    (dict(power=lambda r: 1), "γ is the discount of one step; the value comes k steps later."),
     (dict(power=lambda r: len(r) - 1), dict(power=lambda r: len(r) + 1),
      "off by one: the first reward has γ⁰, the last of k has γᵏ⁻¹, and the value after them γᵏ."),
     *((dict(power=lambda r, n=n: n),
-       f"you discount the value by γ^{n} always: the exponent is the number of rewards.")
+       f"you always discount the value by γ^{n}: the exponent is the number of rewards.")
       for n in (2, 3, 4, 5)),
     (dict(summed=lambda r, g: sum(r)),
      "the rewards are not discounted: each comes a step later than the one before."),
@@ -305,7 +304,7 @@ function_exercise("04.4", n_step_target, "rewards terminated next_value discount
      "the value after the window may be negative: it counts as it is."),
     (dict(summed=lambda r, g: ahead(r[:-1], g)), "the last reward is missing."),
     (dict(summed=lambda r, g: ahead(r[:3], g)),
-     "you count three rewards at most; a window holds as many as `rewards` is long."),
+     "you count three rewards at most; `rewards` may hold more."),
     (lambda r, end, v, g: 0.0 if end else n_step_target(r, end, v, g),
      lambda r, end, v, g: n_step_target(r[:-1] if end else r, end, v, g),
      "termination cuts off what follows, not the rewards."),
@@ -340,16 +339,16 @@ PAIRS = [
 
 function_exercise("04.5", standard_error, "a b", [map(np.array, pair) for pair in PAIRS], [
     *((lambda a, b, ddof=ddof: ((a.var(ddof=ddof) + b.var(ddof=ddof)) / len(a)) ** 0.5,
-       "you add the variances of the arms, as if the runs were no pairs: take the differences.")
+       "you add the variances of the arms, as if the runs were not paired: take the differences.")
       for ddof in (0, 1)),
     (dict(spread=np.std),
-     "divided by n, the variance is too small on average, for the mean was fitted to the same "
+     "divided by n, the variance is too small on average, since the mean was fitted to the same "
      "runs: divide by n − 1 (`ddof=1`)."),
     (dict(root=lambda n: (n - 1) ** 0.5),
-     "n − 1 is for the variance (`ddof=1`); the mean of n pairs scatters less by √n."),
+     "n − 1 is for the variance (`ddof=1`); the mean of n pairs scatters less by a factor of √n."),
     (dict(root=lambda n: 1), dict(root=lambda n: 1, spread=np.std),
-     "that is how far single pairs scatter; the mean of n pairs scatters less, by √n."),
-    (dict(root=lambda n: n), "the mean of n pairs scatters less by √n, not n."),
+     "that is how far single pairs scatter; the mean of n pairs scatters less, by a factor of √n."),
+    (dict(root=lambda n: n), "the mean of n pairs scatters less by a factor of √n, not n."),
     *((dict(spread=lambda d, ddof=ddof: ((d**2).sum() / (len(d) - ddof)) ** 0.5, root=root),
        "the mean difference is still in it: subtract that before you square, as `std` does.")
       for ddof in (0, 1) for root in (np.sqrt, lambda n: (n - 1) ** 0.5, lambda n: n, lambda n: 1)),
@@ -366,7 +365,7 @@ function_exercise("04.5", standard_error, "a b", [map(np.array, pair) for pair i
      "the standard deviation of both arms together is not that of the differences."),
     (dict(root=lambda n: (2 * n) ** 0.5), dict(root=lambda n: (2 * n - 1) ** 0.5),
      "n is the number of pairs, len(a)."),
-    (lambda a, b: standard_error(np.abs(a - b), 0 * b), "leave the differences their signs."),
+    (lambda a, b: standard_error(np.abs(a - b), 0 * b), "keep the signs of the differences."),
     (lambda a, b: 1.96 * standard_error(a, b), lambda a, b: 2.0 * standard_error(a, b),
      "that is half the width of a 95 % interval; return the standard error alone."),
     *((lambda a, b, sign=sign: standard_error(a, 0 * b) + sign * standard_error(b, 0 * b),
@@ -374,8 +373,8 @@ function_exercise("04.5", standard_error, "a b", [map(np.array, pair) for pair i
       for sign, word in ((-1, "difference"), (1, "sum"))),
     (lambda a, b: standard_error(a, -b), "that is the error of a + b; take the differences."),
     (lambda a, b: standard_error(np.sort(a), np.sort(b)),
-     "you sort the arms on their own, and the pairs fall apart."),
+     "you sort each arm on its own, and the pairs fall apart."),
     *((dict(root=lambda n, size=size: size**0.5),
-       f"you divide by √{size} always: n is the number of pairs, len(a).")
+       f"you always divide by √{size}: n is the number of pairs, len(a).")
       for size in (5, 8, 10, 12, 30)),
 ], larger=[(np.linspace(0.0, 9.0, 300), np.cos(np.arange(300.0)))], otherwise=close_by)  # fmt: skip

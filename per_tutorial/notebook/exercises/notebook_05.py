@@ -60,7 +60,7 @@ def pixel_by_pixel(result: Any, right: Any) -> str | None:
         return None
     return (
         f"the screen should have the shape {np.shape(right)}, yours has {shape}: take the maximum "
-        "pixel by pixel, along axis 0, on which the screens lie."
+        "pixel by pixel, along axis 0, the axis of the screens."
     )
 
 
@@ -81,10 +81,10 @@ function_exercise("05.1", max_and_skip, "frames rewards", ALL_STEPS[:2], later=[
      "divided by 255: the screen stays in bytes; only the network gets numbers between 0 and 1."),
     (dict(see=lambda f: f[-2:].min(axis=0)),
      "that is the minimum: what flickers would never be seen."),
-    ], dtype=("uint8", "the right screen, but as {}: leave it uint8, one byte a pixel.")),
+    ], dtype=("uint8", "the right screen, but as {}: leave it uint8, one byte per pixel.")),
     Part(name=SEEN[1], intro="the screen is right. But the rewards: ", mistakes=[
     (dict(score=lambda r: r[-1]), dict(score=lambda r: r[0]),
-     "one frame's alone is too little: points may be scored in any of the four."),
+     "those of one frame are not enough: points may be scored in any of the four."),
     (dict(score=np.mean), "they are added up; the mean would divide every score by 4."),
     (dict(score=np.max), dict(score=lambda r: r[-2:].max()),
      "the maximum is for the pixels; rewards are added up."),
@@ -95,7 +95,7 @@ function_exercise("05.1", max_and_skip, "frames rewards", ALL_STEPS[:2], later=[
      "lost points are negative: add them up with their signs."),
     (dict(score=lambda r: r.clip(-1, 1).sum()), dict(score=lambda r: r.sum().clip(-1, 1)),
      dict(score=lambda r: np.sign(r).sum()),
-     "they are clipped later, where one learns from them."),
+     "they are clipped later, where the agent learns from them."),
     ]),
 ])  # fmt: skip
 
@@ -145,11 +145,12 @@ function_exercise("05.2", stack_numbers, "newest depth environments stack", [
     (lambda k, d, e, n: stack_numbers(k, d, e),
      "you always return 4 numbers; `stack` says how many."),
     (lambda k, d, e, n: stack_numbers(k, d, 1, n), lambda k, d, e, n: stack_numbers(k, n, 1, n),
-     "you step back by 1, to frames of other environments: one's own are `environments` apart."),
+     "you step back by 1, to frames of other environments: those of one environment are "
+     "`environments` apart."),
     (lambda k, d, e, n: stack_numbers(k, n, e, n),
      lambda k, d, e, n: [max(-1, one) for one in stack_numbers(k, n, e, n)],
-     "you look back beyond the beginning, at frames of the episode before: this one has seen "
-     "only `depth` so far."),
+     "you look back beyond the beginning, at frames of the episode before: this one has only "
+     "`depth` so far."),
     (black_at_the_end, "the black frames are at the wrong end: they come before the others."),
     (lambda *given: stack_numbers(*given)[::-1], lambda *given: own_numbers(*given)[::-1],
      lambda *given: black_at_the_end(*given)[::-1],
@@ -216,10 +217,10 @@ function_exercise("05.3", gigabytes, "transitions single_frames frame stack", [
     (lambda *given: round(gigabytes(*given), 1), "rounded: return the number as it is."),
     *((lambda *given, size=size: size * gigabytes(*given), sentence)
       for size, sentence in (
-          (3, "a pixel is one byte here: grey has no three colours."),
-          (4, "four bytes a pixel is float32; uint8 is one."),
+          (3, "a pixel is one byte here: it is grey, without three colours."),
+          (4, "four bytes per pixel is float32; uint8 is one."),
           (8, "a pixel has eight bits, which are one byte."),
-          (1e9 / 2**30, "that is in GiB, 2**30 bytes; the question is in 10**9."),
+          (1e9 / 2**30, "that is in GiB, 2**30 bytes; the question asks for GB, 10**9."),
           (1e9, "those are bytes; divide by 10**9."),
           (1e6, "those are thousands of bytes; divide by 10**9."),
           (1e3, "those are millions of bytes; divide by 10**9."))),
@@ -243,19 +244,19 @@ ENDS = {
     (3, 3, False): "no life is lost and the game is not over: the episode goes on.",
     (3, 2, False): "a lost life ends an episode.",
     (4, 2, False): "two lives may be lost in one step: what counts is that there are fewer.",
-    (2, 3, False): "a life is gained there: episodes end with fewer lives than before.",
+    (2, 3, False): "a life was gained: an episode ends with fewer lives than before.",
     **dict.fromkeys([(1, 0, False), (2, 0, False)],
-                    "the game is about to be over, and if 0 lives end it, too, one end becomes "
-                    "two."),
-    (0, 0, False): "a game without lives, such as Pong, shows 0 all the time: no end.",
-    (0, 3, False): "a new game begins with more lives than the one before had left: no end.",
+                    "the game is about to be over. If 0 lives ended the episode, too, one end "
+                    "would become two."),
+    (0, 0, False): "a game without lives, such as Pong, shows 0 all the time: that is not an end.",
+    (0, 3, False): "a new game begins with more lives than were left: that is not an end.",
     **dict.fromkeys([(3, 2, True), (1, 0, True), (0, 0, True), (3, 3, True)],
                     "when the game is over, so is the episode, whatever the lives say."),
 }  # fmt: skip
 
 
 def swapped(result: Any, right: Any) -> str | None:
-    first, second = (part(result, place, THINGS) for place in (0, 1))
+    first, second = (part(result, index, THINGS) for index in (0, 1))
     if isinstance(first, bool | np.bool_) and not isinstance(second, bool | np.bool_):
         return f"in this order, please: {', then '.join(THINGS)}."
     return None
@@ -289,7 +290,7 @@ function_exercise("05.4", learning_view, "reward lives_before lives over", [
      "points can be lost, too: the lower limit is −1, not 0."),
     (dict(clip=lambda r: int(np.clip(r, -1, 1))), dict(clip=lambda r: round(np.clip(r, -1, 1))),
      dict(clip=np.tanh), "clipping leaves what lies between −1 and 1 as it is; yours does not."),
-    (dict(clip=lambda r: abs(np.clip(r, -1, 1))), "a lost point is negative: leave the sign."),
+    (dict(clip=lambda r: abs(np.clip(r, -1, 1))), "a lost point is negative: keep the sign."),
     (lambda *given: learning_view(*given)[0] * (1 - learning_view(*given)[1]),
      "the end of an episode does not take its last reward away."),
     ]),
@@ -315,20 +316,20 @@ function_exercise("05.5", output_size, "size layers", [
     (120, [(9, 2), (5, 3), (4, 2), (3, 2)]), (10, []),
 ], [
     (dict(step=lambda n, k, s: (n - k) / s + 1),
-     "a size is a whole number: divide by `//`, which leaves out what does not fit."),
+     "a size is a whole number: divide with `//`, which leaves out what does not fit."),
     (dict(step=lambda n, k, s: int((n - k) / s)),
-     "the + 1 is missing: the kernel has a place before it takes its first step."),
+     "the + 1 is missing: the kernel has a position before its first step."),
     (dict(step=lambda n, k, s: (n - k + 1) // s),
-     "the + 1 belongs after the division: it counts the kernel's first place."),
+     "the + 1 belongs after the division: it counts the kernel's first position."),
     (dict(step=lambda n, k, s: -(-(n - k) // s) + 1),
      "you round up: a step that would carry the kernel over the edge is not taken."),
     (dict(step=lambda n, k, s: round((n - k) / s) + 1),
      dict(step=lambda n, k, s: round((n - k) / s + 1)),
      "`round` may round up: a step that would carry the kernel over the edge is not taken."),
     (dict(step=lambda n, k, s: n // s), dict(step=lambda n, k, s: -(-n // s)),
-     "where is the kernel? It stays inside the picture: its corner can move size − kernel."),
+     "where is the kernel? It stays inside the picture: its corner can move by size − kernel."),
     (dict(step=lambda n, k, s: n - k + 1),
-     "where is the stride? The kernel moves by so many pixels at a time."),
+     "where is the stride? The kernel moves by that many pixels at a time."),
     (dict(step=lambda n, s, k: (n - k) // s + 1),
      "kernel and stride are swapped: a layer is (kernel, stride)."),
     (lambda n, layers: output_size(n, layers[:1]),
@@ -336,7 +337,7 @@ function_exercise("05.5", output_size, "size layers", [
     (lambda n, layers: output_size(n, layers[:-1]), "the last layer is missing."),
     (lambda n, layers: output_size(n, layers[1:]), "the first layer is missing."),
     (lambda n, layers: output_size(n, layers[-1:]),
-     "each layer gets the size that the one before has left, not that of the picture."),
+     "each layer gets the size that the one before it leaves, not that of the picture."),
     (lambda n, layers: output_size(n, layers[::-1]), "the layers are applied in the wrong order."),
     (lambda n, layers: output_size(n, layers) ** 2,
      "that is the number of pixels; a side is asked for."),

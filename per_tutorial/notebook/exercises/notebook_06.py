@@ -31,7 +31,7 @@ function_exercise("06.1", place, "number environments rows", [
      "that fills one environment after the other; E transitions come with each step, so divide "
      "the number by `environments`."),
     (lambda n, e, rows: (n % rows, n % e),
-     "the row goes by steps, not by transitions: divide by `environments` first."),
+     "rows count steps, not transitions: divide by `environments` first."),
     (lambda n, e, rows: (n // rows, n % rows),
      "a row has `environments` columns, not `rows`: divide by `environments`."),
     (lambda n, e, rows: (n // rows % e, n % rows),
@@ -39,7 +39,7 @@ function_exercise("06.1", place, "number environments rows", [
      "that fills one environment after the other; E transitions come with each step, so divide "
      "the number by `environments`."),
     (lambda n, e, rows: (n % rows // e, n % e),
-     "the ring is one of steps: divide by `environments` first, then take `% rows`."),
+     "the ring is a ring of steps: divide by `environments` first, then take `% rows`."),
     (lambda n, e, rows: divmod(n % rows, e),
      "the ring holds rows · environments transitions, not `rows`."),
     (lambda n, e, rows: (n // e % (rows // e), n % e),
@@ -58,7 +58,7 @@ function_exercise("06.1", place, "number environments rows", [
     (lambda n, e, rows: (min(n // e, rows - 1), n % e),
      "it stays in the last row; a ring begins again with the first."),
     (lambda n, e, rows: (n // e % rows, 0),
-     "the column is the environment, the rest of the division."),
+     "the column is the environment, the remainder of the division."),
     (lambda n, e, rows: (n / e % rows, n % e),
      "`/` keeps the fraction, and a row is a whole number: use `//`."),
 ], larger=[(123_456_789, 16, 10_000), (99_999, 7, 1_000)],
@@ -114,13 +114,13 @@ function_exercise("06.2", per_loss, "values targets weights", [
      "that is w·½δ²; the Huber loss grows like |δ| for large errors."),
     (dict(terms=lambda d, w: w * d.abs()), "that is w·|δ|: the loss is the Huber loss."),
     (dict(terms=lambda d, w: huber(w * d)),
-     "the weight multiplies the loss, not the error inside of it."),
+     "the weight multiplies the loss, not the error inside it."),
     (dict(terms=lambda d, w: w**2 * huber(d)),
      "the weight is squared; it multiplies the loss once."),
     (dict(terms=lambda d, w: w / w.max() * huber(d)),
      "the weights are used as they come; they are not divided by the largest again."),
     (dict(terms=lambda d, w: huber(d) / w), "you divide by the weights; multiply."),
-    (dict(terms=lambda d, w: -w * huber(d)), "the sign is the other one: a loss is never below 0."),
+    (dict(terms=lambda d, w: -w * huber(d)), "the sign is reversed: a loss is never below 0."),
     (dict(terms=lambda d, w: (w * huber(d)).max(), reduce=lambda each: each),
      "that is the largest; take the mean."),
 ], larger=[(torch.linspace(-2.0, 3.0, 128)[:, None], torch.linspace(1.0, -1.0, 128)[:, None],
@@ -154,7 +154,7 @@ def explains_shapes(answer: Any, *given: Any) -> Any:
             raise
         raise Hint(
             "`targets` is (batch,) and `values` is (batch, critics): give the targets a second "
-            "axis, `targets[:, None]`, and they meet every critic."
+            "axis, `targets[:, None]`, to pair each with all its critics."
         ) from None
 
 
@@ -166,7 +166,7 @@ function_exercise("06.3", priorities, "values targets epsilon", [
     (PAIRS, TARGETS, 0.01), (PAIRS, TARGETS, 0.5), (THREES, np.array([0.2, 0.9]), 0.01),
 ], [
     (dict(reduce=lambda d: np.abs(d.mean(axis=1))),
-     "the signs must go first: +1 and −1 cancel in the mean, though both critics are wrong."),
+     "take sizes before the mean: +1 and −1 cancel in it, though both critics are wrong."),
     (dict(reduce=lambda d: d.mean(axis=1)),
      "a priority is never negative: take the size of each error before the mean."),
     (dict(reduce=lambda d: np.abs(d).sum(axis=1)),
@@ -181,15 +181,15 @@ function_exercise("06.3", priorities, "values targets epsilon", [
     (dict(reduce=lambda d: np.abs(d[:, 0])), "that is the first critic alone: all of them count."),
     (dict(reduce=lambda d: np.abs(d[:, -1])), "that is the last critic alone: all of them count."),
     (lambda v, t, e: np.abs(t - v.min(axis=1)) + e,
-     "that is the error of the smallest Q: the minimum belongs into the target, not here."),
+     "that is the error of the smallest Q: the minimum belongs in the target, not here."),
     (dict(reduce=lambda d: (d**2).mean(axis=1)),
      "the error is squared: that is the loss. The priority is the size |δ|."),
     (dict(reduce=lambda d: np.sqrt((d**2).mean(axis=1))),
      "that is the root of the mean square; take the mean of the sizes."),
     (lambda v, t, e: np.abs(t[:, None] - v).mean(axis=1), "ε is missing: a priority is never 0."),
     (lambda v, t, e: np.maximum(np.abs(t[:, None] - v).mean(axis=1), e),
-     "ε is added to every priority; it is no smallest value."),
-    (lambda v, t, e: priorities(v, t, -e), "ε is added, not taken away."),
+     "ε is added to every priority, not used as a minimum."),
+    (lambda v, t, e: priorities(v, t, -e), "ε is added, not subtracted."),
     (lambda v, t, e: priorities(v, t, 2 * e), "ε is added once, not twice."),
     (lambda v, t, e: priorities(v, t, v.shape[1] * e), "ε is added once, not for each critic."),
     (lambda v, t, e: np.abs(t[:, None] - v + e).mean(axis=1),
@@ -199,7 +199,7 @@ function_exercise("06.3", priorities, "values targets epsilon", [
     (lambda v, t, e: np.full(len(v), np.abs(t[:, None] - v).mean() + e),
      "that is one number for the whole minibatch: the mean goes over the critics, `axis=1`."),
     (lambda v, t, e: priorities(v, t, e) ** 0.6,
-     "α is the buffer's business: hand over the priority, not p^α."),
+     "α is the buffer's business: pass the priority p, not p^α."),
 ], larger=[(np.sin(np.arange(1_000.0)).reshape(200, 5), np.linspace(-1.0, 2.0, 200), 1e-3)],
    forms=one_for_each_critic, calls=explains_shapes)  # fmt: skip
 
@@ -220,7 +220,7 @@ function_exercise("06.4", memory, "transitions pixels stack", [
     (dict(full=1.0, once=2.0),
      "each frame once: that of the next observation is the one that the next transition brings."),
     (dict(full=0.5, once=2.0),
-     "the next observations cost memory in the first kind, and not in the second."),
+     "the next observations take memory in the first case, and not in the second."),
     (dict(full=4.0, once=4.0), "a pixel is one byte here, not four."),
     (dict(full=8.0, once=8.0), "bytes are asked for, not bits."),
     (dict(full=1e-9, once=1e-9), "bytes are asked for, not GB."),
@@ -240,7 +240,7 @@ function_exercise("06.4", memory, "transitions pixels stack", [
      "`pixels` counts all pixels of a picture already, 84 · 84: it is not squared."),
     (*(lambda n, pixels, stack, more=more: (2 * stack * pixels * n, (n + more(stack)) * pixels)
        for more in (lambda stack: 1, lambda stack: stack, lambda stack: stack - 1)),
-     "the first pictures of an episode and its last one are left out here: one for each "
+     "the first pictures of an episode and its last one are not counted here: count one for each "
      "transition."),
     (lambda n, pixels, stack: memory(n, pixels, stack)[::-1],
      "in this order, please: in full, then each frame once."),

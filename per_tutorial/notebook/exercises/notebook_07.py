@@ -73,17 +73,18 @@ ADAPTER_CLUES: list[Clue] = [
     ("weights-exponent", "^fails",
      "`beta` is not passed on to `draw`, or the weights are changed on their way."),
     ("contents", "^not offered",
-     "`Drawn` should tell `actions`, `rewards`, `next_observations` and `terminated` as well."),
+     "`Drawn` should hold `actions`, `rewards`, `next_observations` and `terminated` as well."),
     ("contents", "^fails",
      "what was stored does not come back: compare the order of `push` and the names in `Drawn`."),
     ("truncation", "^fails",
      "`done` means that nothing follows. After a time limit something would have: pass "
      "`terminated` alone."),
     ("truncation", "^not offered",
-     "`Drawn` should tell `next_observations` and `terminated` as well."),
+     "`Drawn` should hold `next_observations` and `terminated` as well."),
     ("seeds", "^fails|^inconclusive|^not", "`settings.seed` does not reach the buffer."),
     ("proportions-wrapped", "^fails",
-     "`keys` should be what `draw` calls `number`: after a round, it is no longer the slot."),
+     "`keys` should be what `draw` calls `number`: once the ring wraps around, it is no longer the "
+     "slot."),
 ]  # fmt: skip
 
 
@@ -96,8 +97,8 @@ def made_by(adapter: Any) -> PlainReplay:
         buffer = adapter.make(Settings(4))
     except Exception as error:  # noqa: BLE001  (an answer may raise anything)
         raise Hint(
-            f"`make` stopped with {type(error).__name__}: {error}. Do the arguments stand in the "
-            "order `PlainReplay(capacity, alpha, seed)`?"
+            f"`make` stopped with {type(error).__name__}: {error}. Are the arguments in the order "
+            "`PlainReplay(capacity, alpha, seed)`?"
         ) from None
     if is_stub(buffer):
         raise Unsolved
@@ -119,7 +120,7 @@ def check_adapter(answer: object) -> str | None:
     if not len(buffer):
         return "nothing is stored: `add` should call `push` of the buffer."
     if buffer.capacity != 4:
-        return f"`settings.capacity` was 4, and the buffer has {buffer.capacity} slots."
+        return f"`settings.capacity` was 4, but the buffer has {buffer.capacity} slots."
     healthy = PlainReplay(4).epsilon
     if buffer.epsilon != healthy:
         return "`make` changes ε. The buffer is healthy: leave it as it is."
@@ -127,7 +128,7 @@ def check_adapter(answer: object) -> str | None:
     if not isinstance(epsilon, Real) or abs(float(epsilon) - healthy) > 1e-3 * healthy:
         return (
             "`epsilon` of the adapter should be the ε that `PlainReplay` adds to |δ|: its "
-            "`self.epsilon`. Without it, the examination takes ε for 0."
+            "`self.epsilon`. Without it, the examination takes ε to be 0."
         )
     return complaint(adapter, ADAPTER_CLUES)
 
@@ -138,7 +139,7 @@ CHECKERS["07.1"] = check_adapter
 # 07.2 to 07.4: patients ---------------------------------------------------------------------------
 
 
-class Ward(Adapter):
+class PatientAdapter(Adapter):
     """The adapter of a patient, a subclass of `PlainReplay`."""
 
     epsilon = 1e-6
@@ -161,7 +162,7 @@ class Ward(Adapter):
         buffer.learned(keys, td_errors)
 
 
-class Unhealed(PlainReplay):
+class BrokenReplay(PlainReplay):
     """The patients' methods as the cells of the exercises have them."""
 
     def priority(self, td_errors: NDArray) -> NDArray:
@@ -188,7 +189,7 @@ def refuse_untouched(patient: type[PlainReplay], methods: Sequence[str]) -> None
     for method in vars(patient).values():
         if inspect.isfunction(method) and method.__code__.co_consts[-1:] == (...,):
             raise Unsolved
-    if all(_code(getattr(patient, one)) == _code(getattr(Unhealed, one)) for one in methods):
+    if all(_code(getattr(patient, one)) == _code(getattr(BrokenReplay, one)) for one in methods):
         raise Hint("not solved yet. Repair the class and run the cell again.")
 
 
@@ -219,7 +220,7 @@ def check_patient(answer: object, methods: Sequence[str], clues: Sequence[Clue])
         names = method.__code__.co_names if inspect.isfunction(method) else ()
         if method is getattr(PlainReplay, name) or {"super", "PlainReplay"} & set(names):
             raise Hint(f"`{name}` is borrowed from the healthy buffer: write it in this class.")
-    return complaint(Ward(answer), clues)
+    return complaint(PatientAdapter(answer), clues)
 
 
 patient_exercise("07.2", ["priority", "newcomer"], [
@@ -243,8 +244,9 @@ patient_exercise("07.2", ["priority", "newcomer"], [
     ("sign", "^fails|^inconclusive",
      "the absolute value is missing: a bad surprise is a surprise, too."),
     ("newcomers-largest", "^fails: 0",
-     "newcomers come less often than the largest priority so far."),
-    ("newcomers-largest", "^fails", "newcomers come more often than the largest priority so far."),
+     "newcomers are drawn less often than with the largest priority so far."),
+    ("newcomers-largest", "^fails",
+     "newcomers are drawn more often than with the largest priority so far."),
     ("zero-errors", "^fails|^reported",
      "ε is missing: a transition whose error was once 0 never comes again."),
 ])  # fmt: skip
@@ -252,7 +254,7 @@ patient_exercise("07.2", ["priority", "newcomer"], [
 
 patient_exercise("07.3", ["weights"], [
     ("weights-exponent", "^not offered",
-     "`weights` returns nothing: one weight for each transition of the minibatch is wanted."),
+     "`weights` returns nothing: return one weight for each transition of the minibatch."),
     ("handling", "^fails: weights",
      "there should be one finite weight for each transition of the minibatch."),
     ("weights-part-full", "weight is 0",
@@ -281,14 +283,14 @@ RING_CLUES: list[Clue] = [
     ("handling", "^fails: it raises",
      "it stops with an error. `slots_of` should return an array: a slot for each number, −1 where "
      "it is gone."),
-    ("reach", "^fails", "a slot is still never drawn."),
+    ("reach", "^fails", "one slot is still never drawn."),
     ("exponent-large-errors", "^fails: exponent 0[.]3",
      "α is applied twice: `self.leaves` holds p^α already."),
     ("exponent-large-errors", "^fails: exponent -?0[.]0",
      "no priority arrives: `slots_of` says −1 for what is still stored."),
     ("stale-updates", "^fails",
-     "a late priority still goes to the slot's new tenant: −1 where the number is no longer "
-     "stored."),
+     "a late priority still goes to the transition that replaced its own: return −1 where the "
+     "number is no longer stored."),
     ("proportions-full", "^fails",
      "some transitions that are still stored don't get their priority. Which is the oldest one?"),
 ]  # fmt: skip
@@ -309,8 +311,9 @@ def check_third_patient(answer: object) -> str | None:
             return "`slots_of` should return a slot for each number, −1 where it is gone."
         if np.any(np.asarray(slots)[:2] >= 0):
             return (
-                "a late priority still goes to the slot's new tenant. With 4 slots and 6 added, "
-                f"numbers 0 and 1 are gone; `slots_of` returns {np.asarray(slots)[:2]} for them."
+                "a late priority still goes to the transition that replaced its own. With 4 slots "
+                f"and 6 added, numbers 0 and 1 are gone; `slots_of` returns "
+                f"{np.asarray(slots)[:2]} for them."
             )
     return mistake
 

@@ -31,14 +31,14 @@ function_exercise("08.1", smallest_kappa, "largest times alpha", [
      "that is κ^α, the smallest priority; κ itself is asked for: take the root."),
     (lambda m, t, a: m * t ** (1 / a), "upside down: κ is smaller than the largest error."),
     (lambda m, t, a: t ** (1 / a) / m, "upside down: that is 1/κ."),
-    (lambda m, t, a: t ** (1 / a), "that is the ratio of the largest error and κ."),
+    (lambda m, t, a: t ** (1 / a), "that is the ratio of the largest error to κ."),
     (lambda m, t, a: m / t ** (1 - a), "the exponent is 1/α, not 1 − α."),
     (lambda m, t, a: m / (t * a), "α is an exponent, not a factor: (largest / κ)^α = times."),
     (lambda m, t, a: m * a / t, "α is an exponent, not a factor: (largest / κ)^α = times."),
     (lambda m, t, a: m / (t - 1) ** (1 / a),
-     "`times` as often, not `times` − 1: the ratio of the two priorities is `times`."),
+     "the factor is `times`, not `times` − 1: the ratio of the two priorities is `times`."),
     (lambda m, t, a: m,
-     "with κ as large as the largest error all are drawn alike; smaller will do."),
+     "with κ as large as the largest error, all are drawn alike; a smaller κ will do."),
     (lambda m, t, a: 0.0,
      "with κ = 0 a transition without an error is never drawn: the ratio is ∞."),
 ], larger=[(5_000.0, 1_000.0, 0.7), (0.3, 50.0, 0.9)])  # fmt: skip
@@ -61,7 +61,7 @@ def one_slope_each(result: Any, right: Array) -> str | None:
     if np.shape(result) == ():
         return "one slope for each transition, not their sum or mean."
     if np.isnan(numbers(result)).any():
-        return "that holds NaN: a negative number has no power of 0.6. Take |δ| first."
+        return "that holds NaN: a negative number cannot be raised to α. Take |δ| first."
     return None
 
 
@@ -74,18 +74,18 @@ function_exercise("08.2", slopes_of_per, "errors alpha beta", [
      "that is PER's pull. Uniform draws take each transition with 1/N, so its slope is N times as "
      "large."),
     (lambda e, a, b: -slopes_of_per(e, a, b),
-     "the sign is the other one: here the slope of ½δ² is δ, as in section 4. (By Q it would be "
+     "the sign is reversed: here the slope of ½δ² is δ, as in section 4. (By Q it would be "
      "−δ, as δ is the target minus Q.)"),
     (lambda e, a, b: np.abs(slopes_of_per(e, a, b)),
-     "the sign got lost: only in the priority is the error's size taken, the slope is δ itself."),
+     "the sign got lost: only the priority takes the size of the error; the slope is δ itself."),
     (dict(factor=lambda x, a, b: x**-b),
      "that is weight times slope. PER also *draws* unevenly: the probability is a factor, too."),
     (dict(factor=lambda x, a, b: x / len(x) * x**-b * len(x) ** b),
-     "N P(i) stands in the weight: (N P)^−β, with N inside the power."),
+     "the weight contains N P(i): (N P)^−β, with N inside the power."),
     (dict(factor=lambda x, a, b: x),
      "that is PER without its weights (β = 0): each weight (N P)^−β is a factor, too."),
     (dict(factor=lambda x, a, b: x ** (1 + b)),
-     "the sign of β: weights are (N P) to the power of −β."),
+     "the sign of β is wrong: weights are (N P) to the power of −β."),
     (dict(factor=lambda x, a, b: x**b), "P times (N P)^−β leaves the exponent 1 − β, not β."),
     (dict(factor=lambda x, a, b: x ** (b - 1)), "the exponent is 1 − β, not β − 1."),
     (dict(factor=lambda x, a, b: x ** (a * (1 - b))),
@@ -100,7 +100,7 @@ function_exercise("08.2", slopes_of_per, "errors alpha beta", [
     (dict(factor=lambda x, a, b: x * x**-b / (x**-b).max()),
      "the weights are not divided by their largest here."),
     (lambda e, a, b: 2 * slopes_of_per(e, a, b),
-     "twice too much: the squared loss is ½δ² here, and its slope is δ, not 2δ."),
+     "twice as much as it should be: the squared loss is ½δ² here, with the slope δ, not 2δ."),
     (lambda e, a, b: 0.5 * slopes_of_per(e, a, b) * e,
      "that is a loss; its slope is asked for: ½δ² has the slope δ."),
     (lambda e, a, b: slopes_of_per(e, a, b) / np.abs(e),
@@ -180,10 +180,10 @@ function_exercise("08.3", reliabilities, "errors ends", [
 ], [
     (dict(environments=1),
      "that is right for one environment. Here the neighbours of a step belong to the other "
-     "episode: the next step of its own is two places on."),
+     "environment: the next step of its own episode is two indices later."),
     (lambda e, d: reliabilities(np.maximum(e, 0), d), "errors below zero count too: sum |δ|."),
     (lambda e, d: reliabilities(e**2, d), "sum |δ|, not its square."),
-    (dict(size=lambda e: e), "sum |δ|: with their signs, errors take each other away."),
+    (dict(size=lambda e: e), "sum |δ|: with their signs, errors cancel each other."),
     (lambda e, d: reliabilities(e, d | np.roll(d, 1) & (np.arange(len(d)) % 2 == 1)
                                 | np.roll(d, -1) & (np.arange(len(d)) % 2 == 0)),
      "an end closes the episode of its own environment, not that of the other."),
@@ -193,10 +193,10 @@ function_exercise("08.3", reliabilities, "errors ends", [
      "backwards: what counts against a step is what comes *after* it."),
     (dict(share=lambda s: (np.cumsum(s) - s) / s.sum()),
      dict(share=lambda s: 1 - (s.sum() - np.cumsum(s) + s) / s.sum()),
-     "the sum above the line goes over i > t: the step's own error does not count against it."),
+     "the sum in the numerator goes over i > t: the step's own error does not count against it."),
     (dict(share=np.cumsum),
      "divide by the sum over the episode: R is a share, and the last step has 1."),
-    (dict(share=lambda s: s / s.sum()), "sum up to the step; that is the share of the step alone."),
+    (dict(share=lambda s: s / s.sum()), "that is the share of the step alone: sum up to the step."),
     (dict(share=lambda s: np.cumsum(s) / s.max()), "divide by the episode's sum, not its largest."),
     (dict(share=lambda s: np.arange(1, len(s) + 1) / len(s)),
      "that counts steps; R counts their errors."),
@@ -206,13 +206,13 @@ function_exercise("08.3", reliabilities, "errors ends", [
     (running_alike,
      "an episode that still runs has R = 1: nobody knows yet what is to come. "
      "(This page departs from the paper there, which takes the largest sum of any episode.)"),
-    (over_all, never_begun_again, "each episode for itself: begin again after an end."),
+    (over_all, never_begun_again, "each episode counts on its own: begin again after an end."),
     *((lambda e, d, done=done: np.where(np.arange(len(e)) % 2 == done, reliabilities(e, d), 1.0),
-       f"that is right in the {one} places; those of the other environment need their R, too.")
+       f"that is right at the {one} indices; those of the other environment need their R, too.")
       for done, one in enumerate(("even", "odd"))),
     (lambda e, d: np.where(running(d), 0.0, reliabilities(e, d)),
      "in an episode that still runs, R is 1, not 0."),
-    (swapped, "back to the order of the memory: first and second environment in turns."),
+    (swapped, "go back to the order of the memory: the two environments in turns."),
     (lambda e, d: reliabilities(e, np.append(d[2:], [False, False])),
      "the step where `ends` is True is the last one of its episode, not the first of the next."),
 ], larger=[(np.sin(np.arange(1.0, 301.0)), np.arange(300) % 37 == 30)])  # fmt: skip
@@ -269,24 +269,25 @@ function_exercise("08.4", laber_huber, "errors chosen kappa", [
     (with_weights(lambda e, c, k: 1 / size(e[c], k)),
      "that is the lazy form: the mean over the candidates is missing."),
     (with_weights(lambda e, c, k: size(e, k).sum() / size(e[c], k)),
-     "the weight has the *mean* over all candidates above the line, not their sum."),
+     "the numerator of the weight is the *mean* over all candidates, not their sum."),
     (with_weights(lambda e, c, k: size(e[c], k) / size(e, k).mean()),
      "upside down: what is chosen often counts *less*."),
     (with_weights(lambda e, c, k: 1.0), "where are the weights? What is chosen often counts less."),
     (with_weights(lambda e, c, k: size(e[c], k).min() / size(e[c], k)),
-     "not divided by the largest weight: the weight is the mean over all candidates by its own."),
+     "weights are not divided by the largest of them: a candidate's weight is the mean over all "
+     "candidates divided by its own."),
     (lambda e, c, k: size(e, k).mean(),
      "the sign got lost: weight times slope is the mean times the *sign* of δ."),
     (lambda e, c, k: len(c) * laber_huber(e, c, k), "take the mean over the chosen, not the sum."),
     (lambda e, c, k: len(c) / len(e) * laber_huber(e, c, k),
      "divide by the number of the chosen, not of all candidates."),
     (lambda e, c, k: np.clip(e, -k, k).mean(),
-     "that is the mean slope of all candidates: what the estimate is right for on average. The "
+     "that is the mean slope of all candidates, which the estimate equals on average. The "
      "estimate uses the chosen ones."),
     (lambda e, c, k: abs(laber_huber(e, c, k)),
      "the sign of the whole estimate got lost: it may be negative."),
     (lambda e, c, k: -laber_huber(e, c, k),
-     "the sign is the other one: the slope is δ, cut off at ±κ."),
+     "the sign is reversed: the slope is δ, cut off at ±κ."),
     (lambda e, c, k: np.mean(size(e, k).mean() / size(e[c], k) * np.minimum(e[c], k)),
      "the slope of the Huber loss is δ cut off at ±κ, on both sides."),
     (with_weights(lambda e, c, k: size(e, k).mean() / size(e[c], k), np.abs),

@@ -279,7 +279,7 @@ class RankBasedSampler:
                 raise ValueError("state: ranks contradict slots")
             children = np.arange(2, size + 1)
             if (keys[children] > keys[children // 2]).any() or keys[size + 1 :].any() or keys[0]:
-                raise ValueError("state: keys are no heap")
+                raise ValueError("state: keys are not a heap")
             if keys.max() > state["largest_priority"][run]:
                 raise ValueError("state: a key is larger than largest_priority")
 

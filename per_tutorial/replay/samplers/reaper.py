@@ -245,7 +245,7 @@ class ReaperSampler(ProportionalSampler):
             self.errors.leaves_of(state[name])[: self.runs][stored] for name in ("errors", "sums")
         )
         if not ((errors >= SMALLEST_EPSILON) & (errors <= LARGEST_PRIORITY)).all():
-            raise ValueError("state: errors has a leaf that is no priority")
+            raise ValueError("state: errors has a leaf that is not a possible priority")
         if not np.allclose(errors**self.alpha, sums, rtol=1e-9, atol=0):  # powers are rounded
             raise ValueError("state: errors and sums have leaves of different priorities")
         if not np.array_equal(np.minimum(state["told"], self.capacity), sizes):

@@ -217,17 +217,15 @@ class FrameStorage(RingStorage):
             return
         run, environment = divmod(k, self.environments)
         allowed = (
-            "black but for the newest frame, since an episode begins (in Gymnasium, "
+            "black except for the newest frame, since an episode begins (in Gymnasium, "
             'FrameStackObservation with padding_type="zero")'
             if begins[run, environment]
-            else "the last next_observation, since its episode goes on (when you reset the "
-            "environments, "
-            "call truncate_episodes; if a step was not added, do both)"
+            else "the last next_observation, since its episode continues (when you reset the "
+            "environments, call truncate_episodes; if a step was not added, do both)"
         )
         raise ValueError(
-            f"observation: must be {allowed}, and next_observation the same frames moved on by "
-            f"one; "
-            f"got other frames from environment {environment} of run {run}"
+            f"observation: must be {allowed}, and next_observation the same frames shifted by "
+            f"one; got other frames from environment {environment} of run {run}"
         )
 
     def commit(self, write: FrameWrite) -> None:

@@ -203,7 +203,7 @@ def as_field(name: str, values: ArrayLike, dtype: np.dtype, **counts: int) -> ND
             f"{name}: must have the shape {wanted}{axes and f' with {axes}'}, got {array.shape}"
         )
     if array.dtype != dtype.base:
-        array = _converted(name, array, dtype.base)
+        array = _checked_cast(name, array, dtype.base)
     if name == "reward" and not are_rewards(array):
         raise ValueError(f"reward: must be finite (in {dtype.base}), got {array}")
     return array
@@ -216,7 +216,7 @@ def are_rewards(array: NDArray) -> bool:
     return bool((np.abs(array) <= LARGEST_REWARD).all())
 
 
-def _converted(name: str, array: NDArray, dtype: np.dtype) -> NDArray:
+def _checked_cast(name: str, array: NDArray, dtype: np.dtype) -> NDArray:
     """The array, if writing it as ``dtype`` changes no integer and no bool; else an error."""
     if dtype == np.bool_:
         if not ((array == 0) | (array == 1)).all():

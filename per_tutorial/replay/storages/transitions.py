@@ -102,8 +102,7 @@ class TransitionStorage(RingStorage):
         n = len(columns[-1]) // self.runs  # bytes of `truncated`, one each
         if n % self.environments:
             raise ValueError(
-                f"transitions: must be as many of each of the {self.environments} environments, "
-                f"which take turns, got {n}"
+                f"transitions: must be a multiple of environments ({self.environments}), got {n}"
             )
         slots, added = np.empty((self.runs, n), dtype=np.int64), np.empty_like(self.ring.added)
         claim_slots(slots, added, self.ring.added, self._every_run, self.capacity)

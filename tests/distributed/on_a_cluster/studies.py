@@ -177,7 +177,7 @@ def test_a_stack_that_ends_its_process_again_and_again_is_named(cluster, tmp_pat
     ends.__module__ = "__main__"  # sent as code
     monkeypatch.setattr("per_tutorial.distributed.studies._train", ends)
     stacks = RayStacks()
-    wrong = "trains wrong.seeds-0-1 ended 3 times, at last on a node that it did not name"
+    wrong = "trains wrong.seeds-0-1 crashed 3 times, most recently on a node that it did not name"
     with pytest.raises(ClusterError, match=wrong):
         run_study(failing(), tmp_path, executor=stacks)
     assert stacks.lost == 0 and contents(tmp_path) == {}

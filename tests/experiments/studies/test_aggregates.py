@@ -191,7 +191,7 @@ def test_a_missing_score_is_not_hidden(worlds):
     ("worlds", "message"),
     [
         ({}, "worlds: must hold at least one"),
-        ({"one": {"a": [1, 2]}, "two": {"b": [1, 2]}}, "must have an arm in common"),
+        ({"one": {"a": [1, 2]}, "two": {"b": [1, 2]}}, "must share at least one arm"),
         ({"one": {"a": [1, 2], "b": [1, 2, 3]}}, "the arms of 'one' must have the same runs"),
         ({"one": {"a": [[1, 2]]}}, r"worlds\['one'\]\['a'\]: must have the shape"),
         ({"one": {"a": [1]}}, "at least two runs"),

@@ -196,9 +196,9 @@ def test_a_heading_that_makes_no_sense_is_refused(change, said, copied):
 
 
 def test_an_unknown_study_is_told_which_there_are(copied):
-    with pytest.raises(ValueError, match="name: no results of a study 'smal', there are small$"):
+    with pytest.raises(ValueError, match="name: no results of a study 'smal'; there are small$"):
         load_study("smal", copied)
-    with pytest.raises(ValueError, match="name: no results of a study 'any', there are none"):
+    with pytest.raises(ValueError, match="name: no results of a study 'any'; the folder has no"):
         load_study("any", copied / "nowhere")
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from per_tutorial.experiments.when import learning
+from per_tutorial.experiments.when import worlds
 from per_tutorial.experiments.when.learning import METHODS, Replaying, learn, steps_of
 from per_tutorial.experiments.when.worlds import Knobs, experience
 from per_tutorial.replay.registry import SAMPLERS
@@ -64,8 +64,8 @@ def test_without_noise_a_table_gets_right():
 
 def test_methods_meet_the_same_experience(monkeypatch):
     seen = []
-    real = learning.experience
-    monkeypatch.setattr(learning, "experience", lambda *args: seen.append(real(*args)) or seen[-1])
+    real = worlds.experience
+    monkeypatch.setattr(worlds, "experience", lambda *args: seen.append(real(*args)) or seen[-1])
     for method in ("uniform", "rank"):
         learn(Knobs(n=2), Replaying(method), [5], [0.5])
     for one, other in zip(*seen, strict=True):

@@ -46,7 +46,7 @@ def sum_of_two(monkeypatch):
          "✗ 99.1: your function stopped with IndexError: list index out of range — for a = 1, b"),
         (lambda a: a, "✗ 99.1: your function is called with (a, b): keep these arguments."),
         (5, "✗ 99.1: a function is asked for: give `check` its name, without calling it."),
-        (lambda a, b: None, "✗ 99.1: your function returns None: does one way through it lack"),
+        (lambda a, b: None, "✗ 99.1: your function returns None: does one branch lack"),
         (lambda a, b: "3", "✗ 99.1: '3' is text: write the number without quotation marks."),
         (..., "○ 99.1: not solved yet."),
         (NotImplemented, "○ 99.1: not solved yet."),
@@ -135,7 +135,7 @@ def test_a_number_may_come_in_any_form(value):
         ([1, [2, 3]], np.zeros(2), "rows have different lengths"),
         ({1.0, 2.0}, np.zeros(2), "a set has no order"),
         (["1", "2"], np.zeros(2), "is text"),
-        ([True, False], np.zeros(2), "is no number"),
+        ([True, False], np.zeros(2), "is not a number"),
     ],
 )
 def test_results_of_another_form_are_told_so(value, right, hint):
@@ -233,11 +233,11 @@ CALLS = []
         (lambda x, n: np.float32(x / n), "✓ 99.2: right."),
         (lambda x, n: (each / n for each in x), "that is a generator, which can be read only once"),
         (lambda x, n: map(float, x / n), "that is a map, which can be read only once"),
-        (lambda x, n: np.round(x / n, 2), "right but for the rounding: leave the fractions."),
-        (lambda x, n: x // n, "right but for the rounding: leave the fractions."),
+        (lambda x, n: np.round(x / n, 2), "right but for the rounding: do not round."),
+        (lambda x, n: x // n, "right but for the rounding: do not round."),
         (lambda x, n: x / min(n, 8), "right as long as the inputs are small; but for x = [2, 3]"),
         (lambda x, n: x * 0 + len(CALLS) + (CALLS.append(x) or 0), "for x = [1, 2], n = 3"),
-        (lambda x, n: x / n + (CALLS.append(x) or len(CALLS) > 7), "asked for the same again"),
+        (lambda x, n: x / n + (CALLS.append(x) or len(CALLS) > 7), "the same call returns"),
         (lambda x, n: torch.sum(x) / n, "your function stopped with TypeError"),
     ],
 )
@@ -260,7 +260,7 @@ def test_mistakes_replace_steps_of_the_right_answer(declared):
     assert declared(lambda x, n: n / x, right, mistakes=rows) == "upside down."
 
 
-def test_what_counts_places_is_an_int(declared):
+def test_an_index_is_an_int(declared):
     def right(x, n):
         return [int(each) // n for each in x]
 

@@ -104,5 +104,5 @@ def test_a_training_tells_relo_reducible_losses_and_others_td_errors():
 
 
 def test_a_buffer_of_slots_cannot_serve_it():
-    with pytest.raises(ValueError, match="takes the losses of two networks"):
+    with pytest.raises(ValueError, match="needs the losses of two networks"):
         SlotSampler(9, sampler="relo")

@@ -327,7 +327,7 @@ def repeated(stacks):
         (
             GOES_ON,
             lambda t: t._replace(observation=t.observation * [[0], [0], [1]]),
-            "episode goes on",
+            "episode continues",
         ),
         # A frame between two steps is missing.
         (
@@ -335,8 +335,8 @@ def repeated(stacks):
             lambda t: t._replace(observation=t.next_observation),
             "call truncate_episodes; if a step was not added, do both",
         ),
-        (GOES_ON, lambda t: t._replace(next_observation=t.observation), "moved on by one"),
-        (TERMINATED, lambda t: t._replace(next_observation=t.observation), "moved on by one"),
+        (GOES_ON, lambda t: t._replace(next_observation=t.observation), "shifted by one"),
+        (TERMINATED, lambda t: t._replace(next_observation=t.observation), "shifted by one"),
     ],
 )
 @pytest.mark.parametrize("which", [(0, 0), (0, 1), (1, 0)])
