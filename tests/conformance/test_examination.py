@@ -281,6 +281,7 @@ def test_an_examination_of_what_never_ends_ends(monkeypatch):
     assert sum(os.times()[2:4]) - began < 13
 
 
+@pytest.mark.slow
 def test_the_first_question_may_take_longer_for_a_buffer_that_compiles_itself():
     class Compiles(Fifteen):
         time_limit = 1.0

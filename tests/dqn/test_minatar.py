@@ -219,6 +219,7 @@ def test_a_state_of_something_else_is_refused_and_changes_nothing(case):
         np.testing.assert_array_equal(mine[0], theirs[0])
 
 
+@pytest.mark.slow
 def test_a_training_that_was_stopped_equals_one_that_was_not(tmp_path):
     config = CONFIG.replace(sampler="proportional", max_episode_steps=None)
     whole = train(config, SEEDS)

@@ -345,7 +345,11 @@ def test_a_file_without_facts_is_refused(path):
 
 
 @pytest.mark.parametrize(
-    "changes", [with_settings(hidden=[60_000, 60_000]), {"seeds": list(range(3_000_000))}]
+    "changes",
+    [
+        with_settings(hidden=[60_000, 60_000]),
+        pytest.param({"seeds": list(range(3_000_000))}, marks=pytest.mark.slow),
+    ],
 )
 def test_a_file_of_small_tensors_asks_for_no_large_networks(path, changes):
     """Networks of these settings would take 29 GB, or minutes."""

@@ -68,6 +68,7 @@ def test_record_episode_returns_the_return_and_films_every_step(tmp_path):
     assert [entry.name for entry in tmp_path.iterdir()] == ["episode.mp4"]
 
 
+@pytest.mark.slow
 def test_record_episode_stops_filming_at_max_frames_and_plays_on(tmp_path):
     def balance(observation):
         return int(observation[2] + observation[3] > 0)
