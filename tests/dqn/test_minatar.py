@@ -290,6 +290,7 @@ def test_the_memory_keeps_a_cell_as_a_byte_and_gives_it_back():
         np.testing.assert_array_equal(batch.next_observations[run, k], step.next_observation[run])
 
 
+@pytest.mark.slow
 def test_an_agent_comes_back_from_a_file(tmp_path):
     agent = train(CONFIG, [0, 1]).agent
     agent.save(tmp_path / "agent.safetensors")

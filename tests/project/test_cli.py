@@ -497,6 +497,7 @@ def test_a_wrong_value_ends_in_one_clear_line(arguments, message):
     assert complaint("train", *arguments.split()).startswith(message)
 
 
+@pytest.mark.slow
 def test_other_settings_of_a_study_end_in_one_clear_line(small_study, tmp_path, monkeypatch):
     command = ["study", "small", "--fast", "--quiet", "--processes", "1", "--out", str(tmp_path)]
     main(command)
