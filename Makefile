@@ -42,11 +42,11 @@ style: $(INSTALLED)  ## check style, formatting, the import order of the rooms, 
 	$(BIN)/mypy
 
 check: style  ## pass style and the quick tests of the package
-	@echo "The quick tests take some three minutes on two idle cores."
+	@echo "The quick tests take about a minute on two idle cores."
 	PER_TUTORIAL_FAST=1 $(PYTEST) -m "not browser and not slow and not exhaustive and not cluster" tests
 
 test: style  ## pass all tests: style, package, notebooks in fast mode, browser, a cluster
-	@echo "All tests take about fifteen minutes on two idle cores; the slowest are named at the end."
+	@echo "All tests take about ten minutes on two idle cores; the slowest are named at the end."
 	PER_TUTORIAL_FAST=1 $(PYTEST) $(SLOWEST) $(NBVAL) -m "not exhaustive and not cluster" tests notebooks
 	$(LIGHT) $(BIN)/python -m pytest -m cluster tests/distributed
 

@@ -183,6 +183,7 @@ def test_a_small_file_cannot_unpack_to_any_number_of_gigabytes(tmp_path, monkeyp
     assert sum(unpacked) <= 3 * 2**20
 
 
+@pytest.mark.slow
 def test_a_table_that_repeats_itself_can_be_read_again(tmp_path):
     """It would be packed to less than what a file is unpacked from."""
     path, rows = tmp_path / "table.csv.gz", [["same", "0", "0"]] * 300_000

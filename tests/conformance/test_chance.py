@@ -62,6 +62,7 @@ print(examine(find_adapter("proportional"), questions=questions).summary())
 """
 
 
+@pytest.mark.slow
 def test_the_examination_runs_with_numpy_and_numba_alone():
     command = [sys.executable, "-c", WITHOUT]
     result = subprocess.run(command, capture_output=True, text=True, check=True)

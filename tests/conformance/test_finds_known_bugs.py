@@ -5,6 +5,7 @@ must find them among all its questions, and blame nothing else.
 """
 
 import pytest
+from sampling import one_in
 
 from per_tutorial.conformance import QUESTIONS, Verdict, examine
 from per_tutorial.conformance.questions import numerics
@@ -41,15 +42,8 @@ def test_a_question_is_not_judged_where_one_that_it_depends_on_failed():
     assert alone["saved-largest"].verdict is Verdict.FAILS
 
 
-# Every fifth buffer is examined as a whole; `-m exhaustive` examines the others.
-WHOLE = [
-    pytest.param(name, marks=[] if k % 5 == 0 else pytest.mark.exhaustive)
-    for k, name in enumerate(IN_BUFFERS)
-]
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize("name", WHOLE)
+@pytest.mark.parametrize("name", one_in(5, IN_BUFFERS))
 def test_an_examination_as_a_whole_fails_a_bug_by_one_question_and_spares_a_choice(
     name, monkeypatch
 ):

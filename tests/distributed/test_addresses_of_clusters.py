@@ -34,6 +34,6 @@ def test_ray_is_not_imported_without_need(tmp_path):
         "import sys; from per_tutorial.__main__ import main; main(sys.argv[1:]); "
         "sys.exit('ray' in sys.modules)"
     )
-    options = "study beta-schedules --fast --quiet --processes 1 --out".split()
+    options = "study hundred-runs --fast --quiet --processes 1 --out".split()
     command = [sys.executable, "-c", script, *options, str(tmp_path)]
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL, timeout=300)

@@ -28,6 +28,7 @@ def test_each_control_differs_in_one_thing():
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "arm, frames",
     [

@@ -232,6 +232,7 @@ def test_an_agent_whose_file_leaves_a_choice_open_is_refused(name, env, tmp_path
         DQNLearner.load(path)
 
 
+@pytest.mark.slow
 def test_a_training_goes_on_with_what_was_chosen_when_it_began(tmp_path, faster):
     pytest.importorskip("ale_py")
     config = PIXELS.replace(steps=60, learning_starts=20, capacity=100, batch_size=8)

@@ -73,7 +73,7 @@ CASES = {
 }
 
 
-EVERY_STEP = {"proportional", "3-step", "next-step autoreset"}  # the others: every fifth
+EVERY_STEP = {"proportional", "3-step", "next-step autoreset"}  # the others: every eleventh
 
 
 @pytest.mark.slow
@@ -82,7 +82,7 @@ def test_a_training_that_is_killed_often_equals_one_that_never_stopped(case, tmp
     if case == "next-step autoreset":
         monkeypatch.setattr(environments_module, "make_environments", make_next_step_environments)
     config = CONFIG.replace(**CASES[case])
-    every = 1 if case in EVERY_STEP else 5
+    every = 1 if case in EVERY_STEP else 11
     for step in range(1, config.steps + 1, every):
         with pytest.raises(Killed):
             train(config, SEEDS, checkpoints=Dying(tmp_path, [step], every=1))

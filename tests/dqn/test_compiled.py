@@ -14,9 +14,9 @@ from per_tutorial.dqn.learner import DQNLearner
 @pytest.mark.parametrize(
     "changes",
     [
-        {},
+        pytest.param({}, marks=pytest.mark.exhaustive),  # the next test compiles it as well
         {"loss": "pal", "kappa": 0.3},
-        {"optimizer": "rmsprop"},
+        pytest.param({"optimizer": "rmsprop"}, marks=pytest.mark.exhaustive),
         {"optimizer": "rmsprop", "momentum": 0.6},
         {"double": True, "dueling": True, "td_error_clip": 0.7, "max_grad_norm": 0.5},
     ],
@@ -25,8 +25,6 @@ from per_tutorial.dqn.learner import DQNLearner
 def test_compiled_the_learner_is_the_plain_algorithm_as_well(changes):
     config = LEARNER_CONFIG.replace(**changes)
     assert_same_as_plain(config.replace(compiled=True), config)
-    with pytest.raises(AssertionError):
-        assert_same_as_plain(config.replace(compiled=True), config.replace(discount=0.8))
 
 
 @pytest.mark.slow

@@ -219,6 +219,7 @@ def test_a_state_of_something_else_is_refused_and_changes_nothing(case):
         np.testing.assert_array_equal(mine[0], theirs[0])
 
 
+@pytest.mark.slow
 def test_a_training_that_was_stopped_equals_one_that_was_not(tmp_path):
     config = CONFIG.replace(sampler="proportional", max_episode_steps=None)
     whole = train(config, SEEDS)
@@ -289,6 +290,7 @@ def test_the_memory_keeps_a_cell_as_a_byte_and_gives_it_back():
         np.testing.assert_array_equal(batch.next_observations[run, k], step.next_observation[run])
 
 
+@pytest.mark.slow
 def test_an_agent_comes_back_from_a_file(tmp_path):
     agent = train(CONFIG, [0, 1]).agent
     agent.save(tmp_path / "agent.safetensors")

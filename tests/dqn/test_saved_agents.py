@@ -345,18 +345,22 @@ def test_a_file_without_facts_is_refused(path):
 
 
 @pytest.mark.parametrize(
-    "changes", [with_settings(hidden=[60_000, 60_000]), {"seeds": list(range(3_000_000))}]
+    "changes",
+    [
+        with_settings(hidden=[60_000, 60_000]),
+        pytest.param({"seeds": list(range(3_000_000))}, marks=pytest.mark.slow),
+    ],
 )
 def test_a_file_of_small_tensors_asks_for_no_large_networks(path, changes):
     """Networks of these settings would take 29 GB, or minutes."""
     path.write_bytes(written(TENSORS, FACTS | changes))
-    start = time.monotonic()
+    start = time.process_time()
     tracemalloc.start()
     with pytest.raises(ValueError, match="holds no agent"):
         DQNLearner.load(path)
     assert tracemalloc.get_traced_memory()[1] < 500e6
     tracemalloc.stop()
-    assert time.monotonic() - start < 20
+    assert time.process_time() - start < 20
 
 
 def test_a_file_makes_nobody_import_a_module(path, tmp_path, monkeypatch):

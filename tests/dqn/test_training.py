@@ -64,9 +64,7 @@ def assert_training_is_algorithm_1(config, memory_class, seed, dictated=False):
     "changes",
     [
         {},
-        {"double": True, "dueling": True, "tau": 0.05, "target_update_every": 1},
         {"max_episode_steps": 12, "max_grad_norm": 1.0, "update_every": 3},
-        {"max_episode_steps": 12, "n_step": 3, "td_error_clip": 0.5},
         {"n_step": 100, "discount": 0.9},
         {"max_episode_steps": 12, "terminal_reward": -10.0},
     ],
@@ -75,7 +73,7 @@ def assert_training_is_algorithm_1(config, memory_class, seed, dictated=False):
 def test_training_is_algorithm_1(sampler, changes, monkeypatch):
     """The memory is smaller than the training is long, so that transitions are overwritten."""
     monkeypatch.setattr(training, "DQNLearner", DoublePrecisionLearner)
-    config = SHORT.replace(sampler=sampler, capacity=100, **changes)
+    config = SHORT.replace(sampler=sampler, batch_size=4, capacity=100, **changes)
     updates, _ = assert_training_is_algorithm_1(config, RECORDED[sampler], seed=11)
     assert updates > 60
 
@@ -162,7 +160,7 @@ def assert_identical(one, other):
 @pytest.mark.parametrize("sampler", ["uniform", "proportional"])
 def test_a_run_depends_on_no_seed_but_its_own(sampler):
     """Bit for bit: other weights, data and episodes in run 0 leave runs 1 and 2 as they are."""
-    config = SHORT.replace(sampler=sampler)
+    config = SHORT.replace(sampler=sampler, steps=120)
     history, other = train(config, [0, 1, 2]), train(config, [7, 1, 2])
     for run in (1, 2):
         assert_identical(everything(history, run), everything(other, run))
@@ -172,7 +170,7 @@ def test_a_run_depends_on_no_seed_but_its_own(sampler):
 
 @pytest.mark.parametrize("sampler", ["uniform", "proportional"])
 def test_the_same_seeds_give_the_same_history_bit_for_bit(sampler):
-    config = SHORT.replace(sampler=sampler)
+    config = SHORT.replace(sampler=sampler, steps=120)
     history, again = train(config, [3, 4]), train(config, [3, 4])
     assert history.episodes == again.episodes
     for run in (0, 1):
@@ -183,7 +181,7 @@ def test_the_same_seeds_give_the_same_history_bit_for_bit(sampler):
 def test_a_run_in_a_stack_is_the_run_alone(sampler, monkeypatch):
     """But for rounding: a batched matrix product may add in another order."""
     monkeypatch.setattr(training, "DQNLearner", DoublePrecisionLearner)
-    config = SHORT.replace(sampler=sampler)
+    config = SHORT.replace(sampler=sampler, steps=120)
     stack, alone = train(config, [3, 4, 5]), train(config, 4)
     in_stack = everything(stack, 1)
     for name, values in everything(alone, 0).items():
@@ -304,7 +302,8 @@ def test_exploration_is_as_frequent_as_epsilon_says_and_uniform():
 def test_watchers_are_called_at_every_log_point_and_at_the_end():
     seen = {"one": [], "other": []}
     callbacks = [lambda history, steps=steps: steps.append(history.step) for steps in seen.values()]
-    history = train(SHORT.replace(steps=450), 0, callbacks=callbacks)  # every 450 // 200 = 2 steps
+    config = SHORT.replace(steps=450, update_every=10)
+    history = train(config, 0, callbacks=callbacks)  # every 450 // 200 = 2 steps
     assert history.log_steps == [*range(2, 451, 2)]
     assert seen == {"one": history.log_steps, "other": history.log_steps}
 

@@ -112,11 +112,11 @@ def assert_a_time_limit_does_not_end_the_value(n_step):
     config = SHORT.replace(
         env=ENDLESS,
         max_episode_steps=3,
-        steps=600,
+        steps=300,
         hidden=(),
         discount=0.5,
         n_step=n_step,
-        learning_rate=0.05,
+        learning_rate=0.1,
         target_update_every=1,
         epsilon_end=1.0,
     )
@@ -194,7 +194,7 @@ def assert_replay_follows_its_seed(sampler):
 
     def replayed(seed):
         replay = RECORDED[sampler](240, (4,), runs=1, seed=seed)
-        train(SHORT.replace(sampler=sampler), 0, replay=replay)
+        train(SHORT.replace(sampler=sampler, steps=80), 0, replay=replay)
         return replay.replayed
 
     first = replayed(1)

@@ -267,6 +267,7 @@ def test_options(kind, changes):
     assert model._n_updates > 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", OURS)
 def test_several_environments_over_one_tree(kind):
     world = ENV_SPECS[next(theirs for theirs, ours in PAIRS if ours is kind)]

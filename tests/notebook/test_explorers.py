@@ -83,6 +83,7 @@ def test_a_panel_trains_what_its_controls_say(shown, capsys):
     assert panel.config == TINY
 
 
+@pytest.mark.slow
 def test_a_panel_draws_the_curves_of_all_that_it_has_trained(shown, monkeypatch):
     drawn = []
 

@@ -68,6 +68,7 @@ def test_record_episode_returns_the_return_and_films_every_step(tmp_path):
     assert [entry.name for entry in tmp_path.iterdir()] == ["episode.mp4"]
 
 
+@pytest.mark.slow
 def test_record_episode_stops_filming_at_max_frames_and_plays_on(tmp_path):
     def balance(observation):
         return int(observation[2] + observation[3] > 0)
@@ -120,6 +121,7 @@ def test_videos_of_a_fast_run_do_not_replace_the_published_ones(monkeypatch, tmp
     assert tmp_path / "videos" not in videos.video_file("a.mp4").resolve().parents
 
 
+@pytest.mark.slow
 def test_temporary_videos_go_to_a_folder_that_nobody_else_can_prepare(monkeypatch):
     monkeypatch.setattr(videos, "FAST", True)
     first, second = videos.video_file("a.mp4"), videos.video_file("b.mp4")

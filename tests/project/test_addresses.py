@@ -26,6 +26,7 @@ def real(monkeypatch):
 # Today's files ----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_address_is_the_same_everywhere():
     assert addresses.disagreeing() == []
 

@@ -114,7 +114,7 @@ def takes_memory(data):
 
 def takes_long(data):
     start = time.process_time()
-    while time.process_time() < start + 0.6:
+    while time.process_time() < start + 0.2:
         pass
     return []
 
@@ -124,7 +124,7 @@ def takes_long(data):
     [
         (fails, "KeyError: 'late'"),
         (takes_memory, " MiB for a file of"),
-        (takes_long, "it took 0.6 s"),
+        (takes_long, "it took 0.2 s"),
         (lambda data: os.abort(), "the process died of SIGABRT"),
         (lambda data: ["the buffer has changed"], "the buffer has changed"),
     ],
@@ -135,7 +135,8 @@ def test_files_find_a_reader_that(does, finding, monkeypatch):
         "a kind", "file", lambda folder: b"honest", lambda data, rng: (b"bad", "spoiled"), None
     )
     monkeypatch.setattr(files, "READERS", [reader._replace(read=partial(reads, does=does))])
-    monkeypatch.setattr(files, "SECONDS", 0.5)
+    if does is takes_long:  # the others may take longer where the machine is busy
+        monkeypatch.setattr(files, "SECONDS", 0.1)
     monkeypatch.setattr(files.mutations, "others", lambda: {"else": b"else"})
     findings = files.attack(2, log=str)
     assert len(findings) == 2

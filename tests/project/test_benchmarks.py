@@ -37,7 +37,9 @@ def drawn(buffer, times=20, batch_size=64):
     return [np.concatenate(columns) for columns in zip(*batches, strict=True)]
 
 
-@pytest.mark.parametrize("rows", [FLOATS, FRAMES], ids=["floats", "frames"])
+@pytest.mark.parametrize(
+    "rows", [FLOATS, pytest.param(FRAMES, marks=pytest.mark.slow)], ids=["floats", "frames"]
+)
 @pytest.mark.parametrize("contestant, prioritized", ENTRANTS)
 def test_each_returns_whole_transitions_of_a_full_buffer(contestant, prioritized, rows):
     buffer = filled(contestant, 64, *rows, prioritized, chunk=24)

@@ -222,6 +222,7 @@ def test_what_was_saved_is_played_again_and_both_commands_are_named(tmp_path, ca
         assert line.startswith(f"seed {seed}: mean return {row.mean():.1f}, 95 % interval [")
 
 
+@pytest.mark.slow
 def test_an_episode_of_a_saved_agent_is_filmed(tmp_path, capsys):
     videos = pytest.importorskip("per_tutorial.notebook.videos")
     path, film = str(tmp_path / "agent.safetensors"), str(tmp_path / "episode.mp4")
@@ -269,6 +270,7 @@ def without(modules, code):
     return (result.stdout + result.stderr).splitlines()[-1]
 
 
+@pytest.mark.slow
 def test_a_missing_extra_is_named_by_commands_and_by_names():
     everything = {module for modules in EXTRAS.values() for module in modules}
     install = "which is not installed: pip install 'per_tutorial[dqn]'"
@@ -495,6 +497,7 @@ def test_a_wrong_value_ends_in_one_clear_line(arguments, message):
     assert complaint("train", *arguments.split()).startswith(message)
 
 
+@pytest.mark.slow
 def test_other_settings_of_a_study_end_in_one_clear_line(small_study, tmp_path, monkeypatch):
     command = ["study", "small", "--fast", "--quiet", "--processes", "1", "--out", str(tmp_path)]
     main(command)

@@ -128,6 +128,11 @@ EXERCISES = [
     for number in exercise_numbers(read(path))
 ]
 
+SOLVED = [  # the checks of notebook 07 are examinations
+    pytest.param(*each.values, id=each.id, marks=pytest.mark.slow if "07_" in each.id else ())
+    for each in EXERCISES
+]
+
 
 def test_each_notebook_has_exercises_and_their_solutions(notebook):
     ids = [cell.id for cell in notebook.cells]
@@ -162,7 +167,7 @@ def test_the_check_is_called_by_the_exercises_name(path, number):
     assert check.startswith(f"check('{path.name[:2]}.{number}', ")
 
 
-@pytest.mark.parametrize(("path", "number"), EXERCISES)
+@pytest.mark.parametrize(("path", "number"), SOLVED)
 def test_the_solution_passes(path, number, capsys):
     _, check, solution, namespace = exercise(path, number)
     exec(solution, namespace)

@@ -49,6 +49,7 @@ def test_calls_without_encoding_are_found(line, found):
     assert calls_without_encoding(line) == found
 
 
+@pytest.mark.slow
 def test_text_files_are_read_and_written_in_utf_8():
     found = {}
     for name in tracked_files():
@@ -57,6 +58,7 @@ def test_text_files_are_read_and_written_in_utf_8():
     assert {name: lines for name, lines in found.items() if lines} == {}
 
 
+@pytest.mark.slow
 def test_the_command_line_prints_where_the_output_knows_few_characters():
     """As a pipe on Windows does: the help has a − in it."""
     for errors in ("", ":strict"):

@@ -189,6 +189,7 @@ def test_a_file_of_a_folder_is_named_where_the_others_are(folder):
     assert files <= set(re.findall(r"\w+", (room / where).read_text(encoding="utf-8")))
 
 
+@pytest.mark.slow
 def test_no_test_module_imports_another():
     modules = {path.stem: path for path in (ROOT / "tests").rglob("test_*.py")}
     importers = {}

@@ -78,6 +78,7 @@ def test_what_the_published_settings_reach_beside_the_published_curve():
         assert said in text
 
 
+@pytest.mark.slow
 def test_a_cell_by_hand():
     """PER − uniform on the Blind Cliffwalk: the mean difference, and the largest p after Holm."""
     study = load_study("after-cliffwalk")
@@ -118,6 +119,7 @@ def test_a_changed_number_is_noticed(tmp_path, monkeypatch, capsys):
     assert page.read_text(encoding="utf-8") == TEXT
 
 
+@pytest.mark.slow
 def test_studies_that_are_not_shipped_have_no_column(monkeypatch):
     monkeypatch.setattr(results_tables, "is_shipped", lambda name: False)
     assert tables().splitlines() == [results_tables.BEGIN, "", results_tables.END]
@@ -140,6 +142,7 @@ def test_minibatches_on_the_walk_take_what_is_said(line):
     assert cells == "|".join(expected)
 
 
+@pytest.mark.slow
 def test_steps_to_the_threshold_are_what_is_said():
     (row,) = (line for line in TEXT.splitlines() if line.startswith("| ReaPER ("))
     medians, arrived = [], []

@@ -32,6 +32,7 @@ LARGEST_SITE, LARGEST_FIRST_PAGE = 30_000_000, 1_000_000  # bytes
 # What it is made of -----------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_page_of_results_says_what_the_studies_found():
     page = (ROOT / "docs" / "results.md").read_text("utf-8")
     differences = re.findall(r"[+−]\d+ \[[^]]*\]", generated.worlds())
@@ -39,6 +40,7 @@ def test_the_page_of_results_says_what_the_studies_found():
     assert [text for text in differences if text not in page] == []
 
 
+@pytest.mark.slow
 def test_the_map_to_explore_has_the_numbers_of_the_results():
     same = when_map.DATA.read_text("utf-8") == when_map.written()
     assert same, "python site/when_map.py writes them anew"

@@ -233,6 +233,7 @@ def test_a_damaged_state_of_a_sampler_is_refused_or_does_no_harm(make, data, cap
         target.go_on(1)
 
 
+@pytest.mark.slow
 @every_storage
 @unlucky
 @given(st.data(), st.sampled_from([(3, 1), (8, 3)]), st.integers(1, 9))

@@ -7,7 +7,7 @@ from small import ACTIONS, INPUTS, RUNS, random_batch
 
 
 def assert_same_as_plain(
-    config, plain_config=None, *, learner_class=DoublePrecisionLearner, updates=40, rtol=1e-9
+    config, plain_config=None, *, learner_class=DoublePrecisionLearner, updates=22, rtol=1e-9
 ):
     """Train a stack, and a plain learner for each of its runs, on the same minibatches."""
     numbers = np.random.default_rng(0)

@@ -96,6 +96,7 @@ def fastest(function, *arguments):
     return min(seconds)
 
 
+@pytest.mark.slow
 def test_a_hundred_thousand_resamples_cost_little(rng):
     assert fastest(estimate, rng.normal(size=30)) < 0.1  # 0.02 on an ordinary processor
     assert fastest(estimate, rng.normal(size=(100, 30))) < 1.5  # 0.2

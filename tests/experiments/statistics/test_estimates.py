@@ -257,6 +257,7 @@ def test_probability_of_improvement_counts_all_pairs():
     assert worse == (0.0, 0.0, 0.0)
 
 
+@pytest.mark.slow
 def test_probability_of_improvement_of_normal_runs(rng):
     # For N(1, 1) against N(0, 1): Φ(1/√2) = 0.760.
     value, low, high = probability_of_improvement(rng.normal(1, 1, 300), rng.normal(0, 1, 300))

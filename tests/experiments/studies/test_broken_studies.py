@@ -40,6 +40,7 @@ def broken(bug):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bug", ["squared-priority", "truncation-as-terminal", "loss-broadcast"])
 def test_an_arm_trains_with_its_bug(bug, tmp_path):
     study = broken(bug)

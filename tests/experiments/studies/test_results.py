@@ -8,6 +8,7 @@ from pathlib import Path, PurePath
 
 import numpy as np
 import pytest
+from sampling import one_in
 from small_study import STUDY
 
 from per_tutorial.experiments.statistics.estimates import (
@@ -125,6 +126,7 @@ def test_a_report_of_arms_that_are_not_compared_is_of_the_arms_alone(finished):
     assert report(results).splitlines() == report(finished[1]).splitlines()[:3]
 
 
+@pytest.mark.slow
 def test_the_p_values_of_a_report_are_corrected_for_their_number():
     results = load_study("beta-schedules")
     lines = report(results).splitlines()[-3:]
@@ -205,6 +207,7 @@ def test_an_unknown_study_is_told_which_there_are(copied):
 # What the package ships
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", SHIPPED_STUDIES, ids=lambda path: path.name)
 def test_shipped_results_are_whole_and_those_of_the_declared_study(path):
     study = STUDIES[path.name.removesuffix(".csv.gz")]
@@ -227,7 +230,7 @@ def test_shipped_results_are_whole_and_those_of_the_declared_study(path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("path", SHIPPED_STUDIES, ids=lambda path: path.name)
+@pytest.mark.parametrize("path", one_in(3, SHIPPED_STUDIES), ids=lambda path: path.name)
 def test_no_bootstrap_seed_turns_a_verdict_into_its_opposite(path):
     """Near the edge of borderline, some seeds call it borderline and others do not.
 
@@ -244,6 +247,7 @@ def test_no_bootstrap_seed_turns_a_verdict_into_its_opposite(path):
             assert others <= {first, "borderline"}, pair
 
 
+@pytest.mark.slow
 def test_what_hung_on_the_seed_of_the_bootstrap_is_borderline():
     """With 2,000 resamples, these two were clear for about half of the seeds."""
     for world, network in (("cartpole", "dueling"), ("mountaincar", "d3qn")):

@@ -99,6 +99,7 @@ def test_a_training_shorter_than_the_grid_has_a_value_at_every_step(tmp_path):
     assert results.curve("one")[0].max() == 30
 
 
+@pytest.mark.slow
 def test_the_declared_curves_are_kept_and_no_others(tmp_path):
     arms = {"per": STUDY.arms["per"]}
     curves = {"curves": ("loss", "held_out_q"), "episodes": None}
@@ -117,6 +118,7 @@ def test_the_declared_curves_are_kept_and_no_others(tmp_path):
 # A run depends on its own seed alone
 
 
+@pytest.mark.slow
 def test_the_stacks_do_not_matter(tmp_path, monkeypatch):
     """But for rounding, hence 64 bits; the values in the files have five digits."""
     monkeypatch.setattr(training, "DQNLearner", DoublePrecisionLearner)
@@ -156,6 +158,7 @@ def test_only_what_is_missing_is_trained(copied, trained):
     assert rows_of(copied / "small.csv.gz") == before
 
 
+@pytest.mark.slow
 def test_more_seeds_and_arms_continue_what_is_there(copied, trained):
     study = dataclasses.replace(
         STUDY, seeds=range(5), arms=STUDY.arms | {"other": CONFIG.replace(double=True)}
@@ -166,7 +169,7 @@ def test_more_seeds_and_arms_continue_what_is_there(copied, trained):
     assert (results.seeds, list(results.arms)) == ([*range(5)], ["uniform", "per", "other"])
 
 
-KILLED = "beta-schedules"
+KILLED = "hundred-runs"
 
 
 @pytest.fixture(scope="module")
@@ -270,6 +273,7 @@ def test_a_killed_stack_continues_to_the_same_results_and_agents(moment, unkille
             np.testing.assert_array_equal(tensor, expected[name])
 
 
+@pytest.mark.slow
 def test_checkpoints_do_not_change_the_results(finished, tmp_path):
     run_study(dataclasses.replace(LONG, name="small", seeds=STUDY.seeds), tmp_path)
     assert rows_of(tmp_path / "small.csv.gz") == rows_of(finished[0] / "small.csv.gz")
@@ -429,6 +433,7 @@ def test_a_wrong_number_of_processes_is_refused(processes, exception, tmp_path):
 # Files of version 0.1.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", sorted(SHIPPED.glob("*.csv.gz")), ids=lambda path: path.name)
 def test_shipped_results_are_not_refused_as_those_of_other_settings(path, tmp_path):
     results = load_study(path.name.removesuffix(".csv.gz"))

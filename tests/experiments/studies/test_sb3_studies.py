@@ -116,6 +116,7 @@ def test_every_run_is_a_file_and_all_of_them_are_one(finished_runs):
     assert "per − sb3" in report(results)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("window", [20, 3])
 def test_the_values_are_those_of_the_trainings(window, tmp_path):
     study = dataclasses.replace(STUDY, score_window=window)
@@ -222,6 +223,7 @@ def test_the_oldest_version_is_that_of_the_extra():
     assert re.search(rf"{LIBRARY}>=([\d.]+)", needed)[1] == ".".join(map(str, OLDEST))
 
 
+@pytest.mark.slow
 def test_results_are_read_where_sb3_is_not_installed(finished_runs):
     code = (
         "import sys; sys.modules['stable_baselines3'] = None\n"

@@ -125,6 +125,7 @@ def test_the_rule_says_yes_no_or_undecided():
         assert forecast.answer(agent, (gain - 0.3, 0.2, 0.2), 0.1) == (word, pytest.approx(gain))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("test", forecast.TESTS)
 def test_the_worlds_of_a_test_have_features_and_a_truth(test):
     shipped, truths = load(test)["cells"], forecast.truths(test)

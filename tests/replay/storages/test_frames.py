@@ -130,6 +130,7 @@ def lives(draw):
     return capacity, runs, environments, n_step, np.reshape(steps, (-1, runs, environments))
 
 
+@pytest.mark.slow
 @settings(deadline=None, derandomize=True, max_examples=150)
 @given(lives())
 def test_the_storage_equals_its_naive_twin_after_every_step(life):
