@@ -39,6 +39,7 @@ def games():
     return acting, [acting.act(100)[0] for _ in range(4)], steps
 
 
+@pytest.mark.slow
 def test_stacks_are_what_the_environments_showed(games):
     _, messages, steps = games
     wanted = {0: [], 1: []}  # in each game, the windows in the order of their first steps

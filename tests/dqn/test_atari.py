@@ -222,6 +222,7 @@ def test_environments_depend_on_their_runs_seed_alone():
     assert film(3) == shown[:2]
 
 
+@pytest.mark.slow
 def test_actions_stick_if_asked_to():
     assert len(set(film(0, **PLAIN))) == 1
     assert len(set(film(0, sticky_actions=0.25, **PLAIN))) == 2

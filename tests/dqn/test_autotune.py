@@ -138,6 +138,7 @@ def test_a_short_training_is_not_compiled_and_no_compiler_is_looked_for(monkeypa
     assert agent.choices == ["compiled: no, it takes longer than it would save in 130 updates"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "reason, compiled, line",
     [

@@ -218,6 +218,7 @@ def agent(n_step=3):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("environments", [1, 3])
 def test_tianshous_dqn_learns_from_it(environments):
     algorithm = agent()

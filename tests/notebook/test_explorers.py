@@ -63,6 +63,7 @@ def displayed_panel(panel, shown):
     return button, output, controls
 
 
+@pytest.mark.slow
 def test_a_panel_trains_what_its_controls_say(shown, capsys):
     panel = explorers.TrainPanel(TINY, [3, 4], **SWITCHES)
     panel.train()

@@ -124,6 +124,7 @@ def test_live_plot_shows_one_picture_and_updates_it_at_the_end(shown):
     assert plt.get_fignums() == []
 
 
+@pytest.mark.slow
 def test_live_plot_redraws_when_it_is_due(shown, monkeypatch):
     live = plots.LivePlot()
     live(recorded(upto=100))
@@ -176,6 +177,7 @@ def test_learning_curves_have_the_colour_of_their_sampler_unless_told():
     assert axes.lines[-1].get_color() == "#123456"
 
 
+@pytest.mark.slow
 def test_learning_curves_have_the_linestyle_of_their_network():
     networks = {"-": {}, "--": {"double": True}, ":": {"dueling": True}}
     networks["-."] = {"double": True, "dueling": True}

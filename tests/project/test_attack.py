@@ -88,6 +88,7 @@ def forget(buffer):
     buffer._unfinished = None
 
 
+@pytest.mark.slow
 def test_interrupts_find_a_buffer_that_does_not_finish_what_was_cut_short(monkeypatch):
     monkeypatch.setattr(Replay, "_finish", forget)
     assert interrupts.attack(1400, log=str)

@@ -23,7 +23,10 @@ ENTRANTS = [
         each,
         kind == "prioritized",
         id=f"{each.name}-{kind}",
-        marks=pytest.mark.skipif(not each.installed(), reason=f"{each.package} is not installed"),
+        marks=[
+            pytest.mark.skipif(not each.installed(), reason=f"{each.package} is not installed"),
+            *([pytest.mark.slow] if each.package == "tianshou" else []),  # it imports for long
+        ],
     )
     for each in CONTESTANTS
     for kind in each.kinds

@@ -28,6 +28,7 @@ def measured(world):
     return [*score, mean, *better, *(100 * share for share in failed)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("world", ["MountainCar", "CartPole", "Acrobot"])
 def test_the_table_of_results_is_what_the_studies_found(world):
     section = RESULTS.split("## Does PER help?")[1].split("\n## ")[0]

@@ -175,6 +175,7 @@ def holds_extending_is_adding_one_by_one(make, lengths, capacity=5, runs=None, *
         assert bits(together) == bits(single)
 
 
+@pytest.mark.slow
 @every_kind
 @settings(deadline=None, derandomize=True, max_examples=100)
 @given(st.lists(st.integers(0, 30), max_size=8), st.data(), st.sampled_from([None, 3]))

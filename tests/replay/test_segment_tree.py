@@ -75,6 +75,7 @@ def test_with_dyadic_values_the_total_is_exact(data, capacity):
         assert tree.total == naive.total
 
 
+@pytest.mark.slow
 @thorough
 @given(st.data(), st.integers(1, 20), st.integers(1, 9))
 def test_each_tree_of_a_forest_equals_a_tree_of_its_own(data, capacity, runs):

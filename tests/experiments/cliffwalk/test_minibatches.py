@@ -56,6 +56,7 @@ class Twin:
         return drawn
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("recompute", [False, True])
 @pytest.mark.parametrize("draws", DRAWS)
 @pytest.mark.parametrize("alpha", [0.0, 0.7])

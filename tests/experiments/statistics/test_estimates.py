@@ -154,6 +154,7 @@ def test_the_interquartile_mean_does_not_hide_a_missing_value(rng):
     assert np.isnan(interquartile_mean(values[1]))
 
 
+@pytest.mark.slow
 def test_the_interval_of_the_interquartile_mean_covers_it(rng):
     covered = []
     for seed in range(5):

@@ -247,6 +247,7 @@ def test_random_actions_score_what_is_said():
         assert np.mean(returns) == pytest.approx(REFERENCES[world].random, abs=2)
 
 
+@pytest.mark.slow
 def test_scores_in_units_of_their_world():
     study = load_study("after-cliffwalk")
     scores = normalised_scores(study)

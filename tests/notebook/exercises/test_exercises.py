@@ -433,7 +433,7 @@ SPECIAL = [
     ("00.2", waits_for_ever, "your loop never ends"),
     ("00.3", lambda n, a: np.arange(1, n + 1) ** -a, "a single number is asked for"),
     ("00.3", lambda n, a: (rank**-a for rank in range(1, n + 1)), "add them up"),
-    ("00.4", stays_for_ever, "your loop never ends"),
+    pytest.param("00.4", stays_for_ever, "your loop never ends", marks=pytest.mark.slow),
     ("00.4", lambda noted, actual: noted > actual.max(), "count the True ones"),
     ("00.4", lambda noted, actual: np.sum(noted < actual[noted.argmax()]), "first choice alone"),
     ("00.4", lambda noted, actual: noted.sort() or 0, "it changes `noted`"),
@@ -528,6 +528,9 @@ SPECIAL = [
 
 # The tests ----------------------------------------------------------------------------------------
 
+# 02.2 knows many mistakes, and asks each of them for many steps.
+ALL = [pytest.param(name, marks=pytest.mark.slow if name == "02.2" else ()) for name in NAMES]
+
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name != "01.3"])  # that works on a copy
 def test_the_right_answer_passes(said, name):
@@ -539,7 +542,7 @@ def test_right_answers_pass_in_other_forms(said, name, answer):
     assert said(name, answer) == (True, f"✓ {name}: right.\n")
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", ALL)
 def test_every_known_mistake_hears_its_own_hint(said, name):
     mistakes = list(known_mistakes(name))
     assert len(mistakes) >= 6
@@ -570,7 +573,7 @@ class Odd:
     __eq__ = __array__ = __len__ = __iter__ = __float__ = __bool__ = lambda self, *given: 1 / 0
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", ALL)
 def test_no_answer_raises(said, name):
     values = [None, True, 0, -1.5, np.nan, 1j, "", "x", (), [], {}, [[]], [1, [2]], object(), Odd()]
     values += [

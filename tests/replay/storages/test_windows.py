@@ -67,6 +67,7 @@ def holds_windows_are_those_of_the_log(make, size, life, discount):
                 assert window == naive_window(log, number, n_step, discount)
 
 
+@pytest.mark.slow
 @varied
 @given(sizes, lives, st.sampled_from([0.0, 0.5, 1.0]))  # with these, sums are exact
 def test_windows_are_those_of_the_whole_log(size, life, discount):
