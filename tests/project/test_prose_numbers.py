@@ -1,8 +1,10 @@
 """`tools/prose_numbers.py`: which numbers it finds in a page, and which source it accepts."""
 
+import tomllib
+
 import nbformat
 import pytest
-from prose_numbers import numbers_in, page, problems
+from prose_numbers import ROOT, numbers_in, page, problems
 
 # What is found ----------------------------------------------------------------------------------
 
@@ -128,3 +130,11 @@ def test_the_reading_time_is_the_measured_one():
 def test_a_snippet_that_is_gone_is_told():
     told = problems(tiny("It is 124 here.", "nothing"), {"is 123 here": "arithmetic: 123"})
     assert len(told) == 2  # the snippet, and the number that it no longer covers
+
+
+@pytest.mark.parametrize("table, file", [("README", "README.md"), ("results", "docs/results.md")])
+def test_what_is_quoted_of_a_page_stands_in_it(table, file):
+    """The tool reads notebooks only."""
+    text = (ROOT / file).read_text(encoding="utf-8")
+    quoted = tomllib.loads((ROOT / "tests/data/numbers.toml").read_text(encoding="utf-8"))[table]
+    assert [snippet for snippet in quoted if snippet not in text] == []
