@@ -170,6 +170,7 @@ def run_tests(folder: Path, path: str, quick: bool) -> str:
                 timeout=TOO_LONG,
                 capture_output=True,
                 text=True,
+                encoding="utf-8",
             )
         except subprocess.TimeoutExpired:
             return "hung"
@@ -209,7 +210,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="leave out the slow tests")
     arguments = parser.parse_args()
     results = arguments.results
-    lines = results.read_text().splitlines() if results.exists() else []
+    lines = results.read_text(encoding="utf-8").splitlines() if results.exists() else []
     known = {tuple(json.loads(line)["mutant"]): json.loads(line)["found_by"] for line in lines}
     if not known:
         for room in ROOMS:
@@ -221,7 +222,7 @@ def main() -> None:
         if mutant in known:
             continue
         known[mutant] = try_mutant(arguments.folder, mutant, arguments.quick)
-        with results.open("a") as file:
+        with results.open("a", encoding="utf-8") as file:
             file.write(json.dumps({"mutant": mutant, "found_by": known[mutant]}) + "\n")
         if known[mutant] == "passed":
             print(f"{mutant.path}:{mutant.line}: {mutant.old!r} → {mutant.new!r} passes all tests")
