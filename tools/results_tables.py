@@ -21,6 +21,7 @@ from per_tutorial.experiments.studies.aggregates import (
 from per_tutorial.experiments.studies.declared.equal_alpha import EQUAL_ALPHA_STUDIES, EXPONENTS
 from per_tutorial.experiments.studies.declared.minatar import PUBLISHED_SCORES, RATE_STUDIES
 from per_tutorial.experiments.studies.declared.step_sizes import SHARES
+from per_tutorial.experiments.studies.declared.unfinished import UNFINISHED_STUDIES
 from per_tutorial.experiments.studies.results import SHIPPED, StudyResults, load_study
 
 PAGE = Path(__file__).parents[1] / "docs" / "results.md"
@@ -148,6 +149,18 @@ def step_sizes() -> list[str]:
     return table(heads, [rates, *(differences(study, pairs) for study in there.values())])
 
 
+def unfinished() -> list[str]:
+    """The table of ReaPER with unfinished episodes as in the paper, of worlds that are shipped."""
+    there = shipped_worlds("unfinished", {"": ""})
+    if not there:
+        return []
+    words = {"per": "PER", "reaper": "ReaPER, R = 1", "conservative": "ReaPER as in the paper"}
+    pairs = UNFINISHED_STUDIES[0].comparisons
+    heads = ["Unfinished episodes, 30 new pairs", *there]
+    names = [f"{words[arm]} − {words[other]}" for arm, other in pairs]
+    return table(heads, [names, *(differences(study, pairs) for study in there.values())])
+
+
 def arm_in_words(arm: str) -> str:
     """An arm of `equal_alpha`: "lap-4" is "LAP, α = 0.4"."""
     if arm == "huber-1":
@@ -212,6 +225,7 @@ def tables() -> str:
         *of_worlds(CLASSIC, RATES),
         *equal_alpha(),
         *step_sizes(),
+        *unfinished(),
         *games,
         *long_games(),
     ]

@@ -12,6 +12,7 @@ from per_tutorial.dqn.environments import env_spec
 from per_tutorial.replay.registry import SAMPLERS
 from per_tutorial.replay.samplers.laber import LABER_WEIGHTS
 from per_tutorial.replay.samplers.proportional import epsilon_number
+from per_tutorial.replay.samplers.reaper import UNFINISHED
 
 MAX_LAYERS = 100
 
@@ -167,6 +168,12 @@ class DQNConfig:
     sampler: str = _setting("uniform", partial(one_of, allowed=SAMPLERS), "which are replayed")
     alpha: float = _setting(0.6, _unit, "α, how strongly priorities count")
     omega: float = _setting(0.3, _unit, "ω, how strongly reaper counts the reliability of targets")
+    unfinished: str = _setting(
+        "reliable",
+        partial(one_of, allowed=UNFINISHED),
+        "what reaper takes R for while an episode runs: 1, or conservative as in the paper, which "
+        "is slower",
+    )
     candidates: int = _setting(
         4, whole_number, "transitions that laber draws for each one that it keeps"
     )

@@ -111,6 +111,35 @@ def compute_all(sums, errors, first_root, before, after, num_added, strides, ome
 
 
 @njit_cached
+def compute_conservative(sums, errors, first_root, after, num_added, strides, omega, priorities):
+    """`compute_all` with R_t = Σ_{i≤t} p_i / F in running episodes. F is the largest sum of p over
+    the stored steps of any episode. If none has ended, R is 1.
+    """
+    leaves = len(sums) // (2 * first_root)
+    runs, capacity = priorities.shape
+    until = np.empty(capacity)  # Σ_{i≤t} p_i
+    for run in range(runs):
+        priorities[run] = 0.0
+        first_leaf, stride = (first_root + run) * leaves, strides[run]
+        newest, oldest = num_added[run] - 1, max(0, num_added[run] - capacity)
+        totals, largest, ended = np.zeros(stride), 0.0, False
+        for number in range(oldest, newest + 1):
+            slot, environment = number % capacity, number % stride
+            totals[environment] += errors[first_leaf + slot]
+            until[slot] = totals[environment]
+            largest = max(largest, until[slot])
+            if after[run, slot] == 0:
+                totals[environment], ended = 0.0, True
+        whole = np.full(stride, largest)  # of the episode that each environment is in
+        for number in range(newest, oldest - 1, -1):
+            slot, environment = number % capacity, number % stride
+            if after[run, slot] == 0:
+                whole[environment] = until[slot]
+            share = until[slot] / whole[environment] if ended else 1.0
+            priorities[run, slot] = sums[first_leaf + slot] * share**omega
+
+
+@njit_cached
 def least_of_episode(sums, errors, first_leaf, before, after, num_added, stride, omega, end):
     """The smallest p^α · R^ω of the episode that ends in slot `end`.
 

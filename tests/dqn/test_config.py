@@ -90,6 +90,7 @@ BAD = {
     "sampler": none_of(*SAMPLERS),
     "alpha": NO_SHARE,
     "omega": NO_SHARE,
+    "unfinished": none_of("reliable", "conservative"),
     "candidates": [*NO_COUNT, NONE],
     "laber_weights": none_of("mean", "lazy", "max"),
     "beta_start": NO_SHARE,

@@ -42,6 +42,7 @@ SAMPLER_CASES = {
     "proportional, by the buffer": partial(ProportionalSampler, normalize="buffer"),
     "rank, sorted often": partial(RankBasedSampler, sort_every=4, normalize="buffer"),
     "reaper, by the buffer": partial(ReaperSampler, omega=1.0, normalize="buffer"),
+    "reaper, conservative": partial(ReaperSampler, omega=1.0, unfinished="conservative"),
     "laber, lazy": partial(LaberSampler, candidates=2, laber_weights="lazy"),
     **TOYS,
 }

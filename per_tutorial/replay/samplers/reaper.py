@@ -13,6 +13,7 @@ from per_tutorial.replay.random_streams import next_uniform
 from per_tutorial.replay.reliability import (
     RUNNING,
     compute_all,
+    compute_conservative,
     compute_run,
     mark_episodes,
     mark_running,
@@ -28,6 +29,7 @@ from per_tutorial.replay.samplers.proportional import (
 )
 from per_tutorial.replay.segment_tree import MinTree, SumTree, find_leaf, set_sums
 
+UNFINISHED = ("reliable", "conservative")
 TRIES = 64  # proposals of a draw before all priorities are computed for it
 
 
@@ -90,6 +92,20 @@ def sample_reliable(
 
 
 @njit_cached
+def sample_from(every, states, slots, priorities):
+    """Draw slots (runs, batch) in proportion to `every` (runs, capacity), and write what they have
+    of it into `priorities`.
+    """
+    for run in range(slots.shape[0]):
+        sums = np.cumsum(every[run])
+        last = np.flatnonzero(every[run])[-1]
+        for k in range(slots.shape[1]):
+            prefix = next_uniform(states, run) * sums[-1]
+            slot = min(last, np.searchsorted(sums, prefix, side="right"))
+            slots[run, k], priorities[run, k] = slot, every[run, slot]
+
+
+@njit_cached
 def write_both(sums, errors, first_root, slots, values, priorities, largest):
     """Set p^α and p of slots and record the largest p in one call, which cannot be interrupted."""
     write_sums(sums, first_root, slots, values, priorities, largest)
@@ -116,8 +132,8 @@ class ReaperSampler(ProportionalSampler):
     weights need the smallest priority, another tree keeps that of each episode.
 
     Differences from the authors' code: ε; sums go over the steps that are still stored; R is 1
-    while the episode runs. A new transition gets the largest p so far, 1 at the start. The weights
-    are (N · P(i))^−β.
+    while the episode runs, unless ``unfinished`` says otherwise. A new transition gets the largest
+    p so far, 1 at the start. The weights are (N · P(i))^−β.
 
     Args:
         capacity: slots per run.
@@ -129,6 +145,9 @@ class ReaperSampler(ProportionalSampler):
         normalize: weights are divided by the largest one of the "batch", or of the whole "buffer",
             as in the authors' code, at the cost of a pass over the episodes that an update
             changes; "none" leaves them as they are, at the cost of a pass over all slots.
+        unfinished: what R is while an episode runs. "reliable": 1. "conservative": as in the paper,
+            Σ_{i≤t} p_i / F, where F is the largest sum of p over a stored episode. Each draw then
+            takes a pass over all slots.
 
     Example:
         >>> from per_tutorial import Replay
@@ -151,22 +170,26 @@ class ReaperSampler(ProportionalSampler):
         omega: float = 0.3,
         priority_epsilon: float = 1e-6,
         normalize: str = "batch",
+        unfinished: str = "reliable",
     ) -> None:
         super().__init__(capacity, seeds, alpha=alpha, priority_epsilon=priority_epsilon)
         self.omega = real_number("omega", omega, 0, 1)
+        self.unfinished = one_of("unfinished", unfinished, UNFINISHED)
         self.normalize = one_of("normalize", normalize, ("batch", "buffer", "none"))
         self.errors = SumTree(self.capacity, runs=self.runs)
         self.before = np.zeros((self.runs, self.capacity), dtype=np.int64)  # steps of the episode
         self.after = np.full((self.runs, self.capacity), RUNNING)
         self.num_added = np.zeros(self.runs, dtype=np.int64)  # transitions added
         self.strides = np.ones(self.runs, dtype=np.int64)  # slots from a step to the next one
-        self.least = MinTree(self.capacity, runs=self.runs) if normalize == "buffer" else None
+        keeps_least = normalize == "buffer" and unfinished == "reliable"
+        self.least = MinTree(self.capacity, runs=self.runs) if keeps_least else None
         self.settings = {
             "sampler": "reaper",
             "alpha": self.alpha,
             "omega": self.omega,
             "priority_epsilon": self.priority_epsilon,
             "normalize": self.normalize,
+            "unfinished": self.unfinished,
         }
 
     def add(self, slots: Slots, added: NDArray[np.int64]) -> None:
@@ -196,13 +219,21 @@ class ReaperSampler(ProportionalSampler):
         """Slots and importance-sampling weights, both (runs, batch)."""
         shape = (len(sizes), batch_size)
         slots, priorities = np.empty(shape, dtype=np.int64), np.empty(shape)
-        sample_reliable(*self._memory, TRIES, self.streams.states, slots, priorities)
+        every = None if self.unfinished == "reliable" else self._priorities()
+        if every is None:
+            sample_reliable(*self._memory, TRIES, self.streams.states, slots, priorities)
+        else:
+            sample_from(every, self.streams.states, slots, priorities)
         if self.normalize == "batch":
             unit = priorities.min(axis=1, keepdims=True)
         elif self.least is not None:
             unit = self.least.min[:, None]
         else:
-            unit = self._priorities().sum(axis=1, keepdims=True) / sizes[:, None]
+            every = self._priorities() if every is None else every
+            if self.normalize == "buffer":
+                unit = np.where(every > 0, every, np.inf).min(axis=1, keepdims=True)
+            else:
+                unit = every.sum(axis=1, keepdims=True) / sizes[:, None]
         return slots, (priorities / unit) ** -beta
 
     def probabilities(self, slots: Slots, sizes: NDArray[np.int64]) -> Floats:
@@ -282,7 +313,11 @@ class ReaperSampler(ProportionalSampler):
     def _priorities(self) -> Floats:
         """R^ω · p^α of every slot, (runs, capacity)."""
         every = np.empty((self.runs, self.capacity))
-        compute_all(*self._memory, every)
+        if self.unfinished == "reliable":
+            compute_all(*self._memory, every)
+        else:
+            sums, errors, first_root, _, *others = self._memory
+            compute_conservative(sums, errors, first_root, *others, every)
         return every
 
     def _write(self, slots: Slots, priorities: Floats) -> None:

@@ -30,6 +30,7 @@ from per_tutorial.experiments.studies.declared.minatar import (
 from per_tutorial.experiments.studies.declared.sb3 import SB3_STUDIES
 from per_tutorial.experiments.studies.declared.series import NETWORKS
 from per_tutorial.experiments.studies.declared.step_sizes import STEP_SIZE_STUDIES
+from per_tutorial.experiments.studies.declared.unfinished import UNFINISHED_STUDIES
 from per_tutorial.experiments.studies.runner import run_study
 
 FEWER_SEEDS = {
@@ -151,6 +152,7 @@ SUBJECTS = {
         for study in MINATAR_STUDIES
     },
     **{study.name: {"sampler", "loss"} for study in STEP_SIZE_STUDIES},
+    **{study.name: {*methods(FOR_VECTORS)["reaper"], "unfinished"} for study in UNFINISHED_STUDIES},
     **{study.name: {"sampler"} for study in LONG_MINATAR_STUDIES},
     "updates-breakout": {"update_every"},
     # One arm, beside a published curve

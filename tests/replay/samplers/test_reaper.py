@@ -9,7 +9,13 @@ import pytest
 from scipy import stats
 from storage_contract import World
 
-from per_tutorial.replay import FrameStorage, ReaperSampler, Replay, TransitionStorage
+from per_tutorial.replay import (
+    FrameStorage,
+    ReaperSampler,
+    Replay,
+    TransitionStorage,
+    reliability,
+)
 from per_tutorial.replay.samplers import reaper
 
 EPSILON = 0.01
@@ -18,8 +24,9 @@ EPSILON = 0.01
 class Twin:
     """Everything by number of transition, and every priority from the formula."""
 
-    def __init__(self, capacity, alpha, omega):
+    def __init__(self, capacity, alpha, omega, unfinished="reliable"):
         self.capacity, self.alpha, self.omega = capacity, alpha, omega
+        self.unfinished = unfinished
         self.sizes, self.episodes, self.largest = [], [], 1.0  # p by number; lists of numbers
         self.running = {}  # by environment, numbers
 
@@ -48,7 +55,16 @@ class Twin:
             for place, number in enumerate(steps):
                 later = sum(self.sizes[each] for each in steps[place + 1 :])
                 found[number] *= (1 - later / total) ** self.omega
+        if self.unfinished == "conservative" and any(e[-1] >= first for e in self.episodes):
+            largest = max(self.sum_of(e, first) for e in [*self.episodes, *self.running.values()])
+            for episode in self.running.values():
+                for number in (number for number in episode if number >= first):
+                    until = self.sum_of([each for each in episode if each <= number], first)
+                    found[number] *= (until / largest) ** self.omega
         return found
+
+    def sum_of(self, episode, first):
+        return sum(self.sizes[number] for number in episode if number >= first)
 
     def probabilities(self):
         """By slot."""
@@ -90,7 +106,9 @@ class ForgetsWhatIsOverwritten(ReaperSampler):
         self.num_added[:] = np.minimum(added, self.capacity)
 
 
-def holds_probabilities_are_the_twins(make, lanes=1, capacity=12, alpha=0.6, omega=0.7):
+def holds_probabilities_are_the_twins(
+    make, lanes=1, capacity=12, alpha=0.6, omega=0.7, unfinished="reliable"
+):
     """Episodes of chance, with updates, overwritten steps, cuts, and a full ring several times
     over.
 
@@ -99,10 +117,12 @@ def holds_probabilities_are_the_twins(make, lanes=1, capacity=12, alpha=0.6, ome
     """
     rng = np.random.default_rng(7)
     settings = {"alpha": alpha, "omega": omega, "priority_epsilon": EPSILON}
-    sampler = make(capacity, [3], normalize="buffer", **settings)
+    settings |= {"normalize": "buffer", "unfinished": unfinished}
+    sampler = make(capacity, [3], **settings)
     make_storage = partial(FrameStorage, environments=lanes) if lanes > 1 else TransitionStorage
     world = World(make_storage, capacity, runs=1)
-    replay, twin = Replay(world.storage, sampler, runs=1), Twin(capacity, alpha, omega)
+    replay = Replay(world.storage, sampler, runs=1)
+    twin = Twin(capacity, alpha, omega, unfinished)
     for count in range(90):
         step = world.step()
         replay.add(*step)
@@ -122,10 +142,12 @@ def holds_probabilities_are_the_twins(make, lanes=1, capacity=12, alpha=0.6, ome
             twin.update(number, error)
         np.testing.assert_allclose(replay.probabilities[0], twin.probabilities(), rtol=1e-9)
         every = sampler._priorities()
+        if sampler.least is None:
+            continue
         assert sampler.least.min == every[every > 0].min()
         assert sampler.least.min == pytest.approx(min(twin.priorities().values()), rel=1e-9)
         if count % 7 == 0:
-            copy = make(capacity, [3], normalize="buffer", **settings)
+            copy = make(capacity, [3], **settings)
             copy.restore(sampler.state)
             np.testing.assert_array_equal(copy.least.nodes, sampler.least.nodes)
 
@@ -140,6 +162,27 @@ def test_probabilities_are_the_formula(capacity, alpha, omega):
 @pytest.mark.parametrize("capacity", [5, 12])
 def test_several_environments_feed_a_run(lanes, capacity):
     holds_probabilities_are_the_twins(ReaperSampler, lanes, capacity)
+
+
+@pytest.mark.parametrize("lanes", [1, 3])
+@pytest.mark.parametrize("capacity", [1, 5, 12, 64])
+def test_unfinished_episodes_can_count_as_in_the_paper(lanes, capacity):
+    if lanes <= capacity:
+        holds_probabilities_are_the_twins(ReaperSampler, lanes, capacity, unfinished="conservative")
+
+
+class TrustsTheUnfinished(ReaperSampler):
+    """The steps of a running episode have R = 1 all the same."""
+
+    def _priorities(self):
+        running = self.after == reliability.RUNNING
+        plain = self.sums.get(np.arange(self.capacity)[None])
+        return np.where(running, plain, super()._priorities())
+
+
+def test_trust_in_unfinished_episodes_is_noticed():
+    with pytest.raises(AssertionError):
+        holds_probabilities_are_the_twins(TrustsTheUnfinished, unfinished="conservative")
 
 
 class ForgetsTheOldest(ReaperSampler):
@@ -163,9 +206,9 @@ def test_bugs_are_noticed(bugged):
 
 def finished(make=ReaperSampler, **settings):
     """A buffer of two episodes that have ended and a running one; and its twin."""
-    settings = {"alpha": 0.8, "omega": 1.0, **settings}
+    settings = {"alpha": 0.8, "omega": 1.0, "unfinished": "reliable", **settings}
     replay = Replay(TransitionStorage(16, ()), make(16, [5], priority_epsilon=EPSILON, **settings))
-    twin = Twin(16, settings["alpha"], settings["omega"])
+    twin = Twin(16, settings["alpha"], settings["omega"], settings["unfinished"])
     for number, over in enumerate([0, 0, 0, 1, 0, 0, 0, 0, 1, 0, 0]):
         replay.add(number, 0, 0.0, number, bool(over))
         twin.add(0, over)
@@ -184,9 +227,9 @@ class ProportionalDraw(ReaperSampler):
         return slots, relative**-beta
 
 
-def holds_frequencies_are_the_formula(make):
+def holds_frequencies_are_the_formula(make, **settings):
     """Chi-square of draws that do not depend on one another."""
-    replay, twin = finished(make)
+    replay, twin = finished(make, **settings)
     drawn = np.concatenate([replay.sample(8).indices for _ in range(1000)])
     counts = np.bincount(drawn, minlength=11)
     assert stats.chisquare(counts, 8000 * twin.probabilities()[:11]).pvalue > 1e-4
@@ -206,9 +249,14 @@ def test_draws_that_leave_reliability_out_are_noticed():
         holds_frequencies_are_the_formula(ProportionalDraw)
 
 
+def test_frequencies_with_unfinished_episodes_as_in_the_paper():
+    holds_frequencies_are_the_formula(ReaperSampler, unfinished="conservative")
+
+
+@pytest.mark.parametrize("unfinished", ["reliable", "conservative"])
 @pytest.mark.parametrize("normalize", ["batch", "buffer", "none"])
-def test_weights_are_the_formula(normalize):
-    replay, twin = finished(normalize=normalize)
+def test_weights_are_the_formula(normalize, unfinished):
+    replay, twin = finished(normalize=normalize, unfinished=unfinished)
     shares = twin.probabilities()[:11]
     every = (11 * shares) ** -0.5
     for _ in range(10):
@@ -238,6 +286,7 @@ def test_a_small_reliability_is_not_lost_beside_a_large_error():
         ({"alpha": -1}, ValueError, r"alpha: must be in \[0, 1\], got -1"),
         ({"priority_epsilon": 0}, ValueError, "priority_epsilon: must be greater than 0, got 0"),
         ({"normalize": "all"}, ValueError, "normalize: must be one of 'batch', 'buffer', 'none'"),
+        ({"unfinished": "R"}, ValueError, "unfinished: must be one of 'reliable', 'conservative'"),
     ],
 )
 def test_bad_settings_are_refused(settings, exception, message):

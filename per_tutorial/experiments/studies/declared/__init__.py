@@ -18,6 +18,7 @@ from per_tutorial.experiments.studies.declared.minatar import (
 from per_tutorial.experiments.studies.declared.sb3 import SB3_STUDIES
 from per_tutorial.experiments.studies.declared.series import SERIES_STUDIES
 from per_tutorial.experiments.studies.declared.step_sizes import STEP_SIZE_STUDIES
+from per_tutorial.experiments.studies.declared.unfinished import UNFINISHED_STUDIES
 
 STUDIES = {
     study.name: study
@@ -30,6 +31,7 @@ STUDIES = {
         *EQUAL_ALPHA_STUDIES,
         AGAIN_CLIFFWALK,
         *STEP_SIZE_STUDIES,
+        *UNFINISHED_STUDIES,
         LUNARLANDER,
         *MINATAR_STUDIES,
         *LONG_MINATAR_STUDIES,
