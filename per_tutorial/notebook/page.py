@@ -105,7 +105,7 @@ def stamp() -> None:
         f"{'fast' if FAST else 'full'} mode",
         f"Python {found.pop('python')}",
         *(f"{name} {version}" for name, version in found.items()),
-        f"{processor()}, {threads} threads",
+        f"{processor()}, {threads} thread{'s' * (threads != 1)}",
         f"{time.perf_counter() - _STARTED:.0f} s",
     ]
     print(" · ".join(facts))

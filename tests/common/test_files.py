@@ -431,6 +431,7 @@ def test_a_file_is_closed_in_the_end(path, monkeypatch):
     assert len(opened) == 2 and opened[1].closed
 
 
+@pytest.mark.slow
 def test_every_flipped_bit_is_noticed_or_means_nothing(path):
     whole, expected = path.read_bytes(), read_arrays(path)
     noticed = 0
@@ -447,6 +448,7 @@ def test_every_flipped_bit_is_noticed_or_means_nothing(path):
     assert noticed > len(whole) / 7 / 2
 
 
+@pytest.mark.slow
 def test_a_file_cut_short_anywhere_is_refused(path):
     whole = path.read_bytes()
     for end in range(0, len(whole), 7):

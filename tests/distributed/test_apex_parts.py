@@ -175,6 +175,7 @@ def as_rows(steps, observations, actions, rewards, next_observations, terminated
     return np.array(sorted(np.column_stack(columns).tolist()))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("field", SETTINGS, ids=lambda field: field.name)
 def test_a_setting_does_to_the_windows_what_it_does_in_a_plain_training(field):
     """Both act at random with the same seed, so they live through the same steps."""

@@ -281,6 +281,7 @@ def test_two_trainings_that_begin_at_the_same_time_do_not_share_a_folder(tmp_pat
     assert names(tmp_path) == ["step-000000000020.npz"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("second_folder", [False, True])
 def test_a_file_that_another_process_is_writing_is_not_removed(second_folder, tmp_path):
     folder, copy_to = tmp_path / "checkpoints", tmp_path / "copies"

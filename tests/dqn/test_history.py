@@ -303,6 +303,7 @@ def one_row_fewer(text, wanted):
     return (text[:start] + text[end:]).replace(f'"rows": {count}', f'"rows": {count - 1}', 1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "garble",
     [

@@ -59,6 +59,7 @@ def assert_training_is_algorithm_1(config, memory_class, seed, dictated=False):
     return len(replayed), replay.storage.rows
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sampler", RECORDED)
 @pytest.mark.parametrize(
     "changes",

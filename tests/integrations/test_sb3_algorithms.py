@@ -70,6 +70,7 @@ def trained_on(model, minibatches):
     return {name: array.numpy() for name, array in model.policy.state_dict().items()}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_steps", [1, 3])
 @pytest.mark.parametrize("theirs, ours", PAIRS)
 def test_the_same_minibatches_make_the_same_agent(theirs, ours, n_steps):
@@ -222,6 +223,7 @@ class Watch(BaseCallback):
         return True
 
 
+@pytest.mark.slow
 def test_beta_follows_its_schedule():
     for beta, expected in [
         (None, lambda t: 0.4 + 0.6 * t / 200),
@@ -248,6 +250,7 @@ def test_the_same_seed_makes_the_same_agent(kind):
     assert (first != run(2)).any()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", OURS)
 @pytest.mark.parametrize(
     "changes",

@@ -39,6 +39,7 @@ FORMS = {
 PROPORTIONAL = itertools.product(FORMS, (1, 3), (1, 3), ["proportional"])
 
 
+@pytest.mark.slow
 # Whatever draws, rows are kept alike: of the other samplers, one form and number is enough.
 @pytest.mark.parametrize(
     "form, n_envs, n_steps, sampler",
@@ -64,6 +65,7 @@ def test_one_environment_steps_need_no_random_environment():
     episodes.assert_right(buffer.sample(50))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("steps", [5, 3 * ROWS + 2])
 @pytest.mark.parametrize("n_envs", [1, 3])
 @pytest.mark.parametrize("sampler", ["proportional", "rank"])

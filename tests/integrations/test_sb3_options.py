@@ -342,6 +342,7 @@ def test_the_page_has_a_row_for_each_case_and_no_other():
     assert set(page.values()) == {"supported", "refused", "not needed"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("option", CASES)
 def test_an_option_does_what_the_page_says(option, tmp_path):
     answer, case = CASES[option]

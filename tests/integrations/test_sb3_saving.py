@@ -46,6 +46,7 @@ def assert_same_draws(some, others):
         others.update_priorities(second.indices, np.arange(40.0))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "settings", [{}, {"optimize_memory_usage": True}, {"replay_buffer_kwargs": {"sampler": "rank"}}]
 )

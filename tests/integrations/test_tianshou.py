@@ -70,6 +70,7 @@ def assert_same_draws(some, others):
         others.update_weight(slots, np.arange(20.0))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("steps", [5, 3 * ROWS + 2])
 @pytest.mark.parametrize("environments", [1, 3])
 def test_frequencies_and_weights_are_the_papers(environments, steps):
@@ -240,6 +241,7 @@ def test_tianshous_dqn_learns_from_it(environments):
     assert len(set(shares)) > 30
 
 
+@pytest.mark.slow
 def test_the_errors_that_come_back_are_those_of_the_minibatch():
     """Weights reach the loss, and the TD errors the slots that they were computed from."""
     algorithm = agent(n_step=1)

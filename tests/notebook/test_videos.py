@@ -50,6 +50,7 @@ def test_save_video_needs_frames_and_leaves_the_old_file(tmp_path):
     assert path.read_bytes() == b"old"
 
 
+@pytest.mark.slow
 def test_record_episode_returns_the_return_and_films_every_step(tmp_path):
     path = tmp_path / "episode.mp4"
     observations = []
@@ -79,6 +80,7 @@ def test_record_episode_stops_filming_at_max_frames_and_plays_on(tmp_path):
     assert abs(len(list(videos.read_frames(path))) - 25) <= 1
 
 
+@pytest.mark.slow
 def test_an_error_in_the_policy_leaves_no_file(tmp_path):
     with pytest.raises(ZeroDivisionError):
         videos.record_episode(lambda _: 1 // 0, "CartPole-v1", tmp_path / "episode.mp4", seed=0)

@@ -35,6 +35,7 @@ def test_nothing_gives_way():
 # ---------------------------------------------------------------- bugs that must be noticed
 
 
+@pytest.mark.slow
 def test_what_a_case_does_to_its_process_is_told_of_that_case():
     def work(number):
         if number == 1:
@@ -120,6 +121,7 @@ def takes_long(data):
     return []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("does", "finding"),
     [

@@ -38,6 +38,7 @@ def run_examples(text, name, globs):
     return result.attempted
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("place", "name"), NAMES, ids=[f"{p}.{n}" for p, n in NAMES])
 def test_public_names_have_examples_that_run(place, name):
     value = generated.value_of(place, name)
@@ -50,6 +51,7 @@ def test_public_names_have_examples_that_run(place, name):
 
 
 @pytest.mark.parametrize(("place", "name"), UNLISTED, ids=[f"{p}.{n}" for p, n in UNLISTED])
+@pytest.mark.slow
 def test_unlisted_classes_have_examples_that_run(place, name):
     module = pytest.importorskip(place, exc_type=ImportError)
     assert run_examples(getattr(module, name).__doc__, name, {**vars(module)})

@@ -44,6 +44,7 @@ def test_a_mistake_is_a_program_and_another_one(room):
             assert ast.dump(ast.parse(changed)) != before, one
 
 
+@pytest.mark.slow
 def test_the_same_seed_draws_the_same_mistakes():
     assert mutants.drawn(ROOT, 5, seed=1) == mutants.drawn(ROOT, 5, seed=1)
     assert mutants.drawn(ROOT, 5, seed=1) != mutants.drawn(ROOT, 5, seed=2)

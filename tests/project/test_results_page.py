@@ -37,6 +37,7 @@ def test_the_table_of_results_is_what_the_studies_found(world):
     assert shown == [round(value) for value in measured(world.lower())]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "label, name, other, digits",
     [

@@ -48,6 +48,7 @@ def test_the_first_count_stays_and_what_was_found_later_is_apart():
     assert said in prose and "written *after* these bugs were seen" in prose
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MISSED)
 def test_a_bug_that_was_missed_has_a_question_now(name):
     needed = ["newcomers-largest", "contents", MISSED[name]]

@@ -182,6 +182,7 @@ def test_a_truncated_file_is_refused_wherever_it_ends(tmp_path):
         assert_load_fails(path, ValueError)
 
 
+@pytest.mark.slow
 def test_a_flipped_bit_is_noticed_or_does_not_matter(tmp_path):
     """All kinds of bytes: a few (dates, flags that nobody reads) leave the content intact."""
     path = tmp_path / "replay.npz"

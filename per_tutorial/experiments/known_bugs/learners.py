@@ -92,12 +92,12 @@ KNOWN_BUGS = (
     Bug(
         name="compounding-beta",
         mistake="Each step adds the share of the way to a β that has already gone part of it: β is "
-        "all but 1 after about 3·√steps steps: 3 % of 10,000.",
+        "almost 1 after about 3·√steps steps: 3 % of 10,000.",
         wrong="log_gap = math.lgamma(steps) - math.lgamma(steps - step) - step * math.log(steps)",
         right="return end if step >= steps else start + (end - start) * step / steps",
         seen=("Curt-Park/rainbow-is-all-you-need#73",),
         lived="reported in 2024",
-        found_by="Print β at half of the steps: it must be halfway.",
+        found_by="Print β after half of the steps: it must be halfway between its ends.",
         training={"beta_schedule": "compounding"},
     ),
 )

@@ -64,6 +64,7 @@ def test_the_heading_tells_what_the_runs_were_made_with(finished):
     assert finished[1].comparisons == [("per", "uniform")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("arm", STUDY.arms)
 def test_the_values_are_those_of_the_trainings(finished, arm):
     results = finished[1]

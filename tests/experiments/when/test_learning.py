@@ -42,6 +42,7 @@ def plain(knobs, replaying, seed, rate):
     return np.mean(errors), np.mean(errors[-(len(errors) // 10) :]), q
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("settings", [{}, {"memory": 0.1, "batch": 16}], ids=["map", "cut"])
 def test_a_stack_is_many_tables(method, settings):

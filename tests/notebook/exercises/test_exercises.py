@@ -542,6 +542,7 @@ def test_right_answers_pass_in_other_forms(said, name, answer):
     assert said(name, answer) == (True, f"✓ {name}: right.\n")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ALL)
 def test_every_known_mistake_hears_its_own_hint(said, name):
     mistakes = list(known_mistakes(name))
