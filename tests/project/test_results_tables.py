@@ -79,21 +79,29 @@ def test_what_the_published_settings_reach_beside_the_published_curve():
         assert said in text
 
 
-def test_with_the_best_step_size_the_published_curve_lies_within_the_runs():
-    published = PUBLISHED_SCORES["MinAtar/Breakout-v1"]
-    grid, curve = load_study("rate-breakout").curve("best-rate")
+@pytest.mark.parametrize(
+    ("game", "said"),
+    [
+        (
+            "Breakout",
+            {100_000: "{} after 100,000", 200_000: "{} bricks after", 500_000: "{} after"},
+        ),
+        ("SpaceInvaders", {200_000: "{} after 200,000 frames", 500_000: "{} after 500,000"}),
+    ],
+)
+def test_with_the_best_step_size_the_published_curve_lies_within_the_runs(game, said):
+    published = PUBLISHED_SCORES[f"MinAtar/{game}-v1"]
+    name = {"Breakout": "rate-breakout", "SpaceInvaders": "rate-space-invaders"}[game]
+    grid, curve = load_study(name).curve("best-rate")
     text = " ".join(TEXT.split())
     for frames in (200_000, 500_000):
         runs = curve[grid == frames].squeeze()
         assert len(runs) == 10 and runs.min() < published[frames] < runs.max()
-    for frames, said in (
-        (100_000, "{} after 100,000"),
-        (200_000, "{} bricks after 200,000"),
-        (500_000, "{} after 500,000"),
-    ):
+    for frames, words in said.items():
         mean, low, high = summary(curve[grid == frames].squeeze())["mean"]
-        assert said.format(f"{mean:.2f} [{low:.2f}, {high:.2f}]") in text
-    assert "curve is at {:g} and {:g}.".format(*(published[k] for k in (200_000, 500_000))) in text
+        assert words.format(f"{mean:.2f} [{low:.2f}, {high:.2f}]") in text
+    both = "{:g} and {:g}.".format(*(published[frames] for frames in (200_000, 500_000)))
+    assert f"curve is at {both}" in text
 
 
 def test_a_cell_by_hand():
