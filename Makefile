@@ -42,7 +42,7 @@ style: $(INSTALLED)  ## check style, formatting, the import order of the rooms, 
 	$(BIN)/mypy
 
 check: style  ## pass style and the quick tests of the package
-	@echo "The quick tests take about a minute and a half on two idle cores."
+	@echo "The quick tests take about 80 seconds on two idle cores."
 	PER_TUTORIAL_FAST=1 $(PYTEST) -m "not browser and not slow and not exhaustive and not cluster" tests
 
 test: style  ## pass all tests: style, package, notebooks in fast mode, browser, a cluster
