@@ -127,38 +127,43 @@ def shipped_worlds(prefix: str, rates: dict[str, str]) -> dict[str, StudyResults
     }
 
 
+def of_pairs(
+    head: str, pairs: dict[str, tuple[str, str]], there: dict[str, StudyResults]
+) -> list[str]:
+    """The table of these pairs, by name, in these studies; no line if there is none."""
+    if not there:
+        return []
+    columns = [differences(study, pairs.values()) for study in there.values()]
+    return table([head, *there], [list(pairs), *columns])
+
+
 def equal_alpha() -> list[str]:
     """The table of one exponent for all, of those worlds and rates that are shipped."""
     there = shipped_worlds("equal-alpha", {"": "", "-quarter": ", a quarter of the rate"})
-    if not there:
-        return []
     pairs = EQUAL_ALPHA_STUDIES[0].comparisons
-    heads = ["One exponent for all, 30 new pairs", *there]
-    names = [f"{arm_in_words(arm)} − {arm_in_words(other)}" for arm, other in pairs]
-    return table(heads, [names, *(differences(study, pairs) for study in there.values())])
+    named = {f"{arm_in_words(arm)} − {arm_in_words(other)}": (arm, other) for arm, other in pairs}
+    return of_pairs("One exponent for all, 30 new pairs", named, there)
 
 
 def step_sizes() -> list[str]:
     """The table of PAL against LAP over learning rates, of those worlds that are shipped."""
+    pairs = {
+        f"learning rate {share:g} η": (f"pal-{words}", f"lap-{words}")
+        for words, share in SHARES.items()
+    }
     there = shipped_worlds("step-sizes", {"": ""})
-    if not there:
-        return []
-    pairs = [(f"pal-{words}", f"lap-{words}") for words in SHARES]
-    heads = ["PAL − LAP, α = 0.6, κ = 0.01, 30 new pairs", *there]
-    rates = [f"learning rate {share:g} η" for share in SHARES.values()]
-    return table(heads, [rates, *(differences(study, pairs) for study in there.values())])
+    return of_pairs("PAL − LAP, α = 0.6, κ = 0.01, 30 new pairs", pairs, there)
 
 
 def unfinished() -> list[str]:
     """The table of ReaPER with unfinished episodes as in the paper, of worlds that are shipped."""
-    there = shipped_worlds("unfinished", {"": ""})
-    if not there:
-        return []
     words = {"per": "PER", "reaper": "ReaPER, R = 1", "conservative": "ReaPER as in the paper"}
-    pairs = UNFINISHED_STUDIES[0].comparisons
-    heads = ["Unfinished episodes, 30 new pairs", *there]
-    names = [f"{words[arm]} − {words[other]}" for arm, other in pairs]
-    return table(heads, [names, *(differences(study, pairs) for study in there.values())])
+    pairs = {
+        f"{words[arm]} − {words[other]}": (arm, other)
+        for arm, other in UNFINISHED_STUDIES[0].comparisons
+    }
+    there = shipped_worlds("unfinished", {"": ""})
+    return of_pairs("Unfinished episodes, 30 new pairs", pairs, there)
 
 
 def arm_in_words(arm: str) -> str:

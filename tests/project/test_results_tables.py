@@ -104,6 +104,7 @@ def test_with_the_best_step_size_the_published_curve_lies_within_the_runs(game, 
     assert f"curve is at {both}" in text
 
 
+@pytest.mark.slow
 def test_a_cell_by_hand():
     """PER − uniform on the Blind Cliffwalk: the mean difference, and the largest p after Holm."""
     study = load_study("after-cliffwalk")
