@@ -2,10 +2,10 @@
 
     python tools/mutants.py FOLDER results.jsonl [--count 200] [--seed 0] [--quick]
 
-FOLDER is a clone of the repository that nobody else uses, of any version. A mistake is a
-comparison, an operator or a number that is another one, or a statement that is left out. It counts
-as found if a test of its own room fails, or hangs; with --quick, if one does that is not slow.
-Started again, the tool goes on where it was.
+FOLDER is a clone of the repository, of any version; each mistake is planted in a copy of it. A
+mistake is a comparison, an operator or a number that is another one, or a statement that is left
+out. It counts as found if a test of its own room fails, or hangs; with --quick, if one does that is
+not slow. Started again, the tool goes on where it was.
 """
 
 import argparse
@@ -14,8 +14,10 @@ import json
 import os
 import random
 import re
+import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -180,25 +182,18 @@ def run_tests(folder: Path, path: str, quick: bool) -> str:
     return "passed"
 
 
-def forget_compiled(folder: Path) -> None:
-    """numba's files: a caller of a changed kernel would go on with the old one."""
-    for path in (folder / "per_tutorial").rglob("*.nb[ci]"):
-        path.unlink()
-
-
 def try_mutant(folder: Path, mutant: Mutant, quick: bool) -> str:
-    path = folder / mutant.path
-    source = path.read_bytes()
-    kernels = b"njit" in source
-    try:
+    with tempfile.TemporaryDirectory() as temporary:
+        # The copy keeps the times of the files, so that numba's compiled ones stay valid.
+        copy = Path(temporary, "clone")
+        shutil.copytree(folder, copy, ignore=shutil.ignore_patterns(".git", "build", ".venv*"))
+        path = copy / mutant.path
+        source = path.read_bytes()
         path.write_bytes(source[: mutant.start] + mutant.new.encode() + source[mutant.end :])
-        if kernels:
-            forget_compiled(folder)
-        return run_tests(folder, mutant.path, quick)
-    finally:
-        path.write_bytes(source)
-        if kernels:
-            forget_compiled(folder)
+        if b"njit" in source:  # the callers of a changed kernel would go on with the old one
+            for compiled in (copy / "per_tutorial").rglob("*.nb[ci]"):
+                compiled.unlink()
+        return run_tests(copy, mutant.path, quick)
 
 
 def main() -> None:

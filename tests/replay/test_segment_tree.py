@@ -5,7 +5,6 @@ the bug put in must fail it, or the property would be no test.
 """
 
 import math
-import time
 from types import FunctionType
 
 import numpy as np
@@ -402,23 +401,24 @@ def test_a_prefetch_changes_nothing_and_may_be_anywhere():
     assert code.count("call void @llvm.prefetch") >= 1  # the compiler has not dropped it
 
 
-def test_a_million_leaves_cost_little_more_than_a_thousand():
-    """O(log N): a list would take a thousand times as long. The bound leaves room for
-    cache misses.
-    """
+@pytest.mark.parametrize("levels", [10, 20])
+def test_a_leaf_costs_a_few_reads_a_level(levels):
+    """O(log N): a list would read a thousand times as much."""
 
-    def seconds(capacity):
-        tree = SumTree(capacity)
-        indices = np.random.default_rng(3).integers(capacity, size=20_000)
-        took = []
-        for _ in range(3):
-            start = time.perf_counter()
-            tree.set(indices, 1.0)
-            tree.find(indices / capacity)
-            took.append(time.perf_counter() - start)
-        return min(took)
+    class Counted(np.ndarray):
+        reads = 0
 
-    assert seconds(10**6) < 100 * seconds(10**3)
+        def __getitem__(self, node):
+            Counted.reads += 1
+            return super().__getitem__(node)
+
+    nodes = np.zeros(2 ** (levels + 1)).view(Counted)
+    leaf = 2**levels - 1
+    uncompiled(set_sums)(nodes, 1, np.array([[leaf]]), np.array([[1.0]]))
+    assert nodes[1] == 1 and Counted.reads <= 2 * levels + 1
+    Counted.reads = 0
+    assert uncompiled(find_leaf)(nodes, 1, 2**levels, 0.5) == 2**levels + leaf
+    assert Counted.reads <= 3 * levels
 
 
 # ---------------------------------------------------------------- bad input
