@@ -29,7 +29,8 @@ from per_tutorial.experiments.studies.study import Study
 MINATAR_METHODS = methods(FOR_CLIPPED_REWARDS)
 
 # Frames → DQN's score in the published curves (means of 30 runs), read off the picture
-# (kenjyoung/MinAtar, img/learning_curves.gif), to about half the width of a line.
+# (kenjyoung/MinAtar, img/learning_curves.gif), to about half the width of a line. Every episode of
+# Freeway has 2,500 frames, so a mean over the last 100 of them begins at 250,000 frames.
 PUBLISHED_SCORES = {
     "MinAtar/Breakout-v1": {150_000: 5.3, 200_000: 6.1, 300_000: 7.3, 400_000: 8.2, 500_000: 8.3},
     "MinAtar/SpaceInvaders-v1": {
@@ -40,6 +41,8 @@ PUBLISHED_SCORES = {
         500_000: 27.8,
     },
     "MinAtar/Asterix-v1": {200_000: 0.75, 300_000: 0.9, 400_000: 0.95, 500_000: 1.0},
+    "MinAtar/Freeway-v1": {250_000: 5.5, 300_000: 11.0, 400_000: 23.5, 500_000: 34.6},
+    "MinAtar/Seaquest-v1": {200_000: 0.7, 300_000: 0.75, 400_000: 0.8, 500_000: 0.85},
 }
 
 
@@ -195,7 +198,8 @@ BEST_RATES = {
 
 def _best_rate(game: str, rate: float) -> Study:
     """Ten runs of half a million frames. What is asked: does the published curve, a mean of 30
-    runs, lie within the range of these, after 200,000 frames and in the end?
+    runs, lie within the range of these, after 200,000 frames (on Freeway after 250,000, where its
+    curve begins) and in the end?
     """
     published = PUBLISHED_STUDIES[0].arms["published"]
     name = re.sub("(?<=[a-z])(?=[A-Z])", "-", game).lower()
