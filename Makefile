@@ -48,7 +48,7 @@ check: style  ## pass style and the quick tests of the package
 test: style  ## pass all tests: style, package, notebooks in fast mode, browser, a cluster
 	@echo "All tests take about twelve minutes on two idle cores; the slowest are named at the end."
 	PER_TUTORIAL_FAST=1 $(PYTEST) $(SLOWEST) $(NBVAL) -m "not exhaustive and not cluster" tests notebooks
-	$(LIGHT) $(BIN)/python -m pytest -m cluster tests/distributed
+	$(LIGHT) $(BIN)/python -m pytest -n 2 --dist load -m cluster tests/distributed
 
 test-colab: .venv-colab/installed  ## run the notebooks with Colab's versions, away from this folder
 	rm -rf build/content build/lib build/bdist.*

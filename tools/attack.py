@@ -19,11 +19,11 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 ATTACKS = ("files", "operations", "kills", "interrupts", "commands", "cluster")
 QUICK = {
-    "files": 250,
+    "files": 150,
     "operations": 20_000,
     "kills": 2,
     "interrupts": 700,
-    "commands": 40,
+    "commands": 20,
     "cluster": 5,
 }
 

@@ -333,6 +333,7 @@ def test_without_isolation_the_answers_are_the_same():
     assert apart.as_dict() == together.as_dict()
 
 
+@pytest.mark.slow
 def test_without_fork_questions_run_in_threads(monkeypatch):
     monkeypatch.delattr(os, "fork")
     names = [*QUICK[:2]]

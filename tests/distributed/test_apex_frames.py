@@ -80,6 +80,7 @@ def _whole(windows):
     return batch.observations[0], batch.next_observations[0]
 
 
+@pytest.mark.slow
 def test_a_message_holds_each_frame_once(games):
     _, messages, steps = games
     for windows in messages:

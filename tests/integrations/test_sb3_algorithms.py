@@ -400,7 +400,7 @@ def test_settings_of_the_caller_are_left_alone():
 
 @pytest.mark.slow
 def test_an_agent_learns_to_balance():
-    """Five seeds reached from 126 to 500; at random it is 22."""
+    """Eleven trainings, on two kinds of processors, reached from 87 to 500; at random it is 22."""
     model = make(
         PrioritizedDQN,
         learning_rate=1e-3,
@@ -416,4 +416,4 @@ def test_an_agent_learns_to_balance():
         seed=0,
     ).learn(6000)
     returned, _ = evaluate_policy(model, make_vec_env("CartPole-v1", 1, seed=9), 10, warn=False)
-    assert returned > 100
+    assert returned > 60

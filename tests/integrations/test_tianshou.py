@@ -86,6 +86,7 @@ def test_frequencies_and_weights_are_the_papers(environments, steps):
     assert batch.weight.dtype == np.float32
 
 
+@pytest.mark.slow
 def test_environments_need_not_take_turns():
     """One has gone round its ring before another begins, as when a collector counts episodes."""
     buffer = make(3, alpha=1.0, sampler="rank")

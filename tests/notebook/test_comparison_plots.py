@@ -99,6 +99,7 @@ def test_curves_begin_where_all_runs_have_a_value():
     assert axes.get_ylim()[0] == 0
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("styled")
 def test_the_legend_of_many_curves_covers_none(rng):
     curves = {arm: (np.arange(1, 6) * 1000, rng.uniform(0, 500, (5, 3))) for arm in ARMS}
@@ -251,6 +252,7 @@ def test_a_grid_has_its_numbers_in_it():
     assert misplaced(figure) == ([], [])
 
 
+@pytest.mark.slow
 def test_the_numbers_of_a_grid_stand_out():
     values = np.linspace(0, 1, 101)[None]
     axes = Figure().subplots()

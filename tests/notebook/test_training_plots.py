@@ -110,6 +110,7 @@ def test_the_score_axis_begins_at_zero_unless_scores_are_negative():
     assert figure.axes[0].get_ylim()[0] < -5  # every episode lasts at least so long
 
 
+@pytest.mark.slow
 def test_live_plot_shows_one_picture_and_updates_it_at_the_end(shown):
     live = plots.LivePlot()
     for upto in (100, 200, 300, 400):  # faster than the interval between two pictures
@@ -137,6 +138,7 @@ def test_live_plot_redraws_when_it_is_due(shown, monkeypatch):
 # Learning curves --------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_learning_curves_are_the_mean_and_its_interval():
     history = recorded(runs=5)
     axes = Figure().subplots()
@@ -162,6 +164,7 @@ def test_learning_curves_begin_when_every_run_has_finished_an_episode():
     np.testing.assert_allclose(values, np.where(grid < 300, 135.0, 180.0))
 
 
+@pytest.mark.slow
 def test_learning_curves_have_the_colour_of_their_sampler_unless_told():
     histories = {name: recorded(sampler=name) for name in ("uniform", "proportional", "rank")}
     axes = Figure().subplots()

@@ -306,7 +306,7 @@ def test_pages_show_all_they_hold_and_fetch_nothing_from_elsewhere(site, visit, 
         page.evaluate(
             "document.querySelectorAll('[loading=lazy]').forEach(e => e.loading = 'eager')"
         )
-        page.wait_for_load_state("networkidle")
+        page.wait_for_function("[...document.images].every(image => image.complete)")
         assert page.evaluate(PICTURES) == [], name
         assert page.evaluate(FORMULAS) == 0, name
         assert page.evaluate(TOO_WIDE) == [], name

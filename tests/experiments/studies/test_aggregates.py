@@ -116,6 +116,7 @@ def test_one_world_alone_is_what_the_estimates_say(worlds):
     assert improvement.value == probability_of_improvement(a, b, resamples=100).value
 
 
+@pytest.mark.slow
 def test_many_resamples_come_in_chunks_and_take_little_time(rng):
     worlds = {str(world): {"a": rng.normal(size=30)} for world in range(4)}
     start = time.process_time()

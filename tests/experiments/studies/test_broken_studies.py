@@ -56,6 +56,7 @@ def test_an_arm_trains_with_its_bug(bug, tmp_path):
     assert named == [("per", None), ("broken", bug)]
 
 
+@pytest.mark.slow
 def test_results_of_another_bug_are_refused(tmp_path):
     run_study(broken("squared-priority"), tmp_path)
     with pytest.raises(ValueError, match="exhibit = 'squared-priority', not 'huber-priority'"):

@@ -105,6 +105,7 @@ def test_what_only_our_own_learner_has_is_refused_before_anything_is_written(cha
     assert not (tmp_path / "new").exists()
 
 
+@pytest.mark.slow
 def test_every_run_is_a_file_and_all_of_them_are_one(finished_runs):
     folder, results = finished_runs
     assert sorted(contents(folder)) == sorted([f"{STUDY.name}.csv.gz", *RUNS])
@@ -129,6 +130,7 @@ def test_the_values_are_those_of_the_trainings(window, tmp_path):
         np.testing.assert_allclose(results.scores(arm, "greedy score"), greedy, rtol=1e-4)
 
 
+@pytest.mark.slow
 def test_a_stopped_study_continues_after_its_last_run(finished_runs, trained_runs, tmp_path):
     original, calls = training.train, []
 

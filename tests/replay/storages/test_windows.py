@@ -112,6 +112,7 @@ def test_windows_that_end_elsewhere_are_noticed(bugged):
         holds_windows_are_those_of_the_log(bugged, (5, 3), life, 0.5)
 
 
+@pytest.mark.slow
 @varied
 @given(sizes, lives)
 def test_windows_are_those_of_the_textbooks_queue_and_young_ones_are_shorter(size, life):
