@@ -80,27 +80,33 @@ def test_what_the_published_settings_reach_beside_the_published_curve():
 
 
 @pytest.mark.parametrize(
-    ("game", "said"),
+    ("study", "first", "said"),
     [
         (
-            "Breakout",
+            "rate-breakout",
+            200_000,
             {100_000: "{} after 100,000", 200_000: "{} bricks after", 500_000: "{} after"},
         ),
-        ("SpaceInvaders", {200_000: "{} after 200,000 frames", 500_000: "{} after 500,000"}),
+        (
+            "rate-space-invaders",
+            200_000,
+            {200_000: "{} after 200,000 frames", 500_000: "{} after 500,000"},
+        ),
+        ("rate-freeway", 250_000, {250_000: "ten runs score {}", 500_000: "and {} after 500,000"}),
     ],
 )
-def test_with_the_best_step_size_the_published_curve_lies_within_the_runs(game, said):
-    published = PUBLISHED_SCORES[f"MinAtar/{game}-v1"]
-    name = {"Breakout": "rate-breakout", "SpaceInvaders": "rate-space-invaders"}[game]
-    grid, curve = load_study(name).curve("best-rate")
+def test_with_the_best_step_size_the_published_curve_lies_within_the_runs(study, first, said):
+    results = load_study(study)
+    published = PUBLISHED_SCORES[results.arms["best-rate"].env.replace("-v0", "-v1")]
+    grid, curve = results.curve("best-rate")
     text = " ".join(TEXT.split())
-    for frames in (200_000, 500_000):
+    for frames in (first, 500_000):
         runs = curve[grid == frames].squeeze()
         assert len(runs) == 10 and runs.min() < published[frames] < runs.max()
     for frames, words in said.items():
         mean, low, high = summary(curve[grid == frames].squeeze())["mean"]
         assert words.format(f"{mean:.2f} [{low:.2f}, {high:.2f}]") in text
-    both = "{:g} and {:g}.".format(*(published[frames] for frames in (200_000, 500_000)))
+    both = "{:g} and {:g}.".format(*(published[frames] for frames in (first, 500_000)))
     assert f"curve is at {both}" in text
 
 
