@@ -41,6 +41,15 @@ def test_frequencies_and_weights_are_the_papers(rewritten):
     assert_paper(slots, weights, ORDER, np.where(largest, 3.0, errors), 0.7, 0.6)
 
 
+@pytest.mark.parametrize("slots", [[4, 4], [4, 1, 4]])
+def test_a_slot_that_is_written_twice_in_one_call_counts_once(slots):
+    draws, twin = filled(), filled()
+    draws.write(slots)
+    twin.write(sorted(set(slots)))
+    assert draws.filled == twin.filled == len(set(ORDER) | set(slots))
+    np.testing.assert_array_equal(draws.probabilities(), twin.probabilities())
+
+
 def test_errors_reach_only_the_transitions_that_were_drawn():
     draws = filled(alpha=1.0)
     slots, _ = draws.sample(30)
