@@ -419,6 +419,9 @@ def test_a_leaf_costs_a_few_reads_a_level(levels):
     Counted.reads = 0
     assert uncompiled(find_leaf)(nodes, 1, 2**levels, 0.5) == 2**levels + leaf
     assert Counted.reads <= 3 * levels
+    Counted.reads, found = 0, np.zeros((1, 1), np.int64)
+    uncompiled(find_leaves)(nodes, 1, np.array([[0.5]]), found)
+    assert found == leaf and Counted.reads <= 3 * levels
 
 
 # ---------------------------------------------------------------- bad input
