@@ -29,8 +29,9 @@ from per_tutorial.experiments.studies.study import Study
 MINATAR_METHODS = methods(FOR_CLIPPED_REWARDS)
 
 # Frames → DQN's score in the published curves (means of 30 runs), read off the picture
-# (kenjyoung/MinAtar, img/learning_curves.gif), to about half the width of a line. Every episode of
-# Freeway has 2,500 frames, so a mean over the last 100 of them begins at 250,000 frames.
+# (kenjyoung/MinAtar, img/learning_curves.gif), to about half the width of a line; where Freeway's
+# is steep, to about 0.5. Every episode of Freeway has 2,500 frames, so a mean over the last 100 of
+# them begins at 250,000 frames.
 PUBLISHED_SCORES = {
     "MinAtar/Breakout-v1": {150_000: 5.3, 200_000: 6.1, 300_000: 7.3, 400_000: 8.2, 500_000: 8.3},
     "MinAtar/SpaceInvaders-v1": {
