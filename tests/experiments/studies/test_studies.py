@@ -24,6 +24,7 @@ from per_tutorial.experiments.studies.declared.minatar import (
     LONG_MINATAR_STUDIES,
     MINATAR_METHODS,
     MINATAR_STUDIES,
+    PUBLISHED_BASE_STUDIES,
     PUBLISHED_STUDIES,
     RATE_STUDIES,
 )
@@ -39,7 +40,15 @@ FEWER_SEEDS = {
     "pong": 3,
     "sb3-pendulum-sac": 10,
     "sb3-pendulum-td3": 10,
-    **{study.name: 10 for study in (*MINATAR_STUDIES, *LONG_MINATAR_STUDIES, *RATE_STUDIES)},
+    **{
+        study.name: 10
+        for study in (
+            *MINATAR_STUDIES,
+            *LONG_MINATAR_STUDIES,
+            *RATE_STUDIES,
+            *PUBLISHED_BASE_STUDIES,
+        )
+    },
     **{study.name: 5 for study in PUBLISHED_STUDIES},
     "updates-breakout": 10,
 }
@@ -150,6 +159,10 @@ SUBJECTS = {
     **{
         study.name: {name for change in MINATAR_METHODS.values() for name in change}
         for study in MINATAR_STUDIES
+    },
+    **{
+        study.name: {*MINATAR_METHODS["per"], "learning_rate", "learning_rate_end"}
+        for study in PUBLISHED_BASE_STUDIES
     },
     **{study.name: {"sampler", "loss"} for study in STEP_SIZE_STUDIES},
     **{study.name: {*methods(FOR_VECTORS)["reaper"], "unfinished"} for study in UNFINISHED_STUDIES},

@@ -11,6 +11,7 @@ from per_tutorial.experiments.studies.declared.lunarlander import LUNARLANDER
 from per_tutorial.experiments.studies.declared.minatar import (
     LONG_MINATAR_STUDIES,
     MINATAR_STUDIES,
+    PUBLISHED_BASE_STUDIES,
     PUBLISHED_STUDIES,
     RATE_STUDIES,
     UPDATES_STUDY,
@@ -38,5 +39,6 @@ STUDIES = {
         UPDATES_STUDY,
         *PUBLISHED_STUDIES,
         *RATE_STUDIES,
+        *PUBLISHED_BASE_STUDIES,
     )
 }

@@ -24,7 +24,7 @@ from per_tutorial.experiments.studies.declared.after_per import (
     comparisons_of,
     methods,
 )
-from per_tutorial.experiments.studies.study import Study
+from per_tutorial.experiments.studies.study import QUARTER, Study
 
 MINATAR_METHODS = methods(FOR_CLIPPED_REWARDS)
 
@@ -223,3 +223,34 @@ def _best_rate(game: str, rate: float) -> Study:
 
 
 RATE_STUDIES = tuple(_best_rate(game, rate) for game, rate in BEST_RATES.items())
+
+
+def _on_published_base(study: Study) -> Study:
+    """PER on the base that follows the published curve: 200,000 frames, as in `MINATAR_STUDIES`.
+
+    The base has the step size that is best for uniform replay in the authors' sweep. PER gets that
+    and, as in its own paper, a quarter of it.
+    """
+    base = study.arms["best-rate"].replace(steps=200_000)
+    quarter = base.learning_rate * QUARTER
+    slow = base.replace(learning_rate=quarter, learning_rate_end=quarter)
+    per, rank = MINATAR_METHODS["per"], MINATAR_METHODS["rank"]
+    arms = {
+        "uniform": base,
+        "per-quarter": slow.replace(**per),
+        "per": base.replace(**per),
+        "rank": base.replace(**rank),
+    }
+    name = study.name.removeprefix("rate-")
+    return dataclasses.replace(
+        study,
+        name=f"base-{name}",
+        question="Does PER help DQN with the published settings on MinAtar's "
+        f"{name.replace('-', ' ')}?",
+        arms=arms,
+        comparisons=tuple((arm, "uniform") for arm in arms if arm != "uniform"),
+        metric="score over training",
+    )
+
+
+PUBLISHED_BASE_STUDIES = tuple(map(_on_published_base, RATE_STUDIES[:2]))
