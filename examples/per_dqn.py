@@ -147,17 +147,16 @@ def train(args: Args) -> tuple[QNetwork, PrioritizedReplayBuffer, list[float]]:
             if now % args.train_frequency == 0:
                 beta = linear(args.start_beta, 1.0, now / args.total_timesteps)  # PER: β now
                 batch = buffer.sample(args.batch_size, beta)  # PER: uniform replay takes no β
-                weights = batch.weights.astype(np.float32)  # some devices have no float64
-                fields = (*batch[:5], weights)
+                weights = batch.weights.astype(np.float32)  # PER: they are float64
+                fields = (*batch[:5], weights)  # PER: the weights go along
                 on_device = [torch.as_tensor(field, device=device) for field in fields]
                 states, chosen, reward, next_states, ends, weights = on_device
                 with torch.no_grad():
                     best = target_network(next_states.float()).max(dim=1).values
                     targets = reward + args.gamma * best * ~ends
                 predicted = q_network(states.float()).gather(1, chosen[:, None]).squeeze(1)
-                td_errors = (
-                    targets - predicted
-                )  # (batch,), and so are the weights: nothing broadcasts
+                # Of shape (batch,), as the weights are: nothing broadcasts
+                td_errors = targets - predicted
                 # PER: multiply every squared error by its weight, then take the mean.
                 loss = (weights * td_errors**2).mean()
                 optimizer.zero_grad()

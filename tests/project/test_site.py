@@ -297,9 +297,8 @@ FORMULAS = """() => [...document.querySelectorAll("math")]
 
 @pytest.mark.browser
 @pytest.mark.slow
-@pytest.mark.parametrize("size", [PHONE, DESKTOP], ids=["phone", "desktop"])
-def test_pages_show_all_they_hold_and_fetch_nothing_from_elsewhere(site, visit, size):
-    here = visit(size)
+def test_pages_show_all_they_hold_and_fetch_nothing_from_elsewhere(site, visit):
+    here = visit()
     for name in pages_of(site):
         page = here.open(name, "load")
         # Pictures load when they come near: bring them near.
@@ -308,8 +307,13 @@ def test_pages_show_all_they_hold_and_fetch_nothing_from_elsewhere(site, visit, 
         )
         page.wait_for_function("[...document.images].every(image => image.complete)")
         assert page.evaluate(PICTURES) == [], name
-        assert page.evaluate(FORMULAS) == 0, name
-        assert page.evaluate(TOO_WIDE) == [], name
+        for video in page.locator("video").all():
+            video.scroll_into_view_if_needed()
+            page.wait_for_function("video => video.readyState >= 2", arg=video.element_handle())
+        for width, height in (PHONE, DESKTOP):
+            page.set_viewport_size({"width": width, "height": height})
+            assert page.evaluate(FORMULAS) == 0, name
+            assert page.evaluate(TOO_WIDE) == [], name
         assert "$" not in page.locator("main p").evaluate_all(
             "all => all.map(p => p.cloneNode(true)).map(p => {"
             "p.querySelectorAll('code').forEach(c => c.remove()); return p.textContent}).join('')"
@@ -333,16 +337,6 @@ def test_the_first_page_is_light(visit):
     here = visit()
     here.open("index.html")
     assert here.bytes < LARGEST_FIRST_PAGE
-
-
-@pytest.mark.browser
-@pytest.mark.slow
-def test_videos_play(site, visit):
-    for path in series():
-        page = visit().open(f"notebooks/{path.stem}.html", "load")
-        for video in page.locator("video").all():
-            video.scroll_into_view_if_needed()
-            page.wait_for_function("video => video.readyState >= 2", arg=video.element_handle())
 
 
 @pytest.mark.browser
