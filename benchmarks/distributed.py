@@ -295,9 +295,10 @@ def report(data):
         "",
         "## What a study takes",
         "",
-        f"Medians of {data['rounds']} rounds: on a cluster of two nodes {seconds['two nodes']:.1f} s, "
-        f"start of the cluster aside, and by two processes {seconds['two processes']:.1f} s. Within a "
-        f"round the cluster took {middle:.2f} times as long (median; {low:.2f} to {high:.2f}).",
+        f"Medians of {data['rounds']} rounds: on a cluster of two nodes "
+        f"{seconds['two nodes']:.1f} s, start of the cluster aside, and by two processes "
+        f"{seconds['two processes']:.1f} s. Within a round the cluster took {middle:.2f} times as "
+        f"long (median; {low:.2f} to {high:.2f}).",
     ]
     return "\n".join(lines) + "\n"
 

@@ -274,10 +274,7 @@ def test_a_report_about_a_memory(tmp_path, monkeypatch):
     distributed.run(tmp_path, quick=True)
     page = (tmp_path / "distributed_speed.md").read_text(encoding="utf-8")
     assert "| vectors | 100 | 5,000 | 50 | 1,173 | 19 | 50% |" in page
-    assert (
-        "Within a round the cluster took 1.05 times"
-        in page
-    )
+    assert "Within a round the cluster took 1.05 times" in page
     monkeypatch.setattr(distributed, "measure", None)  # what was measured is enough
     distributed.run(tmp_path, redraw=True)
     assert (tmp_path / "distributed_speed.md").read_text(encoding="utf-8") == page
