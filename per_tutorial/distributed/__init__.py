@@ -10,7 +10,8 @@ with connected("local"):
 `cluster.py` connects to a cluster and checks its nodes, and `studies.py` trains the stacks of a
 study. In Ape-X, `acting.py` and `memory.py` are what actors and memory shards do,
 `n_step_batches.py` is what they exchange, `processes.py` runs them as processes, and `apex.py` is
-the learner. Ray comes with the extra `ray`.
+the learner, with its settings and files in `apex_settings.py` and `apex_files.py`.
+`more_actors.py` asks whether more actors learn better. Ray comes with the extra `ray`.
 """
 
 from typing import TYPE_CHECKING

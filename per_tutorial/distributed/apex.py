@@ -216,7 +216,7 @@ class _Training:
         self.memories.end()
 
     def _due(self, step: int) -> int:
-        """How many updates `train` would have made after this many steps."""
+        """How many updates `train` would have made after this many steps, or one more."""
         config = self.config
         if step < config.learning_starts:
             return 0

@@ -8,20 +8,13 @@ import json
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import per_tutorial
 from per_tutorial.common.files import atomic_write
 from per_tutorial.common.provenance import versions
 
 SHIPPED = Path(per_tutorial.__file__).parent / "results"
-
-
-class Cell(Protocol):
-    """A cell has a unique name, which becomes a file name."""
-
-    @property
-    def name(self) -> str: ...
 
 
 def run_cells(
@@ -35,7 +28,7 @@ def run_cells(
 
     Args:
         experiment: its name.
-        cells: each a `Cell`.
+        cells: each has a unique `name`, which becomes a file name.
         run_cell: a function from a cell to a result that JSON can hold.
         folder: where ``EXPERIMENT/CELL.json`` are kept.
         packages: packages whose versions are recorded.

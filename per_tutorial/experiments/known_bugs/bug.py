@@ -12,8 +12,6 @@ from per_tutorial.replay.replay import Replay
 from per_tutorial.replay.samplers.proportional import ProportionalSampler
 from per_tutorial.replay.storages.transitions import TransitionStorage
 
-OF_SAMPLERS = ("alpha", "priority_epsilon", "normalize")  # settings; the others are of the storage
-
 
 @dataclass(frozen=True, kw_only=True)
 class Bug:
@@ -89,9 +87,7 @@ class Bug:
             with gym.make(config.env) as environment:
                 shape = environment.observation_space.shape
             assert shape is not None, "observations are arrays"
-            settings = {
-                name: getattr(config, name) for name in (*OF_SAMPLERS, "n_step", "discount")
-            }
-            settings |= self.buffer_settings
+            names = ("alpha", "priority_epsilon", "normalize", "n_step", "discount")
+            settings = {name: getattr(config, name) for name in names} | self.buffer_settings
             replay = self.buffer(config.capacity, shape, runs=len(seeds), seed=seeds, **settings)
         return train(config, seeds, replay=replay, learner=self.learner, **options)

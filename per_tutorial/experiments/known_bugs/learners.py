@@ -23,7 +23,9 @@ class WrongLosses(DQNLearner):
         q_values = q_values.detach().requires_grad_()
         td_errors = self._targets(tensors).detach() - q_values
         config = self.config
-        each, _ = losses_and_slopes(td_errors, config.loss, config.td_error_clip)
+        each, _ = losses_and_slopes(
+            td_errors, config.loss, config.td_error_clip, config.kappa, config.alpha
+        )
         losses = self._weighted(each, tensors.weights)
         (gradients,) = torch.autograd.grad(losses.sum(), q_values)
         return td_errors.detach(), losses.detach(), gradients

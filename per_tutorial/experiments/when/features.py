@@ -77,16 +77,8 @@ def features_of_agent(config: DQNConfig, seeds: Sequence[int] = range(5)) -> lis
             size = int(replay.storage.ring.sizes.min())
             chosen = np.sort(rng.choice(size, min(SAMPLE, size), replace=False))
             slots = np.tile(chosen, (len(seeds), 1))
-            rows, _ = replay.storage.n_step_transitions(slots)
-            seen["batch"] = Batch(
-                rows["observation"].copy(),
-                rows["action"].copy(),
-                rows["reward"].copy(),
-                rows["next_observation"].copy(),
-                rows["terminated"].copy(),
-                np.ones(slots.shape),
-                slots,
-            )
+            # Copied, since the memory uses the arrays of its batches again
+            seen["batch"] = Batch(*map(np.copy, replay._batch(slots, np.ones(slots.shape))))
             seen["then"] = history.agent.td_errors(seen["batch"])
 
     history = train(config, seeds, replay=replay, callbacks=[look])

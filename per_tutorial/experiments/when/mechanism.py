@@ -76,16 +76,11 @@ def minibatches_of_per(
     return drawn, weights / weights.max(axis=1, keepdims=True)
 
 
-def ranks(values: NDArray) -> NDArray:
-    """Ranks within each row; ties share their mean rank."""
-    from scipy.stats import rankdata
-
-    return rankdata(values, axis=-1)
-
-
 def rank_correlation(one: NDArray, other: NDArray) -> float:
     """Spearman's correlation; NaN if one of them is constant."""
-    a, b = (ranks(each) - ranks(each).mean() for each in (one, other))
+    from scipy.stats import rankdata
+
+    a, b = (rankdata(each) - rankdata(each).mean() for each in (one, other))
     scale = np.sqrt((a**2).sum() * (b**2).sum())
     return float((a * b).sum() / scale) if scale > 0 else float("nan")
 

@@ -51,6 +51,7 @@ def train(
             for end, value, length in zip(ends, returns, lengths, strict=True)
         ]
         greedy.append(evaluate(model, config, seed, episodes))
+        played.close()
     history.step = config.steps
     return history, np.array(greedy)
 
@@ -120,4 +121,5 @@ def evaluate(model: "OffPolicyAlgorithm", config: SB3Config, seed: int, episodes
             action, _ = model.predict(observation, deterministic=True)  # 0-d if discrete
             observation, _, terminated, truncated, _ = environment.step(action[()])
             done = terminated or truncated
+    environment.close()
     return float(np.mean(environment.get_episode_rewards()))
