@@ -117,6 +117,7 @@ class ProportionalSampler:
         [0.75, 0.25]
     """
 
+    name = "proportional"  # in the settings
     needs_updates = True
 
     def __init__(
@@ -139,7 +140,7 @@ class ProportionalSampler:
         self.largest_priority = np.ones(self.runs)
         self._last_power = (b"", np.empty((0, 1)))  # bytes of priorities, and their powers
         self.settings: dict[str, Any] = {
-            "sampler": "proportional",
+            "sampler": self.name,
             "alpha": self.alpha,
             "priority_epsilon": self.priority_epsilon,
             "normalize": self.normalize,

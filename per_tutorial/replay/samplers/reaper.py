@@ -208,7 +208,11 @@ class ReaperSampler(ProportionalSampler):
         self.strides[:] = stride
         mark_episodes(self.before, self.after, slots, lengths, stride)
         if self.least is not None:
-            back = np.arange(lengths.max())
+            # Only the columns with an end: a table of all steps of `extend` by the length of the
+            # longest episode may not fit the memory.
+            ends = (slots >= 0).any(axis=0)
+            slots, lengths = slots[:, ends], lengths[:, ends]
+            back = np.arange(lengths.max(initial=0))
             steps = (slots[..., None] - stride * back) % self.capacity
             steps = np.where((slots[..., None] >= 0) & (back < lengths[..., None]), steps, -1)
             refresh_minima(self.least.nodes, *self._memory, steps.reshape(self.runs, -1))

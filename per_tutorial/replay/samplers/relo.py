@@ -1,7 +1,5 @@
 """ReLo: replay by reducible loss (Sujit, Nath, Braga and Kahou, NeurIPS 2023, arXiv 2208.10483)."""
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from per_tutorial.replay.contracts import Floats, Slots
@@ -33,21 +31,8 @@ class ReloSampler(ProportionalSampler):
         [0.75, 0.25, 0.0]
     """
 
+    name = "relo"
     reducible = True  # `update` takes reducible losses in place of TD errors
-
-    def __init__(
-        self,
-        capacity: int,
-        seeds: Sequence[int],
-        *,
-        alpha: float = 0.6,
-        priority_epsilon: float = 1e-6,
-        normalize: str = "batch",
-    ) -> None:
-        super().__init__(
-            capacity, seeds, alpha=alpha, priority_epsilon=priority_epsilon, normalize=normalize
-        )
-        self.settings["sampler"] = "relo"
 
     def update(self, slots: Slots, td_errors: Floats) -> None:
         """Set the priorities of replayed slots from their reducible losses, both (runs, batch)."""

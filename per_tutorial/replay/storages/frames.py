@@ -31,6 +31,8 @@ from per_tutorial.replay.contracts import Fields, Slots, Transition
 from per_tutorial.replay.ring import NO_SLOT
 from per_tutorial.replay.storages.ring import RingStorage, as_field, as_shape
 
+LARGEST_STACK = 255  # a row counts the frames of its stack in one byte
+
 
 @njit_cached
 def find_stacks(newest, depths, stride, ring, indices):
@@ -120,7 +122,13 @@ class FrameStorage(RingStorage):
         n_step: int = 1,
         discount: float = 0.99,
     ) -> None:
-        self.stack, *frame_shape = as_shape("observation_shape", observation_shape)
+        shape = as_shape("observation_shape", observation_shape)
+        if not shape or not 1 <= shape[0] <= LARGEST_STACK:
+            raise ValueError(
+                "observation_shape: must be (stack, *frame shape) with 1 to "
+                f"{LARGEST_STACK} frames in a stack, got {shape}"
+            )
+        self.stack, *frame_shape = shape
         row = [
             ("action", np.int64),
             ("reward", np.float32),

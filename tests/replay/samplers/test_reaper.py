@@ -2,6 +2,7 @@
 lanes.
 """
 
+import tracemalloc
 from functools import partial
 
 import numpy as np
@@ -292,6 +293,17 @@ def test_a_small_reliability_is_not_lost_beside_a_large_error():
 def test_bad_settings_are_refused(settings, exception, message):
     with pytest.raises(exception, match=message):
         ReaperSampler(9, [0], **settings)
+
+
+def test_many_transitions_in_long_episodes_take_little_memory():
+    n, length = 2_000, 500
+    replay = Replay(TransitionStorage(n, ()), ReaperSampler(n, [0], normalize="buffer"))
+    ends = np.arange(1, n + 1) % length == 0
+    tracemalloc.start()
+    replay.extend(np.zeros(n), np.zeros(n, int), np.zeros(n), np.zeros(n), ends)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 8 * n * length / 4  # a table of all transitions by all steps would be 8 n length
 
 
 def test_an_episode_that_ends_where_nothing_is_stored_is_refused():

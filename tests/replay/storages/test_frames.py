@@ -392,6 +392,12 @@ def test_many_steps_at_once_are_refused():
         ({"environments": 0}, ValueError, "environments: must be at least 1"),
         ({"environments": 9}, ValueError, r"environments: must be at most capacity \(8\), got 9"),
         ({"observation_shape": (4, 0)}, ValueError, "observation_shape: must be at least 1"),
+        ({"observation_shape": ()}, ValueError, "1 to 255 frames in a stack"),
+        (
+            {"observation_shape": (256, 2)},
+            ValueError,
+            r"1 to 255 frames .* got \(256, 2\)",
+        ),
     ],
 )
 def test_a_storage_that_cannot_be_is_refused(options, error, message):
