@@ -148,7 +148,7 @@ def draw_scores(axes: Axes, scores: Mapping[str, ArrayLike], *, colors: Mapping[
     axes.set_xlabel("score")
     axes.margins(x=0.02)
     _label_rows(axes, scores)
-    axes.legend(loc="lower right", bbox_to_anchor=(1, 1), ncols=2, borderaxespad=0)
+    axes.legend(loc="lower right", bbox_to_anchor=(1, 1), borderaxespad=0)
 
 
 def draw_grid(

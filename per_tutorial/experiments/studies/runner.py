@@ -202,7 +202,6 @@ def _train(
         from per_tutorial.experiments.studies.sb3 import training as sb3_training
 
         return sb3_training.train(config, seeds, EVALUATION_EPISODES)
-    assert isinstance(config, DQNConfig)
     if bug is None:
         history = train(config, seeds, checkpoints=checkpoints)
     else:
@@ -259,7 +258,6 @@ def _identity(study: Study, arm: str, seeds: list[int]) -> dict[str, Any]:
 
 def _settings(config: RunSettings) -> dict[str, Any]:
     """The fields of a `DQNConfig` or an `SB3Config`, as they come back from JSON."""
-    assert isinstance(config, (DQNConfig, SB3Config))
     return json.loads(json.dumps(dataclasses.asdict(config)))
 
 

@@ -7,10 +7,11 @@ import dataclasses
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol, Self
 
 from per_tutorial.common.arguments import one_of, real_number, whole_number
+from per_tutorial.dqn.config import DQNConfig
 from per_tutorial.dqn.history import MEASURES
+from per_tutorial.experiments.studies.sb3.settings import SB3Config
 
 GRID_POINTS = 50  # steps at which a curve is kept
 SCORE_WINDOW = 20  # episodes
@@ -28,20 +29,7 @@ METRICS = {
 }
 
 
-class RunSettings(Protocol):
-    """What a study needs of the settings of its runs, a `DQNConfig` or an `SB3Config`."""
-
-    @property
-    def steps(self) -> int: ...
-    @property
-    def environments(self) -> int: ...
-    @property
-    def learning_starts(self) -> int: ...
-    @property
-    def learning_rate(self) -> float: ...
-    @property
-    def device(self) -> str: ...
-    def replace(self, **changes: Any) -> Self: ...
+RunSettings = DQNConfig | SB3Config  # of the runs of an arm
 
 
 @dataclass(frozen=True)
