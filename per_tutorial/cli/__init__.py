@@ -9,6 +9,8 @@ import argparse
 import difflib
 import sys
 import warnings
+from collections.abc import Callable
+from functools import partial
 from importlib import import_module
 
 from per_tutorial.common.lazy import missing_extra
@@ -75,26 +77,18 @@ def _parser() -> argparse.ArgumentParser:
         command = import_module(f"{__name__}.{name}")
         one = commands.add_parser(name, help=command.HELP)
         one.set_defaults(run=command.run, parser=one)
-        one.register("type", int, _whole)
-        one.register("type", float, _real)
+        one.register("type", int, partial(_number, int, "a whole number"))
+        one.register("type", float, partial(_number, float, "a number"))
         command.add_options(one)
     return parser
 
 
-def _whole(text: str) -> int:
-    """`int` for `type=int`, with an error that says what is allowed."""
+def _number(kind: Callable[[str], float], words: str, text: str) -> float:
+    """`kind(text)`, for argparse's `type`, with an error that says what is allowed."""
     try:
-        return int(text)
+        return kind(text)
     except ValueError:
-        raise argparse.ArgumentTypeError(f"must be a whole number, got {text!r}") from None
-
-
-def _real(text: str) -> float:
-    """`float` for `type=float`, with an error that says what is allowed."""
-    try:
-        return float(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"must be a number, got {text!r}") from None
+        raise argparse.ArgumentTypeError(f"must be {words}, got {text!r}") from None
 
 
 def _meant(unknown: str, parser: argparse.ArgumentParser) -> str:

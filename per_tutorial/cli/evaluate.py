@@ -109,14 +109,9 @@ def _film(agent: "DQNLearner", path: str) -> float:
     config = agent.config
     env: Any = config.env
     if env.startswith("ALE/"):
-        from per_tutorial.dqn.environments.atari import make_atari_reference
+        from per_tutorial.dqn.environments.atari import game_options, make_atari_reference
 
-        env = make_atari_reference(
-            config.env,
-            size=config.frame_size,
-            sticky_actions=config.sticky_actions,
-            render_mode="rgb_array",
-        )
+        env = make_atari_reference(config.env, **game_options(config), render_mode="rgb_array")
     return record_episode(
         agent.policy(0),
         env,

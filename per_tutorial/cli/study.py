@@ -80,8 +80,9 @@ def run(arguments: argparse.Namespace) -> None:
         study = study.fast()
     print(f"{study.question}\nMetric: {study.metric}, {METRICS[study.metric]}.")
     declared = [config for config in study.arms.values() if isinstance(config, DQNConfig)]
-    for line in {line for config in declared if (line := slow_precision(config))}:
-        print(line, file=sys.stderr)
+    for line in dict.fromkeys(map(slow_precision, declared)):  # each once, in the arms' order
+        if line:
+            print(line, file=sys.stderr)
     progress = _Progress(arguments.quiet)
     try:
         if arguments.ray:

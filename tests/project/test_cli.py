@@ -26,7 +26,7 @@ from per_tutorial.common.lazy import EXTRAS
 from per_tutorial.common.tables import write_table
 from per_tutorial.conformance import QUESTIONS
 from per_tutorial.distributed import ApexConfig, apex
-from per_tutorial.dqn import training
+from per_tutorial.dqn import autotune, recording, training
 from per_tutorial.dqn.callbacks import TensorBoard
 from per_tutorial.dqn.config import DQNConfig
 from per_tutorial.dqn.history import History
@@ -237,6 +237,22 @@ def test_an_episode_of_a_saved_agent_is_filmed(tmp_path, capsys):
     ]
 
 
+def test_the_film_of_a_game_ends_at_the_time_limit_of_the_settings(tmp_path, monkeypatch):
+    pytest.importorskip("ale_py")
+    films = []
+    monkeypatch.setattr(training, "evaluate", lambda agent, episodes: np.zeros((1, episodes)))
+    monkeypatch.setattr(recording, "record_episode", lambda *given, **_: films.append(given) or 0.0)
+    path = str(tmp_path / "agent.safetensors")
+    config = TINY_CONFIG.replace(env="ALE/Pong-v5", frame_size=36, max_episode_steps=10)
+    DQNLearner(config, (4, 36, 36), actions=6, seeds=[7]).save(path)
+    main(["evaluate", path, "--episodes", "2", "--video", "film.mp4"])
+    ((_, game, _),) = films
+    game.reset(seed=0)
+    ends = [any(game.step(0)[2:4]) for _ in range(10)]
+    game.close()
+    assert any(ends)
+
+
 @pytest.mark.parametrize(
     "arguments, message",
     [
@@ -376,6 +392,21 @@ def test_options_of_a_study(small_study, studied_with):
         (small_study.on("cuda"), "elsewhere", 1),
         (small_study.fast().on("cuda"), "results", 3),
     ]
+
+
+def test_a_study_warns_of_each_slow_precision_once_in_the_order_of_its_arms(
+    small_study, studied_with, monkeypatch, capsys
+):
+    """Two of three arms are slow, and every slow one has a twin."""
+    lines = [f"slow {k}" if k % 3 else None for k in range(12)]
+    arms = {f"arm-{k}": TINY_CONFIG.replace(target_update_every=1 + k % 12) for k in range(24)}
+    study = dataclasses.replace(small_study, arms=arms, comparisons=())
+    monkeypatch.setitem(STUDIES, "small", study)
+    monkeypatch.setattr(
+        autotune, "slow_precision", lambda config: lines[config.target_update_every - 1]
+    )
+    main(["study", "small", "--quiet"])
+    assert capsys.readouterr().err.splitlines() == [line for line in lines if line]
 
 
 def test_the_time_left_of_a_continued_study_knows_only_its_own_speed(

@@ -234,14 +234,14 @@ def _meanings(env: gym.Env) -> list[str]:
 
 def training_environments(config: EnvSettings, seeds: Sequence[int]) -> AtariEnvironments:
     """``config.environments`` for each seed, with clipped rewards and lives as episodes."""
-    return make_atari_environments(config.env, config.environments, seeds, **_options(config))
+    return make_atari_environments(config.env, config.environments, seeds, **game_options(config))
 
 
 def evaluation_environments(config: EnvSettings, seeds: Sequence[int]) -> Environments:
     """One game for each seed, in Gymnasium's own pipeline: `make_atari_reference`, side by side."""
 
     def make() -> gym.Env:
-        return make_atari_reference(config.env, **_options(config))
+        return make_atari_reference(config.env, **game_options(config))
 
     games = SyncVectorEnv([make] * len(seeds), autoreset_mode=AutoresetMode.SAME_STEP)
     return Environments(games, list(seeds))
@@ -251,7 +251,8 @@ def check_id(env: str) -> None:
     """Nothing to reject: whatever the id is, only games of ale-py are looked up."""
 
 
-def _options(config: EnvSettings) -> dict[str, Any]:
+def game_options(config: EnvSettings) -> dict[str, Any]:
+    """The arguments of a game that these settings choose, of both pipelines."""
     options = {"size": config.frame_size, "sticky_actions": config.sticky_actions}
     if config.max_episode_steps is not None:
         options["max_frames"] = FRAME_SKIP * config.max_episode_steps

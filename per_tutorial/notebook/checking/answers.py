@@ -180,12 +180,12 @@ def like(result: Any, right: Any) -> NDArray[np.float64]:
         return got
     if shape == ():
         raise Hint(f"a single number is asked for; yours has the shape {got.shape}.")
-    if got.shape == (*shape, 1):
+    if len(shape) == 1 and got.shape == (*shape, 1):
         raise Hint(
             f"the shape is {got.shape}, a column. As soon as {shape} meets it, broadcasting makes "
             f"a table of {shape * 2} without an error: return {shape}."
         )
-    if got.shape == shape * 2:
+    if len(shape) == 1 and got.shape == shape * 2:
         raise Hint(
             f"the result is a table of {got.shape}; {shape} is asked for. Where a column "
             f"{(*shape, 1)} meets {shape}, broadcasting pairs each number with all others: bring "

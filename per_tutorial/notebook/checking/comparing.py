@@ -1,6 +1,7 @@
 """Compares an answer with the right one, over cases that tell the known mistakes apart."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -16,15 +17,59 @@ from per_tutorial.notebook.checking.answers import (
     identical,
     like,
     numbers,
+    part,
+    plain,
     same,
     shown,
     told_apart,
 )
 
 Function = Callable[..., Any]
-Mistake = tuple[Function, str]  # a wrong answer, and the sentence about it
 Row = tuple[Any, ...]  # wrong answers, then the hint that they share
 Tell = Callable[..., str | None]  # (a case, a wrong result, …) → a sentence about it
+
+
+@dataclass(frozen=True, kw_only=True)
+class Part:
+    """What is known about one result of a function.
+
+    Args:
+        mistakes: rows of wrong answers with the hint that they share. A wrong answer is a function,
+            or a dictionary of keyword arguments that replace steps of the right function.
+        name: what it is, if the function returns several that are compared one by one.
+        intro: text before a hint about it.
+        names: what the results are, if several are compared together.
+        forms: (all that was returned, what is right) → a hint about its form, or None.
+        reads: (a result, what is right) → its numbers.
+        dtype: the allowed dtype (NumPy's letters of kinds, or a name), and a hint about any other.
+        exact: whether rounding to float32 makes it wrong.
+        told: (case, result) → a hint about a wrong result, before the mistakes are tried.
+        otherwise: (case, result, results of all cases) → a hint if no mistake explains it.
+    """
+
+    mistakes: Sequence[Row] = ()
+    name: str = ""
+    intro: str = ""
+    names: Sequence[str] = ()
+    forms: Callable[[Any, Any], str | None] = lambda result, right: None
+    reads: Callable[[Any, Any], Any] = like
+    dtype: tuple[str, str] | None = None
+    exact: bool = False
+    told: Tell = lambda case, got: None
+    otherwise: Tell = lambda case, got, results: None
+
+    def read(self, result: Any, right: Any) -> Any:
+        """The numbers of a result."""
+        if not self.names:
+            return self.reads(result, right)
+        each = [part(result, k, self.names) for k in range(len(self.names))]
+        return np.array([self.reads(*pair) for pair in zip(each, right, strict=True)])
+
+    def wrong_dtype(self, result: Any) -> str | None:
+        """The hint about a wrong dtype, or None."""
+        allowed, hint = self.dtype or ("", "")
+        dtype = np.asarray(plain(result)).dtype
+        return None if dtype.kind in allowed or dtype.name == allowed else hint.format(dtype)
 
 
 def one_by_one(rows: Iterable[Row], right: Any = None) -> Iterator[tuple[Any, str]]:
@@ -38,14 +83,12 @@ def compare(
     answer: Any,
     right: Function,
     cases: Sequence[Case],
-    mistakes: Sequence[Mistake],
+    about: Part,
     *,
     larger: Sequence[Case] = (),
     give: Give = a_copy,
     read: Callable[[Any, Any], Any] = like,
-    exact: bool = False,
-    told: Tell = lambda case, got: None,
-    otherwise: Tell = lambda case, got, results: None,
+    known: bool = True,
 ) -> str | None:
     """None if a function returns what the right one does in all cases, else the likely mistake.
 
@@ -58,15 +101,16 @@ def compare(
         right: the right function.
         cases: the arguments of each call. Two cases that differ in one argument alone show whether
             the answer uses it.
-        mistakes: wrong functions, each with its hint; the first that fits is reported.
+        about: what is known about the result; the first of its mistakes that fits is reported.
+            Integers are always compared exactly.
         larger: more cases, for answers that are right only for small inputs.
         give: makes the arguments that the answer gets.
         read: (what the answer returned, what is right) → what is compared.
-        exact, told, otherwise: as in `declaring.Part`. Integers are always compared exactly.
+        known: whether mistakes are tried.
     """
     cases = [*cases, *larger]
     expected = [right(*case.values()) for case in cases]
-    exact = exact or all(np.asarray(value).dtype.kind in "iu" for value in expected)
+    exact = about.exact or all(np.asarray(value).dtype.kind in "iu" for value in expected)
     got, stopped = results_of(answer, cases, expected, give, read)
     expected = [numbers(value) for value in expected]
     wrong = [k for k, value in enumerate(got) if not same(value, expected[k], exact=exact)]
@@ -75,8 +119,9 @@ def compare(
     if not wrong:
         return None
     first, everywhere = wrong[0], range(len(got))
+    mistakes = list(one_by_one(about.mistakes, right)) if known else []
 
-    def known(places: Sequence[int]) -> str:
+    def explained(places: Sequence[int]) -> str:
         """The hint about the first mistake that gives the same results in these cases, or ''."""
 
         def explains(mistake: Function) -> bool:
@@ -85,14 +130,14 @@ def compare(
         return next((sentence for mistake, sentence in mistakes if explains(mistake)), "")
 
     return (
-        told(cases[first], got[first])
-        or known(everywhere)
+        about.told(cases[first], got[first])
+        or explained(everywhere)
         or always_the_same(got)
         or rounded(got, expected, exact)
         or unused_argument(cases, got, expected)
         # One wrong case may be chance, and a mistake that shows in an earlier case is another one.
-        or (known([*range(first), *wrong]) if len(wrong) > 1 else "")
-        or otherwise(cases[first], got[first], got)
+        or (explained([*range(first), *wrong]) if len(wrong) > 1 else "")
+        or about.otherwise(cases[first], got[first], got)
         or (
             "right as long as the inputs are small; but "
             if first >= len(cases) - len(larger)

@@ -17,16 +17,14 @@ from per_tutorial.notebook.checking.answers import (
     a_copy,
     ask,
     cases_of,
-    like,
     number,
     numbers,
     part,
-    plain,
 )
 from per_tutorial.notebook.checking.comparing import (
     Function,
+    Part,
     Row,
-    Tell,
     compare,
     one_by_one,
     remembers,
@@ -49,49 +47,6 @@ AN_INDEX = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class Part:
-    """What is known about one result of a function.
-
-    Args:
-        mistakes: rows of wrong answers with the hint that they share. A wrong answer is a function,
-            or a dictionary of keyword arguments that replace steps of the right function.
-        name: what it is, if the function returns several that are compared one by one.
-        intro: text before a hint about it.
-        names: what the results are, if several are compared together.
-        forms: (all that was returned, what is right) → a hint about its form, or None.
-        reads: (a result, what is right) → its numbers.
-        dtype: the allowed dtype (NumPy's letters of kinds, or a name), and a hint about any other.
-        exact: whether rounding to float32 makes it wrong.
-        told: (case, result) → a hint about a wrong result, before the mistakes are tried.
-        otherwise: (case, result, results of all cases) → a hint if no mistake explains it.
-    """
-
-    mistakes: Sequence[Row] = ()
-    name: str = ""
-    intro: str = ""
-    names: Sequence[str] = ()
-    forms: Callable[[Any, Any], str | None] = lambda result, right: None
-    reads: Callable[[Any, Any], Any] = like
-    dtype: tuple[str, str] | None = None
-    exact: bool = False
-    told: Tell = lambda case, got: None
-    otherwise: Tell = lambda case, got, results: None
-
-    def read(self, result: Any, right: Any) -> Any:
-        """The numbers of a result."""
-        if not self.names:
-            return self.reads(result, right)
-        each = [part(result, k, self.names) for k in range(len(self.names))]
-        return np.array([self.reads(*pair) for pair in zip(each, right, strict=True)])
-
-    def wrong_dtype(self, result: Any) -> str | None:
-        """The hint about a wrong dtype, or None."""
-        allowed, hint = self.dtype or ("", "")
-        dtype = np.asarray(plain(result)).dtype
-        return None if dtype.kind in allowed or dtype.name == allowed else hint.format(dtype)
-
-
-@dataclass(frozen=True, kw_only=True)
 class FunctionExercise(Part):
     """An exercise that asks for a function with one result or several parts.
 
@@ -104,7 +59,8 @@ class FunctionExercise(Part):
             went wrong.
         trained: names of the tensors through which a gradient must flow back.
         give: makes the arguments that the answer gets.
-        asked_twice: cases, and a hint about answers that change when they are repeated.
+        asked_twice: cases, and a hint about answers that change when they are repeated; for a
+            function with one result.
         after: a last check when all results are right.
         calls: (answer, *arguments) → what is compared, if that is not simply what is returned.
     """
@@ -161,7 +117,9 @@ class FunctionExercise(Part):
                 return sentence.format(later)
         if mistake := self.after(original):
             return mistake
-        return TWO_ANSWERS if remembers(answer, self.cases[:3], give) else None
+        # They were right a moment ago.
+        again = [*self.cases[:3], *self.cases[:3]]
+        return TWO_ANSWERS if self.compared(answer, again, (), give, known=False) else None
 
     def called(self, answer: Any) -> Any:
         """The function whose results are compared."""
@@ -180,18 +138,15 @@ class FunctionExercise(Part):
     ) -> str | None:
         """The hint about the first wrong part, with or without its known mistakes, or None."""
         for index, each in enumerate(self.each_part):
-            right = partial(self.right_part, index)
             mistake = compare(
                 answer,
-                right,
+                partial(self.right_part, index),
                 cases,
-                list(one_by_one(each.mistakes, right)) if known else [],
+                each,
                 larger=larger,
                 give=give,
                 read=partial(self.read_part, index),
-                exact=each.exact,
-                told=each.told,
-                otherwise=each.otherwise,
+                known=known,
             )
             if mistake:
                 return each.intro + mistake if known else mistake
@@ -254,7 +209,13 @@ def function_exercise(
 
 @dataclass(frozen=True)
 class ValueExercise:
-    """An exercise that asks for a value; `value_exercise` says what its fields are."""
+    """An exercise that asks for a number or a list of numbers.
+
+    Args:
+        right: the right value.
+        mistakes: rows of wrong values with the hint that they share.
+        otherwise: what is said about any other value.
+    """
 
     right: Any
     mistakes: Sequence[Row]
@@ -267,17 +228,3 @@ class ValueExercise:
             if np.shape(value) == np.shape(got) and np.allclose(got, value, rtol=1e-9, atol=0):
                 return sentence
         return self.otherwise(got)
-
-
-def value_exercise(
-    name: str, right: Any, mistakes: Sequence[Row], otherwise: Callable[[Any], str]
-) -> None:
-    """Declare an exercise that asks for a number or a list of numbers.
-
-    Args:
-        name: the notebook's number and its own, such as "01.5".
-        right: the right value.
-        mistakes: rows of wrong values with the hint that they share.
-        otherwise: what is said about any other value.
-    """
-    CHECKERS[name] = ValueExercise(right, mistakes, otherwise)

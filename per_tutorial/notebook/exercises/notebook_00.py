@@ -70,19 +70,6 @@ ERRORS = [
     (1.0, 0.125, 0.03), (1.0, 0.5, 0.25), (-0.25, 0.5, 0.25),
 ]  # fmt: skip
 
-OF_WHAT_IS_LEFT = (
-    "each update takes away a share of what is *left* of the error, not the same amount again and "
-    "again: 1, 0.75, 0.5625, …"
-)
-TOO_FEW = "one too few: after this many updates the error is not yet below the tolerance."
-WHOLE = "the number of updates is whole: round up."
-BEFORE_THE_FIRST = (
-    "an error that is small from the start needs 0 updates: compare it before the first update."
-)
-NOT_YET_SMALLER = (
-    "equal is not yet smaller: an error that equals the tolerance needs another update."
-)
-
 
 def updates_until_equal(error: float, step_size: float, tolerance: float) -> int:
     return max(0, math.ceil(exact_updates(error, step_size, tolerance)))
@@ -108,21 +95,26 @@ def straight_lines() -> list[Callable[..., float]]:
 
 
 function_exercise("00.2", updates_until_close, "error step_size tolerance", ERRORS, [
-    (*straight_lines(), OF_WHAT_IS_LEFT),
+    (*straight_lines(),
+     "each update takes away a share of what is *left* of the error, not the same amount again and "
+     "again: 1, 0.75, 0.5625, …"),
     (lambda e, s, t: updates_until_close(e, 1 - s, t),
      "`step_size` is what an update takes away; what is left is the share 1 − step_size."),
     (lambda e, s, t: updates_until_close(e, s, t) + 1,
      "one too many: count the updates before which the error is still too large."),
-    (lambda e, s, t: max(0, updates_until_close(e, s, t) - 1), TOO_FEW),
-    (updates_until_equal, NOT_YET_SMALLER),
-    (lambda e, s, t: max(1, updates_until_close(e, s, t)), BEFORE_THE_FIRST),
-    (lambda e, s, t: max(1, updates_until_equal(e, s, t)), BEFORE_THE_FIRST),
-    (lambda e, s, t: math.floor(exact_updates(e, s, t)), TOO_FEW),
-    (lambda e, s, t: int(exact_updates(e, s, t)), TOO_FEW),
+    (lambda e, s, t: max(0, updates_until_close(e, s, t) - 1),
+     lambda e, s, t: math.floor(exact_updates(e, s, t)),
+     lambda e, s, t: int(exact_updates(e, s, t)),
+     "one too few: after this many updates the error is not yet below the tolerance."),
+    (updates_until_equal,
+     "equal is not yet smaller: an error that equals the tolerance needs another update."),
+    (lambda e, s, t: max(1, updates_until_close(e, s, t)),
+     lambda e, s, t: max(1, updates_until_equal(e, s, t)),
+     "an error that is small from the start needs 0 updates: compare it before the first update."),
     (lambda e, s, t: math.ceil(exact_updates(e, s, t)),
      "an error that is small from the start needs 0 updates, never a negative number."),
-    (lambda e, s, t: max(0.0, exact_updates(e, s, t)), WHOLE),
-    (exact_updates, WHOLE),
+    (lambda e, s, t: max(0.0, exact_updates(e, s, t)), exact_updates,
+     "the number of updates is whole: round up."),
     (lambda e, s, t: max(0, round(exact_updates(e, s, t))), "round *up*, not to the nearest."),
     (lambda e, s, t: updates_until_close(max(e, 0.0), s, t),
      "an error of −1 is as far off as one of 1: compare its size with the tolerance."),

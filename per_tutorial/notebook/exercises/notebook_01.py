@@ -18,9 +18,10 @@ from per_tutorial.notebook.checking.answers import (
 )
 from per_tutorial.notebook.checking.declaring import (
     AN_INDEX,
+    CHECKERS,
     Function,
+    ValueExercise,
     function_exercise,
-    value_exercise,
 )
 
 # Trees: lists of sums with the root at index 1, as in the notebook, or at index 0 -----------------
@@ -90,7 +91,7 @@ def where_it_leaves(path: Any) -> str:
     return "the walk is over when it reaches a leaf; four nodes are enough."
 
 
-value_exercise("01.1", PATH, [
+CHECKERS["01.1"] = ValueExercise(PATH, [
     ([1, 3, 6, 13],
      "at node 3 the prefix equals the left sum, 14. A leaf's strip does not include its right "
      "end: go left only if the prefix is *less* than the left sum."),
@@ -162,19 +163,10 @@ def tie(side: int, *, guard: bool) -> dict[str, Function]:
     return {"goes_left": goes_left, "rest": rest}
 
 
-def guarded_below(limit: float) -> dict[str, Function]:
-    return {"goes_left": lambda prefix, left, right: prefix < left or right < limit}
-
-
-NUMBERING = (
-    "that is the numbering with the root at index 1. Here it is at index 0, and the children of "
-    "node i are 2i + 1 and 2i + 2."
-)
 TIES = (
     "Mistake 3: equal children are not a special case. When you go right, you subtract the left "
     "sum."
 )
-FIRST_LEAF = "it is off by one: with N leaves, the first leaf is node N - 1."
 
 
 def where_it_should_be(case: Case, got: Any, results: Any) -> str:
@@ -234,7 +226,8 @@ function_exercise(
     (dict(goes_left=lambda prefix, left, right: left == right or prefix < left or right == 0),
      "Mistake 3: equal children are not a special case."),
     (tie(0, guard=False), tie(1, guard=True), tie(1, guard=False), TIES),
-    (*(guarded_below(10.0**-digits) for digits in range(1, 14)),
+    (*(dict(goes_left=lambda prefix, left, right, limit=limit: prefix < left or right < limit)
+       for limit in 10.0 ** -np.arange(1, 14)),
      "a leaf with a small priority is not empty: the guard compares with 0."),
     (dict(goes_left=lambda prefix, left, right: left >= right),
      dict(goes_left=lambda prefix, left, right: left > right),
@@ -242,12 +235,15 @@ function_exercise(
     (dict(result=lambda node, nodes: node),
      "that is the leaf's node; the number of the leaf is asked for, counted from 0."),
     (dict(result=lambda node, nodes: node - len(nodes) // 2 - 1),
-     dict(result=lambda node, nodes: node - len(nodes) // 2 + 1), FIRST_LEAF),
+     dict(result=lambda node, nodes: node - len(nodes) // 2 + 1),
+     "it is off by one: with N leaves, the first leaf is node N - 1."),
     (dict(result=lambda node, nodes: nodes[node]),
      "that is the priority of the leaf; its number is asked for, counted from 0."),
     (dict(result=lambda node, nodes: node - 7),
      "it is right for 8 leaves, but not for other sizes: the first leaf is node len(nodes) // 2."),
-    (find_of_section_6, functools.partial(find_of_section_6, more=1), NUMBERING),
+    (find_of_section_6, functools.partial(find_of_section_6, more=1),
+     "that is the numbering with the root at index 1. Here it is at index 0, and the children of "
+     "node i are 2i + 1 and 2i + 2."),
 ], give=counted,
    asked_twice=([(root_at_0(leaves), prefix) for leaves, prefix in 8 * TIED], TIES),
    otherwise=where_it_should_be,
@@ -404,9 +400,8 @@ def left_sibling(nodes: Sequence[float], node: int) -> float:
 
 
 def which_sum_it_should_be(case: Case, got: Any, results: Any) -> str:
-    leaves = case["nodes"][len(case["nodes"]) // 2 :]
     return (
-        f"for leaf {case['leaf']} of {shown(leaves)} the sum before it is "
+        f"for leaf {case['leaf']} of {shown(leaves_of(case['nodes']))} the sum before it is "
         f"{shown(sum_before(**case))}, yours is {shown(got)}."
     )
 
@@ -463,7 +458,7 @@ function_exercise(
 # 01.5: the size of a tree -------------------------------------------------------------------------
 
 
-value_exercise("01.5", 2 * 2**20 * 8, [
+CHECKERS["01.5"] = ValueExercise(2 * 2**20 * 8, [
     (2 * 1_000_000 * 8, (2 * 1_000_000 - 1) * 8,
      "a million is not a power of two: what is it padded to?"),
     (1_000_000 * 8, "these are the leaves alone, not padded, without the sums above them."),

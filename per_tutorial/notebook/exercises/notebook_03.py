@@ -7,7 +7,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from per_tutorial.notebook.checking.declaring import Array, Function, Part, function_exercise
+from per_tutorial.notebook.checking.comparing import Part
+from per_tutorial.notebook.checking.declaring import Array, Function, function_exercise
 
 # 03.1: the weights of a minibatch -----------------------------------------------------------------
 

@@ -7,7 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from per_tutorial.notebook.checking.answers import Case, Hint, numbers, part, plain, shown
-from per_tutorial.notebook.checking.declaring import AN_INDEX, Function, Part, function_exercise
+from per_tutorial.notebook.checking.comparing import Part
+from per_tutorial.notebook.checking.declaring import AN_INDEX, Function, function_exercise
 
 # 05.1: four frames, one step ----------------------------------------------------------------------
 

@@ -3,6 +3,7 @@
 import inspect
 import re
 from collections.abc import Sequence
+from functools import partial
 from numbers import Real
 from typing import Any
 
@@ -198,11 +199,6 @@ def _code(method: Any) -> tuple | None:
     return code and (code.co_code, code.co_consts, code.co_names, code.co_varnames)
 
 
-def patient_exercise(name: str, methods: Sequence[str], clues: Sequence[Clue]) -> None:
-    """Declare an exercise that asks for a subclass of `PlainReplay` with these methods repaired."""
-    CHECKERS[name] = lambda answer: check_patient(answer, methods, clues)
-
-
 def check_patient(answer: object, methods: Sequence[str], clues: Sequence[Clue]) -> str | None:
     """None if a subclass of `PlainReplay` with these methods is healthy, else a hint."""
     if isinstance(answer, PlainReplay):
@@ -223,7 +219,7 @@ def check_patient(answer: object, methods: Sequence[str], clues: Sequence[Clue])
     return complaint(PatientAdapter(answer), clues)
 
 
-patient_exercise("07.2", ["priority", "newcomer"], [
+CHECKERS["07.2"] = partial(check_patient, methods=["priority", "newcomer"], clues=[
     ("handling", "contain NaN",
      "probabilities are NaN. What does the very first newcomer get, when nothing was stored yet?"),
     ("handling", "scalar index|subscriptable|NoneType",
@@ -252,7 +248,7 @@ patient_exercise("07.2", ["priority", "newcomer"], [
 ])  # fmt: skip
 
 
-patient_exercise("07.3", ["weights"], [
+CHECKERS["07.3"] = partial(check_patient, methods=["weights"], clues=[
     ("weights-exponent", "^not offered",
      "`weights` returns nothing: return one weight for each transition of the minibatch."),
     ("handling", "^fails: weights",

@@ -33,8 +33,8 @@ function_exercise("08.1", smallest_kappa, "largest times alpha", [
     (lambda m, t, a: t ** (1 / a) / m, "upside down: that is 1/κ."),
     (lambda m, t, a: t ** (1 / a), "that is the ratio of the largest error to κ."),
     (lambda m, t, a: m / t ** (1 - a), "the exponent is 1/α, not 1 − α."),
-    (lambda m, t, a: m / (t * a), "α is an exponent, not a factor: (largest / κ)^α = times."),
-    (lambda m, t, a: m * a / t, "α is an exponent, not a factor: (largest / κ)^α = times."),
+    (lambda m, t, a: m / (t * a), lambda m, t, a: m * a / t,
+     "α is an exponent, not a factor: (largest / κ)^α = times."),
     (lambda m, t, a: m / (t - 1) ** (1 / a),
      "the factor is `times`, not `times` − 1: the ratio of the two priorities is `times`."),
     (lambda m, t, a: m,
@@ -130,46 +130,17 @@ def reliabilities(
     return R
 
 
-def running_alike(errors: Array, ends: NDArray[np.bool_]) -> Array:
-    """As if unfinished episodes ended with their last transition."""
-    closed = ends.copy()
-    closed[-2:] = True
-    return reliabilities(errors, closed)
-
-
-def over_all(errors: Array, ends: NDArray[np.bool_]) -> Array:
-    """One episode per environment, whatever `ends` says."""
-    closed = np.zeros_like(ends)
-    closed[-2:] = True
-    return reliabilities(errors, closed)
+def ends_to_come(ends: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """For each step, the number of ends of its environment from that step on."""
+    return np.cumsum(ends.reshape(-1, 2)[::-1], axis=0, dtype=np.int64)[::-1].ravel()
 
 
 def never_begun_again(errors: Array, ends: NDArray[np.bool_]) -> Array:
     """As if each environment had one episode, up to its last end."""
-    later = running(ends)
-    return np.where(later, 1.0, reliabilities(np.where(later, 0.0, errors), last_ends(ends)))
-
-
-def last_ends(ends: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """`ends` with only the last end of each environment."""
-    return ends & (ends_to_come(ends) == 1)
-
-
-def swapped(errors: Array, ends: NDArray[np.bool_]) -> Array:
-    return np.concatenate([reliabilities(errors, ends)[k::2] for k in (0, 1)])
-
-
-def running(ends: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Which transitions belong to an episode that has not ended."""
-    return ends_to_come(ends) == 0
-
-
-def ends_to_come(ends: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """For each step, the number of ends of its environment from that step on."""
-    counts = np.zeros(len(ends), dtype=np.int64)
-    for first in (0, 1):
-        counts[first::2] = np.cumsum(ends[first::2][::-1])[::-1]
-    return counts
+    left = ends_to_come(ends)
+    running = left == 0
+    known = reliabilities(np.where(running, 0.0, errors), ends & (left == 1))
+    return np.where(running, 1.0, known)
 
 
 ONE_END, SEVERAL = np.isin(np.arange(8), [4, 7]), np.isin(np.arange(12), [2, 5, 7, 8])
@@ -203,16 +174,18 @@ function_exercise("08.3", reliabilities, "errors ends", [
     (lambda e, d: np.ones(len(e)),
      "R is 1 only where the episode still runs, and at its last step. Where it has ended, it is "
      "known what came after: R is 1 minus the share that was still to come."),
-    (running_alike,
+    (lambda e, d: reliabilities(e, np.append(d[:-2], [True, True])),
      "an episode that still runs has R = 1: nobody knows yet what is to come. "
      "(This page departs from the paper there, which takes the largest sum of any episode.)"),
-    (over_all, never_begun_again, "each episode counts on its own: begin again after an end."),
+    (lambda e, d: reliabilities(e, np.arange(len(d)) >= len(d) - 2), never_begun_again,
+     "each episode counts on its own: begin again after an end."),
     *((lambda e, d, done=done: np.where(np.arange(len(e)) % 2 == done, reliabilities(e, d), 1.0),
        f"that is right at the {one} indices; those of the other environment need their R, too.")
       for done, one in enumerate(("even", "odd"))),
-    (lambda e, d: np.where(running(d), 0.0, reliabilities(e, d)),
+    (lambda e, d: np.where(ends_to_come(d) == 0, 0.0, reliabilities(e, d)),
      "in an episode that still runs, R is 1, not 0."),
-    (swapped, "go back to the order of the memory: the two environments in turns."),
+    (lambda e, d: reliabilities(e, d).reshape(-1, 2).T.ravel(),
+     "go back to the order of the memory: the two environments in turns."),
     (lambda e, d: reliabilities(e, np.append(d[2:], [False, False])),
      "the step where `ends` is True is the last one of its episode, not the first of the next."),
 ], larger=[(np.sin(np.arange(1.0, 301.0)), np.arange(300) % 37 == 30)])  # fmt: skip

@@ -82,11 +82,6 @@ def _normalised(priorities: Array) -> Array:
     return priorities / priorities.sum()
 
 
-def _without_a_cut(now: Array, older: Array, alpha: float) -> Array:
-    with np.errstate(invalid="ignore"):
-        return _normalised((now**2 - older**2 + 1e-6) ** alpha)
-
-
 now, older = np.array([2.0, -0.5, 0.3, -1.5]), np.array([1.0, 1.0, -0.1, -1.2])
 other = np.array([0.2, -0.5, 1.3, -1.5])
 small = np.array([0.001, -0.002, 0.0, 0.01])  # squares as small as ε
@@ -104,7 +99,8 @@ function_exercise(
      "that is PER: subtract the loss of the older copy."),
     (lambda n, o, a: _normalised((np.abs(n**2 - o**2) + 1e-6) ** a),
      "where the difference is below 0, nothing can be reduced: set it to 0, don't take its size."),
-    (_without_a_cut, "a power of a negative number is NaN: set differences below 0 to 0 first."),
+    (lambda n, o, a: _normalised((n**2 - o**2 + 1e-6) ** a),
+     "a power of a negative number is NaN: set differences below 0 to 0 first."),
     (lambda n, o, a: _normalised((np.maximum(o**2 - n**2, 0) + 1e-6) ** a),
      "the other way round: the loss now minus that of the older copy."),
     (lambda n, o, a: _normalised((np.maximum(n**2 - o**2, 0) / 2 + 1e-6) ** a),

@@ -19,8 +19,8 @@ from per_tutorial.notebook.checking.answers import (
     part,
     told_apart,
 )
-from per_tutorial.notebook.checking.comparing import compare, remembers
-from per_tutorial.notebook.checking.declaring import AN_INDEX, Part, function_exercise
+from per_tutorial.notebook.checking.comparing import Part, compare, remembers
+from per_tutorial.notebook.checking.declaring import AN_INDEX, function_exercise
 from per_tutorial.notebook.checking.tensors import check_gradient, tensors
 
 # check --------------------------------------------------------------------------------------------
@@ -132,6 +132,9 @@ def test_a_number_may_come_in_any_form(value):
         (0.0, np.zeros(4), "should have 4 numbers; yours has 1"),
         (np.zeros(4), 0.0, r"a single number is asked for; yours has the shape \(4,\)"),
         (np.zeros((3, 2)), np.zeros((2, 3)), r"should have the shape \(2, 3\)"),
+        # Broadcasting these against the right shape stops with an error: no table is made.
+        (np.zeros((2, 4, 1)), np.zeros((2, 4)), r"should have the shape \(2, 4\)"),
+        (np.zeros((2, 4, 2, 4)), np.zeros((2, 4)), r"should have the shape \(2, 4\)"),
         ([1, [2, 3]], np.zeros(2), "rows have different lengths"),
         ({1.0, 2.0}, np.zeros(2), "a set has no order"),
         (["1", "2"], np.zeros(2), "is text"),
@@ -159,11 +162,13 @@ def test_numbers_that_differ_are_told_with_digits_enough():
 
 
 CASES = cases_of("a b", [(2, 2), (2, 3), (5, 3), (4, 1)])
-MISTAKES = [
-    (lambda a, b: a + b, "added."),
-    (lambda a, b: a**b, "raised."),
-    (lambda a, b: a * b + (a == 5), "one too much."),
-]
+PRODUCT = Part(
+    mistakes=[
+        (lambda a, b: a + b, "added."),
+        (lambda a, b: a**b, "raised."),
+        (lambda a, b: a * b + (a == 5), "one too much."),
+    ]
+)
 
 
 @pytest.mark.parametrize(
@@ -183,12 +188,12 @@ MISTAKES = [
     ],
 )
 def test_the_mistake_that_explains_all_cases_is_told(answer, words):
-    assert compare(answer, lambda a, b: a * b, CASES, MISTAKES) == words
+    assert compare(answer, lambda a, b: a * b, CASES, PRODUCT) == words
 
 
 def test_an_answer_that_is_right_until_it_stops_is_told_where():
     with pytest.raises(Hint, match="stopped with IndexError: .* — for a = 5, b = 3"):
-        compare(lambda a, b: a * b if a < 5 else [][0], lambda a, b: a * b, CASES, MISTAKES)
+        compare(lambda a, b: a * b if a < 5 else [][0], lambda a, b: a * b, CASES, PRODUCT)
 
 
 def test_an_answer_that_remembers_is_found_out():
@@ -199,7 +204,7 @@ def test_an_answer_that_remembers_is_found_out():
 
 
 def test_what_shows_earlier_is_another_mistake():
-    late = [(lambda a, b: 0, "always 0.")]
+    late = Part(mistakes=[(lambda a, b: 0, "always 0.")])
     words = compare(lambda a, b: a * b if a < 4 else 0, lambda a, b: a * b, CASES, late)
     assert words == "for a = 5, b = 3 it should be 15, yours is 0."
 
@@ -238,6 +243,8 @@ CALLS = []
         (lambda x, n: x / min(n, 8), "right as long as the inputs are small; but for x = [2, 3]"),
         (lambda x, n: x * 0 + len(CALLS) + (CALLS.append(x) or 0), "for x = [1, 2], n = 3"),
         (lambda x, n: x / n + (CALLS.append(x) or len(CALLS) > 7), "the same call returns"),
+        # Wrong in every call after the first four, which are the cases
+        (lambda x, n: x / n + (CALLS.append(x) or len(CALLS) > 4), "the same call returns"),
         (lambda x, n: torch.sum(x) / n, "your function stopped with TypeError"),
     ],
 )
@@ -299,6 +306,22 @@ def test_parts_are_told_one_after_the_other(declared):
     assert declared(lambda x, n: (x, n), right, parts=parts) == "divide."
     assert declared(lambda x, n: (x / n, n), right, parts=parts) == "the sum: not n."
     assert declared(lambda x, n: x.sum(), right, parts=parts).startswith("return 2 things")
+
+
+@pytest.mark.parametrize("calls", [6, 9])
+def test_parts_that_change_from_call_to_call_are_noticed(declared, calls):
+    """The shares become wrong after each part was right in each of the three cases."""
+    CALLS.clear()
+
+    def right(x, n):
+        return x / n, x.sum()
+
+    def answer(x, n):
+        CALLS.append(n)
+        return x / n + (len(CALLS) > calls), x.sum()
+
+    parts = [Part(name="the shares"), Part(name="the sum")]
+    assert declared(answer, right, parts=parts).startswith("the same call returns")
 
 
 # Gradients ----------------------------------------------------------------------------------------
