@@ -202,8 +202,11 @@ def as_adapter(adapter: Any) -> Adapter:
             f"adapter: {name} lacks {', '.join(missing)}; give the class, or derive it from "
             "Adapter, which has them all"
         )
-    if hasattr(adapter, "law"):
-        raise TypeError(f"{name}: rename `law` to `distribution`")
     one_of(f"{name}.distribution", adapter.distribution, get_args(Distribution))
     real_number(f"{name}.epsilon", adapter.epsilon, low=0.0)
+    real_number(f"{name}.time_limit", adapter.time_limit, above=0)
+    packages = adapter.packages
+    # A string would be taken for a list of letters.
+    if not isinstance(packages, (tuple, list)) or not all(isinstance(p, str) for p in packages):
+        raise TypeError(f"{name}.packages: must be a tuple of names, got {packages!r}")
     return adapter

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from per_tutorial.common.arguments import plain_array
 from per_tutorial.conformance.adapter import ACTIONS, Adapter, Drawn, Settings
 from per_tutorial.conformance.answers import BufferRaised, Fault, Inconclusive, NotOffered
 from per_tutorial.replay.contracts import Floats, Transition
@@ -289,9 +290,7 @@ def reward_of(serial: int) -> int:
 def plain(name: str, values: ArrayLike | Any, shape: tuple[int, ...]) -> Floats:
     """What a buffer returned, as a float64 array of this shape; a Fault if it is not one."""
     try:
-        if hasattr(values, "detach"):  # a torch tensor, on any device
-            values = values.detach().cpu()
-        array = np.asarray(values)
+        array = plain_array(name, values)
         if array.dtype == object and any(value is None for value in array.flat):
             raise TypeError("None among them")
         array = array.astype(np.float64)

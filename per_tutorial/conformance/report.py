@@ -98,7 +98,7 @@ class Report(NamedTuple):
     def __str__(self) -> str:
         versions = ", ".join(f"{name} {number}" for name, number in self.versions.items())
         lines = [f"{self.name} ({versions}), seed {self.seed}, {self.seconds:.1f} s"]
-        first = max(len(answer.question.name) for answer in self.answers) + 2
+        first = max((len(answer.question.name) for answer in self.answers), default=0) + 2
         second = max(len(verdict.value) for verdict in Verdict) + 2
         for kind, heading in self._headings().items():
             lines += ["", heading]

@@ -22,8 +22,7 @@ from per_tutorial.common.states import ArraySpec, Schema, State, checked_state
 from per_tutorial.integrations.hosted_sampler import HostedSampler
 from per_tutorial.replay.td_errors import refuse_infinite
 
-PICKLE_FORMAT = 2  # raised when what a pickle holds changes
-PICKLED_AS = {"_ids": "_numbers", "_rows": "_places"}  # attributes with other names in a pickle
+PICKLE_FORMAT = 3  # raised when what a pickle holds changes
 MAX_PENDING = 32  # pending minibatches that are kept; more are rarely in flight
 
 
@@ -34,8 +33,19 @@ class PendingBatch(NamedTuple):
     ids: NDArray[np.int64]  # (batch,) of the transitions that were in them
 
 
+class PendingWrite(NamedTuple):
+    """Transitions that are about to be registered, and the counters afterwards."""
+
+    slots: NDArray[np.int64]  # (n,)
+    rows: NDArray[np.int64]  # (n,) of the slots
+    filled: int
+    added: int
+
+
 class SlotSampler(HostedSampler):
     """Draws slots by priority, and keeps the priorities.
+
+    If `write` is interrupted (Ctrl-C), the next call completes it.
 
     Args:
         capacity: slots.
@@ -68,6 +78,7 @@ class SlotSampler(HostedSampler):
         self._slots = np.full(self.capacity, -1, dtype=np.int64)  # of the rows
         self._ids = np.full(self.capacity, -1, dtype=np.int64)  # by row
         self._awaited: deque[PendingBatch] = deque(maxlen=MAX_PENDING)
+        self._unfinished: PendingWrite | None = None  # what an interrupt may have cut short
 
     @property
     def beta(self) -> float:
@@ -95,6 +106,7 @@ class SlotSampler(HostedSampler):
             stored: how many the library stores.
             slots: returns their slots, (stored,).
         """
+        self._finish()
         if self.filled > stored:
             self.clear()
         if self.filled < stored:
@@ -107,19 +119,18 @@ class SlotSampler(HostedSampler):
         Raises:
             IndexError: a slot is outside [0, capacity).
         """
+        self._finish()
         written = self._checked(slots)
-        if len(written) > 1:
-            written = np.unique(written)
+        # Copied in any case: an interrupted write is completed later.
+        written = np.unique(written) if len(written) > 1 else written.copy()
         if len(written) == 0:
             return
-        new = written[self._rows[written] < 0]
-        rows = np.arange(self.filled, self.filled + len(new))
-        self._rows[new], self._slots[rows] = rows, new
-        self.filled += len(new)
         rows = self._rows[written]
-        self._ids[rows] = np.arange(self.added, self.added + len(rows))
-        self.added += len(rows)
-        self.sampler.add(rows[None], np.array([self.added]))
+        new = rows < 0
+        filled = self.filled + int(np.count_nonzero(new))
+        rows[new] = np.arange(self.filled, filled)
+        self._unfinished = PendingWrite(written, rows, filled, self.added + len(rows))
+        self._finish()
 
     def sample(self, batch_size: int) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
         """Slots and importance-sampling weights, both (batch,).
@@ -127,6 +138,7 @@ class SlotSampler(HostedSampler):
         Raises:
             ValueError: nothing is stored yet.
         """
+        self._finish()
         if self.filled == 0:
             raise ValueError("sample: the replay buffer is empty")
         batch_size = whole_number("batch_size", batch_size)
@@ -147,6 +159,7 @@ class SlotSampler(HostedSampler):
             IndexError: a slot holds no transition.
             ValueError: a TD error is not finite, or the shapes differ.
         """
+        self._finish()
         known = self._checked(slots)
         errors = self.errors_of(known, td_errors)
         rows = self._rows[known]
@@ -160,6 +173,7 @@ class SlotSampler(HostedSampler):
 
     def probabilities(self) -> NDArray[np.float64]:
         """(capacity,): P(i) of every slot, 0 where nothing is stored."""
+        self._finish()
         rows = np.arange(self.capacity)[None]
         shares = np.zeros(self.capacity)
         stored = slice(self.filled)
@@ -176,6 +190,7 @@ class SlotSampler(HostedSampler):
     @property
     def state(self) -> State:
         """Everything that changes, except pending minibatches."""
+        self._finish()
         return join_parts(sampler=self.sampler.state) | {
             "slots": self._slots[: self.filled],
             "numbers": self._ids[: self.filled],
@@ -206,19 +221,26 @@ class SlotSampler(HostedSampler):
             raise ValueError("state: slots must name each stored transition once")
         if len(np.unique(ids)) != len(ids) or (ids >= added).any():
             raise ValueError("state: numbers must be those of transitions that were added")
-        sampler = part_of(state, "sampler")
-        self.sampler.check(sampler, np.array([len(slots)]))
-        self.sampler.restore(sampler)
-        self.filled, self.added, self.beta = len(slots), added, float(state["beta"][0])
-        for array in (self._rows, self._slots, self._ids):
-            array[:] = -1
-        self._slots[: self.filled], self._ids[: self.filled] = slots, ids
-        self._rows[slots] = np.arange(self.filled)
-        self._awaited.clear()
+        sampler, sizes = part_of(state, "sampler"), np.array([len(slots)])
+        checked = sampler
+        if "told" in sampler:
+            # A rank sampler skips a write whose count it knows, so its count must be ours. In a
+            # ring that is not full it is the size; here a slot may be written again before.
+            if sampler["told"][0] != added:
+                told = sampler["told"][0]
+                raise ValueError(f"state: sampler.told must be added, {added}, got {told}")
+            checked = sampler | {"told": sizes}
+        self.sampler.check(checked, sizes)
+        restored = SlotSampler(self.capacity, float(state["beta"][0]), **self._made_of)
+        restored.sampler.restore(sampler)
+        restored.filled, restored.added = len(slots), added
+        restored._slots[: len(slots)], restored._ids[: len(slots)] = slots, ids
+        restored._rows[slots] = np.arange(len(slots))
+        vars(self).update(vars(restored))  # in one step, as in `clear`
 
     def __getstate__(self) -> dict[str, Any]:
-        state = {PICKLED_AS.get(name, name): value for name, value in vars(self).items()}
-        return state | {"pickle_format": PICKLE_FORMAT}
+        self._finish()
+        return vars(self) | {"pickle_format": PICKLE_FORMAT}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         if state.get("pickle_format") != PICKLE_FORMAT:
@@ -226,11 +248,20 @@ class SlotSampler(HostedSampler):
                 f"pickle: must have the format {PICKLE_FORMAT}, got {state.get('pickle_format')}; "
                 "collect the transitions again"
             )
-        own = {pickled: name for name, pickled in PICKLED_AS.items()}
-        kept = {own.get(name, name): state[name] for name in state if name != "pickle_format"}
-        vars(self).update(kept)
+        vars(self).update({name: state[name] for name in state if name != "pickle_format"})
 
     # ------------------------------------------------------------ helpers
+
+    def _finish(self) -> None:
+        """Carry out the write in `_unfinished`. Doing so a second time changes nothing."""
+        write = self._unfinished
+        if write is None:
+            return
+        self._rows[write.slots], self._slots[write.rows] = write.rows, write.slots
+        self._ids[write.rows] = np.arange(write.added - len(write.rows), write.added)
+        self.filled, self.added = write.filled, write.added
+        self.sampler.add(write.rows[None], np.array([write.added]))
+        self._unfinished = None
 
     def _checked(self, slots: ArrayLike) -> NDArray[np.int64]:
         known = np.atleast_1d(index_array("indices", slots))

@@ -174,6 +174,7 @@ class PrioritizedReplayBuffer(_Prioritized):
     ) -> None:
         _refuse_sample_avail(settings)
         refuse_unknown(type(self), sampler, settings, ["alpha", "beta"])
+        size = whole_number("size", size)
         draws = SlotSampler(size, beta, sampler=sampler, seed=seed, alpha=alpha, **settings)
         super().__init__(size, stack_num, ignore_obs_next, save_only_last_obs)
         self._sampler = draws

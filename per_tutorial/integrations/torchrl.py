@@ -23,13 +23,20 @@ A wheel of torchrl fits one version of torch; with any other, importing torchrl 
 """
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from per_tutorial.common.arguments import float_array, one_of, plain_array
+from per_tutorial.common.arguments import (
+    float_array,
+    index_array,
+    one_of,
+    plain_array,
+    whole_number,
+)
 from per_tutorial.common.files import write_arrays
 from per_tutorial.integrations.hosted_sampler import refuse_unknown
 from per_tutorial.integrations.slot_sampler import SlotSampler
@@ -48,6 +55,7 @@ except ImportError as error:
 # torchrl asks for a `default_priority` and passes it back as if it were a TD error. This number
 # means "keep the priority": float32 holds it exactly, and no TD error has this value.
 KEEP_PRIORITY = -(2.0**127)
+NOT_STORED = -1  # the index that a writer returns for an element that it did not store
 FILE = "draws.npz"
 
 
@@ -102,7 +110,12 @@ class PrioritizedSampler(Sampler):
         self.reduction = one_of("reduction", reduction, ("max", "min", "median", "mean"))
         self.squared = squared
         self._sampler = SlotSampler(
-            max_capacity, beta, sampler=sampler, seed=seed, alpha=alpha, **settings
+            whole_number("max_capacity", max_capacity),
+            beta,
+            sampler=sampler,
+            seed=seed,
+            alpha=alpha,
+            **settings,
         )
         self._marked: Any = None  # the last index passed to `mark_update`
 
@@ -149,7 +162,7 @@ class PrioritizedSampler(Sampler):
 
     def mark_update(self, index: Any, *, storage: Any = None) -> None:
         """Give written elements the largest priority so far. Writers call this; so may you."""
-        self._sampler.write(_slots(index, storage))
+        self._write(index, storage)
         self._marked = index
 
     def add(self, index: Any) -> None:
@@ -158,8 +171,8 @@ class PrioritizedSampler(Sampler):
 
     def extend(self, index: Any) -> None:
         """Register written elements, unless `mark_update` has just done it."""
-        if index is not self._marked:
-            self._sampler.write(_slots(index, None))
+        if index is not None and index is not self._marked:  # None: a writer stored nothing
+            self._write(index, None)
         self._marked = None
 
     def update_priority(self, index: Any, priority: Any, *, storage: Any = None) -> None:
@@ -167,13 +180,15 @@ class PrioritizedSampler(Sampler):
 
         Args:
             index: exactly as drawn, so that elements overwritten since are skipped. Any other index
-                refers to the elements there now. −1 is skipped.
+                refers to the elements there now. In a storage of one axis, −1 is skipped.
             priority: TD errors, one for each index or one for all; δ² if `squared`.
             storage: needed if it has several axes.
 
         Raises:
             IndexError: nothing is stored at an index.
-            ValueError: a TD error is not finite, a squared one is negative, or the shapes differ.
+            ValueError: a TD error is not finite, a squared one is negative, the shapes differ, or
+                an index of several axes is outside the storage.
+            TypeError: the index is not of integers.
         """
         if storage is not None:
             self._sync(storage)
@@ -183,13 +198,17 @@ class PrioritizedSampler(Sampler):
                 f"priority: must be one, or one for each of {slots.size} indices, got {errors.size}"
             )
         errors = np.broadcast_to(errors.reshape(-1), slots.shape)
-        known = (slots >= 0) & (errors != KEEP_PRIORITY)
+        known = (slots != NOT_STORED) & (errors != KEEP_PRIORITY)
         if not known.all():
             slots, errors = slots[known], errors[known]
         if self.squared and (errors < 0).any():
             raise ValueError(f"priority: must be δ², at least 0, got {errors[errors < 0][0]}")
         if len(slots) > 0:
             self._sampler.update(slots, np.sqrt(errors) if self.squared else errors)
+
+    def _write(self, index: Any, storage: Any) -> None:
+        slots = _slots(index, storage)
+        self._sampler.write(slots[slots != NOT_STORED])
 
     def _sync(self, storage: Any) -> None:
         """Catch up with elements that were stored or removed without this sampler's knowledge."""
@@ -211,10 +230,12 @@ class PrioritizedSampler(Sampler):
         Raises:
             ValueError: it belongs to something else, or to other settings. Nothing has changed.
         """
-        if not {"settings", "state"} <= set(state_dict):
+        parts = (state_dict.get(part) for part in ("settings", "state"))
+        if not all(isinstance(part, Mapping) for part in parts):
+            found = (f"{key} ({type(value).__name__})" for key, value in state_dict.items())
             raise ValueError(
-                f"state_dict: must be that of a PrioritizedSampler of per_tutorial, "
-                f"got one with the keys {', '.join(map(str, state_dict))}"
+                "state_dict: must be that of a PrioritizedSampler of per_tutorial, with the dicts "
+                f"settings and state, got {', '.join(found)}"
             )
         for key, value in self._sampler.settings.items():
             found = state_dict["settings"].get(key)
@@ -238,8 +259,12 @@ class PrioritizedSampler(Sampler):
             FileNotFoundError: there is no such file.
             ValueError: it is damaged, or has other settings. Nothing has changed then.
         """
-        own = self._sampler
-        own.restore(read_state(Path(path) / FILE, own.settings, own.schema))
+        file, own = Path(path) / FILE, self._sampler
+        state = read_state(file, own.settings, own.schema)
+        try:
+            own.restore(state)
+        except ValueError as error:
+            raise ValueError(f"path: {os.fspath(file)!r} is damaged ({error})") from error
 
     def __repr__(self) -> str:
         settings = {**self._sampler.settings, "beta": self.beta}
@@ -252,10 +277,10 @@ TorchRLSampler.register(PrioritizedSampler)
 
 
 def _slots(index: Any, storage: Any) -> NDArray[np.int64]:
-    """(n,): torchrl's index as slots in [0, capacity); −1 stays."""
+    """(n,): torchrl's index as slots in [0, capacity); −1 stays, if there is one axis."""
     if isinstance(index, tuple):
         index = torch.stack([torch.as_tensor(axis) for axis in index], -1)
-    slots = np.atleast_1d(plain_array("index", index)).astype(np.int64, copy=False)
+    slots = np.atleast_1d(index_array("index", index))
     if slots.ndim < 2:
         return slots
     if storage is None:

@@ -413,9 +413,11 @@ def test_an_object_that_lacks_a_description_hears_what_it_lacks():
 @pytest.mark.parametrize(
     "attributes, kind, message",
     [
-        ({"law": "rank"}, TypeError, "Described: rename `law` to `distribution`"),
         ({"distribution": "ranks"}, ValueError, "Described.distribution: must be one of 'propo"),
         ({"epsilon": -1e-6}, ValueError, "Described.epsilon: must be .*, got -1e-06"),
+        ({"time_limit": 0}, ValueError, "Described.time_limit: must be greater than 0, got 0"),
+        ({"packages": "ray"}, TypeError, "Described.packages: must be a tuple of .*, got 'ray'"),
+        ({"packages": (np,)}, TypeError, "Described.packages: must be a tuple of names"),
         ({"__init__": lambda self, n: None}, TypeError, "Described cannot be made without argum"),
     ],
 )
@@ -559,6 +561,12 @@ def test_a_report_as_text_as_html_and_as_data():
     page = report._repr_html_()
     assert "&#x27;weights" in page and "<script" not in page
     assert report.as_dict()["answers"]["edges"] == ["not offered", "the adapter has no `find`"]
+
+
+def test_a_report_may_be_empty():
+    report = examine(Fifteen, questions=[], isolate=False)
+    assert str(report).startswith("Fifteen (python ")
+    assert "Fifteen" in report._repr_html_() and len(report.answers) == 0
 
 
 def test_every_adapter_names_an_importable_module():

@@ -87,5 +87,5 @@ def test_the_page_bootstraps_where_time_ran_out(page_and_stored):
 def test_the_page_is_one_page_and_marks_what_is_new():
     text = (EXAMPLES / "per_dqn.py").read_text(encoding="utf-8")
     assert len(text.splitlines()) <= 250
-    assert text.count("# PER:") == 8
+    assert text.count("# PER:") == 10
     assert re.findall(r"^(?:from|import) (per_tutorial\S*)", text, re.M) == ["per_tutorial"]

@@ -320,6 +320,19 @@ def test_bad_settings_are_refused(changes, error, message):
         make(**changes)
 
 
+def test_a_buffer_needs_an_environment():
+    with pytest.raises(ValueError, match="^n_envs: must be at least 1, got 0"):
+        PrioritizedReplayBuffer(10, VECTORS, ACTIONS, "cpu", n_envs=0)
+
+
+@pytest.mark.parametrize("kind", [ReplayBuffer, PrioritizedReplayBuffer])
+def test_observations_may_hold_nan_as_in_sb3(kind):
+    buffer = kind(10, VECTORS, ACTIONS, "cpu")
+    states = np.full((1, 3), np.nan)
+    buffer.add(states, states, np.array([1]), np.ones(1), np.zeros(1), [{}])
+    assert buffer.sample(1).observations.isnan().all()
+
+
 def test_an_empty_buffer_says_so():
     with pytest.raises(ValueError, match="empty"):
         make().sample(1)

@@ -194,6 +194,8 @@ def test_bad_arguments_are_refused():
             make(environments, alpha=-0.1)
         with pytest.raises(TypeError, match="weight_norm"):
             make(environments, weight_norm=True)
+    with pytest.raises(ValueError, match="^size: must be at least 1, got 0"):
+        PrioritizedReplayBuffer(0)
     with pytest.raises(ValueError, match="buffer_num"):
         PrioritizedVectorReplayBuffer(10, 0)
     buffer = fill(make(), 3, 1)

@@ -16,10 +16,12 @@ from slot_checks import assert_paper
 from tensordict import TensorDict
 from torchrl.data import LazyTensorStorage, ListStorage, ReplayBuffer, TensorDictReplayBuffer
 from torchrl.data.replay_buffers.scheduler import LinearScheduler
+from torchrl.data.replay_buffers.writers import TensorDictMaxValueWriter
 from torchrl.modules import MLP, QValueActor
 from torchrl.objectives import DQNLoss
 
-from per_tutorial.integrations.torchrl import KEEP_PRIORITY, PrioritizedSampler
+from per_tutorial.common.files import write_arrays
+from per_tutorial.integrations.torchrl import FILE, KEEP_PRIORITY, PrioritizedSampler
 
 SIZE = 24
 
@@ -120,6 +122,25 @@ def test_squared_errors_are_taken_for_what_they_are():
     np.testing.assert_allclose(shares(buffer)[:3], [4 / 8, 3 / 8, 1 / 8], rtol=1e-5)
 
 
+def test_what_a_writer_does_not_store_is_skipped():
+    """torchrl then has −1 in the index, or None for a single element."""
+    buffer = TensorDictReplayBuffer(
+        storage=LazyTensorStorage(3),
+        sampler=PrioritizedSampler(3, alpha=1.0, seed=0),
+        batch_size=30,
+        writer=TensorDictMaxValueWriter(rank_key="number"),
+    )
+    extend(buffer, 3, first=5)
+    buffer.update_priority(torch.arange(3), torch.tensor([4.0, 1.0, 1.0]))
+    ranks = torch.tensor([0, 9])
+    index = buffer.extend(TensorDict({"number": ranks, "td_error": torch.ones(2)}, [2]))
+    assert index.tolist() == [-1, 0]  # the new 9 replaces the old 5
+    buffer.update_priority(index, torch.tensor([7.0, 2.0]))
+    np.testing.assert_allclose(shares(buffer), [2 / 4, 1 / 4, 1 / 4], rtol=1e-5)
+    assert buffer.add(steps(0, 1)[0]) is None
+    assert set(buffer.sample()["number"].tolist()) == {6, 7, 9}
+
+
 def test_storages_of_several_axes():
     buffer = make(batch_size=500, storage=LazyTensorStorage(SIZE, ndim=2), alpha=1.0)
     buffer.extend(TensorDict({"number": torch.arange(12).reshape(4, 3)}, [4, 3]))
@@ -127,6 +148,9 @@ def test_storages_of_several_axes():
     assert set(batch["number"].tolist()) == set(range(12))
     buffer.update_tensordict_priority(batch.set("td_error", (batch["number"] == 5).float()))
     assert set(buffer.sample()["number"].tolist()) == {5}
+    for outside in (-1, SIZE):  # torchrl has no −1 here
+        with pytest.raises(ValueError, match="invalid entry"):
+            buffer.update_priority(torch.tensor([[0, 0], [outside, 0]]), torch.ones(2))
 
 
 def test_elements_that_nobody_told_of_are_drawn_as_well():
@@ -206,18 +230,36 @@ def test_states_of_something_else_are_refused(tmp_path):
             "state_dict: must be of a sampler with alpha = 0.6, got 0.1",
         ),
         (state | {"state": wrong}, "state: numbers must be"),
+        (state | {"settings": ["alpha"]}, r"state_dict: must be .*got settings \(list\), state"),
+        (state | {"state": None}, r"state_dict: must be .*state \(NoneType\)"),
     ]:
         with pytest.raises(ValueError, match=message):
             buffer.sampler.load_state_dict(bad)
     buffer.sampler.dumps(tmp_path / "saved")
     with pytest.raises(ValueError, match="path: .* saved with capacity = 24, this buffer has 4"):
         PrioritizedSampler(4).loads(tmp_path / "saved")
+    own = buffer.sampler._sampler
+    damaged = own.state | {"numbers": wrong["numbers"].numpy()}
+    write_arrays(tmp_path / "saved" / FILE, "settings", own.settings, damaged)
+    with pytest.raises(ValueError, match=r"path: '.*draws.npz' is damaged \(state: numbers must"):
+        buffer.sampler.loads(tmp_path / "saved")
     with pytest.raises(FileNotFoundError):
         buffer.sampler.loads(tmp_path)
     np.testing.assert_array_equal(shares(buffer), before)
 
 
+@pytest.mark.parametrize("sampler", ["proportional", "rank"])
+def test_files_may_have_rewritten_elements_before_the_storage_is_full(sampler, tmp_path):
+    buffer = extend(make(sampler=sampler), 5)
+    buffer.mark_update(torch.tensor([1, 3]))
+    twin = through_files(buffer, make(sampler=sampler, seed=99), tmp_path)
+    np.testing.assert_array_equal(shares(buffer), shares(twin))
+    assert twin.sampler._sampler.added == 7
+
+
 def test_bad_input_is_refused():
+    with pytest.raises(ValueError, match="^max_capacity: must be at least 1, got 0"):
+        PrioritizedSampler(0)
     for settings in ({"alpha": 2.0}, {"beta": -1.0}, {"reduction": "sum"}, {"sampler": "none"}):
         with pytest.raises(ValueError, match=next(iter(settings))):
             PrioritizedSampler(SIZE, **settings)
@@ -226,6 +268,9 @@ def test_bad_input_is_refused():
         ([0, 1], [1.0, float("nan")], ValueError, "must be finite"),
         ([0, 1, 2], [1.0, 2.0], ValueError, "priority: must be one, or one for each of 3"),
         ([3], [1.0], IndexError, "no transition is stored at 3"),
+        ([-2], [1.0], IndexError, "must be in .*, got -2"),
+        ([True, False, True], [1.0, 2.0, 3.0], TypeError, "index: must be integers, got bool"),
+        ([2.9], [1.0], TypeError, "index: must be integers, got float32"),
     ]:
         with pytest.raises(kind, match=message):
             buffer.update_priority(torch.tensor(index), torch.tensor(errors))

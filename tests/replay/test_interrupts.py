@@ -6,19 +6,16 @@ instruction, and interrupts what finishes the call as well.
 """
 
 import itertools
-import sys
 from copy import deepcopy
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 import pytest
-import toy_samplers
+from interrupts import interrupted
 from replay_helpers import bits, copy_of
 from storage_contract import World
 from toy_samplers import NearTheEnd
 
-import per_tutorial
 from per_tutorial.replay import (
     FrameStorage,
     ProportionalSampler,
@@ -42,39 +39,6 @@ SAMPLERS = {
     "rank": partial(RankBasedSampler, sort_every=3),
     "episodes": NearTheEnd,
 }
-INTERRUPTED = (str(Path(per_tutorial.__file__).parent), toy_samplers.__file__)
-
-
-def interrupted(call, after, unit="line"):
-    """Call, and raise KeyboardInterrupt before the ``after``-th line of the package; whether it
-    was.
-
-    ``unit`` "opcode": before so many bytecode instructions.
-    """
-    left = after
-
-    def enter(frame, event, argument):
-        if frame.f_code.co_filename.startswith(INTERRUPTED):
-            frame.f_trace_opcodes = unit == "opcode"
-            return count
-
-    def count(frame, event, argument):
-        nonlocal left
-        left -= event == unit
-        if left == 0:
-            sys.settrace(None)
-            raise KeyboardInterrupt
-        return count
-
-    previous = sys.gettrace()
-    sys.settrace(enter)
-    try:
-        call()
-    except KeyboardInterrupt:
-        return True
-    finally:
-        sys.settrace(previous)
-    return False
 
 
 def sample(buffer):

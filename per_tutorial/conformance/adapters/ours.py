@@ -42,16 +42,9 @@ class ReplayAdapter(Adapter):
     def sample(self, buffer: Replay, batch_size: int, beta: float) -> Drawn:
         """Draw a `Batch`, which has every field of a `Drawn`."""
         batch = buffer.sample(batch_size, beta)
-        return Drawn(
-            batch.observations,
-            batch.weights,
-            batch.indices,
-            batch.actions,
-            batch.rewards,
-            batch.next_observations,
-            batch.terminated,
-            batch.steps,
-        )
+        fields = batch._asdict()
+        fields["keys"] = fields.pop("indices")
+        return Drawn(**fields)
 
     def update(self, buffer: Replay, keys: Any, td_errors: Floats) -> None:
         """Pass the raw TD errors."""

@@ -64,7 +64,6 @@ class PrioritizedSAC(PrioritizedActorCritic, SAC):
         coefficients, coefficient_losses, actor_losses, critic_losses = [], [], [], []
         for gradient_step in range(gradient_steps):
             batch = buffer.sample(batch_size, env=self._vec_normalize_env)
-            discounts = self.gamma if batch.discounts is None else batch.discounts
             if self.use_sde:
                 self.actor.reset_noise()
             actions, log_probability = self.actor.action_log_prob(batch.observations)
@@ -89,7 +88,7 @@ class PrioritizedSAC(PrioritizedActorCritic, SAC):
                 )
                 next_values = next_values.min(dim=1, keepdim=True)[0]
                 next_values = next_values - coefficient * next_log.reshape(-1, 1)
-                targets = batch.rewards + (1 - batch.dones) * discounts * next_values
+                targets = self._targets(batch, next_values)
 
             values = self.critic(batch.observations, batch.actions)
             critic_loss, sizes = critic_errors(values, targets, batch.weights)
@@ -145,7 +144,6 @@ class PrioritizedTD3(PrioritizedActorCritic, TD3):
         for _ in range(gradient_steps):
             self._n_updates += 1
             batch = buffer.sample(batch_size, env=self._vec_normalize_env)
-            discounts = self.gamma if batch.discounts is None else batch.discounts
             with th.no_grad():
                 noise = th.randn_like(batch.actions) * self.target_policy_noise
                 noise = noise.clamp(-self.target_noise_clip, self.target_noise_clip)
@@ -154,7 +152,7 @@ class PrioritizedTD3(PrioritizedActorCritic, TD3):
                     self.critic_target(batch.next_observations, next_actions), dim=1
                 )
                 next_values = next_values.min(dim=1, keepdim=True)[0]
-                targets = batch.rewards + (1 - batch.dones) * discounts * next_values
+                targets = self._targets(batch, next_values)
 
             values = self.critic(batch.observations, batch.actions)
             critic_loss, sizes = critic_errors(values, targets, batch.weights)

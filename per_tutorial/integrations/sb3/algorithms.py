@@ -187,6 +187,11 @@ class PrioritizedAlgorithm(OffPolicyAlgorithm):
         self.logger.record("train/beta", self.replay_buffer.beta)
         return self.replay_buffer
 
+    def _targets(self, batch: Samples, next_values: th.Tensor) -> th.Tensor:
+        """r + γ^k · V(s') over k steps, or r alone if the episode terminated."""
+        discounts = self.gamma if batch.discounts is None else batch.discounts
+        return batch.rewards + (1 - batch.dones) * discounts * next_values
+
     def dump_logs(self) -> None:
         """Write the log, with the metrics of replay.
 
@@ -250,11 +255,6 @@ class PrioritizedQLearner(PrioritizedAlgorithm):
     def _losses(self, batch: Samples) -> tuple[th.Tensor, th.Tensor]:
         """The loss and the TD error of each transition, both (batch, 1)."""
         raise NotImplementedError
-
-    def _targets(self, batch: Samples, next_values: th.Tensor) -> th.Tensor:
-        """r + γ^k · V(s') over k steps, or r alone if the episode terminated."""
-        discounts = self.gamma if batch.discounts is None else batch.discounts
-        return batch.rewards + (1 - batch.dones) * discounts * next_values
 
 
 class PrioritizedDQN(PrioritizedQLearner, DQN):

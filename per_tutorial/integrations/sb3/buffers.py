@@ -78,8 +78,9 @@ class PrioritizedReplayBuffer(ReplayBuffer):
         **settings: Any,
     ) -> None:
         whole_number("buffer_size", buffer_size)
+        whole_number("n_envs", n_envs)
         refuse_unknown(type(self), sampler, settings, ["handle_timeout_termination"])
-        self._check_space(observation_space)
+        self._check_space(observation_space, optimize_memory_usage)
         self.n_steps = whole_number("n_steps", n_steps)
         self.gamma = real_number("gamma", gamma, 0, 1)
         self.sampler_settings: dict[str, Any] = {
@@ -102,7 +103,8 @@ class PrioritizedReplayBuffer(ReplayBuffer):
         self.reset()
         warn_if_too_large(self.nbytes)
 
-    def _check_space(self, observation_space: spaces.Space) -> None:
+    def _check_space(self, observation_space: spaces.Space, optimize_memory_usage: bool) -> None:
+        """Raise ValueError unless observations of this space can be stored in this way."""
         if isinstance(observation_space, spaces.Dict):
             raise ValueError(
                 "observation_space: Dict observations need a PrioritizedDictReplayBuffer, "
@@ -188,10 +190,13 @@ class PrioritizedReplayBuffer(ReplayBuffer):
     ) -> None:
         """Store a step of every environment, at the largest priority so far; fields (n_envs, ...).
 
+        As in SB3, observations may hold NaN.
+
         Raises:
             ValueError: a field has the wrong shape, or a reward is not finite. Nothing was stored.
             TypeError: the type of a field does not fit its space.
         """
+        self._sync()  # completes an interrupted `add`
         observations = self._checked("observation", obs)
         next_observations = self._checked("next observation", next_obs)
         actions = self._field("action", action, self.actions.dtype, (self.action_dim,))
@@ -214,11 +219,13 @@ class PrioritizedReplayBuffer(ReplayBuffer):
         """
         if self._steps == 0:
             return
+        self._sync()
         row = (self._steps - 1) % self.buffer_size
         running = (self.dones[row] == 0) & (self.timeouts[row] == 0)
         self.timeouts[row, running] = 1
-        ended = row * self.n_envs + np.flatnonzero(running)
-        self._sampler.end_episodes(ended, self.dones, self.timeouts)
+        # All ends of the row, so that after an interrupt another call tells the sampler of them.
+        newest = row * self.n_envs + np.arange(self.n_envs)
+        self._sampler.end_episodes(newest, self._sampler.added, self.dones, self.timeouts)
 
     def _checked(self, name: str, values: Any) -> Any:
         return self._space_field(name, values, self.observation_space, self.obs_shape)

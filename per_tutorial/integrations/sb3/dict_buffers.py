@@ -3,7 +3,6 @@
 from typing import Any
 
 import numpy as np
-import torch as th
 from gymnasium import spaces
 from stable_baselines3.common.buffers import DictReplayBuffer
 
@@ -28,36 +27,14 @@ class PrioritizedDictReplayBuffer(PrioritizedReplayBuffer, DictReplayBuffer):  #
         torch.Size([4, 2])
     """
 
-    def __init__(
-        self,
-        buffer_size: int,
-        observation_space: spaces.Space,
-        action_space: spaces.Space,
-        device: th.device | str = "auto",
-        n_envs: int = 1,
-        optimize_memory_usage: bool = False,
-        handle_timeout_termination: bool = True,
-        **kwargs: Any,
-    ) -> None:
+    def _check_space(self, observation_space: spaces.Space, optimize_memory_usage: bool) -> None:
+        if not isinstance(observation_space, spaces.Dict):
+            raise ValueError(f"observation_space: must be a Dict, got {observation_space}")
         if optimize_memory_usage:
             raise ValueError(
                 "optimize_memory_usage: must be False for Dict observations, as in "
                 "Stable-Baselines3"
             )
-        PrioritizedReplayBuffer.__init__(
-            self,
-            buffer_size,
-            observation_space,
-            action_space,
-            device,
-            n_envs,
-            handle_timeout_termination=handle_timeout_termination,
-            **kwargs,
-        )
-
-    def _check_space(self, observation_space: spaces.Space) -> None:
-        if not isinstance(observation_space, spaces.Dict):
-            raise ValueError(f"observation_space: must be a Dict, got {observation_space}")
 
     def _allocate_observations(self) -> None:
         dtypes = {key: np.dtype(self.observation_space[key].dtype) for key in self.obs_shape}

@@ -54,16 +54,24 @@ class RingSampler(HostedSampler):
         first = max(self.added, added - self.ring.capacity)
         slots = np.arange(first, added)[None] % self.ring.capacity
         self.sampler.add(slots, np.array([added]))
-        self.ring.added[0] = added
-        ends = (dones.reshape(-1)[slots[0]] != 0) | (timeouts.reshape(-1)[slots[0]] != 0)
-        self.end_episodes(slots[0, ends], dones, timeouts)
+        self.end_episodes(slots[0], added, dones, timeouts)
+        self.ring.added[0] = added  # last, so that an interrupted call is repeated
 
-    def end_episodes(self, slots: NDArray[np.int64], dones: NDArray, timeouts: NDArray) -> None:
-        """If the sampler needs episodes, tell it that some end at ``slots`` (n,)."""
-        if self.needs.episodes and len(slots):
-            flat = dones.reshape(1, -1), timeouts.reshape(1, -1)
-            lengths = self.ring.episode_lengths(slots[None], *flat, self.stride)
-            self.sampler.end_episodes(slots[None], lengths, self.stride)
+    def end_episodes(
+        self, slots: NDArray[np.int64], added: int, dones: NDArray, timeouts: NDArray
+    ) -> None:
+        """If the sampler needs episodes, tell it of those that end at any of ``slots`` (n,).
+
+        Other arguments: as in `add`.
+        """
+        if not self.needs.episodes:
+            return
+        dones, timeouts = dones.reshape(1, -1), timeouts.reshape(1, -1)
+        ends = slots[(dones[0, slots] != 0) | (timeouts[0, slots] != 0)][None]
+        if ends.size:
+            ring = Ring(np.array([added]), self.ring.capacity)
+            lengths = ring.episode_lengths(ends, dones, timeouts, self.stride)
+            self.sampler.end_episodes(ends, lengths, self.stride)
 
     def sample(self, batch_size: int, beta: float) -> tuple[Slots, NDArray]:
         """Slots and weights, both (1, batch)."""

@@ -1,0 +1,42 @@
+"""Ctrl-C at a chosen place: a trace function raises KeyboardInterrupt inside the package."""
+
+import sys
+from pathlib import Path
+
+import toy_samplers
+
+import per_tutorial
+
+INTERRUPTED = (str(Path(per_tutorial.__file__).parent), toy_samplers.__file__)
+
+
+def interrupted(call, after, unit="line"):
+    """Call, and raise KeyboardInterrupt before the ``after``-th line of the package; whether it
+    was.
+
+    ``unit`` "opcode": before so many bytecode instructions.
+    """
+    left = after
+
+    def enter(frame, event, argument):
+        if frame.f_code.co_filename.startswith(INTERRUPTED):
+            frame.f_trace_opcodes = unit == "opcode"
+            return count
+
+    def count(frame, event, argument):
+        nonlocal left
+        left -= event == unit
+        if left == 0:
+            sys.settrace(None)
+            raise KeyboardInterrupt
+        return count
+
+    previous = sys.gettrace()
+    sys.settrace(enter)
+    try:
+        call()
+    except KeyboardInterrupt:
+        return True
+    finally:
+        sys.settrace(previous)
+    return False
