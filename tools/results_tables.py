@@ -19,7 +19,11 @@ from per_tutorial.experiments.studies.aggregates import (
     normalised_worlds,
 )
 from per_tutorial.experiments.studies.declared.equal_alpha import EQUAL_ALPHA_STUDIES, EXPONENTS
-from per_tutorial.experiments.studies.declared.minatar import PUBLISHED_SCORES, RATE_STUDIES
+from per_tutorial.experiments.studies.declared.minatar import (
+    PUBLISHED_BASE_STUDIES,
+    PUBLISHED_SCORES,
+    RATE_STUDIES,
+)
 from per_tutorial.experiments.studies.declared.step_sizes import SHARES
 from per_tutorial.experiments.studies.declared.unfinished import UNFINISHED_STUDIES
 from per_tutorial.experiments.studies.results import SHIPPED, StudyResults, load_study
@@ -210,6 +214,22 @@ def published_curves() -> list[str]:
     return table(heads, [list(column) for column in zip(*rows, strict=True)]) if rows else []
 
 
+def published_base() -> list[str]:
+    """The table of PER on DQN with the published settings, of those games that are shipped."""
+    there = {
+        study.name.removeprefix("base-").replace("-", " ").title(): load_study(study.name)
+        for study in PUBLISHED_BASE_STUDIES
+        if is_shipped(study.name)
+    }
+    words = {
+        "per": "PER",
+        "per-quarter": "PER at a quarter of the step size",
+        "rank": "rank-based PER",
+    }
+    pairs = {f"{words[arm]} − uniform": (arm, "uniform") for arm in words}
+    return of_pairs("The published settings, 200,000 frames, ten pairs", pairs, there)
+
+
 def range_of_runs(study: StudyResults, frames: int) -> str:
     """The score of uniform replay after this many frames: mean, lowest and highest of the runs."""
     grid, scores = study.curve("uniform")
@@ -234,7 +254,7 @@ def tables() -> str:
         *games,
         *long_games(),
     ]
-    lines += [*published_curves(), END]
+    lines += [*published_curves(), *published_base(), END]
     return "\n".join(lines)
 
 

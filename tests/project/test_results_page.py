@@ -78,6 +78,39 @@ def test_the_table_of_a_thousand_episodes_is_what_the_study_found(label, variant
     assert f"| {shown}: {verdict(per, uniform)} |" in row.replace("−", "-")
 
 
+@pytest.mark.parametrize(
+    "name, arm, other, said",
+    [
+        ("lunarlander", "per", "uniform", "+8.2 [−8.1, +24.6] of −147"),
+        ("sb3-cartpole", "per-quarter", "uniform-quarter", "+10.5 [8.0, 13.6] of 11"),
+        ("sb3-cartpole", "uniform", "per-quarter", "51.8 [45.9, 58.7]"),
+        ("base-breakout", "per", "uniform", "0.15 [0.07, 0.24] of 3.49"),
+        ("base-breakout", "per-quarter", "uniform", "+0.02 [−0.07, 0.11]"),
+        ("base-breakout", "rank", "uniform", "+0.14 [0.03, 0.22]"),
+    ],
+)
+def test_differences_that_stand_in_the_prose(name, arm, other, said):
+    results = load_study(name)
+    scores, baseline = results.scores(arm), results.scores(other)
+    text = " ".join(RESULTS.split())
+    assert said in text
+    numbers = [float(number) for number in re.findall(r"-?[\d.]+", said.replace("−", "-"))]
+    digits = len(said.partition(" ")[0].partition(".")[2])
+    found = [*paired_difference(scores, baseline)]
+    assert numbers[:3] == [round(value, digits) for value in found]
+    if len(numbers) > 3:
+        digits = len(said.partition(" of ")[2].partition(".")[2])
+        assert numbers[3] == round(baseline.mean(), digits)
+
+
+def test_the_readme_says_what_per_gains_with_the_published_settings():
+    results = load_study("base-breakout")
+    per, uniform = results.scores("per"), results.scores("uniform")
+    value, low, high = paired_difference(per, uniform)
+    said = f"{per.mean():.2f}, {uniform.mean():.2f} and {value:+.2f} [{low:.2f}, {high:.2f}]"
+    assert said in " ".join(README.split())
+
+
 def test_the_readme_says_what_came_out_in_half_a_million_frames():
     readme = " ".join(README.replace("−", "-").split())
     for game, said in (
