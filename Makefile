@@ -50,8 +50,7 @@ test: $(INSTALLED)  ## pass all tests: package, notebooks in fast mode, browser,
 	PER_TUTORIAL_FAST=1 $(PYTEST) $(SLOWEST) $(NBVAL) -m "not exhaustive and not cluster" tests notebooks
 	$(MAKE) --jobs=2 style cluster
 
-# Mostly waits, so `style` fits beside it.
-cluster: $(INSTALLED)
+cluster: $(INSTALLED)  ## pass the tests of a Ray cluster, which mostly wait: style fits beside them
 	$(LIGHT) $(BIN)/python -m pytest -m cluster tests/distributed
 
 test-colab: .venv-colab/installed  ## run the notebooks with Colab's versions, away from this folder
