@@ -25,7 +25,7 @@ SLOWEST   := --durations=15 --durations-min=5
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help setup lab style check test cluster test-colab publish addresses site dist bench examine clean-compiled clean
+.PHONY: help setup lab style check test test-colab publish addresses site dist bench examine clean-compiled clean
 
 help:  ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' Makefile
@@ -45,12 +45,9 @@ check: style  ## pass style and the quick tests of the package
 	@echo "The quick tests take about 50 seconds on two idle cores."
 	PER_TUTORIAL_FAST=1 $(PYTEST) -m "not browser and not slow and not exhaustive and not cluster" tests
 
-test: $(INSTALLED)  ## pass all tests: package, notebooks in fast mode, browser, style, a cluster
-	@echo "All tests take about ten minutes on two idle cores; the slowest are named at the end."
+test: style  ## pass all tests: style, package, notebooks in fast mode, browser, a cluster
+	@echo "All tests take about ten and a half minutes on two idle cores; the slowest are named at the end."
 	PER_TUTORIAL_FAST=1 $(PYTEST) $(SLOWEST) $(NBVAL) -m "not exhaustive and not cluster" tests notebooks
-	$(MAKE) --jobs=2 style cluster
-
-cluster: $(INSTALLED)  ## pass the tests of a Ray cluster, which mostly wait: style fits beside them
 	$(LIGHT) $(BIN)/python -m pytest -m cluster tests/distributed
 
 test-colab: .venv-colab/installed  ## run the notebooks with Colab's versions, away from this folder
