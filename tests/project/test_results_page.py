@@ -89,6 +89,7 @@ def test_the_table_of_a_thousand_episodes_is_what_the_study_found(label, variant
         ("base-breakout", "rank", "uniform", "+0.14 [0.03, 0.22]"),
         ("equal-alpha-acrobot-quarter", "laber", "per-6", "−58.4 [−85.6, −34.5]"),
         ("equal-alpha-acrobot-quarter", "laber", "huber-1", "−0.3 [−28.2, +26.4]"),
+        ("equal-alpha-acrobot", "laber", "huber-1", "+11.8 [4.3, 19.0]"),
     ],
 )
 def test_differences_that_stand_in_the_prose(name, arm, other, said):
