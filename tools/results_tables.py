@@ -202,7 +202,7 @@ def published_curves() -> list[str]:
     for study in RATE_STUDIES:
         if not is_shipped(study.name):
             continue
-        game = study.name.removeprefix("rate-").replace("-", " ").title()
+        game = game_of(study.name)
         grid, scores = load_study(study.name).curve("best-rate")
         published = PUBLISHED_SCORES[study.arms["best-rate"].env.replace("-v0", "-v1")]
         for frames, score in published.items():
@@ -217,7 +217,7 @@ def published_curves() -> list[str]:
 def published_base() -> list[str]:
     """The table of PER on DQN with the published settings, of those games that are shipped."""
     there = {
-        study.name.removeprefix("base-").replace("-", " ").title(): load_study(study.name)
+        game_of(study.name): load_study(study.name)
         for study in PUBLISHED_BASE_STUDIES
         if is_shipped(study.name)
     }
@@ -228,6 +228,11 @@ def published_base() -> list[str]:
     }
     pairs = {f"{words[arm]} − uniform": (arm, "uniform") for arm in words}
     return of_pairs("The published settings, 200,000 frames, ten pairs", pairs, there)
+
+
+def game_of(name: str) -> str:
+    """The game of a study that is named "KIND-GAME", such as "rate-space-invaders"."""
+    return name.partition("-")[2].replace("-", " ").title()
 
 
 def range_of_runs(study: StudyResults, frames: int) -> str:
