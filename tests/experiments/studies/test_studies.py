@@ -18,6 +18,7 @@ from per_tutorial.experiments.studies.declared.after_per import (
 from per_tutorial.experiments.studies.declared.equal_alpha import (
     EQUAL_ALPHA_STUDIES,
     EXPONENTS,
+    THRESHOLD_CARTPOLE,
     equal_alpha_methods,
 )
 from per_tutorial.experiments.studies.declared.minatar import (
@@ -154,7 +155,7 @@ SUBJECTS = {
     },
     **{
         study.name: {name for change in equal_alpha_methods().values() for name in change}
-        for study in EQUAL_ALPHA_STUDIES
+        for study in (*EQUAL_ALPHA_STUDIES, THRESHOLD_CARTPOLE)
     },
     **{
         study.name: {name for change in MINATAR_METHODS.values() for name in change}

@@ -6,6 +6,7 @@ from per_tutorial.experiments.studies.declared.conditions import CARTPOLE_CONDIT
 from per_tutorial.experiments.studies.declared.equal_alpha import (
     AGAIN_CLIFFWALK,
     EQUAL_ALPHA_STUDIES,
+    THRESHOLD_CARTPOLE,
 )
 from per_tutorial.experiments.studies.declared.lunarlander import LUNARLANDER
 from per_tutorial.experiments.studies.declared.minatar import (
@@ -31,6 +32,7 @@ STUDIES = {
         *AFTER_PER_STUDIES,
         *EQUAL_ALPHA_STUDIES,
         AGAIN_CLIFFWALK,
+        THRESHOLD_CARTPOLE,
         *STEP_SIZE_STUDIES,
         *UNFINISHED_STUDIES,
         LUNARLANDER,
