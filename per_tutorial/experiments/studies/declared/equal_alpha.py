@@ -84,8 +84,8 @@ AGAIN_CLIFFWALK = dataclasses.replace(
     stack=50,
 )
 
-# In 20,000 steps hardly a run reaches a score of 475. Of ten runs of uniform replay with other seeds
-# (from 3000 on), six did in 40,000 steps, and all ten in 80,000.
+# In 20,000 steps hardly a run reaches a score of 475. Of ten runs of uniform replay with other
+# seeds (from 3000 on), six did in 40,000 steps, and all ten in 80,000.
 _at_full_rate = next(study for study in EQUAL_ALPHA_STUDIES if study.name == "equal-alpha-cartpole")
 THRESHOLD_CARTPOLE = dataclasses.replace(
     _at_full_rate,
