@@ -27,7 +27,7 @@ HEAD = """\
 // Written by site/when_map.py from the results that come with the package. A line is a world:
 // the rarest last, and for each rarity the least noise first. Of each method there are the learning
 // rate and the curve, its first error and then the changes from point to point, in 1 / scale; of
-// each method but the first, the gain over it with its interval, and whether it is told apart.
+// each method but the first, the gain over it with its interval, and the verdict.
 """
 
 
@@ -44,7 +44,7 @@ def written() -> str:
                 "rates": [cells[name][method]["rate"] for method in METHODS],
                 "curves": [differences(cells[name][method]["curve"], noise) for method in METHODS],
                 "gains": [[round(number, 4) for number in one.gain] for one in found],
-                "told": [one.verdict != "not told apart" for one in found],
+                "verdicts": [one.verdict for one in found],
             }
             lines.append(compact(world))
     facts = {

@@ -120,7 +120,7 @@ def test_the_readme_says_what_came_out_in_half_a_million_frames():
         ("breakout", "PER broke {:.2f} bricks an episode, and uniform replay {:.2f}: {}."),
         (
             "space-invaders",
-            "PER was worse: {:.2f} points an episode, and uniform replay {:.2f}, {}.",
+            "PER was worse: {:.2f} points and {:.2f}, {}.",
         ),
     ):
         results = load_study(f"long-{game}")
@@ -151,6 +151,7 @@ def test_the_scores_at_pong_are_those_of_the_study():
 def test_the_readme_says_which_share_of_the_runs_failed():
     *_, uniform, per = (round(value) for value in measured("mountaincar"))
     sentence = (
-        f"On MountainCar, {uniform} % of the runs with uniform replay failed, and {per} % with PER."
+        f"On MountainCar, {uniform} % of the final policies with uniform replay failed, "
+        f"and {per} % with PER"
     )
     assert sentence in " ".join(README.split())

@@ -7,13 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from per_tutorial.experiments.cells import load_cells
-from per_tutorial.experiments.statistics.estimates import (
-    RESAMPLES,
-    Estimate,
-    estimate,
-    holm,
-    paired_t_test,
-)
+from per_tutorial.experiments.statistics.estimates import RESAMPLES, Estimate
+from per_tutorial.experiments.statistics.families import agreement
 
 
 def load(study: str) -> dict[str, Any]:
@@ -30,7 +25,7 @@ class Judged(NamedTuple):
     """The gain of a method in a cell."""
 
     gain: Estimate
-    verdict: str  # "helps", "hurts" or "not told apart"
+    verdict: str  # "helps", "hurts", "borderline" or "not told apart"
 
 
 def judged(
@@ -38,16 +33,14 @@ def judged(
 ) -> dict[tuple[str, str], Judged]:
     """The gain of each method over uniform replay in each cell: {(cell, method): `Judged`}.
 
-    Each interval is a 95 % bootstrap interval over the pairs of one cell. The verdicts are those of
-    paired t-tests with Holm's correction over all given cells and methods.
+    All given cells and methods are one family of `agreement`; a clear gain helps, a clear loss
+    hurts. All cells must have equally many pairs of runs.
     """
     keys = [(cell, method) for cell in cells for method in methods if method in cells[cell]]
     every = [gains(cells[cell], method) for cell, method in keys]
-    corrected = holm([paired_t_test(values, np.zeros(len(values))) for values in every])
+    family = agreement([(values, np.zeros(len(values))) for values in every], resamples)
     found = {}
-    for key, values, p in zip(keys, every, corrected, strict=True):
-        direction = "helps" if values.mean() > 0 else "hurts"
-        found[key] = Judged(
-            estimate(values, resamples=resamples), direction if p < 0.05 else "not told apart"
-        )
+    for key, one in zip(keys, family, strict=True):
+        clear = "helps" if one.difference.value > 0 else "hurts"
+        found[key] = Judged(one.difference, clear if one.verdict == "clear" else one.verdict)
     return found

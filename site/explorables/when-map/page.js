@@ -20,8 +20,8 @@ const inWords = (rate) => (rate <= 0.5 ? `1/${1 / rate}` : `${rate}`);
 function found(row, column) {
   const which = methods.indexOf(checked("method")) - 1; // uniform replay gains nothing on itself
   const [gain, low, high] = world(row, column).gains[which];
-  const told = world(row, column).told[which];
-  const verdict = told ? (gain > 0 ? "helps" : "hurts") : "not told apart";
+  const verdict = world(row, column).verdicts[which];
+  const told = verdict === "helps" || verdict === "hurts";
   return { gain, low, high, told, verdict };
 }
 
@@ -72,7 +72,8 @@ function show() {
       const { gain, told, verdict } = found(row, column);
       const now = row === rarity.value && column === noise.value;
       cell.textContent = signed(gain);
-      cell.className = `${gain < 0 ? "hurts" : "helps"} ${told ? "told" : ""}`;
+      const frame = told ? "told" : verdict === "borderline" ? "borderline" : "";
+      cell.className = `${gain < 0 ? "hurts" : "helps"} ${frame}`;
       cell.style.setProperty("--strength", Math.min(1, Math.abs(gain) / STRONGEST));
       const name = `${place(row, column)}: gain ${signed(gain)}, ${verdict}`;
       change(cell, { "aria-label": name, "aria-pressed": now, tabindex: now ? 0 : -1 });
@@ -90,6 +91,8 @@ function sentence(method) {
   const { gain, low, high, told, verdict } = found(rarity.value, noise.value);
   const where = `Where one step in ${rarities[rarity.value]} pays and the noise is ${noises[noise.value]}`;
   const what = `a gain of ${signed(gain)} [${signed(low)}, ${signed(high)}]`;
+  if (verdict === "borderline")
+    return `${where}, the difference between ${NAMES[method]} and uniform replay is borderline: ${what}.`;
   if (!told) return `${where}, ${NAMES[method]} and uniform replay are ${verdict}: ${what}.`;
   const share = Math.round(100 * Math.abs(1 - 2 ** -gain));
   const change = `${share} % ${gain > 0 ? "less" : "more"} error`;

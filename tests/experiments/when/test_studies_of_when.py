@@ -65,7 +65,7 @@ def test_a_verdict_needs_holms_correction():
         }
         for k in range(40)
     }
-    found = judged(cells, ["per"], 1000)
+    found = judged(cells, ["per"], 10_000)
     assert found["cell 0", "per"].verdict == "helps"
     assert [one.verdict for one in found.values()].count("not told apart") == 39
     alone = [judged({name: cells[name]}, ["per"], 1000)[name, "per"].verdict for name in cells]
