@@ -84,9 +84,9 @@ class Memory:
         fields = (windows.observations, actions, *windows[2:5], over)
         replay.extend(*(field[None] for field in fields))
         added = int(replay.storage.ring.added[0])
-        numbers = np.arange(added - len(actions), added)
-        replay.update_priorities(numbers[None], windows.td_errors[None])
-        self._versions[numbers % replay.capacity] = version
+        ids = np.arange(added - len(actions), added)
+        replay.update_priorities(ids[None], windows.td_errors[None])
+        self._versions[ids % replay.capacity] = version
         return len(replay)
 
     def sample(self, batch_size: int, beta: float) -> Minibatch | None:

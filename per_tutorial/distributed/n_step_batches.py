@@ -188,14 +188,14 @@ class FramePool:
     def state(self) -> State:
         """The frames in use, and their indices."""
         used = np.flatnonzero(self._uses).astype(np.int32)
-        return {"places": used, "frames": self.frames[used]}
+        return {"indices": used, "frames": self.frames[used]}
 
     @property
     def schema(self) -> Schema:
         """What `restore` takes."""
         counts = range(self._most + 1)
         return {
-            "places": ArraySpec(np.int32, (counts,), 1, self._most),
+            "indices": ArraySpec(np.int32, (counts,), 1, self._most),
             "frames": ArraySpec(np.uint8, (counts, *self.frames.shape[1:])),
         }
 
@@ -203,12 +203,12 @@ class FramePool:
     def check(state: State, frame_indices: FrameIndices) -> None:
         """Raise ValueError unless the state holds each frame of these stacks exactly once."""
         used = np.unique(frame_indices[frame_indices != 0])
-        if len(state["frames"]) != len(used) or not np.array_equal(state["places"], used):
+        if len(state["frames"]) != len(used) or not np.array_equal(state["indices"], used):
             raise ValueError("state: frames must be those of the stored stacks, each once")
 
     def restore(self, state: State, frame_indices: FrameIndices) -> None:
         """Fill an empty pool from a checked state, for stacks at ``frame_indices``."""
-        used = state["places"]
+        used = state["indices"]
         if used.size and int(used[-1]) >= len(self.frames):
             self._grow(int(used[-1]) + 1 - len(self.frames))
         self.frames[used] = state["frames"]

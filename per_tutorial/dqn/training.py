@@ -1,6 +1,6 @@
 """Deep Q-learning with replay (Algorithm 1 of Schaul et al.), for a stack of runs at once."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -16,7 +16,7 @@ from per_tutorial.dqn.environments.gymnasium_envs import Environments
 from per_tutorial.dqn.history import History
 from per_tutorial.dqn.learner import DQNLearner
 from per_tutorial.dqn.networks import LARGEST_SEED
-from per_tutorial.replay.contracts import Transition, needs_of
+from per_tutorial.replay.contracts import needs_of
 from per_tutorial.replay.random_streams import RandomStreams
 from per_tutorial.replay.registry import make_replay
 from per_tutorial.replay.replay import Replay
@@ -148,10 +148,9 @@ def train(  # noqa: C901  (Algorithm 1 in one place)
         action = epsilon_greedy(agent, observation, config.epsilon(t), exploration)
         step = environments.step(action)
         reward = step.learned_reward(config.terminal_reward)
-        transition = Transition(
-            observation, action, reward, step.next_observation, step.terminated, step.truncated
-        )
-        replay.add(*with_axes(storage.leading_axes, transition), valid=step.valid)
+        ends = step.terminated, step.truncated
+        fields = (observation, action, reward, step.next_observation, *ends)
+        replay.add(*with_axes(storage.leading_axes, fields), valid=step.valid)
         history.record_step(environments.finished)
 
         for k in range(t, t + config.environments):  # each environment has made one step
@@ -173,9 +172,9 @@ def train(  # noqa: C901  (Algorithm 1 in one place)
     return history
 
 
-def with_axes(axes: tuple[int, ...], transition: Transition) -> Transition:
+def with_axes(axes: tuple[int, ...], fields: Iterable[NDArray]) -> Iterator[NDArray]:
     """The fields, with ``axes`` in place of their first axis, that of all environments."""
-    return Transition(*(np.reshape(field, axes + np.shape(field)[1:]) for field in transition))
+    return (field.reshape(axes + field.shape[1:]) for field in fields)
 
 
 def epsilon_greedy(

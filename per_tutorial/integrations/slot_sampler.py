@@ -20,6 +20,7 @@ from per_tutorial.common.arguments import index_array, up_to_one, whole_number
 from per_tutorial.common.files import join_parts, part_of
 from per_tutorial.common.states import ArraySpec, Schema, State, checked_state
 from per_tutorial.integrations.hosted_sampler import HostedSampler
+from per_tutorial.replay.ring import NO_SLOT
 from per_tutorial.replay.td_errors import refuse_infinite
 
 PICKLE_FORMAT = 3  # raised when what a pickle holds changes
@@ -33,7 +34,7 @@ class PendingBatch(NamedTuple):
     ids: NDArray[np.int64]  # (batch,) of the transitions that were in them
 
 
-class PendingWrite(NamedTuple):
+class UnfinishedWrite(NamedTuple):
     """Transitions that are about to be registered, and the counters afterwards."""
 
     slots: NDArray[np.int64]  # (n,)
@@ -78,7 +79,7 @@ class SlotSampler(HostedSampler):
         self._slots = np.full(self.capacity, -1, dtype=np.int64)  # of the rows
         self._ids = np.full(self.capacity, -1, dtype=np.int64)  # by row
         self._awaited: deque[PendingBatch] = deque(maxlen=MAX_PENDING)
-        self._unfinished: PendingWrite | None = None  # what an interrupt may have cut short
+        self._unfinished: UnfinishedWrite | None = None  # what an interrupt may have cut short
 
     @property
     def beta(self) -> float:
@@ -129,7 +130,7 @@ class SlotSampler(HostedSampler):
         new = rows < 0
         filled = self.filled + int(np.count_nonzero(new))
         rows[new] = np.arange(self.filled, filled)
-        self._unfinished = PendingWrite(written, rows, filled, self.added + len(rows))
+        self._unfinished = UnfinishedWrite(written, rows, filled, self.added + len(rows))
         self._finish()
 
     def sample(self, batch_size: int) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
@@ -168,7 +169,7 @@ class SlotSampler(HostedSampler):
         refuse_infinite(errors)
         ids = self._ids_as_drawn(known)
         if ids is not None:
-            rows = np.where(self._ids[rows] == ids, rows, -1)
+            rows = np.where(self._ids[rows] == ids, rows, NO_SLOT)
         self.sampler.update(rows[None], errors[None])
 
     def probabilities(self) -> NDArray[np.float64]:
@@ -193,7 +194,7 @@ class SlotSampler(HostedSampler):
         self._finish()
         return join_parts(sampler=self.sampler.state) | {
             "slots": self._slots[: self.filled],
-            "numbers": self._ids[: self.filled],
+            "ids": self._ids[: self.filled],
             "added": np.array([self.added]),
             "beta": np.array([self.beta]),
         }
@@ -204,7 +205,7 @@ class SlotSampler(HostedSampler):
         lengths = (range(self.capacity + 1),)
         return join_parts(sampler=self.sampler.schema) | {
             "slots": ArraySpec(np.int64, lengths, 0, self.capacity - 1),
-            "numbers": ArraySpec(np.int64, lengths, 0),
+            "ids": ArraySpec(np.int64, lengths, 0),
             "added": ArraySpec(np.int64, (1,), 0),
             "beta": ArraySpec(np.float64, (1,), 0, 1),
         }
@@ -216,20 +217,20 @@ class SlotSampler(HostedSampler):
             ValueError: the state is invalid. Nothing has changed then.
         """
         state = checked_state(state, self.schema)
-        slots, ids, added = state["slots"], state["numbers"], int(state["added"][0])
+        slots, ids, added = state["slots"], state["ids"], int(state["added"][0])
         if len(ids) != len(slots) or len(np.unique(slots)) != len(slots):
             raise ValueError("state: slots must name each stored transition once")
         if len(np.unique(ids)) != len(ids) or (ids >= added).any():
-            raise ValueError("state: numbers must be those of transitions that were added")
+            raise ValueError("state: ids must be those of transitions that were added")
         sampler, sizes = part_of(state, "sampler"), np.array([len(slots)])
         checked = sampler
-        if "told" in sampler:
+        if "num_added" in sampler:
             # A rank sampler skips a write whose count it knows, so its count must be ours. In a
             # ring that is not full it is the size; here a slot may be written again before.
-            if sampler["told"][0] != added:
-                told = sampler["told"][0]
-                raise ValueError(f"state: sampler.told must be added, {added}, got {told}")
-            checked = sampler | {"told": sizes}
+            count = int(sampler["num_added"][0])
+            if count != added:
+                raise ValueError(f"state: sampler.num_added must be added, {added}, got {count}")
+            checked = sampler | {"num_added": sizes}
         self.sampler.check(checked, sizes)
         restored = SlotSampler(self.capacity, float(state["beta"][0]), **self._made_of)
         restored.sampler.restore(sampler)

@@ -38,7 +38,7 @@ def register_sampler(name: str, sampler: type) -> None:
     """Register a sampler under a name; it replaces any sampler of that name.
 
     Args:
-        name: the value of settings such as `DQNConfig.sampler`.
+        name: what trainings and studies call it.
         sampler: a class; see `contracts.Sampler`.
 
     Raises:
@@ -49,7 +49,7 @@ def register_sampler(name: str, sampler: type) -> None:
         >>> class MySampler(UniformSampler):
         ...     pass  # override `sample` to draw in another way
         >>> register_sampler("mine", MySampler)
-        >>> SAMPLERS["mine"] is MySampler  # and `DQNConfig(sampler="mine")` trains with it
+        >>> SAMPLERS["mine"] is MySampler  # trainings take sampler="mine" now
         True
         >>> del SAMPLERS["mine"]
     """

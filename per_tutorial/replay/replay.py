@@ -162,7 +162,7 @@ class Replay:
         Args:
             batch_size: at most the number of stored transitions; duplicates are possible.
             beta: exponent of the importance-sampling weights, in [0, 1].
-            td_errors: function from a `Batch` to its TD errors, such as `DQNLearner.td_errors`.
+            td_errors: function from a `Batch` to its TD errors, computed by the agent.
                 Samplers that choose a minibatch from a larger draw need it; others never call it.
                 It must not change the buffer.
         """

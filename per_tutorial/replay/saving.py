@@ -9,6 +9,8 @@ from per_tutorial.common.files import ArrayFile, PathLike
 from per_tutorial.common.states import Schema, State, fits, wanted
 
 ROWS = "storage.rows"  # the name of the transitions among the arrays of a file
+# What files of version 0.1.0 lack, and the array of theirs that has the same values
+LACKED = {"sampler.num_added": "storage.added"}
 
 
 def read_state(path: PathLike, settings: dict[str, Any], schema: Schema) -> State:
@@ -31,17 +33,18 @@ def read_state(path: PathLike, settings: dict[str, Any], schema: Schema) -> Stat
                     f"path: {shown} was saved with {name} = {saved.get(name)!r}, "
                     f"this buffer has {value!r}"
                 )
-        missing = [name for name in schema if name not in file.specs]
+        names = {name: name if name in file.specs else LACKED.get(name, name) for name in schema}
+        missing = [name for name in names.values() if name not in file.specs]
         if missing:
             raise ValueError(f"path: {shown} is damaged: it lacks {', '.join(missing)}")
         for name, spec in schema.items():
-            dtype, shape = file.specs[name]
+            dtype, shape = file.specs[names[name]]
             if not fits(spec, dtype, shape):
                 raise ValueError(
                     f"path: {shown} is damaged: {name} must be {wanted(spec)}, "
                     f"got {dtype} of the shape {shape}"
                 )
-        return {name: file.read(name) for name in schema}
+        return {name: file.read(saved) for name, saved in names.items()}
 
 
 def _other_fields(file: ArrayFile, schema: Schema) -> str:

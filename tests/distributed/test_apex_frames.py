@@ -134,8 +134,8 @@ def test_a_pool_keeps_what_is_needed_and_grows():
 
 def test_a_file_cannot_ask_for_much_memory():
     pool = FramePool((2, 2), 3)
-    state = {"places": np.array([2**31 - 1], np.int32), "frames": np.ones((1, 2, 2), np.uint8)}
-    with pytest.raises(ValueError, match="places"):
+    state = {"indices": np.array([2**31 - 1], np.int32), "frames": np.ones((1, 2, 2), np.uint8)}
+    with pytest.raises(ValueError, match="indices"):
         checked_state(state, pool.schema)
 
 
@@ -196,7 +196,7 @@ def test_a_file_whose_frames_are_missing_is_refused(tmp_path):
     memory.save()
     with np.load(path) as file:
         arrays = dict(file)
-    arrays["pool.places"] = arrays["pool.places"][:-1]
+    arrays["pool.indices"] = arrays["pool.indices"][:-1]
     np.savez(path, **arrays)
     with pytest.raises(ValueError, match="shard.npz' is damaged .*frames must be"):
         Memory(CONFIG, 64, SHAPE, 0, path)

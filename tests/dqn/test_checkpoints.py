@@ -185,7 +185,7 @@ def test_a_part_that_is_left_out_is_noticed(sampler, vectorization, tmp_path, mo
         for name in heap:
             del changes[name]
         changes["heap"] = left_out(*heap)
-        del changes["replay.sampler.told"]  # counts where a call was interrupted
+        del changes["replay.sampler.num_added"]  # counts where a call was interrupted
     for kind, values in facts.items():
         for number in range(len(values)):
             changes[f"{kind} {number}"] = left_out_of_the_simulation(kind, number)

@@ -129,9 +129,9 @@ def test_a_sampler_restores_its_own_arrays():
 
 def test_states_of_a_rank_sampler_that_would_skip_the_next_write_are_refused():
     state = copy.deepcopy(filled(sampler="rank").state)
-    state["sampler.told"] += 1
+    state["sampler.num_added"] += 1
     draws = SlotSampler(10, sampler="rank", seed=0)
-    with pytest.raises(ValueError, match="told must be"):
+    with pytest.raises(ValueError, match="num_added must be"):
         draws.restore(state)
     assert draws.filled == 0
 
@@ -145,10 +145,10 @@ def test_states_that_contradict_themselves_are_refused():
         {"slots": twice},
         {"slots": before["slots"][:4]},
         {"slots": before["slots"] + 5},
-        {"numbers": before["numbers"] + 5},
-        {"numbers": before["numbers"] * 0},
+        {"ids": before["ids"] + 5},
+        {"ids": before["ids"] * 0},
         {"beta": np.array([1.5])},
-        {"slots": before["slots"][:4], "numbers": before["numbers"][:4]},
+        {"slots": before["slots"][:4], "ids": before["ids"][:4]},
     ):
         with pytest.raises(ValueError, match="state: "):
             draws.restore(before | wrong)

@@ -222,14 +222,14 @@ def test_states_of_something_else_are_refused(tmp_path):
     before = shares(buffer)
     state = buffer.sampler.state_dict()
     settings = state["settings"] | {"alpha": 0.1}
-    wrong = state["state"] | {"numbers": torch.zeros(9, dtype=torch.int64)}
+    wrong = state["state"] | {"ids": torch.zeros(9, dtype=torch.int64)}
     for bad, message in [
         ({"_alpha": 1}, "state_dict: must be that of a PrioritizedSampler"),
         (
             state | {"settings": settings},
             "state_dict: must be of a sampler with alpha = 0.6, got 0.1",
         ),
-        (state | {"state": wrong}, "state: numbers must be"),
+        (state | {"state": wrong}, "state: ids must be"),
         (state | {"settings": ["alpha"]}, r"state_dict: must be .*got settings \(list\), state"),
         (state | {"state": None}, r"state_dict: must be .*state \(NoneType\)"),
     ]:
@@ -239,9 +239,9 @@ def test_states_of_something_else_are_refused(tmp_path):
     with pytest.raises(ValueError, match="path: .* saved with capacity = 24, this buffer has 4"):
         PrioritizedSampler(4).loads(tmp_path / "saved")
     own = buffer.sampler._sampler
-    damaged = own.state | {"numbers": wrong["numbers"].numpy()}
+    damaged = own.state | {"ids": wrong["ids"].numpy()}
     write_arrays(tmp_path / "saved" / FILE, "settings", own.settings, damaged)
-    with pytest.raises(ValueError, match=r"path: '.*draws.npz' is damaged \(state: numbers must"):
+    with pytest.raises(ValueError, match=r"path: '.*draws.npz' is damaged \(state: ids must"):
         buffer.sampler.loads(tmp_path / "saved")
     with pytest.raises(FileNotFoundError):
         buffer.sampler.loads(tmp_path)

@@ -298,6 +298,9 @@ def test_a_missing_extra_is_named_by_commands_and_by_names():
     assert re.fullmatch(rf"python -m per_tutorial: train needs \w+, {re.escape(install)}", said)
     for code in ("import per_tutorial; per_tutorial.train", "from per_tutorial import train"):
         assert without({"torch"}, code).endswith(f"per_tutorial.train needs PyTorch, {install}")
+    # Ray's extra brings what trainings need, so one install is enough.
+    for code in (command.format("apex"), "from per_tutorial.distributed import train_apex"):
+        assert without(everything, code).endswith("pip install 'per_tutorial[ray]'")
     for name, library in (("sb3", "Stable-Baselines3"), ("torchrl", "torchrl")):
         needs = f"per_tutorial.integrations.{name} needs {library}, which is not installed"
         for code in (

@@ -4,6 +4,7 @@ does harm.
 
 import errno
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,6 +16,8 @@ from per_tutorial.replay import (
     RankBasedReplayBuffer,
     ReplayBuffer,
 )
+
+DATA = Path(__file__).parents[1] / "data"
 
 
 class Forgetful(ProportionalSampler):
@@ -73,6 +76,19 @@ def holds_a_loaded_buffer_goes_on_as_if_it_had_never_stopped(make, directory, ad
 def test_a_loaded_buffer_goes_on_as_if_it_had_never_stopped(kind, added, n_step, tmp_path):
     make = partial(kind, n_step=n_step)
     holds_a_loaded_buffer_goes_on_as_if_it_had_never_stopped(make, tmp_path, added)
+
+
+@pytest.mark.parametrize(
+    ("make", "name", "drawn"),
+    [
+        (partial(PrioritizedReplayBuffer, alpha=0.6), "replay", [6, 2, 2, 4, 5, 2, 3, 4]),
+        (partial(RankBasedReplayBuffer, alpha=0.7), "rank", [5, 5, 4, 6, 5, 2, 4, 3]),
+    ],
+)
+def test_a_file_of_version_0_1_0_goes_on_as_it_did_there(make, name, drawn):
+    buffer = make(5, (2,))
+    buffer.load(DATA / f"{name}-0.1.0.npz")
+    assert [index for _ in range(2) for index in buffer.sample(4, 0.5).indices] == drawn
 
 
 @pytest.mark.parametrize("bugged", [ForgetsMaximum, ForgetsGenerator, ForgetsPriorities])

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 COUNT = 150  # thirty of each process: Ape-X's three, the study's two
-MOST_FINDINGS = 5  # then it ends, such as where no cluster can be started
+MAX_FINDINGS = 5  # then it ends, such as where no cluster can be started
 KILLS = 4, 12  # of one job, at least and at most; then it may come to its end
 DRIVER = "the driver"
 SETTINGS = {
@@ -64,7 +64,7 @@ def attack(count: int = COUNT, seed: int = 0, *, log: Callable[[str], object] = 
     killed = Counter({(name, each): 0 for name, job in JOBS.items() for each in _victims(job)})
     share = -(-count // len(killed))
     number = 0
-    while killed.total() < count and len(findings) < MOST_FINDINGS:
+    while killed.total() < count and len(findings) < MAX_FINDINGS:
         name = min(JOBS, key=lambda name: min(n for one, n in killed.items() if one[0] == name))
         # Short, since the names of sockets begin with it.
         with tempfile.TemporaryDirectory(dir="/tmp", ignore_cleanup_errors=True) as place:

@@ -181,7 +181,7 @@ def train_stack(
         checkpoints = Checkpoints(checkpoints_in, every=study.checkpoint_every)
     start = time.perf_counter()
     history, greedy = _train(study, arm, seeds, checkpoints)
-    rows = [(arm, *row) for row in _measures(study, history, greedy)]
+    rows = [(arm, *row) for row in _measurements(study, history, greedy)]
     heading |= {
         "seconds": round(time.perf_counter() - start, 1),
         "processor": processor(),
@@ -215,7 +215,7 @@ def _stack_path(parts: Path, arm: str, seeds: list[int]) -> Path:
     return parts / f"{arm}.seeds-{seeds[0]}-{seeds[-1]}.csv"
 
 
-def _measures(
+def _measurements(
     study: Study, history: History, greedy: NDArray[np.float64]
 ) -> Iterator[tuple[int, str, int, str]]:
     """The rows that are kept of a stack of runs: (seed, measure, at, value)."""

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from stable_baselines3.common.type_aliases import DictReplayBufferSamples, ReplayBufferSamples
 
 
-class Drawn:
+class SampledBatch:
     """What prioritised replay adds to a minibatch of SB3, which remains the same named tuple.
 
     Attributes:
@@ -30,11 +30,11 @@ class Drawn:
         return super()._replace(**changes).with_draw(self.weights, self.indices)  # type: ignore[misc]
 
 
-class PrioritizedSamples(Drawn, ReplayBufferSamples):
+class PrioritizedSamples(SampledBatch, ReplayBufferSamples):
     """A minibatch, with (batch, ...) tensors."""
 
 
-class PrioritizedDictSamples(Drawn, DictReplayBufferSamples):
+class PrioritizedDictSamples(SampledBatch, DictReplayBufferSamples):
     """A minibatch whose observations are dicts of tensors."""
 
 

@@ -33,7 +33,7 @@ class LaberSampler(UniformSampler):
     """Draws m · batch candidates uniformly, and from these a minibatch by P(i) ∝ p_i = |δ_i| + ε.
 
     δ is that of the current network, and |δ| a proxy for the size of the gradient. With the Huber
-    loss that size is min(|δ|, κ): then set `DQNConfig.td_error_clip` to κ, as the authors' code
+    loss that size is min(|δ|, κ): then clip δ to κ before it is passed on, as the authors' code
     does with κ = 1. ε keeps weights finite.
 
     The weights ignore β. "mean": mean(p) / p_i, whose average gradient is that of uniform draws;

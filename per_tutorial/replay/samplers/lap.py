@@ -12,10 +12,9 @@ from per_tutorial.replay.samplers.proportional import ProportionalSampler, epsil
 class LapSampler(ProportionalSampler):
     """P(i) ∝ max(|δ_i|, κ)^α, and every weight is 1 (section 4.2 of Fujimoto et al. 2020).
 
-    Meant for the Huber loss with the same κ (`DQNConfig.loss`). Errors below κ are then drawn as in
-    uniform replay; errors beyond it have a gradient of constant size, which the priority scales. So
-    there is no bias to correct. A new transition gets the largest priority so far, max(1, κ) at the
-    start.
+    Meant for the Huber loss with the same κ. Errors below κ are then drawn as in uniform replay;
+    errors beyond it have a gradient of constant size, which the priority scales. So there is no
+    bias to correct. A new transition gets the largest priority so far, max(1, κ) at the start.
 
     Args:
         capacity: slots per run.

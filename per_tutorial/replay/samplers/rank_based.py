@@ -244,7 +244,7 @@ class RankBasedSampler:
     def state(self) -> State:
         """The random streams, the heaps, and their counters."""
         names = ("keys", "slots", "ranks", "sizes", "written", "largest_priority")
-        counted = {"streams": self.streams.states, "told": self.num_added}
+        counted = {"streams": self.streams.states, "num_added": self.num_added}
         return counted | {name: getattr(self, name) for name in names}
 
     @property
@@ -258,7 +258,7 @@ class RankBasedSampler:
             "ranks": ArraySpec(np.int32, (self.runs, self.capacity), 0, self.capacity),
             "sizes": ArraySpec(np.int64, runs, 0, self.capacity),
             "written": ArraySpec(np.int64, runs, 0, self.sort_every - 1),
-            "told": ArraySpec(np.int64, runs, 0),
+            "num_added": ArraySpec(np.int64, runs, 0),
             "largest_priority": ArraySpec(np.float64, runs, 0, 1e100),
         }
 
@@ -267,8 +267,8 @@ class RankBasedSampler:
         if not np.array_equal(state["sizes"], sizes):
             raise ValueError("state: sizes must be those of the storage")
         # If it were larger, `add` would skip new transitions as known ones.
-        if not np.array_equal(np.minimum(state["told"], self.capacity), sizes):
-            raise ValueError("state: told must be the number of transitions added")
+        if not np.array_equal(np.minimum(state["num_added"], self.capacity), sizes):
+            raise ValueError("state: num_added must be the number of transitions added")
         for run, size in enumerate(sizes.tolist()):
             keys, slots, ranks = (state[name][run] for name in ("keys", "slots", "ranks"))
             used = slots[1 : size + 1]

@@ -21,6 +21,7 @@ from per_tutorial.replay.reliability import (
     refresh_minima,
     reliability,
 )
+from per_tutorial.replay.ring import NO_SLOT
 from per_tutorial.replay.samplers.proportional import (
     LARGEST_PRIORITY,
     SMALLEST_EPSILON,
@@ -201,7 +202,7 @@ class ReaperSampler(ProportionalSampler):
             # The oldest episodes have lost their first steps, which changes their sums.
             oldest = (added[:, None] + np.arange(self.strides[0])) % self.capacity
             full = added[:, None] >= self.capacity
-            refresh_ends(self.least.nodes, *self._memory, np.where(full, oldest, -1))
+            refresh_ends(self.least.nodes, *self._memory, np.where(full, oldest, NO_SLOT))
 
     def end_episodes(self, slots: Slots, lengths: NDArray[np.int64], stride: int) -> None:
         """Record which steps make up the episodes that end in ``slots`` (runs, n)."""
@@ -214,7 +215,7 @@ class ReaperSampler(ProportionalSampler):
             slots, lengths = slots[:, ends], lengths[:, ends]
             back = np.arange(lengths.max(initial=0))
             steps = (slots[..., None] - stride * back) % self.capacity
-            steps = np.where((slots[..., None] >= 0) & (back < lengths[..., None]), steps, -1)
+            steps = np.where((slots[..., None] >= 0) & (back < lengths[..., None]), steps, NO_SLOT)
             refresh_minima(self.least.nodes, *self._memory, steps.reshape(self.runs, -1))
 
     def sample(
@@ -254,7 +255,7 @@ class ReaperSampler(ProportionalSampler):
             "errors": self.errors.nodes,
             "before": self.before,
             "after": self.after,
-            "told": self.num_added,
+            "num_added": self.num_added,
             "strides": self.strides,
         }
 
@@ -267,7 +268,7 @@ class ReaperSampler(ProportionalSampler):
             "errors": ArraySpec(np.float64, self.errors.nodes.shape, low=0),
             "before": ArraySpec(np.int64, slots, 0, self.capacity - 1),
             "after": ArraySpec(np.int64, slots, RUNNING, self.capacity - 1),
-            "told": ArraySpec(np.int64, runs, 0),
+            "num_added": ArraySpec(np.int64, runs, 0),
             "strides": ArraySpec(np.int64, runs, 1, self.capacity),
         }
 
@@ -283,8 +284,8 @@ class ReaperSampler(ProportionalSampler):
             raise ValueError("state: errors has a leaf that is not a possible priority")
         if not np.allclose(errors**self.alpha, sums, rtol=1e-9, atol=0):  # powers are rounded
             raise ValueError("state: errors and sums have leaves of different priorities")
-        if not np.array_equal(np.minimum(state["told"], self.capacity), sizes):
-            raise ValueError("state: told must be the number of transitions added")
+        if not np.array_equal(np.minimum(state["num_added"], self.capacity), sizes):
+            raise ValueError("state: num_added must be the number of transitions added")
         # In an ended episode, the successor of a step is stored and counts one step further.
         slots, before, after = np.arange(self.capacity), state["before"], state["after"]
         following = (slots + state["strides"][:, None]) % self.capacity
@@ -302,7 +303,7 @@ class ReaperSampler(ProportionalSampler):
         if self.least is not None:
             self.least.nodes[:] = np.inf
             every = np.arange(self.capacity)
-            stored = np.where(every < self.num_added[:, None], every, -1)
+            stored = np.where(every < self.num_added[:, None], every, NO_SLOT)
             refresh_minima(self.least.nodes, *self._memory, stored)
 
     @property

@@ -10,8 +10,8 @@ class ReloSampler(ProportionalSampler):
     """P(i) ∝ (max(ReLo_i, 0) + ε)^α, where ReLo_i is the loss that can still be reduced.
 
     ReLo is the loss of the online network minus that of the target network. An agent computes it
-    (`DQNLearner.reducible_losses`) and passes it to `update` in place of TD errors. Noise raises
-    both losses alike, but not their difference. All else is as in proportional replay.
+    and passes it to `update` in place of TD errors. Noise raises both losses alike, but not their
+    difference. All else is as in proportional replay.
 
     Args:
         capacity: slots per run.

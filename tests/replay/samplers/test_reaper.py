@@ -320,7 +320,7 @@ def test_a_state_whose_parts_contradict_each_other_is_refused():
     sampler, sizes = replay.sampler, replay.storage.ring.sizes
     for name, message in [
         ("sums", "errors and sums have leaves of different priorities"),
-        ("told", "told must be the number of transitions added"),
+        ("num_added", "num_added must be the number of transitions added"),
         ("after", "before and after must count the steps of episodes"),
         ("before", "before and after must count the steps of episodes"),
     ]:
@@ -328,8 +328,8 @@ def test_a_state_whose_parts_contradict_each_other_is_refused():
         if name == "sums":
             other, _ = finished(alpha=0.5)
             state["sums"] = other.sampler.state["sums"]
-        elif name == "told":
-            state["told"] -= 1
+        elif name == "num_added":
+            state["num_added"] -= 1
         else:
             state[name][0, 1] += 1  # of an episode that has ended
         with pytest.raises(ValueError, match=message):
