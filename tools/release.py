@@ -179,8 +179,12 @@ def try_out(wheel, folder, constraints):
     install(wheel)
     where = subprocess.run(
         [python, "-c", "import per_tutorial; print(per_tutorial.__file__)"],
-        cwd=work, env=environment, check=True, capture_output=True, text=True,
-    )  # fmt: skip
+        cwd=work,
+        env=environment,
+        check=True,
+        capture_output=True,
+        text=True,
+    )
     if not Path(where.stdout.strip()).resolve().is_relative_to(folder.resolve()):
         raise RuntimeError(f"the package that was tried is another one: {where.stdout}")
     for arguments in ALONE:

@@ -18,7 +18,11 @@ from per_tutorial.experiments.studies.aggregates import (
     aggregate_improvement,
     normalised_worlds,
 )
-from per_tutorial.experiments.studies.declared.equal_alpha import EQUAL_ALPHA_STUDIES, EXPONENTS
+from per_tutorial.experiments.studies.declared.equal_alpha import (
+    EQUAL_ALPHA_STUDIES,
+    EXPONENTS,
+    THRESHOLD_CARTPOLE,
+)
 from per_tutorial.experiments.studies.declared.minatar import (
     PUBLISHED_BASE_STUDIES,
     PUBLISHED_SCORES,
@@ -110,14 +114,12 @@ def of_worlds(worlds: dict[str, str], rates: dict[str, str]) -> list[str]:
         words = ", a quarter of the rate" if rate else ""
         heads += [f"normalised score, IQM{words}", f"P(better than PER){words}"]
         columns.append([shown(means[arm + rate], ".2f") for arm in METHODS])
-        columns.append(
-            [
-                "" if arm == "per" else shown(
-                    aggregate_improvement(scores, arm + rate, f"per{rate}"), ".2f"
-                )
-                for arm in METHODS
-            ]
-        )  # fmt: skip
+        better = {
+            arm: shown(aggregate_improvement(scores, arm + rate, f"per{rate}"), ".2f")
+            for arm in METHODS
+            if arm != "per"
+        }
+        columns.append([better.get(arm, "") for arm in METHODS])
     return lines + table(heads, columns)
 
 
@@ -144,9 +146,20 @@ def of_pairs(
 def equal_alpha() -> list[str]:
     """The table of one exponent for all, of those worlds and rates that are shipped."""
     there = shipped_worlds("equal-alpha", {"": "", "-quarter": ", a quarter of the rate"})
-    pairs = EQUAL_ALPHA_STUDIES[0].comparisons
-    named = {f"{arm_in_words(arm)} − {arm_in_words(other)}": (arm, other) for arm, other in pairs}
-    return of_pairs("One exponent for all, 30 new pairs", named, there)
+    pairs = in_words(EQUAL_ALPHA_STUDIES[0].comparisons)
+    return of_pairs("One exponent for all, 30 new pairs", pairs, there)
+
+
+def long_cartpole() -> list[str]:
+    """The table of CartPole until most runs have solved it, if that study is shipped."""
+    name, pairs = THRESHOLD_CARTPOLE.name, in_words(THRESHOLD_CARTPOLE.comparisons)
+    there = {"CartPole": load_study(name)} if is_shipped(name) else {}
+    return of_pairs("One exponent for all, 60,000 steps, 30 new pairs", pairs, there)
+
+
+def in_words(pairs: Iterable[tuple[str, str]]) -> dict[str, tuple[str, str]]:
+    """These comparisons of `equal_alpha`, by name."""
+    return {f"{arm_in_words(arm)} − {arm_in_words(other)}": (arm, other) for arm, other in pairs}
 
 
 def step_sizes() -> list[str]:
@@ -254,6 +267,7 @@ def tables() -> str:
         "",
         *of_worlds(CLASSIC, RATES),
         *equal_alpha(),
+        *long_cartpole(),
         *step_sizes(),
         *unfinished(),
         *games,

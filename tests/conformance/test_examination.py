@@ -57,9 +57,12 @@ def test_every_normalisation_is_reported_and_none_is_judged(normalize):
     class Variant(Proportional):
         def make(self, settings):
             return PrioritizedReplayBuffer(
-                settings.capacity, (2,), alpha=settings.alpha, seed=settings.seed,
+                settings.capacity,
+                (2,),
+                alpha=settings.alpha,
+                seed=settings.seed,
                 normalize=normalize,
-            )  # fmt: skip
+            )
 
     weights = [name for name in QUESTIONS if name.startswith("weights-")]
     report = examine(Variant, questions=weights)

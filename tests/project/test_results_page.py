@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from notebook_files import ROOT
 
+from per_tutorial.experiments.cells import load_cells
 from per_tutorial.experiments.statistics.estimates import failure_rate, paired_difference, verdict
 from per_tutorial.experiments.statistics.families import agreement
 from per_tutorial.experiments.studies.results import load_study
@@ -89,6 +90,7 @@ def test_the_table_of_a_thousand_episodes_is_what_the_study_found(label, variant
         ("base-breakout", "rank", "uniform", "+0.14 [0.03, 0.22]"),
         ("equal-alpha-acrobot-quarter", "laber", "per-6", "−58.4 [−85.6, −34.5]"),
         ("equal-alpha-acrobot-quarter", "laber", "huber-1", "−0.3 [−28.2, +26.4]"),
+        ("equal-alpha-acrobot-quarter", "per-6", "huber-1", "58.0 [38.9, 79.2]"),
         ("equal-alpha-acrobot", "laber", "huber-1", "+11.8 [4.3, 19.0]"),
     ],
 )
@@ -104,6 +106,33 @@ def test_differences_that_stand_in_the_prose(name, arm, other, said):
     if len(numbers) > 3:
         digits = len(said.partition(" of ")[2].partition(".")[2])
         assert numbers[3] == round(baseline.mean(), digits)
+
+
+@pytest.mark.parametrize(
+    "world, arm, other, said",
+    [
+        ("cartpole", "ladder-8 updates", "ladder-1 updates", "166 [106, 226]: clear"),
+        ("cartpole", "copied-8 updates", "ladder-1 updates", "160 [97, 221]: clear"),
+        ("cartpole", "one-8 updates", "one-1 updates", "195 [108, 279]: clear"),
+        ("cartpole", "ladder-2 frames", "ladder-1 updates", "124 [65, 185]: clear"),
+        ("cartpole", "ladder-4 frames", "ladder-1 updates", "76 [7, 141]: borderline"),
+        ("mountaincar", "ladder-8 updates", "ladder-1 updates", "311 [192, 431]: clear"),
+        ("mountaincar", "ladder-8 updates", "copied-8 updates", "328 [220, 435]: clear"),
+        ("mountaincar", "one-1 updates", "ladder-1 updates", "135 [−54, 331]: not"),
+        ("mountaincar", "ladder-8 updates", "one-1 updates", "176 [4, 344]: borderline"),
+    ],
+)
+def test_what_more_actors_gain(world, arm, other, said):
+    cells = load_cells(f"actors-{world}")["cells"]
+    scores, baseline = (
+        np.mean(cells["{}-equal-{}".format(*name.split())]["scores"], axis=1)
+        for name in (arm, other)
+    )
+    (judged,) = agreement([(scores, baseline)])
+    shown, _, word = said.partition(": ")
+    assert shown in " ".join(RESULTS.split())
+    assert "{:.0f} [{:.0f}, {:.0f}]".format(*judged.difference) == shown.replace("−", "-")
+    assert judged.verdict.startswith(word)
 
 
 def test_the_readme_says_what_per_gains_with_the_published_settings():

@@ -117,23 +117,35 @@ def _done(place: Path, name: str, rng: random.Random, killed: Counter, share: in
             orphans |= family
             folders.update(place.glob("ray-*"))
             continue
-        try:
-            status = driver.wait(WORKING)
-        except subprocess.TimeoutExpired:
-            driver.kill()
-            yield f"it did not end within {WORKING:g} s"
-            return
-        if status:
-            yield (place / "errors").read_text(encoding="utf-8")[-2000:]
-        else:
-            result = json.loads((place / "result.json").read_text(encoding="utf-8"))
-            yield from job.wrong(result, since_start)
-        remains = [path.name for path in place.glob("ray-*") if path not in folders]
-        if remains:
-            yield f"it left {remains}"
-        if not _wait(lambda orphans=orphans: not any(map(_is_alive, orphans)), ENDING):
-            yield f"{ENDING:g} s after its driver was killed and it has ended, processes are left"
+        yield from _ended(driver, place, job, since_start, folders, orphans)
         return
+
+
+def _ended(
+    driver: subprocess.Popen,
+    place: Path,
+    job: Job,
+    killed: Counter[str],
+    folders: set[Path],
+    orphans: set[int],
+) -> Iterator[str]:
+    """Wait for a driver that is not killed any more; yields what is not whole, and what is left."""
+    try:
+        status = driver.wait(WORKING)
+    except subprocess.TimeoutExpired:
+        driver.kill()
+        yield f"it did not end within {WORKING:g} s"
+        return
+    if status:
+        yield (place / "errors").read_text(encoding="utf-8")[-2000:]
+    else:
+        result = json.loads((place / "result.json").read_text(encoding="utf-8"))
+        yield from job.wrong(result, killed)
+    remains = [path.name for path in place.glob("ray-*") if path not in folders]
+    if remains:
+        yield f"it left {remains}"
+    if not _wait(lambda: not any(map(_is_alive, orphans)), ENDING):
+        yield f"{ENDING:g} s after its driver was killed and it has ended, processes are left"
 
 
 def _wrong_training(result: dict, killed: Counter[str]) -> Iterator[str]:

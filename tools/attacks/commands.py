@@ -31,17 +31,21 @@ SMALL = (
 TRAIN = [
     # numbers out of range
     *(f"--{name} 0" for name in (
-        "steps", "runs", "episodes", "capacity", "environments", "hidden", "learning-rate", "n-step",
-        "batch-size", "learning-starts", "update-every", "target-update-every", "tau", "epsilon-steps",
-        "max-episode-steps", "td-error-clip", "max-grad-norm", "beta-steps", "priority-epsilon",
+        "steps", "runs", "episodes", "capacity", "environments", "hidden", "learning-rate",
+        "n-step", "batch-size", "learning-starts", "update-every", "target-update-every", "tau",
+        "epsilon-steps", "max-episode-steps", "td-error-clip", "max-grad-norm", "beta-steps",
+        "priority-epsilon",
     )),
     *(f"--{name} -1" for name in (
-        "steps", "runs", "first-seed", "capacity", "episodes", "alpha", "discount", "learning-rate-end",
+        "steps", "runs", "first-seed", "capacity", "episodes", "alpha", "discount",
+        "learning-rate-end",
     )),
     *(f"--{name} nan" for name in (
         "alpha", "discount", "learning-rate", "priority-epsilon", "terminal-reward", "tau",
     )),
-    *(f"--{name} inf" for name in ("learning-rate", "terminal-reward", "max-grad-norm", "beta-end")),
+    *(f"--{name} inf" for name in (
+        "learning-rate", "terminal-reward", "max-grad-norm", "beta-end",
+    )),
     "--alpha 2", "--discount 1.5", "--tau 1.5", "--frame-size 3", "--sticky-actions 2",
     "--priority-epsilon 1e308", "--priority-epsilon 1e-300", "--hidden 8 0", "--hidden -1",
     "--checkpoint here --checkpoint-every 0", "--checkpoint here --checkpoint-every -5",
@@ -51,26 +55,28 @@ TRAIN = [
     "--hidden " + " ".join(["300"] * 100_000),
     "--runs 1000000000", f"--runs {10**30}", f"--first-seed {10**30} --runs {10**30}",
     "--runs 10000000",
-    f"--steps {10**30}", f"--n-step {10**30}", f"--batch-size {10**30}", f"--max-episode-steps {10**30}",
-    f"--learning-starts {10**30}", f"--update-every {10**30}", f"--epsilon-steps {10**30}",
-    f"--target-update-every {10**30}", f"--beta-steps {10**30}",
+    *(f"--{name} {10**30}" for name in (
+        "steps", "n-step", "batch-size", "max-episode-steps", "learning-starts", "update-every",
+        "epsilon-steps", "target-update-every", "beta-steps",
+    )),
     "--batch-size 10000000000 --learning-starts 10000000000 --capacity 10000000000",
     "--episodes 1000000000", f"--episodes {10**30}",
     f"--checkpoint here --checkpoint-every {10**30}",
     "--steps " + "9" * 5000,  # more digits than Python reads
     # settings that do not go together
     "--batch-size 20 --learning-starts 10", "--capacity 10 --learning-starts 20",
-    "--n-step 99 --capacity 40", "--environments 2", "--env ALE/Pong-v5 --environments 7 --steps 60",
+    "--n-step 99 --capacity 40", "--environments 2",
+    "--env ALE/Pong-v5 --environments 7 --steps 60",
     "--checkpoint-copy copies", "--out same --save same", "--out same --save ./same",
     # names
     "--env Cartpole-v1", "--env nowhere:Maze-v0", "--env ''", "--env ALE/Pongg-v5", "--env ALE/",
     "--env ../x", "--env Pendulum-v1", "--env :", "--env 'a b'",
-    "--sampler best", "--loss cubic", "--normalize all", "--beta-schedule x", "--epsilon-schedule x",
-    "--precision float16", "--vectorization async",
+    "--sampler best", "--loss cubic", "--normalize all", "--beta-schedule x",
+    "--epsilon-schedule x", "--precision float16", "--vectorization async",
     # devices
     *(f"--device {name}" for name in (
-        "abacus", "hpu", "meta", "mps", "xpu", "cpu:7", "cpu:-1", "cuda:99", "''", "cuda:x", "xla", "vulkan",
-        "privateuseone", "mkldnn", "lazy", "fpga",
+        "abacus", "hpu", "meta", "mps", "xpu", "cpu:7", "cpu:-1", "cuda:99", "''", "cuda:x", "xla",
+        "vulkan", "privateuseone", "mkldnn", "lazy", "fpga",
     )),
     # places
     "--out ''", "--save ''", "--out nowhere/history.csv", "--save nowhere/agent", "--out folder",
@@ -80,25 +86,27 @@ TRAIN = [
     "--checkpoint file/here", "--checkpoint here --checkpoint-copy here",
     "--tensorboard file", "--tensorboard ''", "--checkpoint damaged", "--out /proc/history",
     # words that are no options
-    "--steps", "--steps many", "--alpha much", "--hidden a b", "--runs 1.5", "--runs 1e3", "--steps ''",
-    "--alhpa 0.5", "--double maybe", "--quiet=yes", "more",
+    "--steps", "--steps many", "--alpha much", "--hidden a b", "--runs 1.5", "--runs 1e3",
+    "--steps ''", "--alhpa 0.5", "--double maybe", "--quiet=yes", "more",
 ]  # fmt: skip
+DEVICES = ("hpu", "meta", "mps", "cpu:7", "''", "abacus")
 OTHERS = [
     "trian", "--version-of-what", "--", "''",
     "evaluate", "evaluate nobody", "evaluate ../pong", "evaluate ''",
     "evaluate long-cartpole --episodes 0", "evaluate long-cartpole --episodes -3",
     "evaluate long-cartpole --episodes 1000000000", f"evaluate long-cartpole --episodes {10**30}",
     "evaluate long-cartpole --episodes x",
-    *(f"evaluate long-cartpole --device {name}" for name in ("hpu", "meta", "mps", "cpu:7", "''", "abacus")),
-    "study", "study ablation", "study hundred-runs --processes 0", "study hundred-runs --processes -2",
-    "study hundred-runs --processes 1000000", f"study hundred-runs --processes {10**30}",
-    "study hundred-runs --processes two", "study hundred-runs --out ''", "study hundred-runs --out file",
+    *(f"evaluate long-cartpole --device {name}" for name in DEVICES),
+    "study", "study ablation", "study hundred-runs --processes 0",
+    "study hundred-runs --processes -2", "study hundred-runs --processes 1000000",
+    f"study hundred-runs --processes {10**30}", "study hundred-runs --processes two",
+    "study hundred-runs --out ''", "study hundred-runs --out file",
     "study hundred-runs --out file/results", "study hundred-runs --fast --out without-stacks",
     "study hundred-runs --fast --out empty-file", "study hundred-runs --fast --out heading-list",
     "study hundred-runs --fast --out other-stacks", "study hundred-runs --fast --out null-settings",
-    "study hundred-runs --fast --out damaged-stack", "study hundred-runs --fast --out folder-as-file",
-    *(f"study hundred-runs --fast --processes 1 --device {name}"
-      for name in ("hpu", "meta", "mps", "cpu:7", "''", "abacus")),
+    "study hundred-runs --fast --out damaged-stack",
+    "study hundred-runs --fast --out folder-as-file",
+    *(f"study hundred-runs --fast --processes 1 --device {name}" for name in DEVICES),
     *(f"cliffwalk --longest {value}" for value in ("1", "0", "-5", "x", "1000000", 10**30)),
     "cliffwalk --out ''", "cliffwalk --out nowhere/walks.csv", "cliffwalk --out folder",
     "cliffwalk --out file/walks.csv", "cliffwalk --out text --longest 2",
@@ -135,9 +143,12 @@ def attack(count: int = COUNT, seed: int = 0, *, log: Callable[[str], object] = 
             words = shlex.split(command)
             done = subprocess.run(
                 [sys.executable, "-m", "per_tutorial", *words],
-                cwd=place, capture_output=True, text=True, timeout=60,
+                cwd=place,
+                capture_output=True,
+                text=True,
+                timeout=60,
                 env=os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])},
-            )  # fmt: skip
+            )
             findings += [
                 f"{_shown(command)}\n    in a shell: {finding}"
                 for finding in judge(words, done.returncode, done.stderr)

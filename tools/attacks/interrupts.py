@@ -86,69 +86,74 @@ def _interrupted(kind: str, count: int, rng: random.Random) -> tuple[list[str], 
 
 def _calls(buffer: Replay, rng: random.Random) -> list[Call]:
     """Calls that do the same to a buffer and to its twin, whatever happened before."""
+    made = [_an_add, _a_sample, _an_update] * 16 + [_a_cut] * 3
+    made += [] if isinstance(buffer.storage, FrameStorage) else [_an_extend] * 6
+    return [one(buffer, rng) for one in made]
+
+
+def _fields(buffer: Replay, rng: random.Random, length: tuple[int, ...] = ()) -> list[np.ndarray]:
     runs, frames = buffer.runs or 1, isinstance(buffer.storage, FrameStorage)
     axes = (runs, ENVIRONMENTS) if frames else (runs,)
     shape = SHAPE if frames else (2,)
     kind = np.uint8 if frames else np.float32
+    numbers = np.random.default_rng(rng.randrange(2**32))
+    full = (*axes, *length)
+    made = [
+        numbers.integers(0, 200, (*full, *shape)).astype(kind),
+        numbers.integers(0, 5, full),
+    ]
+    made += [numbers.normal(size=full), made[0] + 1]
+    made += [numbers.random(full) < 0.1, numbers.random(full) < 0.1]
+    return made if buffer.runs else [each[0] for each in made]
 
-    def fields(length: tuple[int, ...] = ()) -> list[np.ndarray]:
-        numbers = np.random.default_rng(rng.randrange(2**32))
-        full = (*axes, *length)
-        made = [
-            numbers.integers(0, 200, (*full, *shape)).astype(kind),
-            numbers.integers(0, 5, full),
-        ]
-        made += [numbers.normal(size=full), made[0] + 1]
-        made += [numbers.random(full) < 0.1, numbers.random(full) < 0.1]
-        return made if buffer.runs else [each[0] for each in made]
 
-    def an_add() -> Call:
-        values = fields()
+def _an_add(buffer: Replay, rng: random.Random) -> Call:
+    values = _fields(buffer, rng)
 
-        def add(one: Replay) -> None:
-            one.add(*values)
+    def add(one: Replay) -> None:
+        one.add(*values)
 
-        def add_frames(one: Replay) -> None:
-            seen, following = next_stacks(one, values[0][:, :, -1:])
-            one.add(seen, *values[1:3], following, *values[4:])
+    def add_frames(one: Replay) -> None:
+        seen, following = next_stacks(one, values[0][:, :, -1:])
+        one.add(seen, *values[1:3], following, *values[4:])
 
-        return add_frames if frames else add
+    return add_frames if isinstance(buffer.storage, FrameStorage) else add
 
-    def an_extend() -> Call:
-        values = fields((rng.choice([1, 4, 30]),))
 
-        def extend(one: Replay) -> None:
-            one.extend(*values)
+def _an_extend(buffer: Replay, rng: random.Random) -> Call:
+    values = _fields(buffer, rng, (rng.choice([1, 4, 30]),))
 
-        return extend
+    def extend(one: Replay) -> None:
+        one.extend(*values)
 
-    def a_sample() -> Call:
-        size = rng.randint(1, 3)
+    return extend
 
-        def sample(one: Replay) -> None:
-            if len(one) >= size:
-                one.sample(size)
 
-        return sample
+def _a_sample(buffer: Replay, rng: random.Random) -> Call:
+    size = rng.randint(1, 3)
 
-    def an_update() -> Call:
-        back, value = rng.randint(0, 12), rng.choice([0.0, 0.5, -3.0, 40.0])
+    def sample(one: Replay) -> None:
+        if len(one) >= size:
+            one.sample(size)
 
-        def update(one: Replay) -> None:
-            newest = one.storage.added.min() - 1
-            if newest >= 0:
-                indices = np.full((runs, 2), max(0, newest - back))
-                errors = np.full((runs, 2), value)
-                one.update_priorities(*([indices, errors] if one.runs else [indices[0], errors[0]]))
+    return sample
 
-        return update
 
-    def a_cut() -> Call:
-        def cut(one: Replay) -> None:
-            one.truncate_episodes()
+def _an_update(buffer: Replay, rng: random.Random) -> Call:
+    back, value = rng.randint(0, 12), rng.choice([0.0, 0.5, -3.0, 40.0])
+    shape = (buffer.runs, 2) if buffer.runs else (2,)
 
-        return cut
+    def update(one: Replay) -> None:
+        newest = one.storage.added.min() - 1
+        if newest >= 0:
+            indices = np.full(shape, max(0, newest - back))
+            one.update_priorities(indices, np.full(shape, value))
 
-    made = [an_add, a_sample, an_update] * 16 + [a_cut] * 3
-    made += [] if frames else [an_extend] * 6
-    return [one() for one in made]
+    return update
+
+
+def _a_cut(buffer: Replay, rng: random.Random) -> Call:
+    def cut(one: Replay) -> None:
+        one.truncate_episodes()
+
+    return cut

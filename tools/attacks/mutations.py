@@ -22,20 +22,27 @@ Mutation = tuple[bytes, str]  # the file's new content, and what was done
 GZIP = b"\x1f\x8b"  # what such a file begins with
 
 JUNK = [
-    None, True, False, 0, 1, -1, 3, 2**31, 2**63, -(2**63), 10**30, 10**400, 0.5, -0.5, float("nan"),
-    float("inf"), -float("inf"), 1e-300, 1e308, "", "x", "nan", "CartPole-v1", "module:Name-v0",
-    "ALE/Pong-v5", "../../x", "\0", "x" * 10_000, [], [[]], [1], [0], [-1], [None], ["x"], [1.5], {},
-    {"x": 1}, [10**9], [10**9, 10**9], [10**5] * 40, [1] * 1000, [[1, 2]] * 3,
+    None, True, False, 0, 1, -1, 3, 2**31, 2**63, -(2**63), 10**30, 10**400, 0.5, -0.5,
+    float("nan"), float("inf"), -float("inf"), 1e-300, 1e308, "", "x", "nan", "CartPole-v1",
+    "module:Name-v0", "ALE/Pong-v5", "../../x", "\0", "x" * 10_000, [], [[]], [1], [0], [-1],
+    [None], ["x"], [1.5], {}, {"x": 1}, [10**9], [10**9, 10**9], [10**5] * 40, [1] * 1000,
+    [[1, 2]] * 3,
 ]  # fmt: skip
 NUMBERS = [
-    0, 1, -1, 2, 3, 50, 127, 255, 256, -128, 2**15, 2**30, -(2**30), 2**31 - 1, -(2**31), 2**53, 2**62,
-    2**63 - 1, -(2**63), 0.5, -0.5, np.nan, np.inf, -np.inf, 1e308, -1e308, 1e-308, 5e-324, 1e100, 2e100,
-    1e38, -0.0,
+    0, 1, -1, 2, 3, 50, 127, 255, 256, -128, 2**15, 2**30, -(2**30), 2**31 - 1, -(2**31), 2**53,
+    2**62, 2**63 - 1, -(2**63), 0.5, -0.5, np.nan, np.inf, -np.inf, 1e308, -1e308, 1e-308, 5e-324,
+    1e100, 2e100, 1e38, -0.0,
 ]  # fmt: skip
 CELLS = [
-    "", "x", "nan", "NaN", "inf", "-inf", "1e999", "-1", "0", "1.5", "1e5", "9" * 5000, "0x10", "1_000",
-    "１", " 1 ", "None", "True", "-0.0", "9223372036854775808", "1e-400", '"', "\0", "a,b", "é" * 100,
-    "99999999999", "epsilon", "episode_length", "episode_return", "score", "greedy",
+    "", "x", "nan", "NaN", "inf", "-inf", "1e999", "-1", "0", "1.5", "1e5", "9" * 5000, "0x10",
+    "1_000", "１", " 1 ", "None", "True", "-0.0", "9223372036854775808", "1e-400", '"', "\0",
+    "a,b", "é" * 100, "99999999999", "epsilon", "episode_length", "episode_return", "score",
+    "greedy",
+]  # fmt: skip
+SHAPES = [
+    "(1000000000000,)", "(-1,)", "(9223372036854775807, 4)", "(4294967296, 4294967296)", "()",
+    "(0,)", "(0, 1000000000000)", "(" * 5000, "(True,)", "(1.5,)", "[3]", "3", "None", "'x'",
+    "(1,) * 10**9", "__import__('os').abort()", "(3, 3, 3, 3)",
 ]  # fmt: skip
 
 
@@ -300,11 +307,7 @@ def _spoil_members(
     elif kind == "path":
         members[number] = ("../" + name, content)
     else:
-        shape = rng.choice(
-            ["(1000000000000,)", "(-1,)", "(9223372036854775807, 4)", "(4294967296, 4294967296)", "()",
-             "(0,)", "(0, 1000000000000)", "(" * 5000, "(True,)", "(1.5,)", "[3]", "3", "None", "'x'",
-             "(1,) * 10**9", "__import__('os').abort()", "(3, 3, 3, 3)"]
-        )  # fmt: skip
+        shape = rng.choice(SHAPES)
         dtype = rng.choice(["<f8", "<i8", "|O", "<U1000000000", "|V0", "x", "<M8[s]"])
         if kind == "shape":
             dtype = rng.choice(["<f8", "<i8", "|u1"])
@@ -341,25 +344,7 @@ def spoil_table(data: bytes, rng: random.Random) -> Mutation:
             rows[number] = ",".join(cells)
             said.append(f"row {number}: {rows[number][:60]!r}")
         elif kind == "row" and rows:
-            way = rng.choice(
-                ["gone", "double", "swapped", "longer", "shorter", "empty", "all gone"]
-            )
-            other = rng.randrange(len(rows))
-            if way == "gone":
-                del rows[number]
-            elif way == "double":
-                rows.insert(other, rows[number])
-            elif way == "swapped":
-                rows[number], rows[other] = rows[other], rows[number]
-            elif way == "longer":
-                rows[number] += ",1"
-            elif way == "shorter":
-                rows[number] = rows[number].rpartition(",")[0]
-            elif way == "empty":
-                rows[number] = ""
-            else:
-                rows = []
-            said.append(f"row {number} {way}")
+            said.append(f"row {number} {_spoil_row(rows, number, rng)}")
         elif kind == "columns":
             columns = rng.choice([columns.upper(), columns + ",x", "", columns.replace(",", ";")])
             said.append(f"columns {columns!r}")
@@ -373,6 +358,26 @@ def spoil_table(data: bytes, rng: random.Random) -> Mutation:
         heading = _with_rows(heading, len(rows))
     text = "\n".join([f"# {heading}", columns, *rows, ""]).encode()
     return gzip.compress(text, 1, mtime=0) if packed else text, "; ".join(said)
+
+
+def _spoil_row(rows: list[str], number: int, rng: random.Random) -> str:
+    way = rng.choice(["gone", "double", "swapped", "longer", "shorter", "empty", "all gone"])
+    other = rng.randrange(len(rows))
+    if way == "gone":
+        del rows[number]
+    elif way == "double":
+        rows.insert(other, rows[number])
+    elif way == "swapped":
+        rows[number], rows[other] = rows[other], rows[number]
+    elif way == "longer":
+        rows[number] += ",1"
+    elif way == "shorter":
+        rows[number] = rows[number].rpartition(",")[0]
+    elif way == "empty":
+        rows[number] = ""
+    else:
+        rows.clear()
+    return way
 
 
 def _with_rows(heading: str, rows: int) -> str:
@@ -398,24 +403,8 @@ def spoil_agent(data: bytes, rng: random.Random) -> Mutation:
         name = rng.choice(list(facts))
         facts[name], said = spoil_text(facts[name], rng)
         said = f"{name}: {said}"
-    elif kind == "large":  # more than the file holds
-        config = json.loads(facts["config"])
-        seeds = json.loads(facts["seeds"])
-        said = rng.choice(["hidden", "seeds", "inputs", "actions", "layers", "all"])
-        if said in ("hidden", "all"):
-            config["hidden"] = [60_000, 60_000]
-        if said == "layers":
-            config["hidden"] = [4] * 100_000
-        if said in ("seeds", "all"):
-            seeds = list(range(3_000_000))
-        if said in ("inputs", "all"):
-            facts["observation_shape"] = json.dumps(
-                rng.choice([[10**9], [10**5] * 9, [1] * 100_000])
-            )
-        if said in ("actions", "all"):
-            facts["actions"] = json.dumps(10**9)
-        facts |= {"config": json.dumps(config), "seeds": json.dumps(seeds)}
-        said = f"large {said}"
+    elif kind == "large":
+        said = f"large {_enlarge(facts, rng)}"
     elif kind == "metadata":
         facts.pop(rng.choice(list(facts)))
         if rng.random() < 0.3:
@@ -435,3 +424,21 @@ def spoil_agent(data: bytes, rng: random.Random) -> Mutation:
             said = f"{name}{said}"
     text = json.dumps(heading).encode()
     return struct.pack("<Q", len(text)) + text + bytes(numbers), said
+
+
+def _enlarge(facts: dict[str, str], rng: random.Random) -> str:
+    """Let an agent's facts say more than its file holds; returns which of them."""
+    config, seeds = json.loads(facts["config"]), json.loads(facts["seeds"])
+    which = rng.choice(["hidden", "seeds", "inputs", "actions", "layers", "all"])
+    if which in ("hidden", "all"):
+        config["hidden"] = [60_000, 60_000]
+    if which == "layers":
+        config["hidden"] = [4] * 100_000
+    if which in ("seeds", "all"):
+        seeds = list(range(3_000_000))
+    if which in ("inputs", "all"):
+        facts["observation_shape"] = json.dumps(rng.choice([[10**9], [10**5] * 9, [1] * 100_000]))
+    if which in ("actions", "all"):
+        facts["actions"] = json.dumps(10**9)
+    facts |= {"config": json.dumps(config), "seeds": json.dumps(seeds)}
+    return which

@@ -99,8 +99,9 @@ class Life:
     def one_call(self) -> str:
         """Do something at random with both; returns what."""
         calls = [
-            (self.add, 6), (self.extend, 0 if self.frames else 2), (self.sample, 6), (self.update, 5),
-            (self.cut, 0.5), (self.save_and_load, 0.4), (self.copy, 0.6), (self.refused, 1), (self.compare, 0.5),
+            (self.add, 6), (self.extend, 0 if self.frames else 2), (self.sample, 6),
+            (self.update, 5), (self.cut, 0.5), (self.save_and_load, 0.4), (self.copy, 0.6),
+            (self.refused, 1), (self.compare, 0.5),
         ]  # fmt: skip
         call = self.rng.choices([each for each, _ in calls], [weight for _, weight in calls])[0]
         call()
@@ -282,9 +283,13 @@ class Life:
         self.step += 1
         rng, k = self.rng, self.step % 2**20
         return (
-            (float(k), float(-k)), rng.randrange(-3, 99), rng.randrange(-800, 800) / 8,
-            (float(k + 1), float(-k)), rng.random() < 0.1, rng.random() < 0.1,
-        )  # fmt: skip
+            (float(k), float(-k)),
+            rng.randrange(-3, 99),
+            rng.randrange(-800, 800) / 8,
+            (float(k + 1), float(-k)),
+            rng.random() < 0.1,
+            rng.random() < 0.1,
+        )
 
     def _frame(self) -> tuple:
         self.step += 1

@@ -429,12 +429,15 @@ READERS = [
         for file in ("history.csv", "history.csv.gz")
     ),
     Reader(
-        "study", "study.csv.gz", partial(make_study, "spoiled.csv.gz"), mutations.spoil_table, read_study
+        "study", "study.csv.gz", partial(make_study, "spoiled.csv.gz"), mutations.spoil_table,
+        read_study,
     ),
     Reader(
         "study, continued", "whole", partial(make_study, "spoiled.csv.gz"), mutations.spoil_table,
         partial(read_part, "spoiled.csv.gz"),
     ),
-    Reader("stack", "stack", partial(make_study, PART), mutations.spoil_table, partial(read_part, PART)),
+    Reader(
+        "stack", "stack", partial(make_study, PART), mutations.spoil_table, partial(read_part, PART)
+    ),
     Reader("walks", "walks.csv", make_walks, mutations.spoil_table, read_walks),
 ]  # fmt: skip

@@ -77,14 +77,14 @@ def steps_of(knobs: Knobs) -> int:
 
 @njit_cached
 def replay_in_order(
-    q, copy, states, actions, rewards, next_states, ended, seed_index, slots, newest, weights,
-    rates, discount, reducible, signals,
-):  # fmt: skip
+    q, copy, experience, seed_index, slots, newest, step_sizes, discount, reducible, signals
+):
     """Learn the drawn slots (runs, batch) one after another; write ``signals`` for the sampler.
 
     ``newest`` is (step of the newest transition, capacity): it maps a slot of the ring to the step
     of its transition. A signal is δ or, if ``reducible``, δ² minus the δ² of the copy.
     """
+    states, actions, rewards, next_states, ended = experience
     capacity = newest[1]
     for run in range(slots.shape[0]):
         row = seed_index[run]
@@ -100,7 +100,7 @@ def replay_in_order(
             if reducible:
                 old = old_target - copy[run, s, a]
                 signals[run, k] = delta * delta - old * old
-            q[run, s, a] += rates[run] * weights[run, k] * delta
+            q[run, s, a] += step_sizes[run, k] * delta
 
 
 @njit_cached
@@ -154,6 +154,7 @@ def learn(
     curve = np.zeros((runs, CURVE))
     warm_up, every = int(steps * WARM), max(replaying.batch // replaying.replays, 1)
     trained, late = steps - warm_up, (steps - warm_up) // 10
+    gamma, relo = knobs.gamma, name == "relo"
     signals = np.empty((runs, replaying.batch))
     counts = np.bincount(np.arange(trained) * CURVE // trained, minlength=CURVE)
     for t in range(steps):
@@ -165,15 +166,14 @@ def learn(
             continue
         done = t - warm_up
         if t % every == 0:
-            share = done / trained
-            beta = beta_start + share * (beta_end - beta_start)
+            beta = beta_start + done / trained * (beta_end - beta_start)
             beta = beta if replaying.beta is None else replaying.beta
             size = min(t + 1, capacity)
             slots, weights = sampler.sample(replaying.batch, np.full(runs, size), beta)
+            newest, step_sizes = np.array([t, capacity]), rate_of[:, None] * weights
             replay_in_order(
-                q, copy, *experience, seed_index, slots, np.array([t, capacity]), weights, rate_of,
-                knobs.gamma, name == "relo", signals,
-            )  # fmt: skip
+                q, copy, experience, seed_index, slots, newest, step_sizes, gamma, relo, signals
+            )
             sampler.update(slots, signals)
         if done % replaying.target_every == 0:
             copy[:] = q

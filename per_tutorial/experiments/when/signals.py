@@ -51,17 +51,17 @@ def newest_errors(
 
 
 @njit_cached
-def draw_by_priority(
-    by_pair, by_noise, noises, states, actions, seed_index, size, uniforms, slots, out
-):
-    """Draw slots (runs, batch) from equal shares of the priorities; write their P into ``out``.
+def draw_by_priority(by_pair, by_noise, noises, experience, seed_index, size, uniforms):
+    """Draw slots from equal shares of the priorities: they and their P, (runs, batch) each.
 
     The priority^α of a transition is the value of its pair in ``by_pair`` (runs, states, 2) or,
     with ``by_noise``, (|by_pair + its own noise| + ε)^α.
     """
-    batch = slots.shape[1]
+    states, actions = experience.states, experience.actions
+    runs, batch = uniforms.shape
+    slots, chances = np.empty((runs, batch), np.int64), np.empty((runs, batch))
     sums = np.empty(size)
-    for run in range(slots.shape[0]):
+    for run in range(runs):
         row, total = seed_index[run], 0.0
         for i in range(size):
             priority = by_pair[run, states[row, i], actions[row, i]]
@@ -73,7 +73,8 @@ def draw_by_priority(
             i = np.searchsorted(sums, (k + uniforms[run, k]) / batch * total, side="right")
             i = min(i, size - 1)
             slots[run, k] = i
-            out[run, k] = (sums[i] - (sums[i - 1] if i else 0.0)) / total
+            chances[run, k] = (sums[i] - (sums[i - 1] if i else 0.0)) / total
+    return slots, chances
 
 
 class FreshPriorities:
@@ -117,17 +118,13 @@ class FreshPriorities:
         self, batch: int, sizes: NDArray, beta: float
     ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Slots and weights, (runs, batch) each."""
-        runs, size = len(self.q), int(sizes[0])
+        size, fresh = int(sizes[0]), self.signal == "fresh"
         # The runs with one seed, at several rates, share its draws.
         uniforms = np.stack([stream.random(batch) for stream in self._streams])
         uniforms = uniforms[self.seed_index]
-        slots = np.empty((runs, batch), np.int64)
-        chances = np.empty((runs, batch))
-        by_noise = self.signal == "fresh"
-        draw_by_priority(
-            self._of_pairs(), by_noise, self._noises, self.experience.states,
-            self.experience.actions, self.seed_index, size, uniforms, slots, chances,
-        )  # fmt: skip
+        slots, chances = draw_by_priority(
+            self._of_pairs(), fresh, self._noises, self.experience, self.seed_index, size, uniforms
+        )
         weights = (size * chances) ** -beta
         return slots, weights / weights.max(axis=1, keepdims=True)
 
