@@ -165,7 +165,7 @@ def measure_kind(kind, counts, seconds, rounds):
 
 
 def measure_once(memory, senders, windows, seconds):
-    """{what: its rate}, each for so many seconds."""
+    """{what: its rate}, each measured for ``seconds``."""
     import ray
 
     def sending():

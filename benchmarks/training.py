@@ -290,7 +290,7 @@ def measure(steps, rounds):
 def report(data):
     """The text of training_speed.md."""
     seconds = data["seconds"]
-    # Of a frame: the only unit in which stacks of different size can be compared.
+    # Seconds of a frame: the only unit in which stacks of different size can be compared.
     frames = {name: [s / CONTESTANTS[name][1] for s in each] for name, each in seconds.items()}
     lines = [
         "# Training speed",

@@ -25,9 +25,9 @@ FIRST = 0.2  # without noise nearly all of the learning is in the first fifth
 
 HEAD = """\
 // Written by site/when_map.py from the results that come with the package. A line is a world:
-// the rarest last, and for each rarity the least noise first. Of each method there are the learning
-// rate and the curve, its first error and then the changes from point to point, in 1 / scale; of
-// each method but the first, the gain over it with its interval, and the verdict.
+// the rarest last, and for each rarity the least noise first. It holds the learning rate and the
+// curve of each method: the first error, then the changes from point to point, in 1 / scale. For
+// each method but the first it holds the gain over the first with its interval, and the verdict.
 """
 
 

@@ -4,9 +4,9 @@
 
 The attacks are files, operations, kills, interrupts, commands and cluster, which needs Ray.
 
-Of each as many as `COUNT` in its module says, or as --count says; with --quick as many as fit into
-seconds. All are decided by the seed, but for the moments of kills and interrupts. The status is 1
-if something was found.
+An attack is repeated as often as `COUNT` in its module says, or as --count says; with --quick, as
+often as fits into seconds. The seed decides everything but the moments of kills and interrupts. The
+status is 1 if something was found.
 """
 
 import argparse

@@ -6,125 +6,92 @@ No class here is a subclass of the package's, and none is asked anything else th
 import numpy as np
 import pytest
 from sampling import one_for_each
+from unseen_bugs import (
+    EPSILON,
+    CumulativeSums,
+    KeepsReferences,
+    MaximumOfLastBatch,
+    NewAtTheMean,
+    OneArrayForAll,
+    WeightsOfTheMemory,
+)
 
-from per_tutorial.conformance import Drawn, Verdict, examine
+from per_tutorial.conformance import Verdict, examine
 from per_tutorial.conformance.questions import numerics
 
 
-class Memory:
-    """A ring in arrays. Draws are searched in the cumulative sums of all priorities: no tree."""
-
-    epsilon = 1e-3
+class Memory(CumulativeSums):
+    """`CumulativeSums`, but it skips stale updates and refuses errors that are not finite."""
 
     def __init__(self, capacity, alpha, seed):
-        self.rows = [None] * capacity
-        self.numbers = np.full(capacity, -1)
-        self.priorities = np.zeros(capacity)
-        self.alpha, self.rng = alpha, np.random.default_rng(seed)
-        self.added, self.largest = 0, 1.0
+        super().__init__(capacity, alpha, seed)
+        self.numbers, self.added = np.full(capacity, -1), 0
 
-    def push(self, row):
-        slot = self.added % len(self.rows)
-        priority = self.of_a_new_one()
-        self.rows[slot], self.numbers[slot] = self.kept(row), self.added
-        self.priorities[slot] = priority
+    def store(self, i, transition):
+        super().store(i, transition)
+        self.numbers[i] = self.added
         self.added += 1
 
-    def kept(self, row):
-        return [np.array(field) for field in row]
+    def gather(self, column, indices):  # faster than the tool's, which always stacks row by row
+        return super().gather(column, indices) if column.dtype == object else column[indices]
 
-    def of_a_new_one(self):
-        return self.largest
+    def hand_out(self, indices, weights):
+        return super().hand_out(indices, weights)._replace(keys=(indices, self.numbers[indices]))
 
-    def columns(self, rows):
-        return [np.array(field) for field in zip(*rows, strict=True)]
-
-    def draw(self, count, beta):
-        size = min(self.added, len(self.rows))
-        if size == 0:
-            raise ValueError("nothing is stored")
-        masses = self.priorities[:size] ** self.alpha
-        sums = np.cumsum(masses)
-        slots = np.searchsorted(sums, self.rng.random(count) * sums[-1], side="right")
-        return slots, self.weights(masses / sums[-1], slots, beta)
-
-    def weights(self, P, slots, beta):
-        return (P[slots] / P[slots].min()) ** -beta
-
-    def learn(self, slots, numbers, errors):
-        if not np.isfinite(errors).all():
+    def update(self, keys, td_errors):
+        if not np.isfinite(td_errors).all():
             raise ValueError("errors must be finite")
-        for slot, number, error in zip(slots, numbers, errors, strict=True):
-            if self.numbers[slot] == number:
-                self.priorities[slot] = abs(error) + self.epsilon
-                self.largest = max(self.largest, self.priorities[slot])
+        slots, numbers = keys
+        stored = self.numbers[slots] == numbers
+        if stored.any():
+            super().update(slots[stored], td_errors[stored])
+
+    def probabilities(self, indices):
+        return self.tree[self.leaves + indices] / self.tree[1]
 
 
-class CumulativeSums:
+class Handling:
     """How to handle a `Memory`. It is no `Adapter`, only a class with the four methods."""
 
-    memory, epsilon = Memory, Memory.epsilon
+    memory, epsilon = Memory, EPSILON
 
     def make(self, settings):
         return self.memory(settings.capacity, settings.alpha, settings.seed)
 
     def add(self, buffer, transition):
-        buffer.push(transition)
+        buffer.add(transition)
 
     def sample(self, buffer, batch_size, beta):
-        slots, weights = buffer.draw(batch_size, beta)
-        fields = buffer.columns([buffer.rows[slot] for slot in slots])
-        observations, actions, rewards, following, terminated, _ = fields
-        keys = slots, buffer.numbers[slots]
-        return Drawn(observations, weights, keys, actions, rewards, following, terminated)
+        return buffer.sample(batch_size, beta)
 
     def update(self, buffer, keys, td_errors):
-        buffer.learn(*keys, td_errors)
+        buffer.update(keys, td_errors)
 
 
 def handled(documented=(), **methods):
-    """A `CumulativeSums` whose memory has other methods, some of them ``documented``."""
+    """A `Handling` whose memory has other methods, some of them ``documented``."""
     attributes = {"memory": type("Changed", (Memory,), methods), **dict.fromkeys(documented, False)}
-    return type("Handled", (CumulativeSums,), attributes)
+    return type("Handled", (Handling,), attributes)
 
 
-def over_the_memory(self, P, slots, beta):
-    return (P[slots] / P.min()) ** -beta
-
-
-def undivided(self, P, slots, beta):
-    return (len(P) * P[slots]) ** -beta
-
-
-def at_the_mean(self):
-    return self.priorities[: self.added].mean() if self.added else 1.0
-
-
-def as_given(self, row):
-    return row
-
-
-def in_the_same_arrays(self, rows):
-    columns = Memory.columns(self, rows)
-    arrays = self.__dict__.setdefault("arrays", {}).setdefault(len(rows), columns)
-    for array, column in zip(arrays, columns, strict=True):
-        array[...] = column
-    return arrays
-
-
-def as_stored(self, rows):  # lists of the arrays that are stored
-    return [list(field) for field in zip(*rows, strict=True)]
+def undivided(self, indices, beta):
+    return (self.size * self.probabilities(indices)) ** -beta
 
 
 CORRECT = {
-    "cumulative sums and a search": (CumulativeSums, set()),
+    "cumulative sums and a search": (Handling, set()),
     "weights over the memory, newcomers at the mean, arrays that are kept, as documented": (
-        handled(["copies_added"], weights=over_the_memory, of_a_new_one=at_the_mean, kept=as_given),
+        handled(
+            ["copies_added"],
+            weights=WeightsOfTheMemory.weights,
+            new_leaf=NewAtTheMean.new_leaf,
+            column=KeepsReferences.column,
+        ),
         # the paper's newcomers are at the largest; the mean is a choice
         {"newcomers-largest", "newcomers-last-update", "arrays-added"},
     ),
     "weights divided by nothing, minibatches in the same arrays, as documented": (
-        handled(["copies_drawn"], weights=undivided, columns=in_the_same_arrays),
+        handled(["copies_drawn"], weights=undivided, gather=OneArrayForAll.gather),
         {"arrays-drawn"},
     ),
 }
@@ -147,59 +114,57 @@ def test_a_correct_buffer_gets_no_failure_however_it_is_written(name, monkeypatc
 
 
 def without_position(position):
-    def learn(self, slots, numbers, errors):
-        places = np.arange(len(slots))
-        kept = places != (position if position >= 0 else len(slots) + position)
-        Memory.learn(self, slots[kept], numbers[kept], errors[kept])
+    def update(self, keys, td_errors):
+        places = np.arange(len(td_errors))
+        kept = places != (position if position >= 0 else len(td_errors) + position)
+        Memory.update(self, [each[kept] for each in keys], td_errors[kept])
 
-    return learn
+    return update
 
 
 def largest_decays(factor):
-    def learn(self, slots, numbers, errors):
-        self.largest *= factor
-        Memory.learn(self, slots, numbers, errors)
+    def remember(self, priorities):
+        self.max_priority = max(self.max_priority * factor, priorities.max())
 
-    return learn
-
-
-def largest_of_the_last(self, slots, numbers, errors):
-    Memory.learn(self, slots, numbers, errors)
-    self.largest = np.abs(errors).max() + self.epsilon
+    return remember
 
 
-def over_the_sum(self, P, slots, beta):
-    weights = Memory.weights(self, P, slots, beta)
+def over_the_sum(self, indices, beta):
+    weights = Memory.weights(self, indices, beta)
     return weights / weights.sum()
 
 
-def over_the_batch_size(self, P, slots, beta):
-    return Memory.weights(self, P, slots, beta) / len(slots)
+def over_the_batch_size(self, indices, beta):
+    return Memory.weights(self, indices, beta) / len(indices)
 
 
-def of_all_slots(self, P, slots, beta):  # N counts empty slots, too
-    return (len(self.rows) * P[slots]) ** -beta
+def of_all_slots(self, indices, beta):  # N counts empty slots, too
+    return (self.capacity * self.probabilities(indices)) ** -beta
+
+
+def as_stored(self, column, indices):  # lists of the arrays that are stored
+    return [column[i] for i in indices]
 
 
 MISTAKES = {
-    "the first of an update is lost": ({"learn": without_position(0)}, "update-positions"),
-    "one in the middle is lost": ({"learn": without_position(3)}, "update-positions"),
-    "the last is lost": ({"learn": without_position(-1)}, "update-positions"),
-    "the largest priority decays": ({"learn": largest_decays(0.999)}, "newcomers-memory"),
-    "it decays slowly": ({"learn": largest_decays(0.9998)}, "newcomers-memory"),
+    "the first of an update is lost": ({"update": without_position(0)}, "update-positions"),
+    "one in the middle is lost": ({"update": without_position(3)}, "update-positions"),
+    "the last is lost": ({"update": without_position(-1)}, "update-positions"),
+    "the largest priority decays": ({"remember": largest_decays(0.999)}, "newcomers-memory"),
+    "it decays slowly": ({"remember": largest_decays(0.9998)}, "newcomers-memory"),
     "the largest is the last minibatch's": (
-        {"learn": largest_of_the_last},
+        {"remember": MaximumOfLastBatch.remember},
         "newcomers-last-update",
     ),
-    "arrays are kept without a copy": ({"kept": as_given}, "arrays-added"),
-    "minibatches share their arrays": ({"columns": in_the_same_arrays}, "arrays-drawn"),
-    "minibatches hold the arrays that are stored": ({"columns": as_stored}, "arrays-drawn"),
+    "arrays are kept without a copy": ({"column": KeepsReferences.column}, "arrays-added"),
+    "minibatches share their arrays": ({"gather": OneArrayForAll.gather}, "arrays-drawn"),
+    "minibatches hold the arrays that are stored": ({"gather": as_stored}, "arrays-drawn"),
     "weights divided by their sum": ({"weights": over_the_sum}, "weights-scale"),
     "weights divided by the batch size": ({"weights": over_the_batch_size}, "weights-scale"),
     "N counts empty slots": ({"weights": of_all_slots}, "weights-scale"),
-    "new transitions at one": ({"of_a_new_one": lambda self: 1.0}, "newcomers-largest"),
+    "new transitions at one": ({"new_leaf": lambda self: 1.0}, "newcomers-largest"),
     "new transitions at half of the largest": (
-        {"of_a_new_one": lambda self: self.largest / 2},
+        {"new_leaf": lambda self: (self.max_priority / 2) ** self.alpha},
         "newcomers-largest",
     ),
 }

@@ -21,7 +21,7 @@ from attacks.children import MIB, PATIENCE, in_children
 SECONDS = 2.0  # beyond the imports
 LONGEST_LINE = 800
 WARNING = "python -m per_tutorial: warning: "  # such as of a damaged checkpoint, before the error
-IN_A_SHELL = 50  # one in so many is tried as a shell sees it, too
+IN_A_SHELL = 50  # one command in this many is tried as a shell sees it, too
 
 # What is never right, whatever the command's other words are. {word} stands for a file or a folder
 # that `_furnish` makes.

@@ -20,8 +20,8 @@ from attacks.readers import READERS, Reader
 COUNT = 20_000
 SECONDS = 5.0  # of computing, for a file that honestly takes some milliseconds
 SPARE_MEMORY = 64 * MIB  # beyond twice an honest file's
-# Of a file that is larger than the honest one: twice what a study's rows take for each byte of
-# their text, and for each byte of the packed file
+# A spoiled file may be larger than the honest one. So its bytes may take some more memory: twice
+# what a study's rows take for a byte of their text, and for a byte of the packed file.
 MEMORY_PER_BYTE, MEMORY_PER_PACKED_BYTE = 20, 160
 MAX_MEMORY = 1024 * MIB  # of address space: nothing comes near it honestly
 

@@ -173,7 +173,7 @@ def _zipped(members: list[tuple[str, bytes]], compression: int = zipfile.ZIP_STO
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w", compression) as archive:
         for name, content in members:
-            # Of the same name as another one, which the module would warn of
+            # The module would warn of two members with the same name.
             archive.NameToInfo.pop(name, None)
             archive.writestr(zipfile.ZipInfo(name), content, compression)
     return file.getvalue()

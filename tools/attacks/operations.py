@@ -57,7 +57,7 @@ class Life:
         self.drawn: tuple[list[list[int]], np.ndarray] | None = None
         self.buffer = self.make(self.seeds)
         self.twins = [self._twin(int(state)) for state in self.buffer.sampler.state["streams"]]
-        # Of every run and environment, the frames that it has shown, the newest last
+        # The frames that each environment of each run has shown, the newest last
         self.shown = [[[self._frame()] for _ in range(self.environments)] for _ in self.seeds]
 
     def __str__(self) -> str:
@@ -179,7 +179,7 @@ class Life:
         self.elements += batch_size * len(self.seeds)
 
     def update(self) -> None:
-        """Of the minibatch drawn last, some of which may have been overwritten meanwhile."""
+        """Update the minibatch drawn last, some of which may have been overwritten meanwhile."""
         if self.drawn is None:
             return
         numbers, indices = self.drawn

@@ -117,7 +117,7 @@ def live(buffer: Replay, steps: int, batch: int = 3) -> Replay:
 
 
 def make_buffer(kind: str, folder: Path) -> bytes:
-    """Of one that has wrapped around, or of one that is partly full."""
+    """The file of a buffer that has wrapped around, or ("rank") of one that is partly full."""
     path = folder / "honest"
     live(BUFFERS[kind](), 6 if kind == "rank" else 14).save(path)
     return path.read_bytes()
@@ -182,9 +182,16 @@ def _misbehaviour(buffer: Replay) -> Iterator[str]:
 
 SEEDS = [3, 4]
 CONFIG = DQNConfig(
-    steps=60, hidden=(8,), batch_size=4, learning_starts=20, max_episode_steps=11, update_every=4,
-    capacity=30, epsilon_steps=40, sampler="proportional",
-)  # fmt: skip
+    steps=60,
+    hidden=(8,),
+    batch_size=4,
+    learning_starts=20,
+    max_episode_steps=11,
+    update_every=4,
+    capacity=30,
+    epsilon_steps=40,
+    sampler="proportional",
+)
 CONFIGS = {
     "proportional": CONFIG,
     "rank": CONFIG.replace(sampler="rank", dueling=True, n_step=3, normalize="buffer"),

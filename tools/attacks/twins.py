@@ -18,7 +18,7 @@ DISCOUNT = 0.5  # powers of it are exact
 class NaiveBuffer:
     """One run: the transitions as a log, of which the last ``capacity`` count; uniform replay.
 
-    Of the same environment, a transition and its successor are ``environments`` places apart.
+    A transition and its successor in the same environment are ``environments`` places apart.
     """
 
     def __init__(self, capacity: int, n_step: int, stream: int, environments: int = 1) -> None:

@@ -148,31 +148,15 @@ def replay_until_converged(theta, problem, choice, updates, replayed, losses):
     return updates, k
 
 
-class CliffwalkLearner:
-    """A learner of the walk, with its memory and its sampler.
-
-    The memory holds all transitions from the start, at the largest priority, 1. There are no
-    importance-sampling weights and no target network.
-
-    Args:
-        n: states of the walk.
-        sampler: "uniform"; "greedy", always the transition with the largest priority; "oracle", the
-            one whose replay lowers the global loss most; "proportional"; or "rank".
-        linear: False for a table of Q; True for one weight per state and a bias, for each action.
-        alpha: α of the proportional and the rank-based sampler.
-        priority_epsilon: ε of the proportional sampler.
-        noise: standard deviation of the noise on the stored rewards.
-        initial_scale: standard deviation of the initial weights.
-        step_size: η, the share of its TD error that an update removes.
-        seed: an int, for the order of the memory, the noise, the initial weights and the draws.
+class WalkLearner:
+    """What learners of the walk share: the memory, the weights and the sampler.
 
     Attributes:
-        memory: a `Memory`; `replayed` and `last` use its order.
+        memory: a `Memory`; `replayed` uses its order.
         truth: (n, 2) the true values.
         theta: (2, n + 1) the weights.
-        updates: transitions replayed so far.
+        updates: transitions or minibatches learned so far.
         replayed: (2^(n+1) − 2,) how often each transition was replayed.
-        last: the transition that was replayed last, −1 at the start.
     """
 
     def __init__(
@@ -201,7 +185,6 @@ class CliffwalkLearner:
         self.theta = rng.normal(0.0, initial_scale, (2, self.n + 1))
         self.updates = 0
         self.replayed = np.zeros(len(self.memory.states), dtype=np.int64)
-        self.last = -1
         bias = float(linear)
         self._problem = Problem(
             self.memory, self.truth, 1 - 1 / self.n, bias, self.step_size / (1 + bias**2)
@@ -222,23 +205,6 @@ class CliffwalkLearner:
     def converged(self) -> bool:
         """Whether the mean squared error is below 1e-3."""
         return self.loss < CONVERGED
-
-    def run(self, updates: int = FOREVER, losses: NDArray[np.float64] | None = None) -> int:
-        """Replay up to `updates` more transitions, fewer if learning converges.
-
-        Args:
-            updates: at most this many.
-            losses: an array that receives the global loss after each of these updates.
-
-        Returns the number of updates done.
-        """
-        losses = np.zeros(0) if losses is None else losses
-        done, last = replay_until_converged(
-            self.theta, self._problem, self._choice, updates, self.replayed, losses
-        )
-        self.updates += done
-        self.last = int(last) if done else self.last
-        return done
 
     def _make_choice(self, seed: int) -> Choice:
         transitions = len(self.memory.states)
@@ -270,3 +236,45 @@ class CliffwalkLearner:
                 largest=rank.largest_priority,
             )
         return choice
+
+
+class CliffwalkLearner(WalkLearner):
+    """A learner of the walk, with its memory and its sampler.
+
+    The memory holds all transitions from the start, at the largest priority, 1. There are no
+    importance-sampling weights and no target network.
+
+    Args:
+        n: states of the walk.
+        sampler: "uniform"; "greedy", always the transition with the largest priority; "oracle", the
+            one whose replay lowers the global loss most; "proportional"; or "rank".
+        linear: False for a table of Q; True for one weight per state and a bias, for each action.
+        alpha: α of the proportional and the rank-based sampler.
+        priority_epsilon: ε of the proportional sampler.
+        noise: standard deviation of the noise on the stored rewards.
+        initial_scale: standard deviation of the initial weights.
+        step_size: η, the share of its TD error that an update removes.
+        seed: an int, for the order of the memory, the noise, the initial weights and the draws.
+
+    Attributes:
+        last: the transition that was replayed last, −1 at the start.
+    """
+
+    last = -1
+
+    def run(self, updates: int = FOREVER, losses: NDArray[np.float64] | None = None) -> int:
+        """Replay up to `updates` more transitions, fewer if learning converges.
+
+        Args:
+            updates: at most this many.
+            losses: an array that receives the global loss after each of these updates.
+
+        Returns the number of updates done.
+        """
+        losses = np.zeros(0) if losses is None else losses
+        done, last = replay_until_converged(
+            self.theta, self._problem, self._choice, updates, self.replayed, losses
+        )
+        self.updates += done
+        self.last = int(last) if done else self.last
+        return done

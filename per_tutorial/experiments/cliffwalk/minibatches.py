@@ -11,19 +11,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from per_tutorial.common.arguments import one_of, real_number, whole_number
-from per_tutorial.experiments.cliffwalk.environment import make_memory, true_values
+from per_tutorial.common.arguments import one_of, whole_number
 from per_tutorial.experiments.cliffwalk.learner import (
     CONVERGED,
     FOREVER,
+    WalkLearner,
     learn,
     mean_squared_error,
     td_error,
 )
 from per_tutorial.replay.compiling import njit_cached
-from per_tutorial.replay.random_streams import RandomStreams, next_uniform
+from per_tutorial.replay.random_streams import next_uniform
 from per_tutorial.replay.samplers.proportional import sample_stratified
-from per_tutorial.replay.segment_tree import SumTree, find_leaf, set_sums
+from per_tutorial.replay.segment_tree import find_leaf, set_sums
 
 DRAWS = ("stratified", "independent", "without replacement")
 STRATIFIED, INDEPENDENT, WITHOUT_REPLACEMENT = range(3)
@@ -53,28 +53,14 @@ def draw_one_by_one(nodes, random, replace, slots):
 
 
 @njit_cached
-def replay_minibatches(
-    theta,
-    memory,
-    truth,
-    discount,
-    step_size,
-    nodes,
-    random,
-    draws,
-    alpha,
-    epsilon,
-    kinds,
-    kind_of,
-    recompute,
-    slots,
-    updates,
-    replayed,
-):
+def replay_minibatches(theta, problem, choice, draws, kind_of, recompute, slots, updates, replayed):
     """Learn minibatches until converged, at most `updates`; return how many were learned.
 
-    Changes theta, the tree `nodes`, `random`, `slots` (1, batch) and `replayed`.
+    Changes theta, the arrays of the choice, `slots` (1, batch) and `replayed`.
     """
+    memory, truth, discount, _, step_size = problem
+    alpha, epsilon, kinds = choice.alpha, choice.epsilon, choice.kinds
+    nodes, random = choice.nodes, choice.random
     size, everything = slots.shape[1], np.arange(len(kind_of)).reshape(1, -1)
     deltas, priorities, chances = np.empty(size), np.empty((1, size)), np.empty((1, size))
     of_kinds, of_all = np.empty(len(kinds)), np.empty((1, len(kind_of)))
@@ -103,7 +89,7 @@ def replay_minibatches(
     return updates
 
 
-class MinibatchLearner:
+class MinibatchLearner(WalkLearner):
     """A table of Q that learns the walk in minibatches, by proportional or uniform replay.
 
     The memory holds all transitions from the start, at the largest priority, 1. As in
@@ -126,11 +112,6 @@ class MinibatchLearner:
         seed: an int, for the order of the memory, the initial Q and the draws.
 
     Attributes:
-        memory: a `Memory`; `replayed` and `last` use its order.
-        truth: (n, 2) the true values.
-        theta: (2, n + 1) the weights, the last column unused.
-        updates: minibatches learned so far.
-        replayed: (2^(n+1) − 2,) how often each transition was replayed.
         last: (batch_size,) the transitions of the last minibatch, −1 at the start.
     """
 
@@ -147,30 +128,24 @@ class MinibatchLearner:
         step_size: float = 0.25,
         seed: int = 0,
     ) -> None:
-        self.n = whole_number("n", n, minimum=2)
-        self.alpha = real_number("alpha", alpha, 0, 1)
+        super().__init__(
+            n,
+            "proportional",
+            alpha=alpha,
+            priority_epsilon=priority_epsilon,
+            initial_scale=initial_scale,
+            step_size=step_size,
+            seed=seed,
+        )
         self.draws = one_of("draws", draws, DRAWS)
         if not isinstance(recompute, bool):
             raise TypeError(f"recompute: must be True or False, got {recompute!r}")
         self.recompute = recompute
-        transitions = 2 ** (self.n + 1) - 2
-        batch_size = whole_number("batch_size", batch_size, maximum=transitions)
-        self.priority_epsilon = real_number("priority_epsilon", priority_epsilon, above=0)
-        initial_scale = real_number("initial_scale", initial_scale, low=0)
-        self.step_size = real_number("step_size", step_size, above=0)
-        rng = np.random.default_rng(whole_number("seed", seed, minimum=0, maximum=None))
-        self.memory = make_memory(self.n, rng)
-        self.truth = true_values(self.n)
-        self.theta = rng.normal(0.0, initial_scale, (2, self.n + 1))
-        self.updates = 0
-        self.replayed = np.zeros(transitions, dtype=np.int64)
+        batch_size = whole_number("batch_size", batch_size, maximum=len(self.replayed))
         self._slots = np.full((1, batch_size), -1, dtype=np.int64)
-        self._random = RandomStreams([seed], "replay").states
-        self._tree = SumTree(transitions)
-        self._tree.set(np.arange(transitions), 1.0)
-        rows = np.column_stack(self.memory[:2])
-        _, self._kinds, kind_of = np.unique(rows, axis=0, return_index=True, return_inverse=True)
-        self._kind_of = kind_of.reshape(-1)
+        # Which of the choice's kinds each transition is.
+        rows = np.column_stack(self.memory[:3])
+        self._kind_of = np.unique(rows, axis=0, return_inverse=True)[1].reshape(-1)
 
     @property
     def last(self) -> NDArray[np.int64]:
@@ -179,42 +154,15 @@ class MinibatchLearner:
     @property
     def priorities(self) -> NDArray[np.float64]:
         """The leaves p^α of the tree, (2^(n+1) − 2,), stale or not."""
-        return self._tree.get(np.arange(len(self.replayed)))
-
-    @property
-    def q(self) -> NDArray[np.float64]:
-        """The learned values, (n, 2)."""
-        return self.theta[:, :-1].T
-
-    @property
-    def loss(self) -> float:
-        """The mean squared error of `q`."""
-        return mean_squared_error(self.theta, 0.0, self.truth)
-
-    @property
-    def converged(self) -> bool:
-        """Whether the mean squared error is below 1e-3."""
-        return self.loss < CONVERGED
+        nodes = self._choice.nodes
+        return nodes[len(nodes) // 2 :][: len(self.replayed)].copy()
 
     def run(self, updates: int = FOREVER) -> int:
         """Learn up to `updates` more minibatches, fewer if learning converges; returns how many."""
+        settings = (DRAWS.index(self.draws), self._kind_of, self.recompute, self._slots)
+        updates = whole_number("updates", updates, minimum=0)
         done = replay_minibatches(
-            self.theta,
-            self.memory,
-            self.truth,
-            1 - 1 / self.n,
-            self.step_size,
-            self._tree.nodes,
-            self._random,
-            DRAWS.index(self.draws),
-            self.alpha,
-            self.priority_epsilon,
-            self._kinds,
-            self._kind_of,
-            self.recompute,
-            self._slots,
-            whole_number("updates", updates, minimum=0),
-            self.replayed,
+            self.theta, self._problem, self._choice, *settings, updates, self.replayed
         )
         self.updates += done
         return done

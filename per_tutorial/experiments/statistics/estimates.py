@@ -1,8 +1,8 @@
 """From runs to conclusions: intervals, paired differences, verdicts, failures, thresholds.
 
-Runs are resampled, never episodes: the episodes of one run share a network, so many of them say
-little more than one. Colas et al. (2019), Agarwal et al. (2021) and Patterson et al. (2024) explain
-the choices; notebook 03 uses them first.
+Runs are resampled, never episodes: the episodes of one run share a network, so that even many of
+them say little more than one. Colas et al. (2019), Agarwal et al. (2021) and Patterson et al.
+(2024) explain the choices; notebook 03 uses them first.
 """
 
 import warnings

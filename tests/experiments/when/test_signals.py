@@ -32,7 +32,7 @@ def sampler_of(signal, met, q, seeds=(5,)):
 
 
 def expected_priority(signal, met, q, i):
-    """Of one transition, straight from the definitions."""
+    """The priority of one transition, straight from the definitions."""
     s, a, reward, following, ended = (column[0, i] for column in met)
     goes_on = 0.0 if ended else KNOBS.gamma * q[0, following].max()
     delta = reward + goes_on - q[0, s, a]
