@@ -105,9 +105,16 @@ def compute_all(sums, errors, first_root, before, after, num_added, strides, ome
     leaves = len(sums) // (2 * first_root)
     for run in range(priorities.shape[0]):
         compute_run(
-            sums, errors, (first_root + run) * leaves, before[run], after[run], num_added[run],
-            strides[run], omega, priorities[run],
-        )  # fmt: skip
+            sums,
+            errors,
+            (first_root + run) * leaves,
+            before[run],
+            after[run],
+            num_added[run],
+            strides[run],
+            omega,
+            priorities[run],
+        )
 
 
 @njit_cached
@@ -193,9 +200,16 @@ def refresh_minima(
                     minima[leaf] = np.inf
                 else:
                     minima[leaf] = least_of_episode(
-                        sums, errors, first_leaf, before[run], after[run], num_added[run],
-                        strides[run], omega, slot,
-                    )  # fmt: skip
+                        sums,
+                        errors,
+                        first_leaf,
+                        before[run],
+                        after[run],
+                        num_added[run],
+                        strides[run],
+                        omega,
+                        slot,
+                    )
             values[run, k] = minima[leaf]
     set_minima(minima, first_root, slots, values)
 

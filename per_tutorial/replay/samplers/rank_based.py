@@ -108,9 +108,16 @@ def add_keys(keys, slots, ranks, sizes, written, largest, num_added, added, chan
         key[0, 0] = largest[run]
         for k in range(changed.shape[1]):
             update_keys(
-                keys[one], slots[one], ranks[one], sizes[one], written[one], largest[one],
-                changed[one, k : k + 1], key, sort_every,
-            )  # fmt: skip
+                keys[one],
+                slots[one],
+                ranks[one],
+                sizes[one],
+                written[one],
+                largest[one],
+                changed[one, k : k + 1],
+                key,
+                sort_every,
+            )
         num_added[run] = added[run]
 
 
@@ -295,5 +302,10 @@ class RankBasedSampler:
     @property
     def _heaps(self) -> tuple[NDArray, ...]:
         return (
-            self.keys, self.slots, self.ranks, self.sizes, self.written, self.largest_priority,
-        )  # fmt: skip
+            self.keys,
+            self.slots,
+            self.ranks,
+            self.sizes,
+            self.written,
+            self.largest_priority,
+        )

@@ -115,9 +115,20 @@ def write_both(sums, errors, first_root, slots, values, priorities, largest):
 
 @njit_cached
 def write_and_refresh(
-    minima, sums, errors, first_root, before, after, num_added, strides, omega,
-    slots, values, priorities, largest,
-):  # fmt: skip
+    minima,
+    sums,
+    errors,
+    first_root,
+    before,
+    after,
+    num_added,
+    strides,
+    omega,
+    slots,
+    values,
+    priorities,
+    largest,
+):
     """`write_both` and `refresh_ends` in one call, which cannot be interrupted."""
     write_both(sums, errors, first_root, slots, values, priorities, largest)
     refresh_ends(minima, sums, errors, first_root, before, after, num_added, strides, omega, slots)
@@ -311,9 +322,15 @@ class ReaperSampler(ProportionalSampler):
         """The first arguments of the kernels."""
         tree = self.sums
         return (
-            tree.nodes, self.errors.nodes, tree.first_root,
-            self.before, self.after, self.num_added, self.strides, self.omega,
-        )  # fmt: skip
+            tree.nodes,
+            self.errors.nodes,
+            tree.first_root,
+            self.before,
+            self.after,
+            self.num_added,
+            self.strides,
+            self.omega,
+        )
 
     def _priorities(self) -> Floats:
         """R^ω · p^α of every slot, (runs, capacity)."""
