@@ -95,6 +95,7 @@ def test_the_table_of_a_thousand_episodes_is_what_the_study_found(label, variant
         ("equal-alpha-mountaincar", "per-6", "pal-6", "270.1 [169.4, 369.9]"),
         ("equal-alpha-mountaincar", "per-6", "laber", "175.0 [66.4, 283.4]"),
         ("equal-alpha-cartpole", "per-6", "uniform", "24.3 [10.2, 38.9]"),
+        ("threshold-cartpole", "per-6", "uniform", "−3.2 [−19.7, 13.2] of 342"),
         ("equal-alpha-cartpole", "laber", "per-6", "−89.0 [−109.6, −67.5]"),
         ("equal-alpha-cartpole", "laber", "huber-1", "−10.4 [−41.8, +20.4]"),
         ("equal-alpha-cartpole", "per-6", "huber-1", "78.5 [53.9, 103.2]"),
@@ -114,6 +115,25 @@ def test_differences_that_stand_in_the_prose(name, arm, other, said):
     if len(numbers) > 3:
         digits = len(said.partition(" of ")[2].partition(".")[2])
         assert numbers[3] == round(baseline.mean(), digits)
+
+
+def test_most_runs_of_the_long_study_of_cartpole_reach_its_threshold():
+    results = load_study("threshold-cartpole")
+    reached = {
+        arm: int((np.nanmax(results.curve(arm)[1], axis=0) >= 475).sum()) for arm in results.arms
+    }
+    uniform, per, huber = (reached.pop(arm) for arm in ("uniform", "per-6", "huber"))
+    text = " ".join(RESULTS.split())
+    assert f"{uniform} of 30 runs with uniform replay reach it and {per} with PER" in text
+    assert f"Huber's loss and their κ reaches 475 in {huber} of 30 runs" in text
+    assert min(reached.values()) > 20
+    shorter = load_study("equal-alpha-cartpole"), load_study("after-cartpole")
+    most = max(
+        (np.nanmax(study.curve(arm)[1], axis=0) >= 475).sum()
+        for study in shorter
+        for arm in study.arms
+    )
+    assert f"At most {most} of 30 runs of any method reach a score of 475" in text
 
 
 @pytest.mark.parametrize(
