@@ -46,7 +46,7 @@ check: style  ## pass style and the quick tests of the package
 	PER_TUTORIAL_FAST=1 $(PYTEST) -m "not browser and not slow and not exhaustive and not cluster" tests
 
 test: style  ## pass all tests: style, package, notebooks in fast mode, browser, a cluster
-	@echo "All tests take about eleven minutes on two idle cores; the slowest are named at the end."
+	@echo "All tests take about twelve minutes on two idle cores; the slowest are named at the end."
 	PER_TUTORIAL_FAST=1 $(PYTEST) $(SLOWEST) $(NBVAL) -m "not exhaustive and not cluster" tests notebooks
 	$(LIGHT) $(BIN)/python -m pytest -m cluster tests/distributed
 

@@ -136,6 +136,23 @@ def test_most_runs_of_the_long_study_of_cartpole_reach_its_threshold():
     assert f"At most {most} of 30 runs of any method reach a score of 475" in text
 
 
+def test_what_the_first_and_the_new_pairs_of_cartpole_say_together():
+    first, new = load_study("after-cartpole"), load_study("equal-alpha-cartpole")
+    gains = [
+        first.scores("per") - first.scores("uniform"),
+        new.scores("per-6") - new.scores("uniform"),
+    ]
+    together = paired_difference(np.concatenate(gains), np.zeros(60))
+    greedy = [new.scores(arm, "greedy score") for arm in ("per-6", "uniform")]
+    text = " ".join(RESULTS.split())
+    assert "all sixty together give {:.1f} [{:.1f}, {:.1f}]".format(*together) in text
+    assert (
+        "and by {:.0f} [{:.0f}, {:.0f}] (exploratory)".format(*paired_difference(*greedy)) in text
+    )
+    shown = "by {:.0f} [{:.0f}, {:.0f}] of".format(*paired_difference(gains[1], np.zeros(30)))
+    assert shown + f" {new.scores('uniform').mean():.0f}" in " ".join(README.split())
+
+
 @pytest.mark.parametrize(
     "world, arm, other, said",
     [
