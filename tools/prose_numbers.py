@@ -229,8 +229,8 @@ def output_text(output):
     if any(kind.startswith("image/") for kind in data):
         return ""
     if "text/html" in data:
-        tables = re.findall(r"<table.*?</table>", data["text/html"], re.DOTALL)
-        return html.unescape(re.sub(r"<[^>]+>", " ", " ".join(tables)))
+        shown = re.findall(r"<(?:table|pre).*?</(?:table|pre)>", data["text/html"], re.DOTALL)
+        return html.unescape(re.sub(r"<[^>]+>", " ", " ".join(shown)))
     text = data.get("text/plain", "")
     return "" if text.startswith("<") else text
 

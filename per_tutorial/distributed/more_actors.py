@@ -2,10 +2,11 @@
 
 python -m per_tutorial.distributed.more_actors WORLD   (continues where it was interrupted)
 
-N actors and the learner take turns. N grows in two ways: at equal updates, so that the learner sees
-N times the frames (the paper's way), or at equal frames, an N-th of them from each actor. The
-paper's two controls run as well (its section 5 and appendix): N actors that share one ε, and one
-actor whose transitions are stored N times, which makes the memory as fresh but not as diverse.
+N actors and the learner take turns, for the same number of updates in every arm. "Equal updates":
+each actor makes as many steps as a single one, so the learner sees N times the frames (the paper's
+way). "Equal frames": each actor makes an N-th of them. Two controls follow the paper's (its section
+5 and appendix): N actors that share one ε, and one actor whose transitions are stored N times,
+which makes the memory as fresh but not as diverse.
 
 Declared before anything ran: the metric is the mean greedy score at ten moments, evenly spaced in
 updates, so that no actor's ε counts. Ten runs per arm, with the same ten seeds. All comparisons are
