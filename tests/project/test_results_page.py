@@ -95,6 +95,7 @@ def test_the_table_of_a_thousand_episodes_is_what_the_study_found(label, variant
         ("equal-alpha-mountaincar", "per-6", "pal-6", "270.1 [169.4, 369.9]"),
         ("equal-alpha-mountaincar", "per-6", "laber", "175.0 [66.4, 283.4]"),
         ("equal-alpha-cartpole", "per-6", "uniform", "24.3 [10.2, 38.9]"),
+        ("equal-alpha-cartpole", "per-4", "uniform", "12.2 [−3.6, 29.5]"),
         ("threshold-cartpole", "per-6", "uniform", "−3.2 [−19.7, 13.2] of 342"),
         ("equal-alpha-cartpole", "laber", "per-6", "−89.0 [−109.6, −67.5]"),
         ("equal-alpha-cartpole", "laber", "huber-1", "−10.4 [−41.8, +20.4]"),
