@@ -1,7 +1,8 @@
 """PAL against LAP over a sweep of learning rates.
 
 PAL's λ is that of a minibatch, so its mean step is not quite LAP's, and one learning rate says
-little about which is better. Both have α = 0.6, and κ of the size of the rewards, as in `equal_alpha`.
+little about which is better. Both have α = 0.6, and κ of the size of the rewards, as in
+`equal_alpha`.
 """
 
 import dataclasses
