@@ -29,6 +29,7 @@ from per_tutorial.experiments.cliffwalk.learner import (
     UNIFORM,
     Problem,
     WalkLearner,
+    learn,
     q_value,
     td_error,
 )
@@ -61,7 +62,7 @@ LINEAR = {
     "alpha": ("Atari's", "0.5", "0.6", "0.7", "0.8", "0.9", "1"),
 }
 DETAILS = {"tabular": BOTH, "linear": BOTH | LINEAR}
-SINGLE, SWEEPS, EPISODES = range(3)
+SINGLE, SWEEPS = range(2)  # of the draws; what is neither is episodes
 SAMPLERS = {
     panel: [sampler for kind, sampler in PAPER if kind == panel] for panel in ("tabular", "linear")
 }
@@ -82,6 +83,7 @@ class Rules(NamedTuple):
 
 @njit_cached
 def error(theta, bias, truth, rules):
+    """The error that must fall below `rules.converged`."""
     total = 0.0
     for state in range(truth.shape[0]):
         if rules.largest:
@@ -95,9 +97,9 @@ def error(theta, bias, truth, rules):
 
 
 @njit_cached
-def learn(theta, memory, bias, k, step, shared):
-    theta[memory.actions[k], memory.states[k]] += step
-    theta[memory.actions[k], -1] += bias * step
+def learn_shared(theta, memory, bias, k, step, shared):
+    """`learn`, for the biases of both actions if they are one."""
+    learn(theta, memory, bias, k, step)
     if shared:
         theta[1 - memory.actions[k], -1] += bias * step
 
@@ -136,7 +138,7 @@ def oracle_choice(theta, problem, kinds, rules):
     best, least, before = kinds[0], np.inf, theta.copy()
     for k in kinds:
         step = step_size * td_error(theta, memory, discount, bias, k)
-        learn(theta, memory, bias, k, step, rules.shared)
+        learn_shared(theta, memory, bias, k, step, rules.shared)
         loss = error(theta, bias, truth, rules)
         theta[:] = before
         if loss < least:
@@ -180,7 +182,7 @@ def replay(theta, problem, choice, rules, limit):
             sample_ranks(choice.sums, choice.sizes, choice.random, chosen)
             k = choice.slots[0, chosen[0, 0]]
         delta = td_error(theta, memory, discount, bias, k)
-        learn(theta, memory, bias, k, step_size * delta, rules.shared)
+        learn_shared(theta, memory, bias, k, step_size * delta, rules.shared)
         set_priority(choice, rules.is_sorted, k, abs(delta))
     return -1
 
