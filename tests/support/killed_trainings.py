@@ -82,9 +82,9 @@ def everything(training):
     found |= {f"sampler: {name}": array for name, array in training.replay.sampler.state.items()}
     for network in ("online", "target"):
         for number, parameter in enumerate(getattr(agent, network).parameters()):
-            found[f"{network} {number}"] = parameter.detach().numpy()
+            found[f"{network} {number}"] = parameter.detach().cpu().numpy()
     for number, moments in enumerate(agent.optimizer.state.values()):
-        found |= {f"adam {number} {name}": tensor.numpy() for name, tensor in moments.items()}
+        found |= {f"adam {number} {name}": tensor.cpu().numpy() for name, tensor in moments.items()}
     found |= {"exploration": training.exploration.states, "added": storage.added}
     found |= {"observation": training.environments.observation, "updates": agent.updates}
     return found

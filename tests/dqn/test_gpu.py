@@ -1,0 +1,125 @@
+"""On a GPU an update is the one that the processor makes, and files go from one to the other.
+
+Where PyTorch finds no GPU, as in CI, nothing here runs.
+"""
+
+import numpy as np
+import pytest
+import torch
+from killed_trainings import (
+    CONFIG,
+    SEEDS,
+    Dying,
+    Killed,
+    assert_identical,
+    continued,
+    uninterrupted,
+)
+from small import ACTIONS, INPUTS, LEARNER_CONFIG, TINY_CONFIG, random_batch
+from small_study import STUDY
+
+from per_tutorial import DQNConfig
+from per_tutorial.dqn.autotune import why_not_compiled
+from per_tutorial.dqn.learner import DQNLearner
+from per_tutorial.dqn.training import evaluate, train
+from per_tutorial.experiments.studies.results import load_study
+from per_tutorial.experiments.studies.runner import run_study
+
+pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="PyTorch finds no GPU")
+PONG = DQNConfig(
+    env="ALE/Pong-v5",
+    environments=2,
+    frame_size=42,
+    hidden=(32,),
+    sampler="proportional",
+    steps=400,
+    capacity=300,
+    learning_starts=100,
+    update_every=4,
+    device="cuda",
+)
+
+
+def assert_same_updates(config):
+    """Twelve updates on both devices, from the same networks and minibatches."""
+    numbers = np.random.default_rng(0)
+    here, there = (
+        DQNLearner(config.replace(device=device), (INPUTS,), ACTIONS, seeds=[5, 6])
+        for device in ("cpu", "cuda")
+    )
+    assert {parameter.device.type for parameter in there.online.parameters()} == {"cuda"}
+    for _ in range(12):
+        batch = random_batch(numbers)
+        for ours, theirs in zip(here.update(batch), there.update(batch), strict=True):
+            np.testing.assert_allclose(theirs, ours, rtol=1e-3, atol=1e-3)
+    for name, array in here.state.items():
+        np.testing.assert_allclose(there.state[name], array, rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"double": True, "dueling": True, "td_error_clip": 0.7, "max_grad_norm": 0.5},
+        {"optimizer": "rmsprop", "momentum": 0.6},
+        {"loss": "pal", "kappa": 0.3},
+    ],
+    ids=str,
+)
+def test_an_update_is_that_of_the_processor(changes):
+    assert_same_updates(LEARNER_CONFIG.replace(**changes))
+
+
+def test_a_compiled_update_is_that_of_the_processor():
+    if reason := why_not_compiled("cuda"):
+        pytest.skip(reason)
+    assert_same_updates(LEARNER_CONFIG.replace(compiled=True))
+
+
+def test_a_training_that_is_killed_often_equals_one_that_never_stopped(tmp_path):
+    config = CONFIG.replace(device="cuda")
+    for step in range(1, config.steps + 1, 11):
+        with pytest.raises(Killed):
+            train(config, SEEDS, checkpoints=Dying(tmp_path, [step], every=11))
+    assert_identical(continued(config, tmp_path), uninterrupted(config))
+
+
+def test_an_agent_trained_there_is_loaded_on_either_device(tmp_path):
+    agent = train(TINY_CONFIG.replace(device="cuda"), [0, 1]).agent
+    agent.save(tmp_path / "agent.safetensors")
+    observations = np.random.default_rng(0).normal(size=(2, 5, 4))
+    for device in ("cpu", "cuda"):
+        loaded = DQNLearner.load(tmp_path / "agent.safetensors", device=device)
+        assert loaded.config.device == device
+        np.testing.assert_allclose(
+            loaded.q_values(observations), agent.q_values(observations), rtol=1e-4, atol=1e-5
+        )
+
+
+@pytest.mark.parametrize("precision", ["float32", "bfloat16", "auto"])
+def test_it_learns_from_frames_in_every_precision(precision):
+    pytest.importorskip("ale_py")
+    history = train(PONG.replace(precision=precision), seeds=[0, 1])
+    losses = history.measure("loss")
+    assert 0 < np.nanmax(losses) < np.inf
+    assert history.agent.config.precision == precision or precision == "auto"
+
+
+def test_a_study_runs_there(tmp_path):
+    run_study(STUDY.on("cuda"), tmp_path)
+    settings = [stack["settings"] for stack in load_study("small", tmp_path).facts["stacks"]]
+    assert {each["device"] for each in settings} == {"cuda"}
+
+
+def test_agents_learn_to_balance_the_pole():
+    config = DQNConfig(
+        sampler="proportional",
+        steps=4000,
+        max_episode_steps=200,
+        hidden=(64, 64),
+        learning_rate=1e-3,
+        epsilon_steps=1500,
+        device="cuda",
+    )
+    returns = evaluate(train(config, range(10)).agent, episodes=5).mean(axis=1)
+    assert np.median(returns) > 100
