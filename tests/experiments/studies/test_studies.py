@@ -25,6 +25,7 @@ from per_tutorial.experiments.studies.declared.minatar import (
     LONG_MINATAR_STUDIES,
     MINATAR_METHODS,
     MINATAR_STUDIES,
+    PER_ON_PUBLISHED,
     PUBLISHED_BASE_STUDIES,
     PUBLISHED_STUDIES,
     RATE_STUDIES,
@@ -48,6 +49,7 @@ FEWER_SEEDS = {
             *LONG_MINATAR_STUDIES,
             *RATE_STUDIES,
             *PUBLISHED_BASE_STUDIES,
+            PER_ON_PUBLISHED,
         )
     },
     **{study.name: 5 for study in PUBLISHED_STUDIES},
@@ -170,7 +172,7 @@ SUBJECTS = {
     **{study.name: {"sampler"} for study in LONG_MINATAR_STUDIES},
     "updates-breakout": {"update_every"},
     # One arm, beside a published curve
-    **{study.name: set() for study in (*PUBLISHED_STUDIES, *RATE_STUDIES)},
+    **{study.name: set() for study in (*PUBLISHED_STUDIES, *RATE_STUDIES, PER_ON_PUBLISHED)},
 }
 
 

@@ -12,6 +12,7 @@ from per_tutorial.experiments.studies.declared.lunarlander import LUNARLANDER
 from per_tutorial.experiments.studies.declared.minatar import (
     LONG_MINATAR_STUDIES,
     MINATAR_STUDIES,
+    PER_ON_PUBLISHED,
     PUBLISHED_BASE_STUDIES,
     PUBLISHED_STUDIES,
     RATE_STUDIES,
@@ -42,5 +43,6 @@ STUDIES = {
         *PUBLISHED_STUDIES,
         *RATE_STUDIES,
         *PUBLISHED_BASE_STUDIES,
+        PER_ON_PUBLISHED,
     )
 }

@@ -254,3 +254,20 @@ def _on_published_base(study: Study) -> Study:
 
 
 PUBLISHED_BASE_STUDIES = tuple(map(_on_published_base, RATE_STUDIES[:2]))
+
+
+def _half_a_million(base: Study, uniform: Study) -> Study:
+    """PER beside a study of `RATE_STUDIES`, whose runs are those of uniform replay, seed by seed."""
+    (published,) = uniform.arms.values()
+    name = uniform.name.removeprefix("rate-")
+    return dataclasses.replace(
+        base,
+        name=f"per-{name}",
+        question="Does PER still help DQN with the published settings over half a million frames "
+        f"of MinAtar's {name.replace('-', ' ')}?",
+        arms={"per": base.arms["per"].replace(steps=published.steps)},
+        comparisons=(),
+    )
+
+
+PER_ON_PUBLISHED = _half_a_million(PUBLISHED_BASE_STUDIES[1], RATE_STUDIES[1])
