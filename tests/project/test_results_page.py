@@ -88,6 +88,9 @@ def test_the_table_of_a_thousand_episodes_is_what_the_study_found(label, variant
         ("base-breakout", "per", "uniform", "0.15 [0.07, 0.24] of 3.49"),
         ("base-breakout", "per-quarter", "uniform", "+0.02 [−0.07, 0.11]"),
         ("base-breakout", "rank", "uniform", "+0.14 [0.03, 0.22]"),
+        ("base-space-invaders", "per", "uniform", "0.74 [0.40, 1.09] of 14.35"),
+        ("base-space-invaders", "uniform", "per-quarter", "9.11 [8.64, 9.54]"),
+        ("base-space-invaders", "rank", "uniform", "1.15 [0.80, 1.50]"),
         ("equal-alpha-acrobot-quarter", "laber", "per-6", "−58.4 [−85.6, −34.5]"),
         ("equal-alpha-acrobot-quarter", "laber", "huber-1", "−0.3 [−28.2, +26.4]"),
         ("equal-alpha-mountaincar", "per-6", "uniform", "+199.5 [93.6, 302.2]"),
@@ -191,8 +194,9 @@ def test_what_more_actors_gain(world, arm, other, said):
     assert judged.verdict.startswith(word)
 
 
-def test_the_readme_says_what_per_gains_with_the_published_settings():
-    results = load_study("base-breakout")
+@pytest.mark.parametrize("name", ["base-breakout", "base-space-invaders"])
+def test_the_readme_says_what_per_gains_with_the_published_settings(name):
+    results = load_study(name)
     per, uniform = results.scores("per"), results.scores("uniform")
     value, low, high = paired_difference(per, uniform)
     said = f"{per.mean():.2f}, {uniform.mean():.2f} and {value:+.2f} [{low:.2f}, {high:.2f}]"

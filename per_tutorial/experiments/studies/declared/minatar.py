@@ -257,7 +257,7 @@ PUBLISHED_BASE_STUDIES = tuple(map(_on_published_base, RATE_STUDIES[:2]))
 
 
 def _half_a_million(base: Study, uniform: Study) -> Study:
-    """PER beside a study of `RATE_STUDIES`, whose runs are those of uniform replay, seed by seed."""
+    """PER beside one of `RATE_STUDIES`, whose runs are uniform replay with the same seeds."""
     (published,) = uniform.arms.values()
     name = uniform.name.removeprefix("rate-")
     return dataclasses.replace(
