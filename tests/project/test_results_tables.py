@@ -97,7 +97,11 @@ def test_what_the_published_settings_reach_beside_the_published_curve():
             {200_000: "{} after 200,000 frames", 500_000: "{} after 500,000"},
         ),
         ("rate-freeway", 250_000, {250_000: "ten runs score {}", 500_000: "and {} after 500,000"}),
-        ("rate-asterix", 200_000, {200_000: "{} after 200,000 frames", 500_000: "{} after 500,000"}),
+        (
+            "rate-asterix",
+            200_000,
+            {200_000: "{} after 200,000 frames", 500_000: "{} after 500,000"},
+        ),
     ],
 )
 def test_with_the_best_step_size_the_published_curve_lies_within_the_runs(study, first, said):
