@@ -346,6 +346,8 @@ def report(data):
         "",
         "## CartPole, stacks of runs",
         "",
+        f"{plan.steps} steps of each run, its start included.",
+        "",
         f"| | ms per step of all runs | frames per second | × {SB3} |",
         "|---|--:|--:|--:|",
     ]
@@ -373,7 +375,8 @@ def report(data):
         "",
         f"## Pong, {plan.size}×{plan.size}: training",
         "",
-        "Eight games feed a run, an update of 32 for every four agent steps.",
+        f"Eight games feed a run of {plan.pong_steps} steps, its start included; an update of 32 for "
+        "every four agent steps.",
         "",
         f"| | agent steps per second | × {SB3} |",
         "|---|--:|--:|",
