@@ -375,8 +375,8 @@ def report(data):
         "",
         f"## Pong, {plan.size}×{plan.size}: training",
         "",
-        f"Eight games feed a run of {plan.pong_steps} steps, its start included; an update of 32 for "
-        "every four agent steps.",
+        f"Eight games feed a run of {plan.pong_steps} steps, its start included; an update of 32 "
+        "for every four agent steps.",
         "",
         f"| | agent steps per second | × {SB3} |",
         "|---|--:|--:|",
