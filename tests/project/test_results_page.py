@@ -210,14 +210,23 @@ def test_with_the_published_settings_per_does_not_lose_on_space_invaders():
     per = load_study("per-space-invaders").scores("per")
     uniform = load_study("rate-space-invaders").scores("best-rate", "score over training")
     assert verdict(per, uniform) == "not told apart"
-    assert "half a million on Space Invaders: 21.13 with either." in " ".join(README.split())
     assert f"{per.mean():.2f} {uniform.mean():.2f}" == "21.13 21.13"
-    _, low, high = paired_difference(per, uniform)
+    value, low, high = paired_difference(per, uniform)
+    assert f"{value:.2f} [{low:.2f}, {high:.2f}]" == "-0.00 [-0.47, 0.47]"
+    assert "half a million: there ±0.47 around 0.00." in README
     said = f"21.13 with PER and 21.13 with uniform replay, an interval of [{low:.2f}, {high:.2f}]"
     assert said in " ".join(RESULTS.replace("−", "-").split())
-    quarter = load_study("base-space-invaders")
-    worse = paired_difference(quarter.scores("per-quarter"), quarter.scores("uniform")).value
-    assert f"(at a quarter of the rate {worse:.2f})" in README.replace("−", "-")
+
+
+def test_what_else_is_said_of_per_on_space_invaders_with_the_published_settings():
+    base = load_study("base-space-invaders")
+    quarter = paired_difference(base.scores("per-quarter"), base.scores("uniform"))
+    said = "(there at a quarter of the rate {:.2f} [{:.2f}, {:.2f}])".format(*quarter)
+    assert said in " ".join(README.replace("−", "-").split())
+    per, uniform = (base.scores(arm, "final score") for arm in ("per", "uniform"))
+    assert verdict(per, uniform) == "not told apart"
+    said = "{:+.2f} [{:.2f}, {:.2f}]".format(*paired_difference(per, uniform))
+    assert f"{said} of {uniform.mean():.2f}" in " ".join(RESULTS.replace("−", "-").split())
 
 
 @pytest.mark.parametrize("name", ["minatar-space-invaders", "minatar-asterix", "long-asterix"])
