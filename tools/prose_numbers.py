@@ -33,7 +33,7 @@ from notebook_files import ROOT, read, series
 
 from per_tutorial import DQNConfig
 
-RESULTS = ROOT / "per_tutorial" / "results"
+RESULTS = ROOT / "notebooks" / "results"
 
 NEAR = 4  # cells: how far a number of one or two digits may be from its source
 SUPERSCRIPTS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻", "0123456789-")
@@ -351,7 +351,7 @@ def unsupported(found, sources):
 #   notebook NN          a cell of that notebook prints it
 #   arithmetic: A; B     each number is one of these expressions of Python, rounded as it is written
 #   setting NAME         the default of that field of DQNConfig
-#   results FILE         the heading of a file of per_tutorial/results: what was declared, and
+#   results FILE         the heading of a file of notebooks/results: what was declared, and
 #                        the settings
 #
 # These say what holds the number, and only that the thing is there is tested:
@@ -421,7 +421,7 @@ def _wrong_cell(kind, name, covered, notebook, sources):
 
 def _wrong_results(name, words, covered):
     if not (RESULTS / name).is_file():
-        return f"per_tutorial/results has no {name}"
+        return f"notebooks/results has no {name}"
     if words:
         return None
     heading = Sources([(0, one) for one in printed_numbers(_heading(RESULTS / name))])

@@ -1,8 +1,8 @@
 """Runs a study: trains the missing stacks in one process or several; a stopped study can resume.
 
 `python -m per_tutorial study NAME` trains a study stack by stack, for minutes or hours. Every
-finished stack is a file of its own. When all are there they are merged into one file, which the
-package ships for notebooks to read (`results`).
+finished stack is a file of its own. When all are there they are merged into one file, which
+notebooks read (`results`).
 """
 
 import dataclasses
