@@ -2,7 +2,7 @@
 
     .venv/bin/python tools/attack.py ATTACK … [--count N] [--seed S] [--quick]
 
-The attacks are files, operations, kills, interrupts, commands and cluster, which needs Ray.
+The attacks are files, operations, kills, interrupts and commands.
 
 An attack is repeated as often as `COUNT` in its module says, or as --count says; with --quick, as
 often as fits into seconds. The seed decides everything but the moments of kills and interrupts. The
@@ -17,14 +17,13 @@ import time
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-ATTACKS = ("files", "operations", "kills", "interrupts", "commands", "cluster")
+ATTACKS = ("files", "operations", "kills", "interrupts", "commands")
 QUICK = {
     "files": 150,
     "operations": 20_000,
     "kills": 2,
     "interrupts": 700,
     "commands": 20,
-    "cluster": 5,
 }
 
 

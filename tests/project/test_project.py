@@ -78,14 +78,14 @@ def test_the_tests_have_what_the_notebooks_need():
 
 def test_conda_takes_from_pip_what_conda_forge_lacks():
     # conda-forge's ale-py has no games, its gymnasium no extras, its OpenCV another name; its
-    # stable-baselines3 brings that gymnasium along. Its Ray is in parts, under other names.
+    # stable-baselines3 brings that gymnasium along.
     environment = yaml.safe_load((ROOT / "environment.yml").read_text(encoding="utf-8"))
     names = set(
         requirements(line for line in environment["dependencies"][-1]["pip"] if line[0] != "-")
     )
     assert names == {
         *("ale-py", "gymnasium", "moviepy", "opencv-python-headless"),
-        *("ray", "sb3-contrib", "stable-baselines3"),
+        *("sb3-contrib", "stable-baselines3"),
     }
 
 
