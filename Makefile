@@ -25,7 +25,7 @@ SLOWEST   := --durations=15 --durations-min=5
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help setup lab style check test test-colab publish addresses site dist bench examine clean-compiled clean
+.PHONY: help setup lab style check test test-colab publish addresses site dist bench examine clean
 
 help:  ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' Makefile
@@ -74,9 +74,6 @@ bench: .bench/installed  ## measure speed beside every peer: make bench ARGS="re
 
 examine: .examined/installed  ## examine other libraries' replay: make examine ARGS="cpprb rllib"
 	.examined/$(PROGRAMS)/python -W ignore tools/examined $(ARGS)
-
-clean-compiled:  ## remove what numba compiled, after a change to a kernel that other files call
-	find per_tutorial -name "*.nb[ci]" -delete
 
 clean:  ## remove the environments and all that was built
 	rm -rf .venv .venv-colab .bench .examined .dist build dist *.egg-info .*_cache .hypothesis
