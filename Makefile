@@ -32,6 +32,8 @@ help:  ## list these commands
 
 setup: $(LAB_READY)  ## set up .venv for the notebooks, and open nothing
 
+# The threads of small networks wait for each other. For more: OMP_NUM_THREADS=4 make lab
+lab publish: export OMP_NUM_THREADS ?= 1
 lab: $(LAB_READY)  ## open the notebooks in JupyterLab; for a server: make lab ARGS=--no-browser
 	$(BIN)/jupyter lab notebooks $(if $(filter 0,$(shell id -u)),--allow-root) $(ARGS)
 
