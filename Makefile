@@ -25,13 +25,15 @@ SLOWEST   := --durations=15 --durations-min=5
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help setup lab style check test test-colab publish addresses site dist bench examine clean-compiled clean
+.PHONY: help setup lab style check test test-colab publish addresses site dist bench examine clean
 
 help:  ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' Makefile
 
 setup: $(LAB_READY)  ## set up .venv for the notebooks, and open nothing
 
+# The threads of small networks wait for each other. For more: OMP_NUM_THREADS=4 make lab
+lab publish: export OMP_NUM_THREADS ?= 1
 lab: $(LAB_READY)  ## open the notebooks in JupyterLab; for a server: make lab ARGS=--no-browser
 	$(BIN)/jupyter lab notebooks $(if $(filter 0,$(shell id -u)),--allow-root) $(ARGS)
 
@@ -73,9 +75,6 @@ bench: .bench/installed  ## measure speed beside every peer: make bench ARGS="re
 
 examine: .examined/installed  ## examine other libraries' replay: make examine ARGS="cpprb rllib"
 	.examined/$(PROGRAMS)/python -W ignore tools/examined $(ARGS)
-
-clean-compiled:  ## remove what numba compiled, after a change to a kernel that other files call
-	find per_tutorial -name "*.nb[ci]" -delete
 
 clean:  ## remove the environments and all that was built
 	rm -rf .venv .venv-colab .bench .examined .dist build dist *.egg-info .*_cache .hypothesis

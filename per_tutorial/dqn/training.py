@@ -16,6 +16,7 @@ from per_tutorial.dqn.environments.gymnasium_envs import Environments
 from per_tutorial.dqn.history import History
 from per_tutorial.dqn.learner import DQNLearner
 from per_tutorial.dqn.networks import LARGEST_SEED
+from per_tutorial.dqn.threads import one_thread_if_small
 from per_tutorial.replay.contracts import needs_of
 from per_tutorial.replay.random_streams import RandomStreams
 from per_tutorial.replay.registry import make_replay
@@ -72,6 +73,7 @@ class Checkpointer(Protocol):
         """Save the training if it is due. Called after every step."""
 
 
+@one_thread_if_small
 def train(  # noqa: C901  (Algorithm 1 in one place)
     config: DQNConfig,
     seeds: int | Iterable[int] = range(10),
@@ -192,6 +194,7 @@ def epsilon_greedy(
     return np.where(draws[..., 0] < epsilon, random_actions, q_values.argmax(axis=-1)).reshape(-1)
 
 
+@one_thread_if_small
 def evaluate(
     agent: DQNLearner,
     episodes: int = 10,

@@ -16,6 +16,10 @@ from per_tutorial.common.provenance import processor, versions
 
 FAST = os.environ.get("PER_TUTORIAL_FAST") == "1"
 
+if "ipykernel" in sys.modules and "torch" in sys.modules and "OMP_NUM_THREADS" not in os.environ:
+    # The networks of the pages are small: more threads would only wait for each other.
+    sys.modules["torch"].set_num_threads(1)
+
 _STARTED = time.perf_counter()  # a notebook imports `stamp` in its first cell
 
 T = TypeVar("T")

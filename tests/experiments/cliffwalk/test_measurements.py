@@ -72,7 +72,8 @@ def test_the_shipped_results_are_complete_and_what_the_code_gives():
     assert len(rows) == RUNS * len(points())
     for walk in rows[:: len(rows) // 40]:
         if walk.n <= 9:
-            assert measure(walk.point, walk.run).updates == walk.updates
+            again = measure(walk.point, walk.run).updates  # processors round differently
+            assert again == pytest.approx(walk.updates, rel=0.01)
 
 
 def test_a_run_that_never_converged_counts_as_infinite():

@@ -130,7 +130,10 @@ def test_the_shipped_walks_are_whole():
         if walk.error < CONVERGED:
             truth = true_values(STATES).max(axis=1).mean()
             assert abs(walk.value - truth) < 2 * np.sqrt(2 * CONVERGED)
-    assert measure("per", runs=1) == walks[:1]  # and this package measures the same
+    (again,) = measure(
+        "per", runs=1
+    )  # this package measures the same; processors round differently
+    assert again[:2] == walks[0][:2] and again[2:] == pytest.approx(walks[0][2:], rel=1e-3)
 
 
 def test_the_report_compares_every_arm_with_per():
