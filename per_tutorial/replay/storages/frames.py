@@ -279,12 +279,11 @@ class FrameStorage(RowStorage):
             rows[name] = fields[name]
         ended = (rows["terminated"] | rows["truncated"]).reshape(-1)
         # All frames are there before the step is counted. What they overwrite is no longer needed.
+        store.forget(step - store.steps)
         store.keep_final(step, ended, next_stacks[:, -1])
         store.put(step, stacks[:, -1], next_stacks[:, -1])
         columns = (rows.reshape(-1).view(np.uint8),)
-        slots = self._write(columns, WHOLE_ROWS, self.environments, self._every_run)
-        store.forget(step + 1 - store.steps)
-        return slots
+        return self._write(columns, WHOLE_ROWS, self.environments, self._every_run)
 
     def n_step_transitions(self, slots: Slots) -> tuple[dict[str, NDArray], NDArray[np.int64]]:
         """The n-step transitions that start in ``slots`` (runs, batch), a dict of arrays, and k.
