@@ -3,6 +3,9 @@
 import dataclasses
 import shlex
 import warnings
+from typing import Annotated
+
+import tyro
 
 from per_tutorial.cli.files import check_folders, check_targets, save_results
 from per_tutorial.common.arguments import whole_number
@@ -13,7 +16,7 @@ MAX_RUNS, MAX_EPISODES = 100_000, 100_000  # more is a typo, noticed only after 
 
 
 def train(
-    config: DQNConfig,
+    config: Annotated[DQNConfig, tyro.conf.arg(name="")],  # without a name, its errors are ours
     runs: int = 10,
     first_seed: int = 0,
     out: str | None = None,

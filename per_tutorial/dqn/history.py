@@ -104,7 +104,8 @@ class History:
         Args:
             replay: a `Replay`; of another memory, less is known.
         """
-        storage, sampler = getattr(replay, "storage", None), getattr(replay, "sampler", None)
+        storage: Any = getattr(replay, "storage", None)
+        sampler: Any = getattr(replay, "sampler", None)
         runs = len(self.seeds)
         nothing = np.full(runs, np.nan)
         row = {

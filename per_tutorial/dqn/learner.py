@@ -3,7 +3,6 @@
 Shapes: (runs, batch) unless a comment says otherwise.
 """
 
-import math
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Self
@@ -60,30 +59,34 @@ def as_batch(fields: Any) -> Batch:
 
     Args:
         fields: an object with the attributes of a `Batch`, or a tuple of its fields in their order.
-            The first five are enough: the weights are then all 1, and the indices 0, 1, 2, …
+            The first five are enough: the weights are then all 1, and the indices 0.
 
     Raises:
         TypeError: one of the first five is missing.
     """
     if isinstance(fields, Batch):
         return fields
+    names, found = Batch._fields, {}
     if hasattr(fields, "observations"):
-        found = {name: getattr(fields, name, None) for name in Batch._fields}
+        found = {name: getattr(fields, name) for name in names if hasattr(fields, name)}
     else:
-        found = dict(zip(Batch._fields, fields, strict=False))
-    found = {name: value for name, value in found.items() if value is not None}
-    missing = [name for name in Batch._fields[:5] if name not in found]
-    if missing:
-        raise TypeError(f"batch: must have {', '.join(Batch._fields[:5])}, got no {missing[0]}")
-    shape = np.shape(found["rewards"])
-    found = {"weights": np.ones(shape), "indices": np.arange(math.prod(shape)), **found}
-    arrays = {k: v if isinstance(v, Tensor) else np.asarray(v) for k, v in found.items()}
+        found = dict(zip(names, fields, strict=False))
+    for name in names[:5]:
+        if name not in found:
+            raise TypeError(f"batch: must have {', '.join(names[:5])}, got none of {name}")
+    arrays: dict[str, Any] = {
+        name: field if isinstance(field, Tensor) else np.asarray(field)
+        for name, field in found.items()
+    }
+    shape = tuple(arrays["rewards"].shape)
+    arrays = {"weights": np.ones(shape), "indices": np.zeros(shape, np.int64)} | arrays
     return Batch(**arrays)
 
 
 def with_axis_of_runs(batch: Batch) -> Batch:
     """A minibatch of one run, (batch, ...), as one of shape (1, batch, ...)."""
-    return Batch(*(field if np.ndim(field) == 0 else field[None] for field in batch))
+    fields: Any = batch
+    return Batch(*(field if np.ndim(field) == 0 else field[None] for field in fields))
 
 
 class DQNLearner:

@@ -36,7 +36,8 @@ class LivePlot:
     def __init__(self) -> None:
         # Outside pyplot, so that an interrupted training leaves no open figure behind. Finding a
         # layout would take more time than all the rest, so it is fixed.
-        self._figure = Figure(figsize=(9.6, 2.7), layout="none")
+        self._figure = Figure(figsize=(9.6, 2.7))
+        self._figure.set_layout_engine("none")
         self._figure.subplots_adjust(left=0.06, right=0.985, bottom=0.18, top=0.9, wspace=0.22)
         self._live: LiveFigure | None = None
 

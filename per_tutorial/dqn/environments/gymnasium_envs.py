@@ -181,7 +181,7 @@ def _kind(value: Any) -> str:
 def _renewed(seeds: Any, step: int) -> Any:
     """Other seeds, made from these and a step; 31 bits, since some emulators take no more."""
     if isinstance(seeds, (int, np.integer)):
-        return int(np.random.SeedSequence((seeds, step)).generate_state(1)[0] >> 1)
+        return int(np.random.SeedSequence((int(seeds), step)).generate_state(1)[0] >> 1)
     return [_renewed(seed, step) for seed in seeds]
 
 
