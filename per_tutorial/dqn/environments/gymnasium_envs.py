@@ -8,7 +8,7 @@ ignores its action and returns the reset observation; it is not a transition.
 
 import difflib
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
@@ -17,6 +17,7 @@ import numpy as np
 from gymnasium.vector import AutoresetMode
 from numpy.typing import ArrayLike, NDArray
 
+from per_tutorial.common.files import AnyArray, copy_arrays, require_like
 from per_tutorial.dqn.environments.settings import SMALLEST_FRAME, EnvSettings
 
 
@@ -134,9 +135,12 @@ class Environments:
         """What a checkpoint holds: the number of steps, from which new episodes get new seeds."""
         return {"steps_done": np.array(self._steps_done)}
 
-    def restore(self, state: dict[str, Any]) -> None:
+    def restore(self, state: Mapping[str, AnyArray]) -> None:
         """Begin new episodes, with other seeds than those before the checkpoint."""
-        self._steps_done = int(state["steps_done"])
+        own = self.state
+        require_like(own, state)
+        copy_arrays(own, state)
+        self._steps_done = int(own["steps_done"])
         self._begin(_renewed(self._seeds, self._steps_done))
 
     def close(self) -> None:
