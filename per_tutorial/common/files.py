@@ -143,7 +143,9 @@ def open_arrays(path: PathLike) -> Iterator[tuple[dict[str, Any], dict[str, Save
             if not isinstance(heading, dict):
                 raise ValueError("the heading is not a JSON object")
         except Exception as error:  # a flipped bit may claim anything
-            raise ValueError(f"path: {shown} is damaged or no such file ({error})") from error
+            raise ValueError(
+                f"path: {shown} is damaged, or is not such a file ({error})"
+            ) from error
         yield heading, arrays
 
 

@@ -93,7 +93,7 @@ def _notice_rounding(name: str, array: NDArray, dtype: np.dtype) -> None:
             )
     elif name != "reward":
         exact = 2.0 ** (np.finfo(dtype).nmant + 1)  # beyond this, not even integers are exact
-        large = np.abs(array) > exact
+        large = (np.abs(array) > exact) & np.isfinite(array)
         if large.any():
             warnings.warn(
                 f"{name}: {array[large][0]} and other numbers beyond {exact:.0f} are rounded to "

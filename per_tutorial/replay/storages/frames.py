@@ -38,14 +38,14 @@ def find_stacks(newest, depths, stride, ring, indices):
     """Write into `indices` (runs, batch, stack) the rows of the frames of stacks, oldest first.
 
     `newest` (runs, batch) are the ids of their newest frames, and `depths` the number of frames of
-    each. These are `stride` apart in the ring of `ring` frames of their run. Frames before the
-    episode are NO_SLOT.
+    each. These are `stride` apart in the ring of `ring` frames. Frames before the episode are
+    NO_SLOT.
     """
     runs, batch, stack = indices.shape
     for run in range(runs):
         for k in range(batch):
             for back in range(stack):
-                frame = run * ring + (newest[run, k] - back * stride) % ring
+                frame = (newest[run, k] - back * stride) % ring
                 indices[run, k, stack - 1 - back] = frame if back < depths[run, k] else NO_SLOT
 
 
@@ -119,8 +119,10 @@ class FrameStore:
         The second array says whether the next ones are the same frames, shifted by one.
         """
         indices = self._indices(
-            np.full(self.columns, step), np.arange(self.columns), self.depths_at(step, begins)
-        )
+            np.full((1, self.columns), step),
+            np.arange(self.columns)[None],
+            self.depths_at(step, begins)[None],
+        )[0]
         shape = (self.columns, self.stack, -1)
         same, moved = np.empty(self.columns, dtype=bool), np.empty(self.columns, dtype=bool)
         stacks, next_stacks = stacks.reshape(shape), next_stacks.reshape(shape)
@@ -147,20 +149,20 @@ class FrameStore:
         while self.finals and (first := next(iter(self.finals)))[0] < oldest:  # in order of steps
             del self.finals[first]
 
-    def stacks(self, steps: Slots, columns: Slots, ahead: int = 0) -> NDArray:
-        """(n, stack, *frame_shape): the stacks of these steps (n,), or of those ``ahead`` of them.
+    def stacks(self, steps: Slots, columns: Slots, ahead: Slots | int = 0) -> NDArray:
+        """(runs, n, stack, *frame_shape): the stacks of these steps, or of those ``ahead`` of them.
 
-        With 1 step ahead, they are the next observations, if the episodes go on.
+        With 1 step ahead, they are the next observations, if the episodes go on. All (runs, n).
         """
         depths = self.depths[steps % self.rows, columns].astype(np.int64) + ahead
         return self.frames.take(self._indices(steps + ahead, columns, depths), axis=0)
 
     def _indices(self, steps: Slots, columns: Slots, depths: NDArray) -> NDArray[np.int64]:
-        """(n, stack): which `frames` make up the stacks of steps (n,)."""
-        indices = np.empty((1, len(steps), self.stack), dtype=np.int64)
+        """(runs, n, stack): which `frames` make up the stacks of steps (runs, n)."""
+        indices = np.empty((*steps.shape, self.stack), dtype=np.int64)
         newest = steps * self.columns + columns
-        find_stacks(newest[None], depths[None], self.columns, len(self.frames) - 1, indices)
-        return indices[0]
+        find_stacks(newest, depths, self.columns, len(self.frames) - 1, indices)
+        return indices
 
     def written(self, step: int) -> NDArray:
         """The frames in memory when ``step`` is the next one: all whose row was ever written."""
@@ -290,17 +292,19 @@ class FrameStorage(RowStorage):
         rows = self._take(slots)
         returns, last_slots, steps = self._walk(slots)
         last = self._take(last_slots)
-        shape = (*slots.shape, *self._dtypes["observation"].shape)
-        observations = self.store.stacks(*self._places(slots)).reshape(shape)
-        last_steps, columns = self._places(last_slots)
-        following = self.store.stacks(last_steps, columns, ahead=1)
-        for k in np.flatnonzero(last["terminated"] | last["truncated"]).tolist():
-            following[k, -1] = self.store.finals[int(last_steps[k]), int(columns[k])]
+        # One array for both: the allocator reuses one large block for the next batch.
+        steps_of, columns = self._places(np.concatenate([slots, last_slots], axis=1))
+        ahead = np.tile(np.repeat([0, 1], slots.shape[1]), (self.runs, 1))
+        stacks = self.store.stacks(steps_of, columns, ahead)
+        for run, k in np.argwhere(last["terminated"] | last["truncated"]).tolist():
+            at = run, slots.shape[1] + k
+            stacks[(*at, -1)] = self.store.finals[int(steps_of[at]), int(columns[at])]
+        observations, following = np.split(stacks, 2, axis=1)
         return {
             "observation": observations,
             "action": rows["action"],
             "reward": returns.astype(np.float32),
-            "next_observation": following.reshape(shape),
+            "next_observation": following,
             "terminated": last["terminated"],
             "truncated": last["truncated"],
         }, steps
@@ -311,7 +315,9 @@ class FrameStorage(RowStorage):
         running = ~self._ended(step)
         if step < 0 or not running.any():
             return
-        self.store.keep_final(step, running, self.store.stacks(*self._newest(step), ahead=1)[:, -1])
+        self.store.keep_final(
+            step, running, self.store.stacks(*self._newest(step), ahead=1)[0, :, -1]
+        )
         slots = self.ring.newest(self.environments)
         np.put_along_axis(
             self.rows["truncated"],
@@ -371,13 +377,14 @@ class FrameStorage(RowStorage):
         return (self._ends[0][:, slots] | self._ends[1][:, slots]).reshape(-1)
 
     def _places(self, slots: Slots) -> tuple[Slots, Slots]:
-        """The steps and columns of ``slots`` (runs, batch), both (runs · batch,)."""
+        """The steps and columns of ``slots``, all (runs, batch)."""
         steps, environments = np.divmod(self.ring.ids(slots), self.environments)
         columns = environments + np.arange(self.runs)[:, None] * self.environments
-        return steps.reshape(-1), columns.reshape(-1)
+        return steps, columns
 
     def _newest(self, step: int) -> tuple[Slots, Slots]:
-        return np.full(self.store.columns, step), np.arange(self.store.columns)
+        """The steps and columns of all transitions of a step, (1, columns)."""
+        return np.full((1, self.store.columns), step), np.arange(self.store.columns)[None]
 
     def _fields(self, transition: Fields, stacked: bool) -> dict[str, NDArray]:
         """The fields by name, checked, with the axis for runs."""
