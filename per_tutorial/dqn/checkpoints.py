@@ -11,14 +11,11 @@ import os
 import warnings
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from per_tutorial import __version__
 from per_tutorial.common.arguments import whole_number
 from per_tutorial.common.files import open_arrays, write_arrays
-
-if TYPE_CHECKING:
-    from per_tutorial.dqn.training import Training
 
 NAME, BEFORE = "checkpoint.npz", "checkpoint-before.npz"
 
@@ -52,8 +49,8 @@ class Checkpoints:
         self.folder = Path(folder)
         self.every = whole_number("every", every)
 
-    def restore(self, training: "Training") -> None:
-        """Continue a `Training` from the last checkpoint, if there is one.
+    def restore(self, training: Any) -> None:
+        """Continue a `training.Training` from the last checkpoint, if there is one.
 
         If it is damaged, warns and continues from the one before it.
 
@@ -86,7 +83,7 @@ class Checkpoints:
                 "again"
             )
 
-    def save_if_due(self, training: "Training") -> None:
+    def save_if_due(self, training: Any) -> None:
         """Write a checkpoint if one is due."""
         step, config = training.history.step, training.history.config
         # Several environments make as many steps at once, and may step over a multiple of `every`.
@@ -107,7 +104,7 @@ class Checkpoints:
                 )
 
 
-def _made_with(training: "Training") -> dict[str, Any]:
+def _made_with(training: Any) -> dict[str, Any]:
     """What must match for a training to be continued, as it comes back from JSON."""
     made_with = {
         "version": __version__,

@@ -181,17 +181,8 @@ class DQNLearner:
             name: parameter[runs].cpu().contiguous()
             for name, parameter in self.online.state_dict().items()
         }
-        write_agent(
-            path,
-            SavedAgent(
-                self.config,
-                self.observation_shape,
-                self.actions,
-                self.first_action,
-                self.seeds[runs],
-                tensors,
-            ),
-        )
+        facts = (self.config, self.observation_shape, self.actions, self.first_action)
+        write_agent(path, SavedAgent(*facts, self.seeds[runs], tensors))
 
     @classmethod
     def load(
@@ -204,17 +195,14 @@ class DQNLearner:
     ) -> Self:
         """The learner that `save` wrote; targets equal online networks, and moments are zero.
 
-        The file need not be trusted: nothing in it is executed, and it is checked in full, sizes
-        before anything is allocated. It must hold the networks that its settings describe, one per
-        seed, with finite float32 parameters.
+        Nothing in the file is executed, and sizes are compared before anything is allocated.
 
         Args:
             path: the file.
             device: PyTorch device, in place of the one that it was saved from.
             precision: in place of the one that it was trained with; None keeps that.
-            trusted: whether its environment may be unknown to Gymnasium, such as "module:Name-v0",
-                for which Gymnasium imports the module. Otherwise it must be registered, an Atari or
-                MinAtar game, or an environment of this package.
+            trusted: whether its environment may be one that is not registered, such as
+                "module:Name-v0", for which Gymnasium imports the module.
 
         Raises:
             FileNotFoundError: there is no such file.

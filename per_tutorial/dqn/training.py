@@ -1,8 +1,8 @@
 """Deep Q-learning with replay (Algorithm 1 of Schaul et al.), for several runs at once."""
 
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from per_tutorial.common.arguments import real_number, whole_number
 from per_tutorial.common.files import AnyArray, copy_arrays, join_parts, part_of, require_like
 from per_tutorial.dqn.callbacks import Callback
+from per_tutorial.dqn.checkpoints import Checkpoints
 from per_tutorial.dqn.config import DQNConfig
 from per_tutorial.dqn.environments import env_spec
 from per_tutorial.dqn.environments.gymnasium_envs import Environments
@@ -51,18 +52,11 @@ class Training(NamedTuple):
         self.replay.truncate_episodes()
 
 
-class Checkpointer(Protocol):
-    """What saves a training at intervals, such as `Checkpoints`."""
+class OneRun:
+    """A replay memory without an axis of runs, such as one of your own, as `train` needs it.
 
-    def restore(self, training: Training) -> None:
-        """Continue the training from what was saved, if anything was."""
-
-    def save_if_due(self, training: Training) -> None:
-        """Save the training if it is due. Called after every step."""
-
-
-class Memory(Protocol):
-    """A replay memory of your own for `train`, of one run: nothing has an axis of runs.
+    It has ``len``, ``add`` of the six fields of a transition, ``sample(batch_size, beta)``, which
+    returns what `learner.as_batch` takes, and ``update_priorities(indices, td_errors)``.
 
     Example:
         >>> import random
@@ -81,36 +75,11 @@ class Memory(Protocol):
         300
     """
 
-    def __len__(self) -> int: ...
-
-    def add(
-        self,
-        observation: NDArray,
-        action: int,
-        reward: float,
-        next_observation: NDArray,
-        terminated: bool,
-        truncated: bool,
-    ) -> None:
-        """Keep one transition."""
-
-    def sample(self, batch_size: int, beta: float) -> Any:
-        """A minibatch, as anything that `learner.as_batch` takes."""
-
-    def update_priorities(self, indices: NDArray, td_errors: NDArray) -> None:
-        """Learn the TD errors of the last minibatch, both (batch,)."""
-
-
-class OneRun:
-    """A `Memory` whose arrays get the axis of runs that a training has."""
-
-    def __init__(self, memory: Memory) -> None:
+    def __init__(self, memory: Any) -> None:
         for member in ("__len__", "add", "sample", "update_priorities"):
             if not hasattr(memory, member):
                 raise TypeError(f"replay: must have {member}, got {type(memory).__name__}")
         self.memory = memory
-        if isinstance(memory, Replay):  # whose parts always have the axis
-            self.storage, self.sampler = memory.storage, memory.sampler
 
     def __len__(self) -> int:
         return len(self.memory)
@@ -125,7 +94,7 @@ class OneRun:
     def update_priorities(self, indices: NDArray, td_errors: NDArray) -> None:
         self.memory.update_priorities(indices[0], td_errors[0])
 
-    def __getattr__(self, name: str) -> Any:  # what checkpoints need, if the memory has it
+    def __getattr__(self, name: str) -> Any:  # a storage and a state, if the memory has them
         return getattr(self.memory, name)
 
 
@@ -149,7 +118,7 @@ def train(  # noqa: C901  (Algorithm 1 in one place)
     replay: Any = None,
     learner: type[DQNLearner] | None = None,
     callbacks: Iterable[Callback] = (),
-    checkpoints: Checkpointer | None = None,
+    checkpoints: Checkpoints | None = None,
 ) -> History:
     """Train one agent per seed, side by side.
 
@@ -159,7 +128,8 @@ def train(  # noqa: C901  (Algorithm 1 in one place)
         config: a `DQNConfig`.
         seeds: ints, one run each; a single int is one run.
         replay: in place of the memory that ``config`` describes, a `Replay` for as many runs, whose
-            n-step returns have the discount of ``config``; or, for one run, any `Memory`.
+            n-step returns have the discount of ``config``; or, for one run, a memory of your own,
+            without an axis of runs (`OneRun`).
         learner: the class of the agent, such as one with another loss; None: `DQNLearner`.
         callbacks: functions called with the `History` whenever measurements were written, the last
             time at the end, such as a progress bar or a live plot.
@@ -205,7 +175,7 @@ def train(  # noqa: C901  (Algorithm 1 in one place)
         reward = step.learned_reward(config.terminal_reward)
         ends = step.terminated, step.truncated
         fields = (observation, action, reward, step.next_observation, *ends)
-        replay.add(*with_axes(axes, fields), valid=step.valid)
+        replay.add(*(field.reshape(axes + field.shape[1:]) for field in fields), valid=step.valid)
         history.record_step(environments.finished)
 
         for k in range(t, t + config.environments):  # each environment has made one step
@@ -229,12 +199,12 @@ def _checked_axes(replay: Any, config: DQNConfig, runs: int) -> tuple[int, ...]:
     """The leading axes of what is added; ValueError if a memory does not fit the settings."""
     if getattr(replay, "runs", None) is None and (runs, config.environments) != (1, 1):
         raise ValueError(
-            f"replay: without an axis of runs (`runs`), it must have one seed and one environment, "
+            "replay: must be for one run and one environment without an axis of runs, "
             f"got {runs} and {config.environments}"
         )
     storage = getattr(replay, "storage", None)
     if storage is None:
-        return (runs,) if config.environments == 1 else (runs, config.environments)
+        return (runs,)
     if storage.n_step > 1 and storage.discount != config.discount:
         raise ValueError(
             f"replay: must discount rewards like config ({config.discount}), got {storage.discount}"
@@ -246,11 +216,6 @@ def _checked_axes(replay: Any, config: DQNConfig, runs: int) -> tuple[int, ...]:
                 f"got {getattr(storage, name)}"
             )
     return storage.leading_axes
-
-
-def with_axes(axes: tuple[int, ...], fields: Iterable[NDArray]) -> Iterator[NDArray]:
-    """The fields, with ``axes`` in place of their first axis, that of all environments."""
-    return (field.reshape(axes + field.shape[1:]) for field in fields)
 
 
 def epsilon_greedy(

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import gymnasium as gym
 import numpy as np
 from gymnasium.vector import AutoresetMode
+from numpy.random import SeedSequence
 from numpy.typing import ArrayLike, NDArray
 
 from per_tutorial.common.files import AnyArray, copy_arrays, require_like
@@ -156,36 +157,24 @@ class Environments:
         return error
 
 
-def _fault(env: gym.Env) -> str | None:
+def _fault(env: Any) -> str | None:
     """What an environment returns that Gymnasium's API does not allow, in words."""
-    space: Any = env.observation_space
-    found: Any = env.reset()
+    shape, found = env.observation_space.shape, env.reset()
     if not isinstance(found, tuple) or len(found) != 2 or not isinstance(found[1], dict):
-        return f"reset must return (observation, info), got {_kind(found)}"
-    if np.shape(found[0]) != space.shape:
-        return f"reset must return an observation of the shape {space.shape}, got {_kind(found[0])}"
-    actions: Any = env.action_space
-    found = env.step(actions.start)
-    if not isinstance(found, tuple) or len(found) != 5:
-        return f"step must return five values, got {_kind(found)}"
-    if np.shape(found[0]) != space.shape:
-        return f"step must return an observation of the shape {space.shape}, got {_kind(found[0])}"
-    if np.ndim(found[1]):
-        return f"the reward must be a single number, got {_kind(found[1])}"
-    return None
-
-
-def _kind(value: Any) -> str:
-    """What a value is, in a few words."""
-    if isinstance(value, np.ndarray):
-        return f"an array of the shape {value.shape}"
-    return f"{len(value)} values" if isinstance(value, tuple) else type(value).__name__
+        return f"reset must return (observation, info), got a {type(found).__name__}"
+    step = env.step(env.action_space.start)
+    if not isinstance(step, tuple) or len(step) != 5:
+        return f"step must return five values, got {step!r}"
+    for observation in (found[0], step[0]):
+        if np.shape(observation) != shape:
+            return f"observations must have the shape {shape}, got {np.shape(observation)}"
+    return f"the reward must be a single number, got {step[1]!r}" if np.ndim(step[1]) else None
 
 
 def _renewed(seeds: Any, step: int) -> Any:
     """Other seeds, made from these and a step; 31 bits, since some emulators take no more."""
     if isinstance(seeds, (int, np.integer)):
-        return int(np.random.SeedSequence((int(seeds), step)).generate_state(1)[0] >> 1)
+        return int(SeedSequence((int(seeds), step)).generate_state(1)[0] >> 1)
     return [_renewed(seed, step) for seed in seeds]
 
 
@@ -230,15 +219,10 @@ def make_environments(
         ValueError: there is no such environment, it cannot be made here, its actions are not
             discrete, or its observations are not arrays of numbers, such as pictures.
     """
-    reset_seeds: list[int] | int = list(seeds)
-    if vectorization == "sync":
-        # Every environment has its own generator, so a run depends only on its own seed.
-        vector_env = make_vector_env(env_id, len(seeds), max_episode_steps)
-    else:
-        reset_seeds = int(np.random.SeedSequence(reset_seeds).generate_state(1)[0])
-        vector_env = make_vector_env(
-            env_id, len(seeds), max_episode_steps, vectorization_mode=vectorization
-        )
+    vector_env = make_vector_env(env_id, len(seeds), max_episode_steps, vectorization)
+    # In sync, every environment has its own generator, so a run depends only on its own seed.
+    own: list[int] | int = list(seeds)
+    reset_seeds = own if vectorization == "sync" else int(SeedSequence(own).generate_state(1)[0])
     actions, observations = vector_env.single_action_space, vector_env.single_observation_space
     if not isinstance(actions, gym.spaces.Discrete):
         raise ValueError(f"env: the actions must be discrete, those of {env_id!r} are {actions}")
@@ -259,21 +243,21 @@ def make_environments(
 
 
 def make_vector_env(
-    env_id: str, count: int, max_episode_steps: int | None, **options: Any
+    env_id: str,
+    count: int,
+    max_episode_steps: int | None,
+    vectorization: str = "sync",
+    **vector_kwargs: Any,
 ) -> gym.vector.VectorEnv:
-    """`gymnasium.make_vec`, by default with SAME_STEP autoreset in this process.
-
-    Raises:
-        ValueError: there is no such environment, or it cannot be made here.
-    """
+    """`gymnasium.make_vec`; SAME_STEP autoreset for "sync". ValueError if it cannot be made."""
+    options: dict[str, Any] = {}
     if max_episode_steps is not None:
         options["max_episode_steps"] = max_episode_steps
-    if "vectorization_mode" not in options:
-        own = {"autoreset_mode": AutoresetMode.SAME_STEP} | options.pop("vector_kwargs", {})
-        options |= {"vectorization_mode": "sync", "vector_kwargs": own}
+    if vectorization == "sync":
+        options["vector_kwargs"] = {"autoreset_mode": AutoresetMode.SAME_STEP, **vector_kwargs}
         options["disable_env_checker"] = True  # `_explained` says more, and costs no time
     try:
-        return gym.make_vec(env_id, count, **options)
+        return gym.make_vec(env_id, count, vectorization_mode=vectorization, **options)
     except gym.error.UnregisteredEnv:
         atari = _atari_id(env_id)
         close = [atari] if atari else difflib.get_close_matches(env_id, gym.registry, n=3)

@@ -43,9 +43,7 @@ def training_environments(config: EnvSettings, seeds: Sequence[int]) -> MinAtarE
     with warnings.catch_warnings(action="ignore", category=DeprecationWarning):
         # v0 is not out of date: it is the version with all six actions. The vector environment need
         # not copy the observations, since `_shown` does.
-        games = make_vector_env(
-            config.env, len(seeds), config.max_episode_steps, vector_kwargs={"copy": False}
-        )
+        games = make_vector_env(config.env, len(seeds), config.max_episode_steps, copy=False)
     return MinAtarEnvironments(games, [_seed(seed) for seed in seeds])
 
 
