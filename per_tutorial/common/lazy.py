@@ -23,6 +23,7 @@ EXTRAS = {
         "scipy": "SciPy",
         "torch": "PyTorch",
         "tqdm": "tqdm",
+        "tyro": "tyro",
     },
     "notebooks": {
         "IPython": "IPython",

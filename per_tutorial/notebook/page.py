@@ -41,8 +41,9 @@ class LiveFigure:
     """One picture in the cell's output that changes while the cell runs.
 
     Drawing costs far more than a training step, so the picture changes at most once per interval,
-    and once more at the end. Call `update` as often as you like, then `close`. Check `due` first to
-    avoid drawing what would not be shown.
+    and so rarely that it takes at most a twentieth of the time; and once more at the end. Call
+    `update` as often as you like, then `close`. Check `due` first to avoid drawing what would not
+    be shown.
 
     Args:
         alt: the alternative text.
@@ -55,11 +56,12 @@ class LiveFigure:
         self._handle: Any = None  # IPython's `DisplayHandle`, once there is a picture
         self._figure: Figure | None = None
         self._shown = float("-inf")
+        self._cost = 0.0  # seconds of the last picture
 
     @property
     def due(self) -> bool:
         """Whether the next `update` will be shown."""
-        return time.perf_counter() - self._shown >= self.interval
+        return time.perf_counter() - self._shown >= max(self.interval, 19 * self._cost)
 
     def update(self, figure: Figure) -> None:
         """Show the figure as it is now, unless the last picture is too recent."""
@@ -74,12 +76,14 @@ class LiveFigure:
             plt.close(self._figure)
 
     def _show(self, figure: Figure) -> None:
+        began = time.perf_counter()
         data, metadata = _picture(figure, self.alt)
         if self._handle is None:
             self._handle = display(data, metadata=metadata, raw=True, display_id=True)
         else:
             self._handle.update(data, metadata=metadata, raw=True)
         self._shown = time.perf_counter()
+        self._cost = self._shown - began
 
 
 def _picture(figure: Figure, alt: str) -> tuple[dict[str, str], dict[str, Any]]:

@@ -28,7 +28,7 @@ class Bug:
             it if no examination of a buffer can.
         sampler, storage, replay, learner: classes that replace the real ones.
         buffer_settings: settings that expose the bug, such as `n_step` above 1.
-        training: changes of a `DQNConfig`, if the mistake is one of settings.
+        config: the class of the settings, if the mistake is in one of its schedules.
         choice: whether it is a trade-off rather than a mistake.
     """
 
@@ -44,7 +44,7 @@ class Bug:
     replay: type[Replay] = Replay
     learner: type[DQNLearner] = DQNLearner
     buffer_settings: dict[str, Any] = field(default_factory=dict)
-    training: dict[str, Any] = field(default_factory=dict)
+    config: type[DQNConfig] = DQNConfig
     choice: bool = False
 
     @property
@@ -82,7 +82,7 @@ class Bug:
 
         from per_tutorial.dqn.training import train
 
-        config, seeds, replay = config.replace(**self.training), list(seeds), None
+        config, seeds, replay = self.config(**vars(config)), list(seeds), None
         if self.in_buffer:
             with gym.make(config.env) as environment:
                 shape = environment.observation_space.shape

@@ -1,9 +1,12 @@
 """Bugs of the agent (losses, priorities, schedules), which no examination of a buffer can find."""
 
+import math
+
 import numpy as np
 import torch
 from torch import Tensor
 
+from per_tutorial.dqn.config import DQNConfig
 from per_tutorial.dqn.learner import DQNLearner, Update
 from per_tutorial.dqn.losses import Tensors, losses_and_slopes
 from per_tutorial.experiments.known_bugs.bug import Bug
@@ -23,9 +26,7 @@ class WrongLosses(DQNLearner):
         q_values = q_values.detach().requires_grad_()
         td_errors = self._targets(tensors).detach() - q_values
         config = self.config
-        each, _ = losses_and_slopes(
-            td_errors, config.loss, config.td_error_clip, config.kappa, config.alpha
-        )
+        each, _ = losses_and_slopes(td_errors, config.loss, config.td_error_clip, config.kappa)
         losses = self._weighted(each, tensors.weights)
         (gradients,) = torch.autograd.grad(losses.sum(), q_values)
         return td_errors.detach(), losses.detach(), gradients
@@ -58,6 +59,22 @@ class WeightedSquaredPriority(DQNLearner):
         return update._replace(td_errors=weighted)
 
 
+class CompoundingBeta(DQNConfig):
+    """The schedule that ``beta += step / steps * (end - beta)`` at every step makes.
+
+    It takes a fraction of the remaining gap, not of the whole one. The gap is multiplied by
+    (1 − 1/steps)(1 − 2/steps)… and almost vanishes after a few times √steps.
+    """
+
+    def beta(self, step: int) -> float:
+        steps = self.beta_steps or self.steps
+        if step >= steps:
+            return self.beta_end
+        # The product over k = 1 … step of (steps − k) / steps, by its logarithm.
+        log_gap = math.lgamma(steps) - math.lgamma(steps - step) - step * math.log(steps)
+        return self.beta_end + (self.beta_start - self.beta_end) * math.exp(log_gap)
+
+
 KNOWN_BUGS = (
     Bug(
         name="loss-broadcast",
@@ -85,7 +102,7 @@ KNOWN_BUGS = (
         name="weighted-squared-priority",
         mistake="What is written back as the TD error is the weighted squared loss.",
         wrong="weighted = np.asarray(batch.weights) * update.td_errors.astype(np.float64) ** 2",
-        right="signals = update.td_errors if reducible is None else reducible",
+        right="replay.update_priorities(batch.indices, update.td_errors)",
         seen=("higgsfield/RL-Adventure#13", "Shmuma/ptan#36", "Kaixhin/Rainbow#24"),
         lived="reported in 2018 and 2020, the first two never closed; in the third it is meant so",
         found_by="Ask a buffer for the priority of a transition whose δ is −2: p must be 2 + ε.",
@@ -100,6 +117,6 @@ KNOWN_BUGS = (
         seen=("Curt-Park/rainbow-is-all-you-need#73",),
         lived="reported in 2024",
         found_by="Print β after half of the steps: it must be halfway between its ends.",
-        training={"beta_schedule": "compounding"},
+        config=CompoundingBeta,
     ),
 )

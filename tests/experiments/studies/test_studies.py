@@ -4,6 +4,8 @@ import dataclasses
 
 import numpy as np
 import pytest
+from per_tutorial.experiments.studies.declared.step_sizes import STEP_SIZE_STUDIES
+from per_tutorial.experiments.studies.declared.unfinished import UNFINISHED_STUDIES
 from small_study import differences
 
 from per_tutorial.dqn.learner import DQNLearner
@@ -32,8 +34,6 @@ from per_tutorial.experiments.studies.declared.minatar import (
 )
 from per_tutorial.experiments.studies.declared.sb3 import SB3_STUDIES
 from per_tutorial.experiments.studies.declared.series import NETWORKS
-from per_tutorial.experiments.studies.declared.step_sizes import STEP_SIZE_STUDIES
-from per_tutorial.experiments.studies.declared.unfinished import UNFINISHED_STUDIES
 from per_tutorial.experiments.studies.runner import run_study
 
 FEWER_SEEDS = {

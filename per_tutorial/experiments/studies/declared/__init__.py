@@ -20,8 +20,6 @@ from per_tutorial.experiments.studies.declared.minatar import (
 )
 from per_tutorial.experiments.studies.declared.sb3 import SB3_STUDIES
 from per_tutorial.experiments.studies.declared.series import SERIES_STUDIES
-from per_tutorial.experiments.studies.declared.step_sizes import STEP_SIZE_STUDIES
-from per_tutorial.experiments.studies.declared.unfinished import UNFINISHED_STUDIES
 
 STUDIES = {
     study.name: study
@@ -34,8 +32,6 @@ STUDIES = {
         *EQUAL_ALPHA_STUDIES,
         AGAIN_CLIFFWALK,
         THRESHOLD_CARTPOLE,
-        *STEP_SIZE_STUDIES,
-        *UNFINISHED_STUDIES,
         LUNARLANDER,
         *MINATAR_STUDIES,
         *LONG_MINATAR_STUDIES,

@@ -1,8 +1,8 @@
 """The methods after PER, compared with it: same learner, same worlds, same search for all.
 
-Each method has its authors' settings, and all are tried at the same two learning rates. LAP and PAL
-come with a loss of their own, so uniform replay is also tried with Huber's loss of the same κ, to
-separate the effect of the loss from that of the priorities.
+Each method has its authors' settings, and all are tried at the same two learning rates. LAP comes
+with a loss of its own, so uniform replay is also tried with Huber's loss of the same κ, to separate
+the effect of the loss from that of the priorities. PAL, ReaPER and LaBER were arms as well.
 """
 
 from collections.abc import Iterable
@@ -11,34 +11,24 @@ from typing import Any
 from per_tutorial.dqn.config import DQNConfig
 from per_tutorial.experiments.studies.study import QUARTER, Study
 
-# LAP's and PAL's settings in their authors' code (sfujim/LAP-PAL, discrete/main.py)
+# LAP's settings in its authors' code (sfujim/LAP-PAL, discrete/main.py)
 FOR_VECTORS = {"alpha": 0.4, "kappa": 1.0}
 FOR_CLIPPED_REWARDS = {"alpha": 0.6, "kappa": 0.01}
 
 
 def methods(lap: dict[str, float]) -> dict[str, dict[str, Any]]:
-    """The settings that each method changes; ``lap``: α and κ of LAP and PAL."""
+    """The settings that each method changes; ``lap``: α and κ of LAP."""
     return {
         "uniform": {},
         "huber": {"loss": "huber", "kappa": lap["kappa"]},
         "per": {"sampler": "proportional", "alpha": 0.6, "beta_start": 0.4},
         "rank": {"sampler": "rank", "alpha": 0.7, "beta_start": 0.5},
         "lap": {"sampler": "lap", "loss": "huber", **lap},
-        "pal": {"loss": "pal", **lap},
-        "reaper": {
-            "sampler": "reaper",
-            "alpha": 0.3,
-            "omega": 0.3,
-            "beta_start": 0.5,
-            "beta_end": 0.5,
-            "normalize": "buffer",
-        },
-        "laber": {"sampler": "laber", "candidates": 4},
     }
 
 
 def comparisons_of(names: Iterable[str], rate: str = "") -> list[tuple[str, str]]:
-    """Each method against uniform replay and PER, and LAP and PAL against Huber's loss alone.
+    """Each method against uniform replay and PER, and LAP against Huber's loss alone.
 
     Args:
         names: of `methods`.
@@ -50,7 +40,7 @@ def comparisons_of(names: Iterable[str], rate: str = "") -> list[tuple[str, str]
         for other in ("uniform", "per")
         if method not in ("uniform", other) and (method, other) != ("huber", "per")
     ]
-    pairs += [(method, "huber") for method in ("lap", "pal")]
+    pairs.append(("lap", "huber"))
     return [(f"{method}{rate}", f"{other}{rate}") for method, other in pairs]
 
 

@@ -20,11 +20,7 @@ EXPONENTS = {"4": 0.4, "6": 0.6}  # by the last character of an arm's name
 
 
 def equal_alpha_methods() -> dict[str, dict[str, Any]]:
-    """The settings that each arm changes.
-
-    LaBER has no exponent. It gets its authors' clipping: Huber's loss with κ = 1, and min(|δ|, 1)
-    as priority (SuReLI/laber, LaBER/discrete/LABER_DDQN.py); "huber-1" is its control.
-    """
+    """The settings that each arm changes."""
     arms: dict[str, dict[str, Any]] = {
         "uniform": {},
         "huber": {"loss": "huber", "kappa": KAPPA},
@@ -32,20 +28,17 @@ def equal_alpha_methods() -> dict[str, dict[str, Any]]:
     }
     for digit, alpha in EXPONENTS.items():
         changes = methods({"alpha": alpha, "kappa": KAPPA})
-        for method in ("per", "rank", "lap", "pal", "reaper"):
+        for method in ("per", "rank", "lap"):
             arms[f"{method}-{digit}"] = changes[method] | {"alpha": alpha}
-    clipping = {"loss": "huber", "kappa": 1.0, "td_error_clip": 1.0}
-    return arms | {"laber": {"sampler": "laber", "candidates": 4, **clipping}}
+    return arms
 
 
 def _comparisons() -> tuple[tuple[str, str], ...]:
-    pairs = [("laber", "per-6"), ("laber", "huber-1")]
+    pairs = []
     for digit in EXPONENTS:
         pairs.append((f"per-{digit}", "uniform"))
-        pairs += [
-            (f"{method}-{digit}", f"per-{digit}") for method in ("rank", "lap", "pal", "reaper")
-        ]
-        pairs += [(f"{method}-{digit}", "huber") for method in ("lap", "pal")]
+        pairs += [(f"{method}-{digit}", f"per-{digit}") for method in ("rank", "lap")]
+        pairs.append((f"lap-{digit}", "huber"))
     return tuple(pairs)
 
 
@@ -93,16 +86,13 @@ THRESHOLD_CARTPOLE = dataclasses.replace(
     question="Which method helps on CartPole if training lasts until most runs have solved it?",
     arms={
         name: _at_full_rate.arms[name].replace(steps=60_000)
-        for name in ("uniform", "huber", "per-6", "rank-6", "lap-6", "pal-6", "reaper-6")
+        for name in ("uniform", "huber", "per-6", "rank-6", "lap-6")
     },
     comparisons=(
         ("per-6", "uniform"),
         ("rank-6", "per-6"),
         ("lap-6", "per-6"),
-        ("pal-6", "per-6"),
-        ("reaper-6", "per-6"),
         ("lap-6", "huber"),
-        ("pal-6", "huber"),
     ),
     seeds=range(590, 620),
 )

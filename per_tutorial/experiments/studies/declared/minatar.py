@@ -162,7 +162,7 @@ def _published(study: Study, game: str) -> Study:
         update_every=1,
         epsilon_delay=5_000,
         precision="float32",
-        compiled="auto",
+        compiled=True,
     )
     name = study.name.removeprefix("minatar-")
     return dataclasses.replace(

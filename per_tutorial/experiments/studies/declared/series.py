@@ -97,37 +97,6 @@ def _alpha_beta() -> Study:
     )
 
 
-def _beta_schedules() -> Study:
-    # The settings of a well-known notebook, whose β is `β += t/T · (1 − β)`.
-    base = DQNConfig(
-        max_episode_steps=200,
-        capacity=2_000,
-        learning_starts=32,
-        loss="huber",
-        learning_rate_end=1e-3,
-        target_update_every=100,
-        tau=1.0,
-        alpha=0.2,
-        beta_start=0.6,
-        normalize="buffer",
-        epsilon_end=0.1,
-        epsilon_steps=2_000,
-    )
-    arms = {
-        "uniform": base,
-        "linear": base.replace(sampler="proportional"),
-        "compounding": base.replace(sampler="proportional", beta_schedule="compounding"),
-    }
-    return Study(
-        name="beta-schedules",
-        question="Does it matter that β compounds, and is 1 after a few hundred steps?",
-        arms=arms,
-        comparisons=(("linear", "uniform"), ("compounding", "uniform"), ("compounding", "linear")),
-        metric="score over training",
-        failed_below=195,
-    )
-
-
 def _hundred_runs() -> Study:
     # At most 200 steps per episode, so that 80,000 steps hold 400 episodes of every run.
     base = DQNConfig(max_episode_steps=200, steps=80_000)
@@ -263,7 +232,6 @@ SERIES_STUDIES = (
     ABLATION_ACROBOT,
     ABLATION_MOUNTAINCAR,
     _alpha_beta(),
-    _beta_schedules(),
     _hundred_runs(),
     _long_cartpole(),
     _thousand_episodes(),
