@@ -23,8 +23,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-MAX_LINES = 1_000_000  # of Python in a call: counted, so that all machines decide alike
-LIBRARIES = str(Path(os.__file__).parent), str(Path(np.__file__).parents[1])  # are not counted
+MAX_LINES = 300_000  # of Python in a call: counted, so that all machines decide alike
+# Where the code of Python and its packages is, whose lines do not count.
+LIBRARIES = "<frozen", str(Path(os.__file__).parent), str(Path(np.__file__).parents[1])
 
 CHANGES = "The same call returns another answer the second time: it remembers, or it is chance."
 NO_GRADIENT = (
@@ -245,7 +246,7 @@ def that_ends(function: Any, *given: Any) -> Any:
 
     def trace(frame: FrameType, event: str, argument: Any) -> Any:
         nonlocal left
-        if frame.f_code.co_filename.startswith(LIBRARIES):
+        if event == "call" and frame.f_code.co_filename.startswith(LIBRARIES):
             return None
         left -= 1
         if left < 0:

@@ -101,12 +101,14 @@ def draw_estimates(
 
 def draw_scores(axes: Axes, scores: Mapping[str, ArrayLike], *, colors: Mapping[str, str]) -> None:
     """Draw {label: (runs,) scores}, a row each: a dot for each run, and a tick at their median."""
-    dots = {"markersize": 4.5, "markeredgewidth": 0, "alpha": 0.7}
+    dots: dict[str, Any] = {"markersize": 4.5, "markeredgewidth": 0, "alpha": 0.7}
     for row, (label, values) in enumerate(scores.items()):
         height = row + np.linspace(-0.3, 0.3, np.size(values))  # runs that agree stay apart
         axes.plot(values, height, "o", color=colors[label], **dots)
         name = "median" if row == 0 else None
-        axes.plot([np.median(values)] * 2, [row - 0.42, row + 0.42], color="black", label=name)
+        axes.plot(
+            [np.median(np.asarray(values))] * 2, [row - 0.42, row + 0.42], color="black", label=name
+        )
     axes.set_xlabel("score")
     axes.margins(x=0.02)
     _label_rows(axes, scores)

@@ -53,7 +53,11 @@ def draw_tree(
         unused = cut_off or (is_leaf and (node - leaves) % per_tree >= capacity)
         color = COLORS["path"] if node in path else "#C8C8C8" if unused else COLORS["priority"]
         face, edge = (PICKED_FACE, 1.8) if node in path else ("white", 1.2)
-        style = {"markerfacecolor": face, "markeredgecolor": color, "markeredgewidth": edge}
+        style: dict[str, Any] = {
+            "markerfacecolor": face,
+            "markeredgecolor": color,
+            "markeredgewidth": edge,
+        }
         axes.plot(x, y, "s" if is_leaf else "o", markersize=side, **style)
         size = 9 if leaves <= 8 else 7.5
         value = "" if cut_off else f"{nodes[node]:.3g}"
@@ -105,12 +109,12 @@ def draw_shares(
         face, edge, line, order = "white", COLORS["priority"], 1.2, 2
         if leaf in picked:
             face, edge, line, order = PICKED_FACE, COLORS["path"], 1.8, 3
-        bar = {"color": face, "edgecolor": edge, "linewidth": line, "zorder": order}
+        bar: dict[str, Any] = {"color": face, "edgecolor": edge, "linewidth": line, "zorder": order}
         axes.barh(0, value, left=start, height=0.6, **bar)
         room = value / total * width
         if room > 8:  # a smaller share gets no label
             size, angle = (8 if room > 18 else 6.5, 0) if room > 13 else (6, 90)
-            text = {"ha": "center", "va": "center", "size": size, "rotation": angle}
+            text: dict[str, Any] = {"ha": "center", "va": "center", "size": size, "rotation": angle}
             axes.text(start + value / 2, 0, f"[{leaf}]", zorder=4, **text)
         start += value
     for prefix in prefixes:

@@ -1,9 +1,6 @@
 """What the tests of the notebook room share: what was displayed, and the style of the series."""
 
 import pytest
-from matplotlib import pyplot as plt
-
-from per_tutorial.notebook import explorers, page, style, videos
 
 
 class Handle:
@@ -21,6 +18,8 @@ def shown(monkeypatch):
     """What was displayed or updated: a list of (object, options), the pictures' bundles
     among them.
     """
+    from per_tutorial.notebook import explorers, page, videos
+
     displayed = []
 
     def display(thing, **options):
@@ -34,6 +33,10 @@ def shown(monkeypatch):
 
 @pytest.fixture
 def styled():
+    from matplotlib import pyplot as plt
+
+    from per_tutorial.notebook import style
+
     with plt.rc_context():
         style.use_style()
         yield

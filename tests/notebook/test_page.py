@@ -1,12 +1,9 @@
 """What every notebook shows: pictures with alternative text, live ones, and the stamp."""
 
-import ast
 import importlib
 
 import numpy as np
-import pytest
 from matplotlib import pyplot as plt
-from notebook_files import code_cells, read, series
 from pictures import alt_texts, decoded, pictures
 
 from per_tutorial.notebook import page
@@ -72,13 +69,3 @@ def test_the_stamp_is_one_line_that_names_mode_and_versions(capsys):
     assert text.count("\n") == 1
     for word in ("full mode" if not page.FAST else "fast mode", "Python 3.", "numpy 2", "thread"):
         assert word in text
-
-
-@pytest.mark.parametrize("path", series(), ids=lambda path: path.stem)
-def test_the_clock_of_the_stamp_starts_with_the_first_cells(path):
-    (cell,) = (cell for cell in code_cells(read(path)) if cell.id == "imports")
-    statements = ast.parse(cell.source).body
-    (ours,) = (
-        each for each in statements if getattr(each, "module", "") == "per_tutorial.notebook"
-    )
-    assert "stamp" in {alias.name for alias in ours.names}

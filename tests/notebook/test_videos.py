@@ -1,10 +1,6 @@
 """Videos: small files that every browser plays, recorded, kept and shown."""
 
 import base64
-import stat
-import subprocess
-import sys
-from pathlib import Path
 
 import gymnasium as gym
 import numpy as np
@@ -40,13 +36,6 @@ def test_save_video_needs_frames_and_leaves_the_old_file(tmp_path):
     path.write_bytes(b"old")
     with pytest.raises(ValueError, match="frames: at least one"):
         videos.save_video([], path, fps=10)
-
-    def broken():
-        yield np.zeros((64, 64, 3), dtype=np.uint8)
-        raise RuntimeError("no more")
-
-    with pytest.raises(RuntimeError, match="no more"):
-        videos.save_video(broken(), path, fps=10)
     assert path.read_bytes() == b"old"
 
 
@@ -67,17 +56,6 @@ def test_record_episode_returns_the_return_and_films_every_step(tmp_path):
     frames = len(list(videos.read_frames(path)))
     assert abs(frames - (1 + len(observations))) <= 1  # moviepy counts in seconds, and rounds
     assert [entry.name for entry in tmp_path.iterdir()] == ["episode.mp4"]
-
-
-@pytest.mark.slow
-def test_record_episode_stops_filming_at_max_frames_and_plays_on(tmp_path):
-    def balance(observation):
-        return int(observation[2] + observation[3] > 0)
-
-    path = tmp_path / "episode.mp4"
-    options = {"seed": 0, "max_episode_steps": 60, "max_frames": 25}
-    assert videos.record_episode(balance, "CartPole-v1", path, **options) == 60
-    assert abs(len(list(videos.read_frames(path))) - 25) <= 1
 
 
 @pytest.mark.slow
@@ -121,17 +99,3 @@ def test_videos_of_a_fast_run_do_not_replace_the_published_ones(monkeypatch, tmp
     assert videos.video_file("a.mp4").resolve() == tmp_path / "videos" / "a.mp4"
     monkeypatch.setattr(videos, "FAST", True)
     assert tmp_path / "videos" not in videos.video_file("a.mp4").resolve().parents
-
-
-@pytest.mark.slow
-def test_temporary_videos_go_to_a_folder_that_nobody_else_can_prepare(monkeypatch):
-    monkeypatch.setattr(videos, "FAST", True)
-    first, second = videos.video_file("a.mp4"), videos.video_file("b.mp4")
-    assert first.parent == second.parent
-    assert stat.S_IMODE(first.parent.stat().st_mode) == 0o700
-    code = "from per_tutorial.notebook.videos import video_file; print(video_file('a.mp4').parent)"
-    command = [sys.executable, "-c", code]
-    options = {"check": True, "capture_output": True, "text": True, "cwd": first.parent}
-    other = subprocess.run(command, **options).stdout.strip()
-    assert Path(other) != first.parent
-    assert not Path(other).exists()  # it was deleted with the process that had made it

@@ -83,11 +83,9 @@ EXERCISES["04.3"] = Exercise(right=half_life, cases=[(0.5,), (0.02,), (0.95,)], 
 ])  # fmt: skip
 
 
-def n_step_target(
-    rewards, terminated, next_value, discount, power=len, ends=lambda terminated: terminated
-):
+def n_step_target(rewards, terminated, next_value, discount, power=len):
     window = sum(discount**k * reward for k, reward in enumerate(rewards))
-    return window + (not ends(terminated)) * discount ** power(rewards) * next_value
+    return window + (not terminated) * discount ** power(rewards) * next_value
 
 
 EXERCISES["04.4"] = Exercise(
@@ -101,7 +99,7 @@ EXERCISES["04.4"] = Exercise(
          "You always discount the value by γ³: the exponent is the number of rewards."),
         (lambda r, end, v, g: n_step_target(r, end, v, g, power=lambda r: 1),
          "γ is the discount of one step; the value comes after all the rewards."),
-        (lambda *given: n_step_target(*given, ends=lambda end: False),
+        (lambda r, end, v, g: n_step_target(r, False, v, g),
          "After termination nothing follows: the rewards are all there is."),
         (lambda r, end, v, g: sum(r) + (not end) * g ** len(r) * v,
          "The rewards are not discounted: each comes a step later than the one before."),

@@ -65,8 +65,8 @@ EXERCISES["05.3"] = Exercise(
     ])  # fmt: skip
 
 
-def learning_view(reward, lives_before, lives, over, clip=lambda r: np.clip(r, -1, 1)):
-    return clip(reward), over or 0 < lives < lives_before
+def learning_view(reward, lives_before, lives, over):
+    return np.clip(reward, -1, 1), over or 0 < lives < lives_before
 
 
 EXERCISES["05.4"] = Exercise(
@@ -78,10 +78,10 @@ EXERCISES["05.4"] = Exercise(
         (0.0, 1, 0, True), (1.0, 0, 0, True), (1.0, 3, 3, True),
     ],
     hints=[
-        (lambda r, *end: learning_view(r, *end, lambda r: r), "The reward is not clipped."),
-        (lambda r, *end: learning_view(r, *end, np.sign),
+        (lambda r, *end: (r, learning_view(r, *end)[1]), "The reward is not clipped."),
+        (lambda r, *end: (np.sign(r), learning_view(r, *end)[1]),
          "That is the sign: clipping leaves what lies between −1 and 1 as it is."),
-        (lambda r, before, lives, over: learning_view(r, lives + over, lives, over),
+        (lambda r, before, lives, over: (np.clip(r, -1, 1), over),
          "A lost life ends an episode, too."),
         (lambda r, before, lives, over: (np.clip(r, -1, 1), over or lives < before),
          "At 0 lives the game is about to be over: one end would become two."),

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from per_tutorial.notebook import checking
-from per_tutorial.notebook.checking import EXERCISES, Exercise, check, told_apart
+from per_tutorial.notebook.checking import EXERCISES, Exercise, check
 
 
 @pytest.fixture
@@ -41,15 +41,10 @@ def endless(x, n):
     return x
 
 
-def endless_later(x, n):
-    return endless(x, n) if n == 7 else x / n
-
-
 @pytest.mark.parametrize(
     ("answer", "words"),
     [
         (lambda x, n: x / n, "✓ 99.1: right."),
-        (lambda x, n: (x / n).tolist(), "✓ 99.1: right."),
         (lambda x, n: torch.tensor(x) / n, "✓ 99.1: right."),
         (lambda x, n: np.float32(x / n), "✓ 99.1: right."),
         (lambda x, n: x * n, "for x = [1, 2], n = 4 the result should be [0.25, 0.5], yours is "
@@ -58,35 +53,26 @@ def endless_later(x, n):
          "[-3, -2]. Not minus."),
         (lambda x, n: x * n if n > 1 else x - n, "for x = [1, 2], n = 4 the result should be "
          "[0.25, 0.5], yours is [4, 8]."),
-        (lambda x, n: x / min(n, 5), "for x = [4, 0.5, 7], n = 7 the result should be "
-         "[0.5714, 0.07143, 1], yours is [0.8, 0.1, 1.4]."),
         (lambda x, n: x / n + 1e-8, "for x = [1, 2], n = 4 the result should be [0.25, 0.5], yours "
          "is [0.25000001, 0.50000001]."),
         (lambda x, n: x * np.nan, "for x = [1, 2], n = 4 the result should be [0.25, 0.5], yours "
          "is [nan, nan]."),
         (lambda x, n: x[5], "for x = [1, 2], n = 4 your function stopped with IndexError: index"),
-        (lambda x: x, "for x = [1, 2], n = 4 your function stopped with TypeError: <lambda>"),
         (lambda x, n: x[None] / n, "the result: got the shape (1, 2), expected (2,)."),
         (lambda x, n: x[:, None] / n, "the result: got the shape (2, 1), expected (2,). Where a "
          "column (B, 1) meets (B,)"),
-        (lambda x, n: x - x[:, None], "the result: got the shape (2, 2), expected (2,). Where a"),
         (lambda x, n: None, "your function returns None: does one branch lack a `return`?"),
         (lambda x, n: "3", "numbers are asked for, not '3'."),
-        (lambda x, n: {1, 2}, "numbers are asked for, not {1, 2}."),
         (lambda x, n: [1, [2, 3]], "the rows have different lengths"),
         (lambda x, n: (each / n for each in x), "that is a generator, which can be read only once"),
-        (lambda x, n: map(float, x / n), "that is a map, which can be read only once"),
         (5, "give `check` the name of what you defined, without calling it."),
         (lambda x, n: x.__itruediv__(n), "it changes `x`, which belongs to the caller"),
         (endless, "your loop never ends"),
-        (endless_later, "your loop never ends"),
         (lambda x, n: x / n + (CALLS.append(n) or len(CALLS)), "for x = [1, 2], n = 4 the result "
          "should be [0.25, 0.5], yours is [1.25, 1.5]. The same call returns another answer"),
         (lambda x, n: x / n + (CALLS.append(n) or len(CALLS) > 3), "The same call returns another"),
         (..., "○ 99.1: not solved yet."),
-        (NotImplemented, "○ 99.1: not solved yet."),
         (lambda x, n: ..., "○ 99.1: not solved yet."),
-        (lambda x, n: (..., ...), "○ 99.1: not solved yet."),
     ],
 )  # fmt: skip
 def test_every_answer_is_told_what_it_is(told, answer, words):
@@ -94,20 +80,12 @@ def test_every_answer_is_told_what_it_is(told, answer, words):
     assert told(answer, **RATIO).startswith(words)
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        lambda rows: rows.append(3),
-        lambda rows: rows[0].append(3),
-        lambda rows: rows.__setitem__(1, (5, 6)),
-        lambda rows: rows[2].resize(4, refcheck=False),
-    ],
-)
-def test_changes_deep_in_an_argument_are_noticed_and_undone(told, change):
-    rows = [[1], (2, 3), np.array([1.0, 2.0])]
-    words = told(lambda rows: change(rows) or 1, right=lambda rows: 1, cases=[(rows,)])
-    assert words.startswith("it changes `rows`")
-    assert repr(rows) == "[[1], (2, 3), array([1., 2.])]"
+def test_changes_deep_in_an_argument_are_noticed_and_undone(told):
+    rows = [[1], (np.array([1.0, 2.0]), 3)]
+    for change in (lambda rows: rows[0].append(3) or 1, lambda rows: rows[1][0].fill(0) or 1):
+        words = told(change, right=lambda rows: 1, cases=[(rows,)])
+        assert words.startswith("it changes `rows`")
+    assert repr(rows) == "[[1], (array([1., 2.]), 3)]"
 
 
 def test_several_results_are_told_by_their_names(told):
@@ -115,8 +93,7 @@ def test_several_results_are_told_by_their_names(told):
     assert told(lambda x, n: [x / n, x.sum()], **fields).startswith("✓")
     assert told(lambda x, n: (x / n, n), **fields).endswith(" the sum should be 3, yours is 4.")
     assert told(lambda x, n: (n, x), **fields) == "shares: got the shape (), expected (2,)."
-    for one in (lambda x, n: n, lambda x, n: (n,), lambda x, n: {}, lambda x, n: torch.tensor(n)):
-        assert told(one, **fields).startswith("return 2 things: shares, the sum. Yours is ")
+    assert told(lambda x, n: n, **fields) == "return 2 things: shares, the sum. Yours is 4."
 
 
 def test_an_index_is_an_int_and_a_screen_has_bytes(told):
@@ -172,9 +149,9 @@ def test_an_interrupt_is_not_taken_for_a_mistake(monkeypatch):
 
 
 def test_lines_of_libraries_do_not_count(told, monkeypatch):
-    monkeypatch.setattr(checking, "MAX_LINES", 50)
+    monkeypatch.setattr(checking, "MAX_LINES", 1_000)
     assert told(lambda x, n: np.median([x, x], axis=0) / n, **RATIO).startswith("✓")
-    assert told(lambda x, n: sum(x for _ in range(99)), **RATIO).startswith("your loop never ends")
+    assert told(lambda x, n: sum(x for _ in range(999)), **RATIO).startswith("your loop never ends")
 
 
 @pytest.mark.parametrize("name", ["98.1", "00.9", "1.2", "", "exercise"])
@@ -190,9 +167,3 @@ def test_exercises_without_torch_load_no_torch():
         assert check("01.1", 0) is False
         assert "torch" not in sys.modules"""
     subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
-
-
-def test_numbers_that_differ_are_told_with_digits_enough():
-    assert told_apart(np.array(0.55), np.array(0.5500001)) == ("0.55", "0.5500001")
-    assert told_apart(np.array([1.0, 0.7]), np.array([1, 0.75])) == ("[1, 0.7]", "[1, 0.75]")
-    assert told_apart(np.array(16_777_216.0), np.array(16_777_215.0))[1] == "16777215"
