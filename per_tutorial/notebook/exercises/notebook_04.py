@@ -28,7 +28,7 @@ WINDOWS = [
 
 EXERCISES["04.1"] = Exercise(
     right=n_step_double_targets,
-    cases=[(*map(torch.tensor, window), discount) for window in WINDOWS for discount in (0.5, 0.95)],
+    cases=[(*map(torch.tensor, window), g) for window in WINDOWS for g in (0.5, 0.95)],
     hints=[
         (lambda r, n, end, o, t, g: n_step_double_targets(r, n, end, t, t, g),
          "That is plain DQN: let the online network choose the action."),
