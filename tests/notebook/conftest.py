@@ -1,4 +1,4 @@
-"""What the tests of the notebook room share: what was displayed, and the style of the series."""
+"""What the tests of the notebook room share: what was displayed, and what `check` said."""
 
 import pytest
 
@@ -32,11 +32,11 @@ def shown(monkeypatch):
 
 
 @pytest.fixture
-def styled():
-    from matplotlib import pyplot as plt
+def said(capsys):
+    """(exercise, answer) → (whether it is right, what was printed)."""
+    from per_tutorial.notebook.checking import check
 
-    from per_tutorial.notebook import style
+    def say(name, answer):
+        return check(name, answer), capsys.readouterr().out
 
-    with plt.rc_context():
-        style.use_style()
-        yield
+    return say

@@ -1,7 +1,5 @@
 """What every notebook shows: pictures with alternative text, live ones, and the stamp."""
 
-import importlib
-
 import numpy as np
 from matplotlib import pyplot as plt
 from pictures import alt_texts, decoded, pictures
@@ -48,19 +46,10 @@ def test_a_live_figure_changes_seldom_and_ends_with_the_last_state(shown, monkey
     assert not plt.fignum_exists(figure.number)
 
 
-def test_budget_and_fast_mode_follow_the_environment(monkeypatch):
-    try:
-        for value, fast, chosen in [("1", True, 3), ("0", False, 1000), (None, False, 1000)]:
-            if value is None:
-                monkeypatch.delenv("PER_TUTORIAL_FAST")
-            else:
-                monkeypatch.setenv("PER_TUTORIAL_FAST", value)
-            importlib.reload(page)
-            assert page.FAST is fast
-            assert page.budget(1000, 3) == chosen
-    finally:
-        monkeypatch.undo()
-        importlib.reload(page)
+def test_a_fast_run_has_a_small_budget(monkeypatch):
+    for fast, chosen in ((True, 3), (False, 1000)):
+        monkeypatch.setattr(page, "FAST", fast)
+        assert page.budget(1000, 3) == chosen
 
 
 def test_the_stamp_is_one_line_that_names_mode_and_versions(capsys):
