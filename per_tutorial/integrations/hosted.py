@@ -1,10 +1,6 @@
-"""One of our samplers inside another library's buffer: what all integrations share.
+"""What all integrations share: one of our samplers for one run, inside another library's buffer."""
 
-The library stores the transitions, and a subclass knows in which slots: `slot_sampler.SlotSampler`
-for slots that are filled in any order, `sb3.ring_sampler.RingSampler` for rings.
-"""
-
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,35 +12,24 @@ from per_tutorial.replay.ring import errors_like
 from per_tutorial.replay.samplers import SAMPLERS, check_settings, make_sampler, settings_of
 
 
-class HostedSampler:
-    """A sampler for one run whose transitions another library stores.
-
-    Args:
-        capacity: slots.
-        sampler: a name in `per_tutorial.replay.SAMPLERS`.
-        seed: of the draws; None: from the system.
-        settings: keyword arguments of the sampler; None: the sampler's own default.
+def hosted_sampler(
+    sampler: str, capacity: int, seed: int | None, settings: Mapping[str, Any]
+) -> Any:
+    """The sampler of this name; a setting that is None is left at the sampler's own default.
 
     Raises:
         ValueError, TypeError: an argument is invalid, or the sampler has no such setting.
     """
+    given = {name: value for name, value in settings.items() if value is not None}
+    return make_sampler(sampler, capacity, seed, **given)
 
-    def __init__(
-        self,
-        capacity: int,
-        sampler: str,
-        seed: int | None,
-        settings: dict[str, Any],
-    ) -> None:
-        given = {key: value for key, value in settings.items() if value is not None}
-        self.sampler: Any = make_sampler(sampler, capacity, seed, **given)
 
-    def errors_of(self, indices: NDArray[np.int64], td_errors: ArrayLike) -> Floats:
-        """TD errors (batch,) or (batch, 1), as floats of the shape of ``indices`` (batch,)."""
-        errors = plain_array("td_errors", td_errors)
-        if errors.shape == (*indices.shape, 1):
-            errors = errors[..., 0]
-        return errors_like(indices, errors)
+def errors_of(indices: NDArray[np.int64], td_errors: ArrayLike) -> Floats:
+    """TD errors (batch,) or (batch, 1), as floats of the shape of ``indices`` (batch,)."""
+    errors = plain_array("td_errors", td_errors)
+    if errors.shape == (*indices.shape, 1):
+        errors = errors[..., 0]
+    return errors_like(indices, errors)
 
 
 def refuse_unknown(
@@ -54,7 +39,7 @@ def refuse_unknown(
 
     Args:
         kind: class of the owner, a replay buffer; its keyword-only arguments are listed.
-        sampler: a name in `per_tutorial.replay.SAMPLERS`.
+        sampler: a name in `per_tutorial.replay.samplers.SAMPLERS`.
         settings: names of the keywords that are not arguments of ``kind``.
         positional: positional arguments of ``kind`` that are listed, too.
 
