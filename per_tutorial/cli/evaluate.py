@@ -54,7 +54,7 @@ def run(arguments: argparse.Namespace) -> None:
         raise ValueError(f"--video: must end in .mp4, got {arguments.video!r}")
 
     from per_tutorial.dqn.training import evaluate
-    from per_tutorial.experiments.statistics.estimates import estimate
+    from per_tutorial.statistics import estimate
 
     agent = _load(arguments)
     if arguments.video:

@@ -9,7 +9,7 @@ from typing import Any
 from per_tutorial.cli.files import check_folders
 from per_tutorial.common.arguments import whole_number
 from per_tutorial.dqn.config import DQNConfig
-from per_tutorial.experiments.studies.declared import STUDIES
+from per_tutorial.studies.declared import STUDIES
 
 HELP = "train the arms of a declared study, or continue, and report what came out"
 
@@ -57,9 +57,9 @@ def run(arguments: argparse.Namespace) -> None:
     check_folders(out=arguments.out)
 
     from per_tutorial.dqn.autotune import slow_precision
-    from per_tutorial.experiments.studies.results import report
-    from per_tutorial.experiments.studies.runner import run_study
-    from per_tutorial.experiments.studies.study import METRICS
+    from per_tutorial.studies.results import report
+    from per_tutorial.studies.runner import run_study
+    from per_tutorial.studies.study import METRICS
 
     study = STUDIES[arguments.study].on(arguments.device)
     if arguments.fast:

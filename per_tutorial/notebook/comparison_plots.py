@@ -10,13 +10,13 @@ from matplotlib.axes import Axes
 from numpy.typing import ArrayLike
 
 from per_tutorial.common.arguments import float_array, one_of
-from per_tutorial.experiments.statistics.estimates import (
+from per_tutorial.notebook.style import COLORS, label_steps, start_at_zero
+from per_tutorial.statistics import (
     Estimate,
     Statistic,
     Verdict,
     bootstrap_interval,
 )
-from per_tutorial.notebook.style import COLORS, label_steps, start_at_zero
 
 # How `draw_estimates` shows a verdict: the width of the bar, and the face of the dot.
 VERDICT_STYLES: dict[str, tuple[float, dict[str, Any]]] = {

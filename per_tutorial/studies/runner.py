@@ -166,7 +166,7 @@ def train_part(
 ) -> TrainedPart:
     """Train one part; writes only its checkpoints, to ``checkpoints_in``."""
     heading, checkpoints = _identity(study, arm, seeds), None
-    if checkpoints_in is not None:
+    if study.checkpoint_every is not None and checkpoints_in is not None:
         heading["continued"] = any(checkpoints_in.glob("*.npz"))
         checkpoints = Checkpoints(checkpoints_in, every=study.checkpoint_every)
     start = time.perf_counter()

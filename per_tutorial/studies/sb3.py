@@ -136,8 +136,7 @@ def _make_environment(config: SB3Config) -> "Monitor":
     import gymnasium as gym
     from stable_baselines3.common.monitor import Monitor
 
-    limit = config.max_episode_steps
-    return Monitor(gym.make(config.env, **({"max_episode_steps": limit} if limit else {})))
+    return Monitor(gym.make(config.env, max_episode_steps=config.max_episode_steps))
 
 
 def _evaluate(model: "DQN", config: SB3Config, seed: int, episodes: int) -> float:

@@ -23,7 +23,7 @@ from per_tutorial.dqn.config import DQNConfig
 from per_tutorial.dqn.history import History
 from per_tutorial.dqn.learner import DQNLearner
 from per_tutorial.dqn.training import train
-from per_tutorial.experiments.studies.declared import STUDIES
+from per_tutorial.studies.declared import STUDIES
 
 PIXELS = DQNConfig(env="ALE/Pong-v5", frame_size=20, hidden=(8,))
 SHAPE = (4, 20, 20)

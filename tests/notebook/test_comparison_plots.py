@@ -8,13 +8,13 @@ import pytest
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
-from per_tutorial.experiments.statistics.estimates import (
+from per_tutorial.notebook import comparison_plots as plots
+from per_tutorial.notebook.style import COLORS
+from per_tutorial.statistics import (
     Estimate,
     bootstrap_interval,
     interquartile_mean,
 )
-from per_tutorial.notebook import comparison_plots as plots
-from per_tutorial.notebook.style import COLORS
 
 
 @pytest.fixture

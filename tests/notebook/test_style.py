@@ -6,8 +6,8 @@ import pytest
 from matplotlib import pyplot as plt
 from matplotlib.figure import Figure
 
+from per_tutorial.cliffwalk import figures
 from per_tutorial.dqn.config import DQNConfig
-from per_tutorial.experiments.cliffwalk import figures
 from per_tutorial.notebook import style
 from per_tutorial.notebook.style import COLORS
 from per_tutorial.replay.registry import SAMPLERS

@@ -10,10 +10,10 @@ from pictures import alt_texts, pictures
 
 from per_tutorial.dqn.config import DQNConfig
 from per_tutorial.dqn.history import History
-from per_tutorial.experiments.statistics.estimates import bootstrap_interval
 from per_tutorial.notebook import page
 from per_tutorial.notebook import training_plots as plots
 from per_tutorial.notebook.style import COLORS
+from per_tutorial.statistics import bootstrap_interval
 
 
 def recorded(runs=3, steps=400, upto=400, seed=0, **settings):

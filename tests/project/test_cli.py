@@ -23,18 +23,17 @@ from per_tutorial.cli import COMMANDS, main
 from per_tutorial.cli.files import save_results
 from per_tutorial.cli.settings import add_settings, chosen_settings
 from per_tutorial.common.lazy import EXTRAS
-from per_tutorial.common.tables import write_table
 from per_tutorial.conformance import QUESTIONS
 from per_tutorial.dqn import autotune, recording, training
 from per_tutorial.dqn.callbacks import TensorBoard
 from per_tutorial.dqn.config import DQNConfig
 from per_tutorial.dqn.history import History
 from per_tutorial.dqn.learner import DQNLearner
-from per_tutorial.experiments.studies import results as results_module
-from per_tutorial.experiments.studies import runner
-from per_tutorial.experiments.studies.declared import STUDIES
-from per_tutorial.experiments.studies.results import load_study, report
-from per_tutorial.experiments.studies.study import METRICS, Study
+from per_tutorial.studies import results as results_module
+from per_tutorial.studies import runner
+from per_tutorial.studies.declared import STUDIES
+from per_tutorial.studies.results import load_study, report
+from per_tutorial.studies.study import METRICS, Study
 
 
 def run(*arguments):
@@ -558,25 +557,6 @@ def test_a_setting_that_the_sampler_has_not_is_named():
         chosen_settings(parser.parse_args(["--sampler", "rank", "--alpha", "0.5"]))
 
 
-@pytest.mark.parametrize(
-    "arguments, message",
-    [
-        ("--longest 1", "--longest: must be at least 2, got 1"),
-        ("--longest 21", "--longest: must be at most 20, got 21"),
-        ("--out nowhere/walks.csv", "--out: there is no folder for 'nowhere/walks.csv'"),
-        ("--out {}/table.csv", "--out: '{}/table.csv' holds no results (the columns are seed)"),
-    ],
-)
-def test_a_wrong_value_of_cliffwalk_ends_in_one_clear_line(arguments, message, tmp_path):
-    write_table(tmp_path / "table.csv", {}, ["seed"], [[1]])
-    with pytest.raises(SystemExit) as caught:
-        main(["cliffwalk", *arguments.format(tmp_path).split()])
-    line = caught.value.code
-    assert line.startswith(f"python -m per_tutorial: {message.format(tmp_path)}"), line
-    assert "\n" not in line
-    assert not (tmp_path / "table.csv.png").exists()
-
-
 def test_one_run_and_one_episode_are_counted_as_such(capsys):
     main([*TINY, "--quiet", "--runs", "1", "--episodes", "1"])
     assert "over 1 run, the mean of 1 episode each: " in capsys.readouterr().out
@@ -587,14 +567,9 @@ def test_one_run_and_one_episode_are_counted_as_such(capsys):
     [
         (["train", "--steps", "many"], "argument --steps: must be a whole number, got 'many'"),
         (["train", "--alpha", "much"], "argument --alpha: must be a number, got 'much'"),
-        (
-            ["cliffwalk", "--longest", "9.5"],
-            "argument --longest: must be a whole number, got '9.5'",
-        ),
         (["train", "--alhpa", "0.5"], "--alhpa 0.5 (did you mean --alpha?)"),
         (["train", "--no-duble"], "--no-duble (did you mean --no-double?)"),
         (["evaluate", "pong", "--agnt", "3"], "unrecognized arguments: --agnt 3\n"),  # no option
-        (["cliffwalk", "--quit"], "usage: python -m per_tutorial cliffwalk "),
         (["--hepl"], "--hepl (did you mean --help?)"),
         (["trian"], "invalid choice: 'trian'"),
         (

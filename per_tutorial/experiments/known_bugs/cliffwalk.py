@@ -5,7 +5,7 @@ The buffer holds all transitions of a walk of 10 states from the start. A table 
 transitions of each minibatch one by one, until its mean squared error is below 1e-3. `BUGS` are
 the buffer bugs that can show in such a walk; `studies.declared.broken` is about agents.
 
-`python -m per_tutorial.experiments.cliffwalk.known_bugs FILE.csv` measures the arms that are
+`python -m per_tutorial.experiments.known_bugs.cliffwalk FILE.csv` measures the arms that are
 missing from the file and prints a report.
 """
 
@@ -18,16 +18,16 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from per_tutorial.cliffwalk.environment import Memory, make_memory, true_values
+from per_tutorial.cliffwalk.learner import CONVERGED
 from per_tutorial.common.data import data_file
 from per_tutorial.common.provenance import versions
 from per_tutorial.common.tables import read_table, write_table
-from per_tutorial.experiments.cliffwalk.environment import Memory, make_memory, true_values
-from per_tutorial.experiments.cliffwalk.learner import CONVERGED
 from per_tutorial.experiments.known_bugs import KNOWN_BUGS
-from per_tutorial.experiments.statistics.families import agreement
 from per_tutorial.replay.buffers import PrioritizedReplayBuffer, ReplayBuffer
 from per_tutorial.replay.contracts import Batch, Floats
 from per_tutorial.replay.replay import Replay
+from per_tutorial.statistics import agreement
 
 RESULTS = "broken-cliffwalk.csv"  # of `common.data`
 QUESTION = "What does each bug of PER cost where PER gains most (the Blind Cliffwalk)?"

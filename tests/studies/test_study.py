@@ -3,6 +3,7 @@
 import dataclasses
 
 import pytest
+from small_sb3 import CONFIG as SB3_CONFIG
 from small_study import CONFIG, STUDY
 
 
@@ -10,7 +11,7 @@ from small_study import CONFIG, STUDY
     "changes, exception, message",
     [
         ({"metric": "luck"}, ValueError, "metric: must be one of 'score over training', 'final"),
-        ({"stack": 0}, ValueError, "stack: must be at least 1, got 0"),
+        ({"at_once": 0}, ValueError, "at_once: must be at least 1, got 0"),
         ({"failed_below": "475"}, TypeError, "failed_below: must be a number, got '475'"),
         ({"episodes": 19}, ValueError, "episodes: must be at least 20, got 19"),
         ({"curves": ("q_values",)}, ValueError, "curves: must be one of 'eps.*, got 'q_values'"),
@@ -29,6 +30,11 @@ from small_study import CONFIG, STUDY
             {"comparisons": (("per", "unifrom"),)},
             ValueError,
             "comparisons: must be one of 'uniform', 'per', got 'unifrom'",
+        ),
+        (
+            {"arms": {"sb3": SB3_CONFIG}, "comparisons": ()},
+            ValueError,
+            "curves, checkpoint_every: must be empty for runs of SB3",
         ),
     ],
 )

@@ -1,4 +1,4 @@
-"""Intervals against what is known of them."""
+"""The one rule for evidence, intervals against what is known of them, and the pages' verdicts."""
 
 import subprocess
 import sys
@@ -6,21 +6,21 @@ import sys
 import numpy as np
 import pytest
 
-from per_tutorial.experiments.statistics import estimates
-from per_tutorial.experiments.statistics.estimates import (
+from per_tutorial.statistics import (
     BAND_RESAMPLES,
+    LEVEL,
     RESAMPLES,
+    agreement,
     bootstrap_interval,
+    compare,
     estimate,
     failure_rate,
     holm,
-    interquartile_mean,
     paired_difference,
     paired_t_test,
-    probability_of_improvement,
     signed_rank_test,
     steps_to_threshold,
-    summary,
+    t_interval,
     verdict,
 )
 
@@ -28,6 +28,64 @@ from per_tutorial.experiments.statistics.estimates import (
 @pytest.fixture
 def rng():
     return np.random.default_rng(1)
+
+
+# The rule ---------------------------------------------------------------------------------------
+
+
+def test_a_difference_is_shown_if_its_t_interval_leaves_out_zero():
+    """By hand: differences 1, 2, 3 have the mean 2, s = 1, and t(2) = 4.3027 at 0.975."""
+    (one,) = compare([([1.0, 3.0, 6.0], [0.0, 1.0, 3.0])])
+    half = 4.302653 / np.sqrt(3)
+    assert one.difference == pytest.approx((2, 2 - half, 2 + half), rel=1e-6)
+    assert not one.shown
+    for sign in (1, -1):
+        (one,) = compare([(sign * np.array([3.9, 4.0, 4.1]), np.zeros(3))])
+        assert one.shown and np.sign(one.difference.low) == np.sign(one.difference.high) == sign
+
+
+def test_the_level_is_that_of_the_family(rng):
+    pairs = [(rng.normal(0.4, 1, 30), np.zeros(30)) for _ in range(5)]
+    for pair, one in zip(pairs, compare(pairs), strict=True):
+        assert one.difference == t_interval(pair[0], 1 - LEVEL / 5)
+        assert [one] == compare([pair], m=5)
+        narrow = compare([pair])[0].difference
+        assert one.difference.low < narrow.low < narrow.high < one.difference.high
+    weak = np.linspace(-1, 1, 30) + 0.3
+    assert compare([(weak, np.zeros(30))])[0].shown
+    assert not compare([(weak, np.zeros(30))], m=20)[0].shown
+    assert compare([]) == []
+
+
+@pytest.mark.slow
+def test_a_family_without_differences_shows_one_in_twenty_times(rng):
+    """It covers as often as it says, where the bootstrap of ten pairs is a fifth too narrow."""
+    some = []
+    for _ in range(1500):
+        family = compare([(rng.normal(size=10), rng.normal(size=10)) for _ in range(4)])
+        some.append(any(one.shown for one in family))
+    assert 0.03 < np.mean(some) < 0.07
+
+
+def test_rounding_shows_nothing_and_equal_differences_are_a_point():
+    a = np.array([0.1 + 0.2, 100.3, 7.7])
+    (one,) = compare([(a * (1 + 1e-14), a)])
+    assert one == ((0.0, 0.0, 0.0), False)
+    assert compare([(a + 2, a)])[0].shown
+    assert compare([(a, a)])[0] == ((0.0, 0.0, 0.0), False)
+
+
+def test_what_the_rule_refuses_and_what_a_missing_run_does():
+    with pytest.raises(ValueError, match="b: paired runs need the shape"):
+        compare([([1.0, 2.0], [1.0, 2.0, 3.0])])
+    with pytest.raises(ValueError, match="an interval needs at least 2 runs, got 1"):
+        compare([([1.0], [2.0])])
+    with pytest.raises(ValueError, match="m: must be at least 2, got 1"):
+        compare([([1.0, 2.0], [1.0, 2.0])] * 2, m=1)
+    with pytest.raises(ValueError, match="must not be infinite"):
+        compare([([1.0, np.inf], [1.0, 2.0])])
+    (one,) = compare([([5.0, np.nan, 6.0], np.zeros(3))])
+    assert not one.shown and np.isnan(one.difference).all()
 
 
 # Intervals --------------------------------------------------------------------------------------
@@ -105,8 +163,8 @@ def test_the_limits_hardly_move_from_seed_to_seed(rng):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"values": [1.0]}, "values: at least two runs"),
-        ({"values": []}, "values: at least two runs"),
+        ({"values": [1.0]}, "values: an interval needs at least two"),
+        ({"values": []}, "values: an interval needs at least two"),
         ({"values": [1.0, np.inf]}, "values: must not be infinite"),
         ({"values": [1.0, 2.0], "confidence": 1.0}, "confidence"),
         ({"values": [1.0, 2.0], "confidence": 0.0}, "confidence"),
@@ -121,7 +179,7 @@ def test_what_no_interval_can_be_made_of(arguments, message):
 # Estimates --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("statistic", [np.mean, np.median, interquartile_mean])
+@pytest.mark.parametrize("statistic", [np.mean, np.median])
 def test_an_estimate_is_the_statistic_and_its_interval(rng, statistic):
     curve = rng.normal(size=(5, 20))
     value, low, high = estimate(curve, statistic=statistic, seed=3, resamples=500)
@@ -131,49 +189,6 @@ def test_an_estimate_is_the_statistic_and_its_interval(rng, statistic):
     single = estimate(curve.T[:, 2], statistic=statistic, seed=3, resamples=500)
     assert single == pytest.approx((value[2], low[2], high[2]))
     assert {type(number) for number in single} == {float}
-
-
-def test_the_interquartile_mean_by_hand():
-    assert interquartile_mean([100, 3, 1, 2, -50, 4, 0, 5]) == (1 + 2 + 3 + 4) / 4
-    assert interquartile_mean([9, 0, 1]) == 10 / 3  # a quarter of three is no whole run
-    assert interquartile_mean([9, 0, 1, 2, 6]) == 3.0
-    assert interquartile_mean(np.full(30, 500.0)) == 500.0
-
-
-def test_the_interquartile_mean_takes_any_axis(rng):
-    values = rng.normal(size=(3, 8, 2))
-    by_hand = np.sort(values, axis=1)[:, 2:6].mean(axis=1)
-    np.testing.assert_allclose(interquartile_mean(values, axis=1), by_hand)
-    np.testing.assert_allclose(interquartile_mean(np.moveaxis(values, 1, -1)), by_hand)
-
-
-def test_the_interquartile_mean_does_not_hide_a_missing_value(rng):
-    values = rng.normal(size=(2, 8))
-    values[1, 3] = np.nan
-    assert np.isnan(interquartile_mean(values)).tolist() == [False, True]
-    assert np.isnan(interquartile_mean(values[1]))
-
-
-@pytest.mark.slow
-def test_the_interval_of_the_interquartile_mean_covers_it(rng):
-    covered = []
-    for seed in range(5):
-        samples = rng.normal(5.0, 2.0, size=(200, 30))  # symmetric: its IQM is its mean
-        low, high = bootstrap_interval(
-            samples, statistic=interquartile_mean, resamples=500, seed=seed
-        )
-        covered.append((low <= 5.0) & (high >= 5.0))
-    assert 0.90 < np.mean(covered) < 0.97
-
-
-def test_a_summary_tells_what_a_few_failures_do():
-    scores = np.array([500.0] * 26 + [20.0] * 4)
-    told = summary(scores, resamples=500)
-    assert list(told) == ["mean", "median", "IQM"]
-    assert told["mean"].value == scores.mean()
-    assert told["median"] == (500.0, 500.0, 500.0)
-    assert told["IQM"].value == 500.0
-    assert told["mean"] == estimate(scores, resamples=500)
 
 
 # Failures ---------------------------------------------------------------------------------------
@@ -236,7 +251,6 @@ def test_pairing_removes_what_the_seed_does_to_both(rng):
 def test_an_arm_does_not_differ_from_itself(rng):
     a = rng.normal(size=30)
     assert paired_difference(a, a) == (0.0, 0.0, 0.0)
-    assert probability_of_improvement(a, a).value == 0.5
 
 
 def test_the_difference_of_curves_is_a_curve(rng):
@@ -246,34 +260,6 @@ def test_the_difference_of_curves_is_a_curve(rng):
     assert difference.low.shape == (5,)
     across = paired_difference(a.T, b.T, axis=0)
     np.testing.assert_allclose(across.high, difference.high)
-
-
-def test_probability_of_improvement_counts_all_pairs():
-    # Of 3 · 3 comparisons a wins 6 and ties 2.
-    a, b = [1, 2, 4], [1, 2, 0]
-    assert probability_of_improvement(a, b).value == pytest.approx(7 / 9)
-    better = probability_of_improvement(np.arange(10) + 100, np.arange(10))
-    assert better == (1.0, 1.0, 1.0)
-    worse = probability_of_improvement(np.arange(10), np.arange(10) + 100)
-    assert worse == (0.0, 0.0, 0.0)
-
-
-@pytest.mark.slow
-def test_probability_of_improvement_of_normal_runs(rng):
-    # For N(1, 1) against N(0, 1): Φ(1/√2) = 0.760.
-    value, low, high = probability_of_improvement(rng.normal(1, 1, 300), rng.normal(0, 1, 300))
-    assert low < 0.760 < high
-    assert high - low < 0.1
-    assert low < value < high
-
-
-def test_probability_of_improvement_covers_what_it_should(rng):
-    covered = []
-    for seed in range(200):
-        a, b = rng.normal(1, 1, 30), rng.normal(0, 1, 20)
-        _, low, high = probability_of_improvement(a, b, resamples=500, seed=seed)
-        covered.append(low < 0.760 < high)
-    assert 0.87 < np.mean(covered) <= 1
 
 
 # Verdicts ---------------------------------------------------------------------------------------
@@ -296,7 +282,7 @@ def test_a_verdict_says_whether_the_interval_holds_zero(rng):
 @pytest.mark.parametrize("side", [1, -1])
 def test_a_limit_nearer_to_zero_than_its_error_is_borderline(rng, side, monkeypatch):
     # Enough runs for the t-test to agree, and few resamples, so that the error is large.
-    monkeypatch.setattr(estimates, "signed_rank_test", paired_t_test)  # ranks are not asked here
+    monkeypatch.setattr("per_tutorial.statistics.signed_rank_test", paired_t_test)  # ranks are not asked here
     sample, zero, options = rng.normal(size=200), np.zeros(200), {"resamples": 4000}
     error = 2 * np.std([bootstrap_interval(sample, seed=seed, **options)[0] for seed in range(40)])
     for distance, expected in (
@@ -322,7 +308,7 @@ def test_what_gets_no_verdict():
     for a in ([], np.zeros((2, 3))):
         with pytest.raises(ValueError, match=r"a, b: must have the shape \(runs,\)"):
             verdict(a, a)
-    with pytest.raises(ValueError, match="at least two runs"):
+    with pytest.raises(ValueError, match="at least 2 runs"):
         verdict([1.0], [2.0])
     with pytest.raises(ValueError, match="resamples: must be at least 1"):
         verdict([1.0, 2.0], [2.0, 1.0], resamples=0)
@@ -385,12 +371,6 @@ def test_corrected_p_values_by_hand():
     np.testing.assert_array_equal(holm([np.nan, 0.02]), [np.nan, 0.04])
 
 
-def test_by_chance_one_family_in_twenty_has_a_small_corrected_p_value(rng):
-    families = rng.uniform(size=(2000, 20))  # p-values where nothing makes a difference
-    some = np.mean([(holm(p_values) < 0.05).any() for p_values in families])
-    assert 0.03 < some < 0.06
-
-
 @pytest.mark.parametrize("p_values", [[0.5, 1.1], [-0.1], [[0.1]]])
 def test_what_are_no_p_values(p_values):
     with pytest.raises(ValueError, match="p_values: must be"):
@@ -409,6 +389,37 @@ def test_differences_of_censored_steps_need_restricted_ones():
     with pytest.raises(ValueError, match="a: must not be infinite"):
         paired_difference(steps, steps)  # where both are, not even the difference is defined
     assert paired_difference([10.0, 20.0, 30.0], np.minimum(steps, 40.0)).value == -20 / 3
+
+
+# Families, as the pages judge them --------------------------------------------------------------
+
+
+def test_a_family_is_corrected_and_must_agree(rng):
+    zero = np.zeros(30)
+    clear, nothing = rng.normal(1.5, 1, size=30), rng.normal(size=30)
+    nothing -= nothing.mean()
+    weak = nothing / nothing.std() + 0.45  # clear by itself, and not among forty
+    assert verdict(weak, zero) == "clear"
+    assert [each.verdict for each in agreement([(weak, zero)])] == ["clear"]
+    family = agreement([(clear, zero), (weak, zero), *[(nothing, zero)] * 38])
+    assert [each.verdict for each in family] == ["clear", *["not told apart"] * 39]
+    assert family[0].difference == pytest.approx(paired_difference(clear, zero))
+    assert family[0].p == max(family[0].p_values)
+    for test, p in zip((paired_t_test, signed_rank_test), family[0].p_values[1:], strict=True):
+        alone = [test(clear, zero), test(weak, zero), *[test(nothing, zero)] * 38]
+        assert p == pytest.approx(holm(alone)[0])
+
+
+def test_where_the_tests_disagree_or_a_run_is_missing_a_family_says_so():
+    a = np.r_[np.full(13, 0.1), np.full(12, -0.2), np.full(5, 4.0)]
+    (judged,) = agreement([(a, np.zeros(30))])
+    assert judged.verdict == "borderline"
+    assert judged.p == signed_rank_test(a, np.zeros(30))
+    (judged,) = agreement([([1.0, np.nan, 2.0], np.zeros(3))])
+    assert judged.verdict == "not told apart" and np.isnan(judged.p)
+    assert agreement([]) == []
+    with pytest.raises(ValueError, match=r"pairs: must have equally many runs, got \[3, 4\]"):
+        agreement([(np.ones(3), np.zeros(3)), (np.ones(4), np.zeros(4))])
 
 
 # Thresholds -------------------------------------------------------------------------------------
@@ -439,12 +450,6 @@ def test_restricted_steps_have_the_same_median_where_most_arrive(rng):
     assert restricted.low < restricted.value < restricted.high <= budget
 
 
-def test_runs_that_never_arrive_tie():
-    sooner, later = np.array([5.0, np.inf]), np.array([9.0, np.inf])
-    # 5 beats both; against 9 the censored one loses; the two censored ones tie.
-    assert probability_of_improvement(-sooner, -later).value == (2 + 0.5) / 4
-
-
 def test_a_curve_and_its_grid_belong_together():
     with pytest.raises(ValueError, match=r"grid: must have the shape \(4,\), got \(3,\)"):
         steps_to_threshold(np.zeros((4, 5)), [1, 2, 3], 1.0)
@@ -454,7 +459,7 @@ def test_a_curve_and_its_grid_belong_together():
 
 
 def test_the_module_loads_without_scipy_and_torch():
-    code = "import per_tutorial.experiments.statistics.estimates, sys; print(*sys.modules)"
+    code = "import per_tutorial.statistics, sys; print(*sys.modules)"
     loaded = subprocess.run(
         [sys.executable, "-c", code], check=True, capture_output=True, text=True
     ).stdout.split()

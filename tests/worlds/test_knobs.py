@@ -1,18 +1,13 @@
-"""Worlds with knobs: true values against value iteration, many walks against one, Gymnasium."""
+"""Worlds with knobs: true values against value iteration, many walks against one."""
 
-import gymnasium as gym
 import numpy as np
 import pytest
-from gymnasium.utils.env_checker import check_env
 
-from per_tutorial.dqn.environments.gymnasium_envs import make_environments
-from per_tutorial.experiments.when.worlds import (
+from per_tutorial.worlds.knobs import (
     Draws,
     Knobs,
-    KnobWalks,
     draw,
     experience,
-    register,
     walk_on,
 )
 
@@ -101,27 +96,6 @@ def test_a_run_depends_on_its_own_seed_alone():
         np.testing.assert_array_equal(one[1], other[0])
 
 
-@pytest.mark.parametrize("vectorization", ["sync", "vector_entry_point"])
-def test_gymnasium_makes_the_world(vectorization):
-    register("per_tutorial/KnobWalkOfATest-v0", n=3)
-    worlds = make_environments(
-        "per_tutorial/KnobWalkOfATest-v0", [0, 1], vectorization=vectorization
-    )
-    assert worlds.observation_shape == (6,) and worlds.actions == 2
-    for action, ended in ((0, False), (1, False), (0, True)):
-        step = worlds.step(np.array([action, action]))
-        assert step.terminated.tolist() == [ended] * 2
-        assert step.reward.tolist() == [float(ended)] * 2
-    assert step.next_observation.argmax(axis=1).tolist() == [2, 2]
-    assert worlds.observation.argmax(axis=1).tolist() == [0, 0]  # the next episode
-    del gym.registry["per_tutorial/KnobWalkOfATest-v0"]
-
-
-def test_gymnasiums_checker_accepts_it():
-    world = gym.make("per_tutorial/KnobWalk-v0", n=3, noise=0.1)
-    check_env(world.unwrapped, skip_render_check=True)
-
-
 def test_a_wrong_transition_would_be_noticed():
     class Backwards(Knobs):
         @property
@@ -145,5 +119,3 @@ def test_a_wrong_transition_would_be_noticed():
 def test_bad_knobs_are_refused(settings, message):
     with pytest.raises(ValueError, match=message):
         Knobs(**settings)
-    with pytest.raises(ValueError, match=message):
-        KnobWalks(2, **settings)

@@ -10,7 +10,7 @@ def finished(tmp_path_factory):
     """A finished study: its folder, `StudyResults`, and what its progress was called with."""
     from small_study import STUDY
 
-    from per_tutorial.experiments.studies.runner import run_study
+    from per_tutorial.studies.runner import run_study
 
     folder, calls = tmp_path_factory.mktemp("study") / "not" / "yet", []
     results = run_study(STUDY, folder, progress=lambda *counts: calls.append(counts))

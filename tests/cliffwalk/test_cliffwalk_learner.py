@@ -5,9 +5,9 @@ import itertools
 import numpy as np
 import pytest
 
-from per_tutorial.experiments.cliffwalk.environment import true_values
-from per_tutorial.experiments.cliffwalk.figures import PAPER
-from per_tutorial.experiments.cliffwalk.learner import CONVERGED, SAMPLERS, CliffwalkLearner
+from per_tutorial.cliffwalk.environment import true_values
+from per_tutorial.cliffwalk.learner import CONVERGED, SAMPLERS, CliffwalkLearner
+from per_tutorial.cliffwalk.paper import PAPER
 
 
 def median_updates(n, sampler, runs=10, **options):
