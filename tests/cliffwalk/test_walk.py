@@ -37,14 +37,6 @@ def test_the_memory_holds_all_that_all_sequences_of_actions_meet(n):
     assert stored != sorted(stored)
 
 
-def test_states_have_their_multiplicity():
-    memory = make_memory(6, np.random.default_rng(1))
-    for state in range(6):
-        for action in range(2):
-            copies = ((memory.states == state) & (memory.actions == action)).sum()
-            assert copies == 2 ** (6 - 1 - state)
-
-
 def test_noise_changes_the_rewards_alone():
     quiet = make_memory(6, np.random.default_rng(1))
     noisy = make_memory(6, np.random.default_rng(1), noise=0.5)
@@ -77,14 +69,3 @@ def test_the_name_alone_is_enough_where_nothing_is_imported():
     code = f"import gymnasium; print(gymnasium.make('per_tutorial.cliffwalk:{ENV}', n=3).spec.id)"
     shown = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     assert shown.stdout.strip() == ENV
-
-
-def test_an_episode():
-    env = gym.make(ENV, n=3)
-    observation, _ = env.reset()
-    assert observation.tolist() == [1, 0, 0]
-    assert env.step(0)[1:4] == (0.0, False, False)
-    assert env.step(1)[0].tolist() == [0, 0, 1]
-    assert env.step(0)[1:4] == (1.0, True, False)
-    env.reset()
-    assert env.step(1)[1:4] == (0.0, True, False)

@@ -64,14 +64,6 @@ def test_the_rows_and_agents_are_those_of_a_local_run(stub, finished, tmp_path):
     assert stub.cancelled == []
 
 
-def test_a_part_on_a_gpu_asks_for_one(stub, tmp_path):
-    jobs = [(STUDY.on("cuda"), "per", [0, 1], tmp_path / "per.csv")]
-    stub.get = lambda reference: 1 / 0
-    with pytest.raises(ZeroDivisionError):
-        list(on_ray(jobs))
-    assert stub.options[0]["num_gpus"] == 1
-
-
 def test_an_error_cancels_what_waits_and_keeps_what_is_finished(stub, tmp_path):
     get, asked = stub.get, []
 

@@ -62,18 +62,6 @@ def test_the_declared_metric_is_the_one_that_counts_unless_another_is_asked_for(
     assert declared.scores("a", "final score").tolist() == [300, 500, 900]
 
 
-def test_what_results_do_not_have_is_refused_with_what_they_have(finished):
-    results = finished[1]
-    with pytest.raises(ValueError, match="arm: must be one of 'uniform', 'per', got 'rank'"):
-        results.curve("rank")
-    with pytest.raises(ValueError, match="arm: must be one of 'uniform', 'per', got 'rank'"):
-        results.scores("rank")
-    with pytest.raises(ValueError, match="measure: must be one of 'score', .*, got 'loss'"):
-        results.curve("per", "loss")
-    with pytest.raises(ValueError, match="metric: must be one of 'score over.*, got 'greedy'"):
-        results.scores("per", "greedy")
-
-
 def test_the_report_has_every_arm_and_every_comparison_by_the_rule(finished):
     results = finished[1]
     heading, *arms, title, comparison = report(results).splitlines()
@@ -92,43 +80,7 @@ def test_the_report_has_every_arm_and_every_comparison_by_the_rule(finished):
     assert " ".join(comparison.split()) == f"{shown} {'shown' if one.shown else 'not shown'}"
 
 
-def test_a_report_of_arms_that_are_not_compared_is_of_the_arms_alone(finished):
-    results = StudyResults(finished[1].facts | {"comparisons": []}, [])
-    results._values = finished[1]._values
-    assert report(results).splitlines() == report(finished[1]).splitlines()[:3]
-
-
-@pytest.mark.slow
-def test_all_comparisons_of_a_study_are_one_family():
-    results = load_study("beta-schedules")
-    lines = [" ".join(line.split()) for line in report(results).splitlines()[-3:]]
-    for (arm, other), line in zip(results.comparisons, lines, strict=True):
-        difference = results.scores(arm) - results.scores(other)
-        _, low, high = t_interval(difference, 1 - 0.05 / 3)
-        assert f"[{low:+.1f}, {high:+.1f}]" in line
-        assert line.endswith("not shown") == (low < 0 < high)
-
-
 # Damaged or missing
-
-
-def test_a_damaged_collected_file_is_named_wherever_it_is_hit(copied):
-    path = copied / "small.csv.gz"
-    data = path.read_bytes()
-    damaged = [data[:length] for length in range(0, len(data), 97)]
-    for place in range(10, len(data), 97):  # behind the header, which carries nothing of ours
-        damaged.append(data[:place] + bytes([data[place] ^ 255]) + data[place + 1 :])
-    for one in damaged:
-        path.write_bytes(one)
-        with pytest.raises(ValueError) as caught:
-            load_study("small", copied)
-        assert f"{str(path)!r} holds no results" in str(caught.value)
-
-
-def test_a_file_without_the_facts_of_a_study_is_named(finished):
-    part = finished[0] / "small" / "per.seeds-0-1.csv"
-    with pytest.raises(ValueError, match=r"per.seeds-0-1.csv' holds no results \(no stacks\)"):
-        read_results(part, "settings", "stacks")
 
 
 @pytest.mark.parametrize(

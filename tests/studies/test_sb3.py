@@ -13,8 +13,6 @@ from stable_baselines3.common.monitor import Monitor
 
 from per_tutorial.integrations.sb3 import PrioritizedDQN
 from per_tutorial.studies.sb3 import (
-    EVALUATION_SEED,
-    _evaluate,
     _train_one,
     train,
 )
@@ -74,15 +72,6 @@ def test_an_arm_has_its_agent_its_buffer_and_its_settings(replay):
         assert model.replay_buffer.sampler_settings["sampler"] == replay
 
 
-def test_a_pair_starts_with_the_same_network_and_the_same_steps():
-    untrained = CONFIG.replace(learning_starts=200)
-    pair = [_train_one(untrained.replace(replay=replay), 3) for replay in ("sb3", "proportional")]
-    (one, played), (other, played_too) = pair
-    assert played.get_episode_rewards() == played_too.get_episode_rewards()
-    for a, b in zip(one.policy.parameters(), other.policy.parameters(), strict=True):
-        assert th.equal(a, b)
-
-
 def test_a_history_has_the_episodes_of_every_run_which_depends_on_its_own_seed_alone():
     history, greedy = train(CONFIG, [3, 4], episodes=2)
     alone, greedy_alone = train(CONFIG, [4], episodes=2)
@@ -95,35 +84,3 @@ def test_a_history_has_the_episodes_of_every_run_which_depends_on_its_own_seed_a
         assert np.diff(steps, prepend=0).tolist() == returns.tolist()  # CartPole: 1 for each step
         assert 108 < steps[-1] <= 120 and returns.max() <= 12
     assert history.step == 120
-
-
-class Constant:
-    """An agent that always does the same, and knows what it saw."""
-
-    def __init__(self, action):
-        self.action, self.seen = np.asarray(action), []
-
-    def predict(self, observation, deterministic):
-        assert deterministic
-        self.seen.append(np.copy(observation))
-        return self.action, None
-
-
-@pytest.mark.parametrize(
-    ("config", "action"),
-    [(CONFIG, 1), (CONFIG.replace(env="FrozenLake-v1"), 2)],
-)
-def test_an_agent_is_evaluated_on_episodes_that_only_its_seed_decides(config, action):
-    agent, starts, returns = Constant(action), [], []
-    value = _evaluate(agent, config, seed=7, episodes=3)
-    environment = gym.make(config.env, max_episode_steps=config.max_episode_steps)
-    for episode in range(3):
-        observation, _ = environment.reset(seed=EVALUATION_SEED + 7 * 3 + episode)
-        total, done = 0.0, False
-        while not done:
-            starts.append(observation)
-            observation, reward, terminated, truncated, _ = environment.step(agent.action[()])
-            total, done = total + reward, terminated or truncated
-        returns.append(total)
-    np.testing.assert_array_equal(agent.seen, starts)
-    assert value == pytest.approx(np.mean(returns), rel=1e-6)

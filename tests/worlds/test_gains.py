@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from per_tutorial.worlds.knobs import Knobs
-from per_tutorial.worlds.learning import CURVE, Replaying, learn
-from per_tutorial.worlds.results import LENGTHS, NOISES, gains, judged, load
+from per_tutorial.worlds.learning import Replaying, learn
+from per_tutorial.worlds.results import gains, judged, load
 
 
 def test_a_gain_of_one_is_half_the_area():
@@ -30,15 +30,6 @@ def test_a_clear_gain_helps_a_clear_loss_hurts_and_the_family_is_corrected():
     alone = judged(p_near, ("per",), resamples=20_000)
     many = judged(p_near | {f"{k}": cells["cell 2"] for k in range(40)}, ("per",), 20_000)
     assert alone["cell", "per"].verdict == "helps" and many["cell", "per"].verdict != "helps"
-
-
-def test_the_map_is_whole():
-    cells = load("map")["cells"]
-    names = {f"map-n{n}-noise{noise}-" for n in LENGTHS for noise in NOISES}
-    assert set(cells) == names
-    for cell in cells.values():
-        assert set(cell) == {"uniform", "per", "rank", "relo"}
-        assert all(len(one["area"]) == 30 and len(one["curve"]) == CURVE for one in cell.values())
 
 
 @pytest.mark.slow

@@ -96,15 +96,6 @@ def test_a_run_depends_on_its_own_seed_alone():
         np.testing.assert_array_equal(one[1], other[0])
 
 
-def test_a_wrong_transition_would_be_noticed():
-    class Backwards(Knobs):
-        @property
-        def right(self):
-            return 1 - super().right
-
-    assert not np.allclose(by_value_iteration(Backwards(n=3))[:3], Backwards(n=3).true_values)
-
-
 @pytest.mark.parametrize(
     ("settings", "message"),
     [

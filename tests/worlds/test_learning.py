@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from per_tutorial.worlds import knobs as worlds
 from per_tutorial.worlds.knobs import Knobs, experience
 from per_tutorial.worlds.learning import METHODS, Replaying, learn, steps_of
 
@@ -57,13 +56,3 @@ def test_many_tables_are_one_table_many_times(method, settings):
 def test_without_noise_a_table_gets_right():
     learned = learn(Knobs(n=4), Replaying("per"), range(3), [1.0])
     assert learned.final.max() < 1e-6
-
-
-def test_methods_meet_the_same_experience(monkeypatch):
-    seen = []
-    real = worlds.experience
-    monkeypatch.setattr(worlds, "experience", lambda *args: seen.append(real(*args)) or seen[-1])
-    for method in ("uniform", "rank"):
-        learn(Knobs(n=2), Replaying(method), [5], [0.5])
-    for one, other in zip(*seen, strict=True):
-        np.testing.assert_array_equal(one, other)
