@@ -109,18 +109,14 @@ def test_the_oracle_needs_what_the_paper_needs():
 
 
 @pytest.mark.parametrize(
-    ("options", "error", "message"),
+    ("options", "message"),
     [
-        ({"n": 1}, ValueError, "n: must be at least 2"),
-        ({"n": 3.0}, TypeError, "n: must be an integer"),
-        ({"sampler": "random"}, ValueError, "sampler: must be one of 'uniform', 'greedy'"),
-        ({"alpha": 2}, ValueError, r"alpha: must be in \[0, 1\]"),
-        ({"priority_epsilon": 0}, ValueError, "priority_epsilon: must be greater than 0"),
-        ({"noise": -1}, ValueError, "noise"),
-        ({"step_size": 0}, ValueError, "step_size: must be greater than 0"),
-        ({"seed": -1}, ValueError, "seed: must be at least 0"),
+        ({"n": 1}, "n: must be at least 2"),
+        ({"sampler": "random"}, "sampler: must be one of 'uniform', 'greedy'"),
+        ({"alpha": 2}, r"alpha: must be in \[0, 1\]"),
+        ({"step_size": 0}, "step_size: must be greater than 0"),
     ],
 )
-def test_settings_that_make_no_sense(options, error, message):
-    with pytest.raises(error, match=message):
+def test_settings_that_make_no_sense(options, message):
+    with pytest.raises(ValueError, match=message):
         CliffwalkLearner(**{"n": 4, "sampler": "rank", **options})

@@ -12,30 +12,20 @@ from stable_baselines3 import DQN
 from stable_baselines3.common.monitor import Monitor
 
 from per_tutorial.integrations.sb3 import PrioritizedDQN
-from per_tutorial.studies.sb3 import (
-    _train_one,
-    train,
-)
-
-# Settings
+from per_tutorial.studies.sb3 import _train_one, train
 
 
 @pytest.mark.parametrize(
-    ("changes", "exception", "message"),
+    ("changes", "message"),
     [
-        ({"options": {"steps": 3}}, ValueError, r"options: must not hold .*, got \['steps'\]"),
-        ({"steps": 0}, ValueError, "steps: must be at least 1, got 0"),
-        ({"learning_rate": 0.0}, ValueError, "learning_rate: must be greater than 0, got 0"),
-        ({"learning_starts": -1}, ValueError, "learning_starts: must be at least 0, got -1"),
-        ({"max_episode_steps": 0}, ValueError, "max_episode_steps: must be at least 1, got 0"),
+        ({"options": {"steps": 3}}, r"options: must not hold .*, got \['steps'\]"),
+        ({"steps": 0}, "steps: must be at least 1, got 0"),
+        ({"learning_rate": 0.0}, "learning_rate: must be greater than 0, got 0"),
     ],
 )
-def test_settings_that_make_no_sense(changes, exception, message):
-    with pytest.raises(exception, match=message):
+def test_settings_that_make_no_sense(changes, message):
+    with pytest.raises(ValueError, match=message):
         CONFIG.replace(**changes)
-
-
-# Trainings
 
 
 def test_sb3s_own_arm_is_sb3s_agent_as_everybody_makes_it():
@@ -61,15 +51,13 @@ def test_sb3s_own_arm_is_sb3s_agent_as_everybody_makes_it():
         assert th.equal(mine, theirs)
 
 
-@pytest.mark.parametrize("replay", ["sb3", "uniform", "proportional"])
-def test_an_arm_has_its_agent_its_buffer_and_its_settings(replay):
-    model, _ = _train_one(CONFIG.replace(replay=replay, steps=40), 1)
-    assert type(model) is (DQN if replay == "sb3" else PrioritizedDQN)
+def test_an_arm_of_ours_has_its_sampler_and_the_same_settings():
+    model, _ = _train_one(CONFIG.replace(replay="proportional", steps=40), 1)
+    assert type(model) is PrioritizedDQN
     assert (model.learning_rate, model.learning_starts, model.seed) == (1e-3, 30, 1)
     assert (model.buffer_size, model.batch_size, model._n_updates) == (100, 8, 5)
     assert model.policy.net_arch == [8]
-    if replay != "sb3":
-        assert model.replay_buffer.sampler_settings["sampler"] == replay
+    assert model.replay_buffer.sampler_settings["sampler"] == "proportional"
 
 
 def test_a_history_has_the_episodes_of_every_run_which_depends_on_its_own_seed_alone():

@@ -3,7 +3,7 @@
 This is the paper's first experiment (section 3.1) with an agent's buffer, minibatches and weights.
 The buffer holds all transitions of a walk of 10 states from the start. A table of Q learns the
 transitions of each minibatch one by one, until its mean squared error is below 1e-3. `BUGS` are
-the buffer bugs that can show in such a walk; `studies.declared.broken` is about agents.
+the buffer bugs that can show in such a walk.
 
 `python -m per_tutorial.experiments.known_bugs.cliffwalk FILE.csv` measures the arms that are
 missing from the file and prints a report.
