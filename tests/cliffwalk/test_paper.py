@@ -9,7 +9,6 @@ import pytest
 
 from per_tutorial.cliffwalk.learner import CliffwalkLearner
 from per_tutorial.cliffwalk.paper import Walk, load_results, ratios, updates_by_point
-from per_tutorial.common.tables import write_table
 
 
 def walks_of(figure, n, sampler, updates):
@@ -56,16 +55,3 @@ def test_the_recorded_runs_are_those_of_the_learner():
             learner = CliffwalkLearner(6, sampler, seed=seed)
             again.append(learner.run(1_000_000))
         np.testing.assert_allclose(again, recorded[point], rtol=0.01)
-
-
-@pytest.mark.parametrize(
-    "rows, said",
-    [([["tabular", "x", "uniform", "0", "0", "10", "1"]], "invalid literal"), ([], None)],
-)
-def test_a_damaged_file_is_named(rows, said, tmp_path):
-    path = tmp_path / "walk.csv"
-    write_table(path, {}, Walk._fields, rows)
-    if said is None:
-        path.write_text(path.read_text("utf-8").replace("figure", "picture"), "utf-8")
-    with pytest.raises(ValueError, match=f"walk.csv' holds no results .*{said or 'columns'}"):
-        load_results(path)
