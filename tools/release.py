@@ -59,7 +59,6 @@ TRIALS = (
     ("-m", "per_tutorial", "train", "--sampler", "proportional", *SHORT),
     ("-m", "per_tutorial", "evaluate", "long-cartpole", "--episodes", "2"),
     ("-m", "per_tutorial", "study", "hundred-runs", "--fast", "--quiet"),
-    ("-m", "per_tutorial", "cliffwalk", "--longest", "4", "--quiet"),
     ("-m", "per_tutorial", "examine", "proportional"),
     ("-m", "jupyter", "execute", NOTEBOOK),
 )

@@ -41,7 +41,7 @@ def evaluate(
         raise ValueError(f"--video: must end in .mp4, got {video!r}")
 
     from per_tutorial.dqn import training
-    from per_tutorial.experiments.statistics.estimates import estimate
+    from per_tutorial.statistics import estimate
 
     learner = _load(agent, device, precision, trusted)
     if video:

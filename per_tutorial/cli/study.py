@@ -30,7 +30,7 @@ def study(
         fast: a tiny form that takes seconds
         quiet: no progress bar
     """
-    from per_tutorial.experiments.studies.declared import STUDIES
+    from per_tutorial.studies.declared import STUDIES
 
     if name not in STUDIES:
         near = difflib.get_close_matches(name, STUDIES, n=3, cutoff=0.4) or list(STUDIES)
@@ -42,9 +42,9 @@ def study(
 
     from tqdm import tqdm
 
-    from per_tutorial.experiments.studies.results import report
-    from per_tutorial.experiments.studies.runner import run_study
-    from per_tutorial.experiments.studies.study import METRICS
+    from per_tutorial.studies.results import report
+    from per_tutorial.studies.runner import run_study
+    from per_tutorial.studies.study import METRICS
 
     declared = STUDIES[name].on(device)
     if fast:

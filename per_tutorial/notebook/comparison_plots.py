@@ -9,8 +9,8 @@ import numpy as np
 from matplotlib.axes import Axes
 from numpy.typing import ArrayLike
 
-from per_tutorial.experiments.statistics.estimates import Estimate, Statistic, bootstrap_interval
 from per_tutorial.notebook.style import COLORS, label_steps, start_at_zero
+from per_tutorial.statistics import Estimate, Statistic, bootstrap_interval
 
 # The width of an estimate's bar, and the face of its dot; any other verdict is thin and hollow.
 VERDICT_STYLES = {"clear": (3.5, {}), "borderline": (2.2, {"fillstyle": "left"})}

@@ -22,8 +22,8 @@ from small_study import STUDY
 from per_tutorial import DQNConfig
 from per_tutorial.dqn.learner import DQNLearner
 from per_tutorial.dqn.training import evaluate, train
-from per_tutorial.experiments.studies.results import load_study
-from per_tutorial.experiments.studies.runner import run_study
+from per_tutorial.studies.results import load_study
+from per_tutorial.studies.runner import run_study
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="PyTorch finds no GPU")
 PONG = DQNConfig(

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from per_tutorial.experiments.statistics.estimates import Estimate, bootstrap_interval
+from per_tutorial.statistics import Estimate, bootstrap_interval
 from per_tutorial.notebook import comparison_plots as plots
 
 RNG = np.random.default_rng(0)

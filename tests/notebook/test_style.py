@@ -4,8 +4,8 @@ import re
 
 from matplotlib.figure import Figure
 
+from per_tutorial.cliffwalk import figures
 from per_tutorial.dqn.config import DQNConfig
-from per_tutorial.experiments.cliffwalk import figures
 from per_tutorial.notebook import style
 from per_tutorial.notebook.style import COLORS
 

@@ -30,11 +30,11 @@ from per_tutorial.dqn.callbacks import TensorBoard
 from per_tutorial.dqn.config import DQNConfig
 from per_tutorial.dqn.history import History
 from per_tutorial.dqn.learner import DQNLearner
-from per_tutorial.experiments.studies import results as results_module
-from per_tutorial.experiments.studies import runner
-from per_tutorial.experiments.studies.declared import STUDIES
-from per_tutorial.experiments.studies.results import load_study, report
-from per_tutorial.experiments.studies.study import METRICS, Study
+from per_tutorial.studies import results as results_module
+from per_tutorial.studies import runner
+from per_tutorial.studies.declared import STUDIES
+from per_tutorial.studies.results import load_study, report
+from per_tutorial.studies.study import METRICS, Study
 
 
 def run(*arguments):

@@ -22,7 +22,7 @@ from per_tutorial import (
     ReplayBuffer,
     train,
 )
-from per_tutorial.experiments.studies.results import load_study
+from per_tutorial.studies.results import load_study
 
 DAMAGES = 60  # of each kind of file
 CONFIG = DQNConfig(steps=130, learning_starts=100, hidden=(4,), capacity=150)

@@ -171,7 +171,7 @@ NAMED = {
     "cli": (r"^HELP = ", "cli/__init__.py"),
     "conformance/questions": (r"^@question\(", "conformance/questions/__init__.py"),
     "experiments/known_bugs": (r"^KNOWN_BUGS = ", "experiments/known_bugs/__init__.py"),
-    "experiments/studies/declared": (r"\bStudy\($", "experiments/studies/declared/__init__.py"),
+    "studies/declared": (r"^STUDIES = ", "studies/declared/__init__.py"),
     "replay/samplers": (r"^class \w+Sampler\b", "replay/registry.py"),
     "replay/storages": (r"^class \w+Storage\(", "replay/registry.py"),
 }
@@ -257,7 +257,7 @@ def test_replay_loads_without_the_learning_and_the_showing_side(room):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("room", ["dqn", "experiments"])
+@pytest.mark.parametrize("room", ["dqn", "experiments", "studies", "worlds", "cliffwalk"])
 def test_learning_loads_without_the_showing_side(room):
     assert loaded_by(*modules_in(room)).isdisjoint(SHOWING_SIDE)
 

@@ -7,8 +7,8 @@ is registered; only studies and examinations use them.
 - `learners`: bugs of an agent, made by `Bug.train`.
 - `examined`: the adapter that examines a buffer with a bug (`per_tutorial.conformance`).
 
-`experiments.cliffwalk.known_bugs` measures what bugs of a buffer cost on the Blind Cliffwalk, and
-`experiments.studies.declared.broken` declares the studies of agents.
+`cliffwalk` measures what bugs of a buffer cost on the Blind Cliffwalk. The studies of agents were
+run at an earlier commit: `notebooks/results/RESULTS.md`, broken-cartpole and broken-mountaincar.
 """
 
 from per_tutorial.experiments.known_bugs import learners, life_cycle, priorities, trees, weights

@@ -20,7 +20,6 @@ from per_tutorial.experiments import known_bugs
 from per_tutorial.experiments.known_bugs import KNOWN_BUGS, Bug
 from per_tutorial.experiments.known_bugs.examined import BugAdapter
 from per_tutorial.experiments.known_bugs.trees import PlainDraw
-from per_tutorial.experiments.studies.declared.broken import CONCERN_LEARNING
 from per_tutorial.replay import SAMPLERS, PrioritizedReplayBuffer, ProportionalSampler
 
 IN_BUFFERS = [name for name, bug in KNOWN_BUGS.items() if bug.in_buffer]
@@ -44,7 +43,6 @@ def test_the_list_is_large_enough():
     mistakes = [name for name in IN_BUFFERS if not KNOWN_BUGS[name].choice]
     assert len(mistakes) >= 25
     assert len(KNOWN_BUGS) - len(IN_BUFFERS) >= 4
-    assert len(CONCERN_LEARNING) >= 12
     assert len({bug.mistake for bug in KNOWN_BUGS.values()}) == len(KNOWN_BUGS)
 
 
