@@ -24,7 +24,7 @@ import torch
 from benchmarks.harness import alternate, machine, write_report
 from per_tutorial import DQNLearner
 from per_tutorial.experiments.studies.declared import STUDIES
-from per_tutorial.replay.registry import make_replay
+from per_tutorial.replay.samplers import make_replay
 
 PACKAGES = ("torch", "numpy", "numba")
 STUDY = STUDIES["after-cartpole"]

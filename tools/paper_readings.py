@@ -36,8 +36,8 @@ from per_tutorial.experiments.cliffwalk.learner import (
 from per_tutorial.replay.compiling import njit_cached
 from per_tutorial.replay.random_streams import next_uniform
 from per_tutorial.replay.samplers.proportional import sample_stratified
-from per_tutorial.replay.samplers.rank_based import sample_ranks, settle
-from per_tutorial.replay.segment_tree import set_sums
+from per_tutorial.replay.samplers.rank import sample_ranks, settle
+from per_tutorial.replay.trees import set_sums
 
 RESULTS = Path(__file__).parents[1] / "docs/paper_readings.csv.gz"
 RUNS = 10

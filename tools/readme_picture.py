@@ -11,7 +11,7 @@ from PIL import Image
 
 from per_tutorial import SumTree
 from per_tutorial.notebook import draw_shares, draw_tree, use_style
-from per_tutorial.replay.segment_tree import find_leaf
+from per_tutorial.replay.trees import find_leaf
 
 PRIORITIES = [3, 1, 4, 1, 5, 9, 2, 6]
 DARTS = [13, 21, 5.5]

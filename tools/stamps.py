@@ -4,7 +4,7 @@ A stamp goes stale when the notebook's code changes or when a module that it use
 imports, or that such a module imports in turn. Comments, docstrings, type hints and data files
 don't count.
 
-A module is named as below the package: `replay.segment_tree`. A package's name stands for its
+A module is named as below the package: `replay.trees`. A package's name stands for its
 `__init__.py`, so that "" is the whole package's own.
 """
 

@@ -8,7 +8,7 @@ import warnings
 from typing import Any
 
 from per_tutorial.dqn.config import AUTO, DQNConfig
-from per_tutorial.replay.registry import SAMPLERS, settings_of
+from per_tutorial.replay.samplers import SAMPLERS, settings_of
 
 # A larger number is a typo, which would be noticed only after hours.
 MAX_EPISODES = 100_000

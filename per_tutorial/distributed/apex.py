@@ -41,7 +41,7 @@ from per_tutorial.dqn.history import BATCH_MEASURES, LOG_POINTS, History, batch_
 from per_tutorial.dqn.learner import DQNLearner
 from per_tutorial.dqn.networks import LARGEST_SEED
 from per_tutorial.replay.contracts import needs_of
-from per_tutorial.replay.registry import SAMPLERS
+from per_tutorial.replay.samplers import SAMPLERS
 
 STALLED_SECONDS = 180.0  # without a step or an update: something is missing for good
 PUBLISH_EVERY = 10  # updates; actors fetch what was published last

@@ -11,10 +11,10 @@ from per_tutorial.common.states import ArraySpec, checked_state
 from per_tutorial.distributed.n_step_batches import FramePool, NStepBatch
 from per_tutorial.dqn.config import DQNConfig
 from per_tutorial.replay.contracts import Batch
-from per_tutorial.replay.registry import sampler_for
 from per_tutorial.replay.replay import Replay
+from per_tutorial.replay.samplers import sampler_for
 from per_tutorial.replay.saving import read_state
-from per_tutorial.replay.storages.transitions import TransitionStorage
+from per_tutorial.replay.storages.rows import TransitionStorage
 
 
 class Minibatch(NamedTuple):

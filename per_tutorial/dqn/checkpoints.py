@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Any
 
 from per_tutorial import __version__
 from per_tutorial.common.arguments import whole_number
-from per_tutorial.common.files import ArrayFile, atomic_write, locked, write_arrays
-from per_tutorial.common.states import State
+from per_tutorial.common.files import atomic_write, open_arrays, write_arrays
 from per_tutorial.dqn.config import AUTO, DQNConfig
+from per_tutorial.dqn.states import State
 
 if TYPE_CHECKING:
     from per_tutorial.dqn.training import Training
@@ -145,26 +145,22 @@ class Checkpoints:
         state = training.state
         made_with = _made_with(training)
         last_two = {*self._whole, name}
-        with locked(self.folder) as alone:
-            self._refuse_other_writers()
-            heading = made_with | {"arrays": sorted(state)}
-            write_arrays(self.folder / name, "made_with", heading, state)
-            self._whole = {name}
-            self._known.add(name)
-            _keep_only(last_two, self.folder, made_with, damaged_too=True)
-            if alone:
-                _remove_temporary_files(self.folder)
+        self._refuse_other_writers()
+        heading = made_with | {"arrays": sorted(state)}
+        write_arrays(self.folder / name, heading, state)
+        self._whole = {name}
+        self._known.add(name)
+        _keep_only(last_two, self.folder, made_with, damaged_too=True)
+        _remove_temporary_files(self.folder)
         if self.copy_to is not None:
             try:
-                with locked(self.copy_to) as alone:
-                    with (
-                        open(self.folder / name, "rb") as source,
-                        atomic_write(self.copy_to / name) as copy,
-                    ):
-                        shutil.copyfileobj(source, copy)
-                    _keep_only(last_two, self.copy_to, made_with)
-                    if alone:
-                        _remove_temporary_files(self.copy_to)
+                with (
+                    open(self.folder / name, "rb") as source,
+                    atomic_write(self.copy_to / name) as copy,
+                ):
+                    shutil.copyfileobj(source, copy)
+                _keep_only(last_two, self.copy_to, made_with)
+                _remove_temporary_files(self.copy_to)
             except OSError as error:
                 warnings.warn(f"copy_to: {name} could not be copied ({error})", stacklevel=3)
 
@@ -183,8 +179,8 @@ def with_resolved_auto(path: Path, config: DQNConfig) -> DQNConfig:
     names = [one.name for one in dataclasses.fields(config) if getattr(config, one.name) == AUTO]
     if not names:
         return config
-    with ArrayFile(path) as file:
-        made_with = file.heading("made_with")
+    with open_arrays(path) as (made_with, _):
+        pass
     return config.replace(**{name: made_with[name] for name in names if name in made_with})
 
 
@@ -194,13 +190,11 @@ def read_checkpoint(path: Path, wanted: Mapping[str, Any]) -> tuple[str | None, 
     Raises:
         ValueError: it is damaged.
     """
-    with ArrayFile(path) as file:
-        made_with = file.heading("made_with")
-        names = [name for name in file.specs if name != "made_with"]
-        if sorted(names) != made_with.get("arrays"):  # a flipped bit in zip's directory hides some
+    with open_arrays(path) as (made_with, arrays):
+        if sorted(arrays) != made_with.get("arrays"):  # a flipped bit in zip's directory hides some
             raise ValueError(f"path: {str(path)!r} is damaged (arrays are missing)")
         difference = _difference(made_with, wanted)
-        return difference, {} if difference else {name: file.read(name) for name in names}
+        return difference, {} if difference else {n: a.read() for n, a in arrays.items()}
 
 
 def _made_with(training: "Training") -> dict[str, Any]:
@@ -243,8 +237,8 @@ def _keep_only(
         if path.name in names:
             continue
         try:
-            with ArrayFile(path) as file:
-                remove = _difference(file.heading("made_with"), made_with) is None
+            with open_arrays(path) as (heading, _):
+                remove = _difference(heading, made_with) is None
         except (ValueError, FileNotFoundError):
             remove = damaged_too
         if remove and (damaged_too or path.name < max(names)):

@@ -9,10 +9,8 @@ from typing import Any, Self
 from per_tutorial.common.arguments import one_of, real_number, whole_number
 from per_tutorial.dqn import schedules
 from per_tutorial.dqn.environments import env_spec
-from per_tutorial.replay.registry import SAMPLERS
-from per_tutorial.replay.samplers.laber import LABER_WEIGHTS
+from per_tutorial.replay.samplers import SAMPLERS
 from per_tutorial.replay.samplers.proportional import epsilon_number
-from per_tutorial.replay.samplers.reaper import UNFINISHED
 
 MAX_LAYERS = 100
 
@@ -167,21 +165,6 @@ class DQNConfig:
     capacity: int = _setting(20_000, whole_number, "transitions in the replay memory of each run")
     sampler: str = _setting("uniform", partial(one_of, allowed=SAMPLERS), "which are replayed")
     alpha: float = _setting(0.6, _unit, "α, how strongly priorities count")
-    omega: float = _setting(0.3, _unit, "ω, how strongly reaper counts the reliability of targets")
-    unfinished: str = _setting(
-        "reliable",
-        partial(one_of, allowed=UNFINISHED),
-        "what reaper takes R for while an episode runs: 1, or conservative as in the paper, which "
-        "is slower",
-    )
-    candidates: int = _setting(
-        4, whole_number, "transitions that laber draws for each one that it keeps"
-    )
-    laber_weights: str = _setting(
-        "mean",
-        partial(one_of, allowed=LABER_WEIGHTS),
-        "weights of laber: mean(p) / p corrects in full; lazy is 1 / p; max divides by the largest",
-    )
     beta_start: float = _setting(0.4, _unit, "β, the exponent of the weights, at step 0")
     beta_end: float = _setting(1.0, _unit, "β at the end")
     beta_steps: int | None = _setting(
@@ -262,7 +245,7 @@ class DQNConfig:
 
     @property
     def storage(self) -> str:
-        """The storage of the transitions, a name in `per_tutorial.replay.registry.STORAGES`."""
+        """The storage of the transitions, a name in `dqn.training.STORAGES`."""
         return env_spec(self.env).storage
 
     @property

@@ -10,9 +10,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from per_tutorial.common.arguments import whole_number
 from per_tutorial.common.files import PathLike, part_of
-from per_tutorial.common.states import ArraySpec, State, checked_state
 from per_tutorial.common.tables import read_table, write_table
 from per_tutorial.dqn.config import DQNConfig
+from per_tutorial.dqn.states import ArraySpec, State, checked_state
 from per_tutorial.replay.contracts import Batch
 from per_tutorial.replay.replay import Replay
 
@@ -101,13 +101,14 @@ class History:
         """Write a row of measurements."""
         runs = len(self.seeds)
         nothing = np.full(runs, np.nan)
+        metrics = getattr(replay.sampler, "metrics", None)  # which a sampler may leave out
         row = {
             "epsilon": np.full(runs, self.config.epsilon(self.step - self.config.environments)),
             "beta": np.full(runs, self.config.beta(self.step - 1)),
             "loss": np.mean(self._losses, axis=0) if self._losses else nothing,
             **dict.fromkeys(BATCH_MEASURES, nothing),
-            **(batch_measures(replay.storage.ring.added, **self._last) if self._last else {}),
-            **replay.sampler.metrics(replay.storage.ring.sizes),
+            **(batch_measures(replay.storage.added, **self._last) if self._last else {}),
+            **(metrics(replay.storage.sizes) if metrics else {}),
             "held_out_q": self._held_out_q(replay, nothing),
         }
         self._losses = []

@@ -14,7 +14,6 @@ from torch import Tensor
 
 from per_tutorial.common.arguments import whole_number
 from per_tutorial.common.files import PathLike
-from per_tutorial.common.states import ArraySpec, Schema, State, checked_state
 from per_tutorial.dqn.autotune import choose
 from per_tutorial.dqn.compiled import CompiledStep
 from per_tutorial.dqn.config import DQNConfig
@@ -29,6 +28,7 @@ from per_tutorial.dqn.losses import (
 from per_tutorial.dqn.networks import QNetwork
 from per_tutorial.dqn.optimizers import descend, make_optimizer
 from per_tutorial.dqn.saved_agents import SavedAgent, read_agent, write_agent
+from per_tutorial.dqn.states import ArraySpec, Schema, State, checked_state
 from per_tutorial.replay.contracts import Batch
 
 MAX_UPDATES = 2**62  # in a checkpoint: more than can be made, less than would overflow

@@ -1,6 +1,6 @@
 """Deep Q-learning with replay (Algorithm 1 of Schaul et al.), for a stack of runs at once."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -8,7 +8,6 @@ from numpy.typing import NDArray
 
 from per_tutorial.common.arguments import real_number, whole_number
 from per_tutorial.common.files import join_parts, part_of
-from per_tutorial.common.states import State, checked_state
 from per_tutorial.dqn.callbacks import Callback
 from per_tutorial.dqn.config import DQNConfig
 from per_tutorial.dqn.environments import env_spec
@@ -16,10 +15,14 @@ from per_tutorial.dqn.environments.gymnasium_envs import Environments
 from per_tutorial.dqn.history import History
 from per_tutorial.dqn.learner import DQNLearner
 from per_tutorial.dqn.networks import LARGEST_SEED
-from per_tutorial.replay.contracts import needs_of
+from per_tutorial.dqn.states import State, checked_state
 from per_tutorial.replay.random_streams import RandomStreams
-from per_tutorial.replay.registry import make_replay
 from per_tutorial.replay.replay import Replay
+from per_tutorial.replay.samplers import SAMPLERS, settings_from
+from per_tutorial.replay.storages.frames import FrameStorage
+from per_tutorial.replay.storages.rows import TransitionStorage
+
+STORAGES: dict[str, type] = {"transitions": TransitionStorage, "frames": FrameStorage}
 
 
 class Training(NamedTuple):
@@ -123,10 +126,9 @@ def train(  # noqa: C901  (Algorithm 1 in one place)
     if replay is None:
         replay = make_replay(config, environments.observation_shape, seeds)
     storage = replay.storage
-    n_step, discount = storage.settings["n_step"], storage.settings["discount"]
-    if n_step > 1 and discount != config.discount:
+    if storage.n_step > 1 and storage.discount != config.discount:
         raise ValueError(
-            f"replay: must discount rewards like config ({config.discount}), got {discount}"
+            f"replay: must discount rewards like config ({config.discount}), got {storage.discount}"
         )
     if storage.environments != config.environments:
         raise ValueError(
@@ -137,9 +139,6 @@ def train(  # noqa: C901  (Algorithm 1 in one place)
     history = History(config, seeds)
     history.agent = agent
     training = Training(environments, exploration, replay, agent, history)
-    # For samplers that choose from a larger draw (`replay.contracts.CandidateSampler`).
-    needs = needs_of(replay.sampler)
-    fresh_errors = {"td_errors": agent.td_errors} if needs.candidates else {}
     if checkpoints is not None:
         checkpoints.restore(training)
 
@@ -155,11 +154,9 @@ def train(  # noqa: C901  (Algorithm 1 in one place)
 
         for k in range(t, t + config.environments):  # each environment has made one step
             if len(replay) >= config.learning_starts and k % config.update_every == 0:
-                batch = replay.sample(config.batch_size, config.beta(k), **fresh_errors)
-                reducible = agent.reducible_losses(batch) if needs.reducible_losses else None
+                batch = replay.sample(config.batch_size, config.beta(k))
                 update = agent.update(batch, config.step_size(k))
-                signals = update.td_errors if reducible is None else reducible
-                replay.update_priorities(batch.indices, signals)
+                replay.update_priorities(batch.indices, update.td_errors)
                 history.record_update(batch, update)
 
         if history.log_is_due:
@@ -170,6 +167,15 @@ def train(  # noqa: C901  (Algorithm 1 in one place)
             checkpoints.save_if_due(training)
     environments.close()
     return history
+
+
+def make_replay(
+    config: DQNConfig, observation_shape: tuple[int, ...], seeds: Sequence[int]
+) -> Replay:
+    """The replay buffer that the settings describe, with one run per seed."""
+    store, draw = STORAGES[config.storage], SAMPLERS[config.sampler]
+    storage = store(config.capacity, observation_shape, len(seeds), **settings_from(config, store))
+    return Replay(storage, draw(config.capacity, seeds, **settings_from(config, draw)), len(seeds))
 
 
 def with_axes(axes: tuple[int, ...], fields: Iterable[NDArray]) -> Iterator[NDArray]:

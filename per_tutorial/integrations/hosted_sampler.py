@@ -4,23 +4,16 @@ The library stores the transitions, and a subclass knows in which slots: `slot_s
 for slots that are filled in any order, `sb3.ring_sampler.RingSampler` for rings.
 """
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from per_tutorial.common.arguments import one_of, plain_array
-from per_tutorial.replay.contracts import Floats, needs_of
-from per_tutorial.replay.registry import SAMPLERS, check_settings, make_sampler, settings_of
-from per_tutorial.replay.td_errors import errors_like
-
-# What a sampler may need (`replay.contracts.Needs`) but other libraries' agents don't provide.
-REFUSED = {
-    "candidates": "needs a larger minibatch to choose from",
-    "episodes": "needs episode ends",
-    "reducible_losses": "needs the losses of two networks instead of TD errors",
-}
+from per_tutorial.replay.contracts import Floats
+from per_tutorial.replay.ring import errors_like
+from per_tutorial.replay.samplers import SAMPLERS, check_settings, make_sampler, settings_of
 
 
 class HostedSampler:
@@ -31,11 +24,9 @@ class HostedSampler:
         sampler: a name in `per_tutorial.replay.SAMPLERS`.
         seed: of the draws; None: from the system.
         settings: keyword arguments of the sampler; None: the sampler's own default.
-        served: which of `REFUSED` the subclass provides.
 
     Raises:
-        ValueError, TypeError: an argument is invalid, the sampler has no such setting, or it needs
-            what is not available here.
+        ValueError, TypeError: an argument is invalid, or the sampler has no such setting.
     """
 
     def __init__(
@@ -44,17 +35,9 @@ class HostedSampler:
         sampler: str,
         seed: int | None,
         settings: dict[str, Any],
-        served: Collection[str] = (),
     ) -> None:
         given = {key: value for key, value in settings.items() if value is not None}
         self.sampler: Any = make_sampler(sampler, capacity, seed, **given)
-        self.needs = needs_of(self.sampler)
-        for need, reason in REFUSED.items():
-            if getattr(self.needs, need) and need not in served:
-                raise ValueError(
-                    f"sampler: {sampler!r} {reason}, which this library's agents don't "
-                    "provide; choose another sampler"
-                )
 
     def errors_of(self, indices: NDArray[np.int64], td_errors: ArrayLike) -> Floats:
         """TD errors (batch,) or (batch, 1), as floats of the shape of ``indices`` (batch,)."""

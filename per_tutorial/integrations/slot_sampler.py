@@ -17,11 +17,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from per_tutorial.common.arguments import index_array, up_to_one, whole_number
-from per_tutorial.common.files import join_parts, part_of
-from per_tutorial.common.states import ArraySpec, Schema, State, checked_state
+from per_tutorial.common.files import copy_arrays, join_parts, part_of, require_like
 from per_tutorial.integrations.hosted_sampler import HostedSampler
-from per_tutorial.replay.ring import NO_SLOT
-from per_tutorial.replay.td_errors import refuse_infinite
+from per_tutorial.replay.contracts import State
+from per_tutorial.replay.ring import NO_SLOT, refuse_infinite
 
 PICKLE_FORMAT = 3  # raised when what a pickle holds changes
 MAX_PENDING = 32  # pending minibatches that are kept; more are rarely in flight
@@ -199,41 +198,28 @@ class SlotSampler(HostedSampler):
             "beta": np.array([self.beta]),
         }
 
-    @property
-    def schema(self) -> Schema:
-        """What each array of a state must be."""
-        lengths = (range(self.capacity + 1),)
-        return join_parts(sampler=self.sampler.schema) | {
-            "slots": ArraySpec(np.int64, lengths, 0, self.capacity - 1),
-            "ids": ArraySpec(np.int64, lengths, 0),
-            "added": ArraySpec(np.int64, (1,), 0),
-            "beta": ArraySpec(np.float64, (1,), 0, 1),
-        }
-
     def restore(self, state: State) -> None:
         """Continue from a `state`.
 
         Raises:
             ValueError: the state is invalid. Nothing has changed then.
         """
-        state = checked_state(state, self.schema)
-        slots, ids, added = state["slots"], state["ids"], int(state["added"][0])
+        counts = {"added": np.array([0]), "beta": np.array([0.0])}
+        require_like(join_parts(sampler=self.sampler.state) | counts, state)
+        slots, ids = (np.array(state.get(name, [[]])) for name in ("slots", "ids"))
+        require_like(
+            dict.fromkeys(("slots", "ids"), np.empty(min(slots.size, self.capacity), np.int64)),
+            {"slots": slots, "ids": ids},
+        )
+        if slots.size and not (0 <= slots.min() and slots.max() < self.capacity):
+            raise ValueError(f"state: slots must be in [0, {self.capacity})")
+        added = int(state["added"][0])
         if len(ids) != len(slots) or len(np.unique(slots)) != len(slots):
             raise ValueError("state: slots must name each stored transition once")
         if len(np.unique(ids)) != len(ids) or (ids >= added).any():
             raise ValueError("state: ids must be those of transitions that were added")
-        sampler, sizes = part_of(state, "sampler"), np.array([len(slots)])
-        checked = sampler
-        if "num_added" in sampler:
-            # A rank sampler skips a write whose count it knows, so its count must be ours. In a
-            # ring that is not full it is the size; here a slot may be written again before.
-            count = int(sampler["num_added"][0])
-            if count != added:
-                raise ValueError(f"state: sampler.num_added must be added, {added}, got {count}")
-            checked = sampler | {"num_added": sizes}
-        self.sampler.check(checked, sizes)
         restored = SlotSampler(self.capacity, float(state["beta"][0]), **self._made_of)
-        restored.sampler.restore(sampler)
+        copy_arrays(restored.sampler.state, part_of(state, "sampler"))
         restored.filled, restored.added = len(slots), added
         restored._slots[: len(slots)], restored._ids[: len(slots)] = slots, ids
         restored._rows[slots] = np.arange(len(slots))
@@ -261,7 +247,7 @@ class SlotSampler(HostedSampler):
         self._rows[write.slots], self._slots[write.rows] = write.rows, write.slots
         self._ids[write.rows] = np.arange(write.added - len(write.rows), write.added)
         self.filled, self.added = write.filled, write.added
-        self.sampler.add(write.rows[None], np.array([write.added]))
+        self.sampler.add(write.rows[None])
         self._unfinished = None
 
     def _checked(self, slots: ArrayLike) -> NDArray[np.int64]:

@@ -136,7 +136,7 @@ class PrioritizedReplayBuffer(_Prioritized):
         alpha: how strongly priorities count, in [0, 1]; None: the sampler's own default.
         beta: exponent of the importance-sampling weights, in [0, 1]; see `set_beta`.
         sampler: how transitions are drawn: "proportional", "rank", "uniform", or a name registered
-            by `per_tutorial.replay.register_sampler`.
+            by `per_tutorial.replay.SAMPLERS`.
         seed: of the draws; None: from the system.
         stack_num, ignore_obs_next, save_only_last_obs: of tianshou's `ReplayBuffer`. Its
             ``sample_avail`` is not supported: with priorities, every transition may be drawn.

@@ -37,10 +37,9 @@ from per_tutorial.common.arguments import (
     plain_array,
     whole_number,
 )
-from per_tutorial.common.files import write_arrays
+from per_tutorial.common.files import open_arrays, write_arrays
 from per_tutorial.integrations.hosted_sampler import refuse_unknown
 from per_tutorial.integrations.slot_sampler import SlotSampler
-from per_tutorial.replay.saving import read_state
 
 try:
     import torch
@@ -72,7 +71,7 @@ class PrioritizedSampler(Sampler):
             torchrl do it, such as ``LinearScheduler(buffer, "beta", final_value=1.0,
             num_steps=…)``.
         sampler: how elements are drawn: "proportional", "rank", "uniform", or a name registered by
-            `per_tutorial.replay.register_sampler`.
+            `per_tutorial.replay.SAMPLERS`.
         seed: of the draws; None: from the system.
         reduction: "max", "min", "median" or "mean": how several TD errors become one, if an element
             of the storage is a trajectory.
@@ -250,7 +249,7 @@ class PrioritizedSampler(Sampler):
         """Write one file into a folder, which is created if missing."""
         folder = Path(path)
         folder.mkdir(exist_ok=True)
-        write_arrays(folder / FILE, "settings", self._sampler.settings, self._sampler.state)
+        write_arrays(folder / FILE, self._sampler.settings, self._sampler.state)
 
     def loads(self, path: str | os.PathLike[str]) -> None:
         """Continue from what `dumps` wrote. The file need not be trusted.
@@ -260,11 +259,17 @@ class PrioritizedSampler(Sampler):
             ValueError: it is damaged, or has other settings. Nothing has changed then.
         """
         file, own = Path(path) / FILE, self._sampler
-        state = read_state(file, own.settings, own.schema)
-        try:
-            own.restore(state)
-        except ValueError as error:
-            raise ValueError(f"path: {os.fspath(file)!r} is damaged ({error})") from error
+        with open_arrays(file) as (settings, arrays):
+            for name, value in own.settings.items():
+                if settings.get(name) != value:
+                    raise ValueError(
+                        f"path: {os.fspath(file)!r} was saved with {name} = "
+                        f"{settings.get(name)!r}, this sampler has {value!r}"
+                    )
+            try:
+                own.restore({name: array.read() for name, array in arrays.items()})
+            except ValueError as error:
+                raise ValueError(f"path: {os.fspath(file)!r} is damaged ({error})") from error
 
     def __repr__(self) -> str:
         settings = {**self._sampler.settings, "beta": self.beta}

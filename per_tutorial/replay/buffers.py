@@ -1,14 +1,15 @@
 """Ready-made replay buffers for transitions: uniform, proportional and rank-based."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from per_tutorial.replay.registry import make_parts
+from per_tutorial.replay.random_streams import seeds_for
 from per_tutorial.replay.replay import Replay
+from per_tutorial.replay.samplers import check_settings, settings_of
 from per_tutorial.replay.samplers.proportional import ProportionalSampler
-from per_tutorial.replay.samplers.rank_based import RankBasedSampler
+from per_tutorial.replay.samplers.rank import RankBasedSampler
 from per_tutorial.replay.samplers.uniform import UniformSampler
-from per_tutorial.replay.storages.transitions import TransitionStorage
+from per_tutorial.replay.storages.rows import TransitionStorage
 
 
 class ReplayBuffer(Replay):
@@ -17,7 +18,7 @@ class ReplayBuffer(Replay):
     Args:
         capacity: transitions kept, an integer >= 1.
         observation_shape: shape of one observation.
-        runs: None, or the number of runs in a stack.
+        runs: None, or the number of runs side by side.
         seed: None, an int, or one int per run.
         fields: `n_step`, `discount`, `environments`, `observation_dtype`, `action_shape` and
             `action_dtype` of `TransitionStorage`.
@@ -112,3 +113,29 @@ class RankBasedReplayBuffer(Replay):
         fields |= {"alpha": alpha, "normalize": normalize, "sort_every": sort_every}
         parts = TransitionStorage, RankBasedSampler
         super().__init__(*make_parts(*parts, capacity, observation_shape, runs, seed, fields), runs)
+
+
+def make_parts(
+    storage: type,
+    sampler: type,
+    capacity: int,
+    observation_shape: int | tuple[int, ...],
+    runs: int | None,
+    seed: int | Sequence[int] | None,
+    settings: Mapping[str, Any],
+) -> tuple[Any, Any]:
+    """A storage and a sampler of these classes; each takes its own among the ``settings``.
+
+    Raises:
+        TypeError: a setting belongs to neither.
+        ValueError, TypeError: a setting has a wrong value.
+    """
+    if "beta" in settings:
+        raise TypeError("beta: is not a setting of the buffer, since it changes: give it to sample")
+    keywords = settings_of(storage), settings_of(sampler)
+    check_settings("the buffer", settings, [*keywords[1], *keywords[0], "runs", "seed"])
+    of_storage, of_sampler = (
+        {name: settings[name] for name in names if name in settings} for names in keywords
+    )
+    kept = storage(capacity, observation_shape, 1 if runs is None else runs, **of_storage)
+    return kept, sampler(capacity, seeds_for(seed, kept.runs), **of_sampler)

@@ -2,7 +2,7 @@
 
 Runs that train side by side must not share a generator: each draw of one run would change the
 numbers of all others. Instead, each run has 64 bits of state, advanced by SplitMix64 (Steele, Lea
-and Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014). The states of a stack of
+and Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014). The states of all
 runs are one array, so compiled code can draw from them and a checkpoint can hold them.
 """
 
@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from per_tutorial.common.arguments import whole_number
-from per_tutorial.common.states import ArraySpec, Schema, State, checked_state
 from per_tutorial.replay.compiling import njit_cached
 
 _GOLDEN_GAMMA = np.uint64(0x9E3779B97F4A7C15)
@@ -81,23 +80,9 @@ class RandomStreams:
         return out
 
     @property
-    def spec(self) -> ArraySpec:
-        """What `states` must be, for the schemas of objects that have streams."""
-        return ArraySpec(np.uint64, self.states.shape)
-
-    @property
-    def state(self) -> State:
-        """What a checkpoint holds, a dict of arrays."""
+    def state(self) -> dict[str, NDArray]:
+        """What a checkpoint holds: the array in use, into which a saved one is copied."""
         return {"states": self.states}
-
-    @property
-    def schema(self) -> Schema:
-        """What `restore` takes."""
-        return {"states": self.spec}
-
-    def restore(self, state: State) -> None:
-        """Continue from a saved `state`; ValueError if it does not fit."""
-        self.states[:] = checked_state(state, self.schema)["states"]
 
 
 def seeds_for(seed: int | Sequence[int] | None, runs: int) -> list[int]:

@@ -7,8 +7,9 @@ environment k % E, whose next step is E slots further on: the *stride*.
 """
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
+from per_tutorial.common.arguments import float_array
 from per_tutorial.replay.compiling import njit_cached
 
 NO_SLOT = -1  # instead of a slot: nothing was added, or the transition was overwritten
@@ -33,20 +34,6 @@ def fill_slots(slots, ids, added, capacity):
             slot = ids[run, k] - lap
             stored = ids[run, k] >= added[run] - capacity
             slots[run, k] = NO_SLOT if not stored else slot if slot >= 0 else slot + capacity
-
-
-@njit_cached
-def claim_slots(slots, counts, added, valid, capacity):
-    """Write into `slots` (runs, n) where the next n transitions of each run go.
-
-    `counts` (runs,) becomes what `added` (runs,) will be after these. Runs that are not `valid` add
-    nothing: NO_SLOT.
-    """
-    runs, n = slots.shape
-    for run in range(runs):
-        for k in range(n):
-            slots[run, k] = (added[run] + k) % capacity if valid[run] else NO_SLOT
-        counts[run] = added[run] + n if valid[run] else added[run]
 
 
 @njit_cached
@@ -88,25 +75,13 @@ def sum_n_steps(
 
 
 @njit_cached
-def count_steps(terminated, truncated, added, stride, slots, lengths):
-    """Write into `lengths` (runs, n) how many steps are stored of the episodes that end in `slots`.
-
-    0 where no episode ends, and for NO_SLOT. The walk stops at the oldest transition: the slot
-    before it holds the newest one.
-    """
-    capacity = terminated.shape[1]
-    for run in range(slots.shape[0]):
-        for k in range(slots.shape[1]):
-            slot, length = slots[run, k], 0
-            newer = (added[run] - 1 - slot) % capacity
-            older = min(added[run], capacity) - 1 - newer
-            ends = slot >= 0 and (terminated[run, slot] or truncated[run, slot])
-            while ends:
-                length += 1
-                slot = (slots[run, k] - length * stride) % capacity
-                if length * stride > older or terminated[run, slot] or truncated[run, slot]:
-                    break
-            lengths[run, k] = length
+def are_valid(indices, td_errors, added):
+    """Whether all `indices` (runs, batch) were added and all TD errors are within ±1e100."""
+    for run in range(indices.shape[0]):
+        for k in range(indices.shape[1]):
+            if not (0 <= indices[run, k] < added[run] and abs(td_errors[run, k]) <= 1e100):
+                return False
+    return True
 
 
 class Ring:
@@ -132,11 +107,6 @@ class Ring:
         self._limit = np.array(capacity)  # faster for NumPy than an int
 
     @property
-    def runs(self) -> int:
-        """Number of runs."""
-        return len(self.added)
-
-    @property
     def sizes(self) -> NDArray[np.int64]:
         """(runs,): transitions stored now."""
         return np.minimum(self.added, self._limit)
@@ -158,16 +128,45 @@ class Ring:
         ids = self.added[:, None] + np.arange(-count, 0)
         return np.where(ids < 0, NO_SLOT, ids % self.capacity)
 
-    def episode_lengths(
-        self, slots: NDArray[np.int64], terminated: NDArray, truncated: NDArray, stride: int
-    ) -> NDArray[np.int64]:
-        """(runs, n): how many steps are stored of the episodes that end in ``slots``; 0 for none.
+    def since(self, before: NDArray[np.int64]) -> NDArray[np.int64]:
+        """(runs, n): the slots of what was added since ``before`` (runs,) and is still stored.
 
-        Args:
-            slots: (runs, n); NO_SLOT is allowed.
-            terminated, truncated: (runs, capacity).
-            stride: slots from a step to the next one of its episode.
+        In the order of adding, and NO_SLOT in runs that added fewer than others.
         """
-        lengths = np.empty(slots.shape, dtype=np.int64)
-        count_steps(terminated, truncated, self.added, stride, slots, lengths)
-        return lengths
+        first = np.maximum(before, self.added - self.capacity)
+        ids = first[:, None] + np.arange((self.added - first).max())
+        return np.where(ids < self.added[:, None], ids % self.capacity, NO_SLOT)
+
+    def slots_to_update(
+        self, ids: NDArray[np.int64], td_errors: NDArray[np.float64]
+    ) -> NDArray[np.int64]:
+        """`slots` of ``ids``, if these were added and the TD errors are finite: (runs, batch) each.
+
+        Raises:
+            IndexError: no transition with this id was added.
+            ValueError: a TD error is NaN or beyond 1e100: sums of priorities must stay finite.
+        """
+        if not are_valid(ids, td_errors, self.added):
+            outside = (ids < 0) | (ids >= self.added[:, None])
+            if outside.any():
+                smallest = self.added[outside.any(axis=1)].min()
+                raise IndexError(f"indices: must be in [0, {smallest}), got {ids[outside][0]}")
+            refuse_infinite(td_errors)
+        return self.slots(ids)
+
+
+def errors_like(indices: NDArray[np.int64], td_errors: ArrayLike) -> NDArray[np.float64]:
+    """TD errors as floats, in the shape of ``indices``; ValueError if theirs differs."""
+    errors = float_array("td_errors", td_errors)
+    if errors.shape != indices.shape:
+        raise ValueError(
+            f"td_errors: must have the shape of indices {indices.shape}, got {errors.shape}"
+        )
+    return errors
+
+
+def refuse_infinite(td_errors: NDArray[np.float64]) -> None:
+    """Raise ValueError if a TD error is NaN, infinite or beyond 1e100."""
+    wrong = ~(np.abs(td_errors) <= 1e100)  # NaN fails the comparison as well
+    if wrong.any():
+        raise ValueError(f"td_errors: must be finite (|δ| ≤ 1e100), got {td_errors[wrong][0]}")

@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-
 from per_tutorial.common.states import checked_state
+
 from per_tutorial.distributed.acting import Acting, as_batch
 from per_tutorial.distributed.memory import Memory
 from per_tutorial.distributed.n_step_batches import FramePool, NStepBatch

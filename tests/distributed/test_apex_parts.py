@@ -18,7 +18,7 @@ from per_tutorial.dqn.config import DQNConfig
 from per_tutorial.dqn.history import History
 from per_tutorial.dqn.learner import DQNLearner
 from per_tutorial.dqn.training import train
-from per_tutorial.replay.registry import make_replay
+from per_tutorial.replay.samplers import make_replay
 
 CONFIG = DQNConfig(
     sampler="proportional",

@@ -12,7 +12,7 @@ from per_tutorial.dqn import environments
 from per_tutorial.dqn.config import DQNConfig
 from per_tutorial.dqn.environments import ENV_SPECS, EnvSpec, env_spec, gymnasium_envs
 from per_tutorial.dqn.training import evaluate, train
-from per_tutorial.replay.registry import STORAGES
+from per_tutorial.replay.samplers import STORAGES
 
 
 @pytest.mark.parametrize("env", ["CartPole-v1", COUNTING, "module:ALE/Pong-v5", "ale/pong"])

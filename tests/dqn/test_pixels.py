@@ -29,7 +29,7 @@ from per_tutorial.dqn.networks import QNetwork  # noqa: E402
 from per_tutorial.dqn.training import epsilon_greedy, evaluate, train  # noqa: E402
 from per_tutorial.replay import Batch, Replay, make_replay  # noqa: E402
 from per_tutorial.replay.samplers.proportional import ProportionalSampler  # noqa: E402
-from per_tutorial.replay.storages.transitions import TransitionStorage  # noqa: E402
+from per_tutorial.replay.storages.rows import TransitionStorage  # noqa: E402
 
 pytestmark = pytest.mark.slow  # a whole training each
 ACTIONS = 3

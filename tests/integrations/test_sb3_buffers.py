@@ -20,7 +20,7 @@ from stable_baselines3.common.vec_env import VecNormalize
 
 from per_tutorial.integrations.sb3 import PrioritizedDictReplayBuffer, PrioritizedReplayBuffer
 from per_tutorial.replay import register_sampler
-from per_tutorial.replay.registry import SAMPLERS
+from per_tutorial.replay.samplers import SAMPLERS
 from per_tutorial.replay.samplers.proportional import ProportionalSampler
 
 ROWS = 8
@@ -373,7 +373,7 @@ class ChoosySampler(ProportionalSampler):
 
 
 def test_samplers_of_ones_own(monkeypatch):
-    monkeypatch.setattr("per_tutorial.replay.registry.SAMPLERS", SAMPLERS)
+    monkeypatch.setattr("per_tutorial.replay.samplers.SAMPLERS", SAMPLERS)
     for name, sampler in (("episodic", EpisodicSampler), ("choosy", ChoosySampler)):
         monkeypatch.setitem(SAMPLERS, name, None)
         register_sampler(name, sampler)

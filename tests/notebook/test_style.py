@@ -10,7 +10,7 @@ from per_tutorial.dqn.config import DQNConfig
 from per_tutorial.experiments.cliffwalk import figures
 from per_tutorial.notebook import style
 from per_tutorial.notebook.style import COLORS
-from per_tutorial.replay.registry import SAMPLERS
+from per_tutorial.replay.samplers import SAMPLERS
 
 
 def test_no_two_samplers_have_the_same_colour():

@@ -15,9 +15,9 @@ from attacks import files, interrupts, operations
 from attacks.children import MIB, in_children
 from attacks.commands import judge
 from attacks.readers import Reader
+from per_tutorial.replay.storages.ring import RingStorage
 
 from per_tutorial.replay import ProportionalSampler, RankBasedSampler, Replay
-from per_tutorial.replay.storages.ring import RingStorage
 
 ROOT = Path(__file__).parents[2]
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="it reads /proc")

@@ -19,7 +19,7 @@ from per_tutorial.experiments.when.worlds import Knobs
 from per_tutorial.notebook.style import COLORS, SAMPLER_COLORS
 from per_tutorial.replay.random_streams import RandomStreams
 from per_tutorial.replay.samplers.proportional import ProportionalSampler
-from per_tutorial.replay.segment_tree import SumTree
+from per_tutorial.replay.trees import SumTree
 
 pytestmark = pytest.mark.browser
 

@@ -113,10 +113,10 @@ def test_imports_inside_functions_count_and_those_for_type_checkers_do_not(packa
 
 def test_this_package_is_followed_through_its_rooms():
     behind = stamps.modules_behind(["from per_tutorial import SumTree"])
-    assert "replay.segment_tree" in behind
+    assert "replay.trees" in behind
     assert {name.partition(".")[0] for name in behind} <= {"replay", "common"}
     behind = stamps.modules_behind(["from per_tutorial import train"])
-    assert behind >= {"dqn.training", "replay.segment_tree", "common.arguments"}
+    assert behind >= {"dqn.training", "replay.trees", "common.arguments"}
     assert {name.partition(".")[0] for name in behind} <= {"dqn", "replay", "common"}
     assert "notebook.page" in stamps.modules_behind(["from per_tutorial.notebook import show"])
 

@@ -14,7 +14,7 @@ from per_tutorial.replay import (
     ReplayBuffer,
     TransitionStorage,
 )
-from per_tutorial.replay.registry import make_sampler
+from per_tutorial.replay.samplers import make_sampler
 
 NAN, INF = float("nan"), float("inf")
 

@@ -14,11 +14,11 @@ import sampler_contract
 import storage_contract
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from per_tutorial.common.states import checked_state
 from replay_helpers import bits, copy_of
 from storage_contract import World
 from toy_samplers import FreshErrors, LowSlots, NearTheEnd
 
-from per_tutorial.common.states import checked_state
 from per_tutorial.replay import (
     SAMPLERS,
     STORAGES,

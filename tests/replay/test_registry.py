@@ -40,8 +40,8 @@ def test_frames_get_their_environments():
 
 
 def test_what_is_registered_can_be_asked_for(monkeypatch):
-    monkeypatch.setattr("per_tutorial.replay.registry.SAMPLERS", dict(SAMPLERS))
-    monkeypatch.setattr("per_tutorial.replay.registry.STORAGES", dict(STORAGES))
+    monkeypatch.setattr("per_tutorial.replay.samplers.SAMPLERS", dict(SAMPLERS))
+    monkeypatch.setattr("per_tutorial.replay.samplers.STORAGES", dict(STORAGES))
 
     class Renamed(UniformSampler):
         pass

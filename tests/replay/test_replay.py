@@ -21,7 +21,7 @@ from per_tutorial.replay import (
     ReplayBuffer,
     UniformSampler,
 )
-from per_tutorial.replay.samplers.rank_based import update_keys
+from per_tutorial.replay.samplers.rank import update_keys
 
 # ---------------------------------------------------------------- the naive twin
 

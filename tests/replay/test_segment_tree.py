@@ -13,10 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from naive import NaiveTree
 from numba import njit
+from per_tutorial.replay.intrinsics import prefetch
 
 from per_tutorial import MinTree, SumTree
-from per_tutorial.replay.intrinsics import prefetch
-from per_tutorial.replay.segment_tree import (
+from per_tutorial.replay.trees import (
     CACHED,
     find_leaf,
     find_leaves,

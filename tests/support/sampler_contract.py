@@ -12,7 +12,7 @@ import numpy as np
 from replay_helpers import bits, copy_of
 from scipy import stats
 
-from per_tutorial.common.states import checked_state
+from per_tutorial.dqn.states import checked_state
 from per_tutorial.replay import Replay, TransitionStorage
 
 CAPACITY, SEEDS = 6, (3, 8, 5)

@@ -14,7 +14,7 @@ import torch
 from naive import naive_window
 from replay_helpers import bits, copy_of
 
-from per_tutorial.common.states import checked_state
+from per_tutorial.dqn.states import checked_state
 from per_tutorial.replay import Replay, Transition, UniformSampler
 
 RUNS, STACK, DISCOUNT = 2, 2, 0.5  # with which sums are exact

@@ -32,7 +32,7 @@ class EnvSpec(NamedTuple):
 
     Attributes:
         module: imports and returns the `EnvModule`.
-        storage: the storage of its transitions, a name in `per_tutorial.replay.registry.STORAGES`.
+        storage: the storage of its transitions, a name in `dqn.training.STORAGES`.
         observation_dtype: dtype of stored observations, for storages that support several.
         frames: whether observations are images, of bytes or bits, which need convolutions.
         frame_size: their height and width; None: that of the settings.

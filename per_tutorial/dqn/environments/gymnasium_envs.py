@@ -19,8 +19,8 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from gymnasium.wrappers import OrderEnforcing, TimeLimit
 from numpy.typing import ArrayLike, NDArray
 
-from per_tutorial.common.states import ArraySpec, Schema, State, checked_state
 from per_tutorial.dqn.environments.settings import EnvSettings
+from per_tutorial.dqn.states import ArraySpec, Schema, State, checked_state
 
 MAX_STEPS = 2**62  # in a checkpoint: more than can be made, less than would overflow
 MAX_BYTES = 2**28  # in a checkpoint, of the inner state of all environments

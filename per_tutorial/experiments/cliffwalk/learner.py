@@ -17,8 +17,8 @@ from per_tutorial.experiments.cliffwalk.environment import Memory, make_memory, 
 from per_tutorial.replay.compiling import njit_cached
 from per_tutorial.replay.random_streams import RandomStreams, next_uniform
 from per_tutorial.replay.samplers.proportional import ProportionalSampler, sample_stratified
-from per_tutorial.replay.samplers.rank_based import RankBasedSampler, sample_ranks, set_keys
-from per_tutorial.replay.segment_tree import set_sums
+from per_tutorial.replay.samplers.rank import RankBasedSampler, sample_ranks, set_keys
+from per_tutorial.replay.trees import set_sums
 
 SAMPLERS = ("uniform", "greedy", "oracle", "proportional", "rank")
 UNIFORM, GREEDY, ORACLE, PROPORTIONAL, RANK = range(5)
@@ -218,14 +218,14 @@ class WalkLearner:
             RandomStreams([seed], "replay").states,
             kinds,
         )
-        everything, added = np.arange(transitions)[None], np.array([transitions])
+        everything = np.arange(transitions)[None]
         if self.sampler == "proportional":
             proportional = ProportionalSampler(transitions, [seed], alpha=self.alpha)
-            proportional.add(everything, added)
+            proportional.add(everything)
             return choice._replace(nodes=proportional.sums.nodes)
         if self.sampler in ("greedy", "rank"):
             rank = RankBasedSampler(transitions, [seed], alpha=self.alpha)
-            rank.add(everything, added)
+            rank.add(everything)
             return choice._replace(
                 sums=rank.sums,
                 keys=rank.keys,

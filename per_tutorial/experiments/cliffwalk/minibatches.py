@@ -23,7 +23,7 @@ from per_tutorial.experiments.cliffwalk.learner import (
 from per_tutorial.replay.compiling import njit_cached
 from per_tutorial.replay.random_streams import next_uniform
 from per_tutorial.replay.samplers.proportional import sample_stratified
-from per_tutorial.replay.segment_tree import find_leaf, set_sums
+from per_tutorial.replay.trees import find_leaf, set_sums
 
 DRAWS = ("stratified", "independent", "without replacement")
 STRATIFIED, INDEPENDENT, WITHOUT_REPLACEMENT = range(3)

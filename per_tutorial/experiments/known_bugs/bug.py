@@ -7,10 +7,10 @@ from typing import Any
 from per_tutorial.dqn.config import DQNConfig
 from per_tutorial.dqn.history import History
 from per_tutorial.dqn.learner import DQNLearner
-from per_tutorial.replay.registry import make_parts
+from per_tutorial.replay.buffers import make_parts
 from per_tutorial.replay.replay import Replay
 from per_tutorial.replay.samplers.proportional import ProportionalSampler
-from per_tutorial.replay.storages.transitions import TransitionStorage
+from per_tutorial.replay.storages.rows import TransitionStorage
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,20 +2,19 @@
 
 import inspect
 import secrets
-from collections.abc import Sequence
-from functools import wraps
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from per_tutorial.common.states import State
+from per_tutorial.common.files import AnyArray
 from per_tutorial.experiments.known_bugs.bug import Bug
-from per_tutorial.replay.contracts import Batch, Fields, PendingWrite, Slots, Transition
+from per_tutorial.replay.contracts import Batch, Fields, Slots, Transition
 from per_tutorial.replay.replay import Replay
 from per_tutorial.replay.ring import Ring, sum_n_steps
 from per_tutorial.replay.samplers.proportional import ProportionalSampler
-from per_tutorial.replay.storages.transitions import RowWrite, TransitionStorage
+from per_tutorial.replay.storages.rows import TransitionStorage
 
 
 class StaleRing(Ring):
@@ -25,25 +24,24 @@ class StaleRing(Ring):
         return ids % self.capacity
 
 
-class StaleWriteBack(TransitionStorage):
+class StaleWriteBack(Replay):
     """Its ring does not know what was overwritten."""
 
-    @wraps(TransitionStorage.__init__)  # type: ignore[misc]  # keeps the signature
-    def __init__(self, *arguments: Any, **settings: Any) -> None:
-        super().__init__(*arguments, **settings)
-        self.ring = StaleRing(self.ring.added, self.capacity)
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self._ring = StaleRing(self.storage.added, self.capacity)
 
 
 class TruncationAsTerminal(TransitionStorage):
     """A time limit is stored as a termination."""
 
-    def prepare(
+    def add(
         self, transition: Fields, valid: ArrayLike | None = None, *, stacked: bool = True
-    ) -> RowWrite:
-        return super().prepare(self._over(transition), valid, stacked=stacked)
+    ) -> Slots:
+        return super().add(self._over(transition), valid, stacked=stacked)
 
-    def prepare_many(self, transitions: Fields, *, stacked: bool = True) -> RowWrite:
-        return super().prepare_many(self._over(transitions), stacked=stacked)
+    def extend(self, transitions: Fields, *, stacked: bool = True) -> Slots:
+        return super().extend(self._over(transitions), stacked=stacked)
 
     @staticmethod
     def _over(fields: Fields) -> Fields:
@@ -62,7 +60,7 @@ class WindowsCrossTruncations(TransitionStorage):
         nowhere = np.zeros_like(terminated)
         sum_n_steps(
             *(self.rows["reward"], terminated, nowhere),
-            *(self.ring.added, self.environments, slots, self.n_step, self.discount),
+            *(self.added, self.environments, slots, self.n_step, self.discount),
             *(returns, last_slots, steps),
         )
         return returns, last_slots, steps
@@ -81,19 +79,25 @@ class NextSlotsObservation(TransitionStorage):
 class TailNeverFlushed(Replay):
     """The last n − 1 steps of an episode wait for a window that is never complete."""
 
-    def _write(self, write: PendingWrite) -> None:
-        super()._write(write)
-        lengths = self.storage.episode_lengths(write.slots)
-        for back in range(self.storage.settings["n_step"] - 1):
-            tail = np.where(back < lengths, (write.slots - back) % self.capacity, -1)
+    def _store(self, store: Callable[..., Slots], *fields: Any) -> None:
+        before = self.storage.added.copy()
+        super()._store(store, *fields)
+        slots, over = self._ring.since(before), self.storage.rows["terminated"].copy()
+        over |= self.storage.rows["truncated"]
+        tail = np.where(np.take_along_axis(over, slots, axis=1), slots, -1)
+        for _ in range(self.storage.n_step - 1):
             self.sampler._write(tail, np.zeros(tail.shape))
+            earlier = (tail - 1) % self.capacity
+            known = (tail >= 0) & (self._ring.ids(earlier) >= 0)
+            running = known & ~np.take_along_axis(over, earlier, axis=1)
+            tail = np.where(running & (earlier < self.storage.sizes[:, None]), earlier, -1)
 
 
 class RejectedDraws(Replay):
     """Draws that end at a time limit are rejected, so their priorities are never updated."""
 
     def _batch(self, slots: Slots, weights: NDArray) -> Batch:
-        truncated = self.storage.rows["truncated"]  # type: ignore[attr-defined]
+        truncated = self.storage.rows["truncated"]
         rejected = np.take_along_axis(truncated, slots, axis=1)
         accepted = np.where(rejected, rejected.argmin(axis=1)[:, None], np.arange(slots.shape[1]))
         slots, weights = (np.take_along_axis(each, accepted, axis=1) for each in (slots, weights))
@@ -106,7 +110,7 @@ class NotANumber(Replay):
     def update_priorities(self, indices: ArrayLike, td_errors: ArrayLike) -> None:
         shape = (self.sampler.runs, -1)
         errors = np.asarray(td_errors, dtype=np.float64).reshape(shape)
-        self.sampler.update(self.storage.ring.slots(np.reshape(indices, shape)), errors)
+        self.sampler.update(self._ring.slots(np.reshape(indices, shape)), errors)
 
 
 class SinglePrecisionErrors(Replay):
@@ -144,22 +148,22 @@ class AutoresetStored(Replay):
         super().add(*self.last, valid=valid)
 
 
-class LossyCheckpoint(ProportionalSampler):
+class LossyCheckpoint(Replay):
     """The largest priority is not restored."""
 
-    def restore(self, state: State) -> None:
-        super().restore(state)
-        self.largest_priority[:] = 1.0
+    def _copy(self, state: Mapping[str, AnyArray]) -> None:
+        super()._copy(state)
+        self.sampler.largest_priority[:] = 1.0
 
 
-class ForgottenPriorities(ProportionalSampler):
+class ForgottenPriorities(Replay):
     """All priorities are 1 after a file is loaded."""
 
-    def restore(self, state: State) -> None:
-        super().restore(state)
-        leaves = self.sums.leaves_of(state["sums"])[: self.runs, : self.capacity]
-        slots = np.where(leaves > 0, np.arange(self.capacity), -1)
-        self._write(slots, np.ones(slots.shape))
+    def _copy(self, state: Mapping[str, AnyArray]) -> None:
+        super()._copy(state)
+        every = np.arange(self.capacity)
+        slots = np.where(every < self.storage.sizes[:, None], every, -1)
+        self.sampler._write(slots, np.ones(slots.shape))
 
 
 class SeedIgnored(ProportionalSampler):
@@ -180,7 +184,7 @@ KNOWN_BUGS = (
         right="stored = ids[run, k] >= added[run] - capacity",
         seen=("vwxyzjn/cleanrl#511",),
         found_by="stale-updates",
-        storage=StaleWriteBack,
+        replay=StaleWriteBack,
     ),
     Bug(
         name="truncation-as-terminal",
@@ -232,7 +236,7 @@ KNOWN_BUGS = (
         "they keep the largest priority.",
         wrong="accepted = np.where(rejected, rejected.argmin(axis=1)[:, None], "
         "np.arange(slots.shape[1]))",
-        right="self.sampler.update(ring.slots(ids), errors)",
+        right="self.sampler.update(slots, errors)",
         found_by="n-step-tail",
         replay=RejectedDraws,
     ),
@@ -240,7 +244,7 @@ KNOWN_BUGS = (
         name="not-a-number",
         mistake="A TD error that is NaN becomes a priority, and all sums above it are NaN.",
         wrong="errors = np.asarray(td_errors, dtype=np.float64).reshape(shape)",
-        right="if not are_valid(ids, errors, ring.added):",
+        right="if not are_valid(ids, td_errors, self.added):",
         found_by="nan-errors",
         replay=NotANumber,
     ),
@@ -266,17 +270,17 @@ KNOWN_BUGS = (
         name="lossy-checkpoint",
         mistake="A file does not keep the largest priority: it is 1 again after loading.",
         wrong="self.largest_priority[:] = 1.0",
-        right="array[:] = state[name]",
+        right="array[...] = other",
         found_by="saved-largest",
-        sampler=LossyCheckpoint,
+        replay=LossyCheckpoint,
     ),
     Bug(
         name="forgotten-priorities",
         mistake="A file keeps the transitions and not their priorities.",
         wrong="self._write(slots, np.ones(slots.shape))",
-        right="array[:] = state[name]",
+        right="array[...] = other",
         found_by="saved-priorities",
-        sampler=ForgottenPriorities,
+        replay=ForgottenPriorities,
     ),
     Bug(
         name="seed-ignored",

@@ -1,12 +1,11 @@
 """Priorities that do not follow the size of the TD error."""
 
 import numpy as np
-from numpy.typing import NDArray
 
 from per_tutorial.experiments.known_bugs.bug import Bug
 from per_tutorial.replay.contracts import Floats, Slots
 from per_tutorial.replay.samplers.proportional import ProportionalSampler, write_sums
-from per_tutorial.replay.segment_tree import set_minima
+from per_tutorial.replay.trees import set_minima
 
 OF_ERRORS = "priorities[run, k] = abs(td_errors[run, k]) + epsilon"
 OF_NEWCOMERS = "priorities = self.largest_priority[:, None]"
@@ -60,7 +59,7 @@ class AlphaTwice(ProportionalSampler):
 class AlphaTwiceForNewcomers(ProportionalSampler):
     """The leaves of new transitions hold (p^α)^α."""
 
-    def add(self, slots: Slots, added: NDArray[np.int64]) -> None:
+    def add(self, slots: Slots) -> None:
         largest = self.largest_priority[:, None] ** self.alpha
         self._write(slots, np.repeat(largest, slots.shape[1], axis=1))
 
@@ -68,25 +67,25 @@ class AlphaTwiceForNewcomers(ProportionalSampler):
 class StarvedNewcomers(ProportionalSampler):
     """A new transition gets ε."""
 
-    def add(self, slots: Slots, added: NDArray[np.int64]) -> None:
+    def add(self, slots: Slots) -> None:
         self._write(slots, np.full(slots.shape, self.priority_epsilon))
 
 
 class NewcomersAtOne(ProportionalSampler):
     """A new transition gets 1, however large priorities have become."""
 
-    def add(self, slots: Slots, added: NDArray[np.int64]) -> None:
+    def add(self, slots: Slots) -> None:
         self._write(slots, np.ones(slots.shape))
 
 
 class CurrentMaximum(ProportionalSampler):
     """A new transition gets the largest priority that is stored now."""
 
-    def add(self, slots: Slots, added: NDArray[np.int64]) -> None:
-        largest = self.sums.leaves_of(self.sums.nodes)[: self.runs].max(axis=1)
+    def add(self, slots: Slots) -> None:
+        largest = self.sums.get(np.tile(np.arange(self.capacity), (self.runs, 1))).max(axis=1)
         if self.alpha > 0:
             self.largest_priority[largest > 0] = largest[largest > 0] ** (1 / self.alpha)
-        super().add(slots, added)
+        super().add(slots)
 
 
 class MixedUnits(ProportionalSampler):

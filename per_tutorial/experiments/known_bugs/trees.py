@@ -12,7 +12,7 @@ from per_tutorial.replay.compiling import njit_cached
 from per_tutorial.replay.contracts import Floats, Slots
 from per_tutorial.replay.random_streams import next_uniform
 from per_tutorial.replay.samplers.proportional import ProportionalSampler, note_largest
-from per_tutorial.replay.segment_tree import SumTree, step_down
+from per_tutorial.replay.trees import SumTree, step_down
 
 PREFIXES = "prefixes[run, k] = (k + next_uniform(states, run)) / batch * nodes[first_root + run]"
 ANCESTORS = "nodes[node] = nodes[2 * node] + nodes[2 * node + 1]"

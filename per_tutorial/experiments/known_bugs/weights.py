@@ -41,7 +41,8 @@ class ZeroMinimum(ProportionalSampler):
     """The smallest priority is taken over empty leaves too: 0 until the buffer is full."""
 
     def _weights(self, relative: Floats, sizes: NDArray[np.int64], beta: float) -> Floats:
-        smallest = self.sums.leaves_of(self.sums.nodes)[: self.runs, : self.capacity].min(axis=1)
+        every = np.tile(np.arange(self.capacity), (self.runs, 1))
+        smallest = self.sums.get(every).min(axis=1)
         with np.errstate(divide="ignore"):
             return relative**-beta / ((sizes * smallest / self.sums.total) ** -beta)[:, None]
 
@@ -90,8 +91,7 @@ KNOWN_BUGS = (
         name="zero-minimum",
         mistake="The minimum counts empty slots as 0, so every weight is 0 until the buffer is "
         "full.",
-        wrong="smallest = self.sums.leaves_of(self.sums.nodes)[: self.runs, : self.capacity]"
-        ".min(axis=1)",
+        wrong="smallest = self.sums.get(every).min(axis=1)",
         right=BY_MINIMUM,
         seen=("MorvanZhou/Reinforcement-learning-with-tensorflow#183",),
         lived="reported in 2020, never closed",

@@ -21,9 +21,8 @@ from numpy.typing import NDArray
 from per_tutorial.dqn.config import DQNConfig
 from per_tutorial.dqn.environments import env_spec
 from per_tutorial.dqn.history import History
-from per_tutorial.dqn.training import train
+from per_tutorial.dqn.training import make_replay, train
 from per_tutorial.replay.contracts import Batch
-from per_tutorial.replay.registry import make_replay
 
 FEATURES = ("concentration", "repeat", "rarity", "coverage")
 SAMPLE = 1000  # transitions in the sample, at most

@@ -23,7 +23,7 @@ from per_tutorial.experiments.when.signals import (
 )
 from per_tutorial.experiments.when.worlds import Experience, Knobs
 from per_tutorial.replay.compiling import njit_cached
-from per_tutorial.replay.registry import SAMPLERS
+from per_tutorial.replay.samplers import SAMPLERS
 
 REWARDED = 32  # mean number of rewarded steps in a run's experience
 WARM = 1 / 64  # share of the experience before replay begins
@@ -34,7 +34,7 @@ METHODS: dict[str, tuple[str, dict[str, float], float, float]] = {
     "uniform": ("uniform", {}, 0.0, 0.0),
     "per": ("proportional", {"alpha": ALPHA}, *BETA),
     "rank": ("rank", {"alpha": 0.7}, 0.5, 1.0),
-    "relo": ("relo", {"alpha": ALPHA}, *BETA),
+    "relo": ("proportional", {"alpha": ALPHA}, *BETA),
 }
 
 
@@ -154,12 +154,12 @@ def learn(
     curve = np.zeros((runs, CURVE))
     warm_up, every = int(steps * WARM), max(replaying.batch // replaying.replays, 1)
     trained, late = steps - warm_up, (steps - warm_up) // 10
-    gamma, relo = knobs.gamma, name == "relo"
+    gamma, relo = knobs.gamma, replaying.method == "relo"
     signals = np.empty((runs, replaying.batch))
     counts = np.bincount(np.arange(trained) * CURVE // trained, minlength=CURVE)
     for t in range(steps):
         slot = np.full((runs, 1), t % capacity)
-        sampler.add(slot, np.full(runs, t + 1))
+        sampler.add(slot)
         if replaying.method == ENTERED:
             sampler.update(slot, newest_errors(knobs, q, experience, seed_index, t))
         if t < warm_up:
@@ -174,7 +174,7 @@ def learn(
             replay_in_order(
                 q, copy, experience, seed_index, slots, newest, step_sizes, gamma, relo, signals
             )
-            sampler.update(slots, signals)
+            sampler.update(slots, np.maximum(signals, 0.0) if relo else signals)
         if done % replaying.target_every == 0:
             copy[:] = q
         errors_of(q, truth, errors)

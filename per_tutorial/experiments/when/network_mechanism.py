@@ -23,14 +23,13 @@ from numpy.typing import NDArray
 
 from per_tutorial.dqn.history import History
 from per_tutorial.dqn.learner import DQNLearner
-from per_tutorial.dqn.training import train
+from per_tutorial.dqn.training import make_replay, train
 from per_tutorial.experiments.when.learning import WARM, steps_of
 from per_tutorial.experiments.when.maps import SEEDS
 from per_tutorial.experiments.when.mechanism import MOMENTS, outlook, rank_correlation
 from per_tutorial.experiments.when.network import Cell, config_of
 from per_tutorial.experiments.when.results import load
 from per_tutorial.experiments.when.worlds import Experience, Knobs
-from per_tutorial.replay.registry import make_replay
 
 REPLAYED = 64  # transitions that are replayed on copies, per run and moment
 SHARE = 1 / 16  # η, the share of δ by which Q of the pair moves

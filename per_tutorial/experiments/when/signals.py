@@ -108,7 +108,7 @@ class FreshPriorities:
         self._counts = np.zeros((len(experience.states), 2 * knobs.n, 2))
         self._streams = [np.random.default_rng((seed, 12)) for seed in seeds]
 
-    def add(self, slots: NDArray, sizes: NDArray) -> None:
+    def add(self, slots: NDArray) -> None:
         """Count the transition of step ``slots[0, 0]`` as stored."""
         t = int(slots[0, 0])
         seeds = np.arange(len(self._counts))

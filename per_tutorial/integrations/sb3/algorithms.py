@@ -27,7 +27,7 @@ from per_tutorial.common.arguments import up_to_one
 from per_tutorial.integrations.sb3.buffers import PrioritizedReplayBuffer
 from per_tutorial.integrations.sb3.dict_buffers import PrioritizedDictReplayBuffer
 from per_tutorial.integrations.sb3.samples import Samples
-from per_tutorial.replay.registry import check_settings
+from per_tutorial.replay.samplers import check_settings
 
 # Arguments of a buffer that the agent sets.
 OF_THE_AGENT = (

@@ -23,7 +23,7 @@ from per_tutorial.integrations.sb3.samples import (
 )
 from per_tutorial.replay.contracts import Slots
 from per_tutorial.replay.replay import DRAWS_WITHOUT_UPDATE
-from per_tutorial.replay.storages.ring import as_field
+from per_tutorial.replay.storages.fields import as_field
 
 PICKLE_FORMAT = 2  # raised when what a pickle holds changes
 ARRAYS = ("observations", "next_observations", "actions", "rewards", "dones", "timeouts")
@@ -42,7 +42,7 @@ class PrioritizedReplayBuffer(ReplayBuffer):
             before. Unlike in SB3, `handle_timeout_termination` may be on as well.
         handle_timeout_termination: bootstrap from the last state if a time limit ends an episode.
         n_steps, gamma: the length of n-step returns, and their discount γ.
-        sampler: "proportional", "rank", "uniform", or a name given to `register_sampler`.
+        sampler: a name in `per_tutorial.replay.SAMPLERS`.
         seed: of the draws; None: from the system.
         settings: of the sampler, such as `alpha`, `priority_epsilon` and `normalize`.
 
@@ -175,7 +175,7 @@ class PrioritizedReplayBuffer(ReplayBuffer):
         if self._sampler.added > added:  # a user moved `pos` back
             self._start_sampler()
         if self._sampler.added < added:
-            self._sampler.add(added, self.dones, self.timeouts)
+            self._sampler.add(added)
 
     # ------------------------------------------------------------ adding
 
@@ -223,9 +223,6 @@ class PrioritizedReplayBuffer(ReplayBuffer):
         row = (self._steps - 1) % self.buffer_size
         running = (self.dones[row] == 0) & (self.timeouts[row] == 0)
         self.timeouts[row, running] = 1
-        # All ends of the row, so that after an interrupt another call tells the sampler of them.
-        newest = row * self.n_envs + np.arange(self.n_envs)
-        self._sampler.end_episodes(newest, self._sampler.added, self.dones, self.timeouts)
 
     def _checked(self, name: str, values: Any) -> Any:
         return self._space_field(name, values, self.observation_space, self.obs_shape)
@@ -272,7 +269,8 @@ class PrioritizedReplayBuffer(ReplayBuffer):
         if self._steps == 0:
             raise ValueError("sample: the replay buffer is empty")
         slots, weights = self._sampler.sample(batch_size, self.beta)
-        if self._sampler.since_update == DRAWS_WITHOUT_UPDATE and self._sampler.needs.updates:
+        needs_updates = getattr(self._sampler.sampler, "needs_updates", False)
+        if self._sampler.since_update == DRAWS_WITHOUT_UPDATE and needs_updates:
             warnings.warn(
                 f"{DRAWS_WITHOUT_UPDATE} minibatches were drawn and no TD error came back, so "
                 "priorities stay what they are: if none ever came, replay is uniform. Use "

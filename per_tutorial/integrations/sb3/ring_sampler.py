@@ -13,7 +13,6 @@ from per_tutorial.common.arguments import index_array
 from per_tutorial.integrations.hosted_sampler import HostedSampler
 from per_tutorial.replay.contracts import Slots
 from per_tutorial.replay.ring import Ring
-from per_tutorial.replay.td_errors import are_valid, refuse
 
 
 class RingSampler(HostedSampler):
@@ -31,7 +30,7 @@ class RingSampler(HostedSampler):
     def __init__(
         self, capacity: int, stride: int, sampler: str, seed: int | None, settings: dict[str, Any]
     ) -> None:
-        super().__init__(capacity, sampler, seed, settings, served=["episodes"])
+        super().__init__(capacity, sampler, seed, settings)
         self.stride = stride
         # Counts the transitions that the sampler knows of.
         self.ring = Ring(np.zeros(1, dtype=np.int64), capacity)
@@ -44,34 +43,16 @@ class RingSampler(HostedSampler):
         """Transitions that the sampler knows of, overwritten ones included."""
         return int(self.ring.added[0])
 
-    def add(self, added: int, dones: NDArray, timeouts: NDArray) -> None:
+    def add(self, added: int) -> None:
         """Give new transitions the largest priority so far.
 
         Args:
             added: how many were added in all, a multiple of the stride.
-            dones, timeouts: (steps, environments), where episodes end.
         """
         first = max(self.added, added - self.ring.capacity)
         slots = np.arange(first, added)[None] % self.ring.capacity
-        self.sampler.add(slots, np.array([added]))
-        self.end_episodes(slots[0], added, dones, timeouts)
+        self.sampler.add(slots)
         self.ring.added[0] = added  # last, so that an interrupted call is repeated
-
-    def end_episodes(
-        self, slots: NDArray[np.int64], added: int, dones: NDArray, timeouts: NDArray
-    ) -> None:
-        """If the sampler needs episodes, tell it of those that end at any of ``slots`` (n,).
-
-        Other arguments: as in `add`.
-        """
-        if not self.needs.episodes:
-            return
-        dones, timeouts = dones.reshape(1, -1), timeouts.reshape(1, -1)
-        ends = slots[(dones[0, slots] != 0) | (timeouts[0, slots] != 0)][None]
-        if ends.size:
-            ring = Ring(np.array([added]), self.ring.capacity)
-            lengths = ring.episode_lengths(ends, dones, timeouts, self.stride)
-            self.sampler.end_episodes(ends, lengths, self.stride)
 
     def sample(self, batch_size: int, beta: float) -> tuple[Slots, NDArray]:
         """Slots and weights, both (1, batch)."""
@@ -84,9 +65,7 @@ class RingSampler(HostedSampler):
         ids = index_array("indices", indices)
         errors = self.errors_of(ids, td_errors).reshape(1, -1)
         ids = ids.reshape(1, -1)
-        if not are_valid(ids, errors, self.ring.added):
-            refuse(ids, errors, self.ring.added)
-        self.sampler.update(self.ring.slots(ids), errors)
+        self.sampler.update(self.ring.slots_to_update(ids, errors), errors)
         self.since_update, self.last_errors = 0, errors
 
     def probabilities(self) -> NDArray[np.float64]:
@@ -95,7 +74,8 @@ class RingSampler(HostedSampler):
 
     def metrics(self) -> dict[str, float]:
         """See `PrioritizedReplayBuffer.metrics`."""
-        measured = {} if self.added == 0 else self.sampler.metrics(self.ring.sizes)
+        metrics = getattr(self.sampler, "metrics", None)  # which a sampler may leave out
+        measured = metrics(self.ring.sizes) if metrics and self.added else {}
         means = {name: float(values[0]) for name, values in measured.items()}
         if self.last_weights.size:
             means["mean_weight"] = float(self.last_weights.mean())

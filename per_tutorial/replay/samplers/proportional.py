@@ -8,16 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from per_tutorial.common.arguments import one_of, real_number
-from per_tutorial.common.states import ArraySpec, Schema, State
 from per_tutorial.replay.compiling import njit_cached
-from per_tutorial.replay.contracts import Floats, Slots
+from per_tutorial.replay.contracts import Floats, Slots, State
 from per_tutorial.replay.random_streams import RandomStreams, next_uniform
-from per_tutorial.replay.segment_tree import MinTree, SumTree, find_leaves, set_minima, set_sums
+from per_tutorial.replay.trees import MinTree, SumTree, find_leaves, set_minima, set_sums
 
 # Beyond these, (N · P(i))^−β overflows or underflows, and weights become NaN or zero.
-SMALLEST_EPSILON, LARGEST_EPSILON = 1e-20, 1e20
-epsilon_number = partial(real_number, low=SMALLEST_EPSILON, high=LARGEST_EPSILON, above=0)
-LARGEST_PRIORITY = 2e100  # |δ| is at most 1e100
+epsilon_number = partial(real_number, low=1e-20, high=1e20, above=0)
 
 
 @njit_cached
@@ -117,7 +114,6 @@ class ProportionalSampler:
         [0.75, 0.25]
     """
 
-    name = "proportional"  # in the settings
     needs_updates = True
 
     def __init__(
@@ -140,13 +136,13 @@ class ProportionalSampler:
         self.largest_priority = np.ones(self.runs)
         self._last_power = (b"", np.empty((0, 1)))  # bytes of priorities, and their powers
         self.settings: dict[str, Any] = {
-            "sampler": self.name,
+            "sampler": "proportional",
             "alpha": self.alpha,
             "priority_epsilon": self.priority_epsilon,
             "normalize": self.normalize,
         }
 
-    def add(self, slots: Slots, added: NDArray[np.int64]) -> None:
+    def add(self, slots: Slots) -> None:
         """Give newly written slots (runs, n) the largest priority seen so far."""
         priorities = self.largest_priority[:, None]
         if slots.shape[1] != 1:
@@ -188,40 +184,6 @@ class ProportionalSampler:
             "largest_priority": self.largest_priority,
         }
         return state if self.minima is None else state | {"minima": self.minima.nodes}
-
-    @property
-    def schema(self) -> Schema:
-        """What `restore` takes."""
-        schema = {
-            "streams": self.streams.spec,
-            "sums": ArraySpec(np.float64, self.sums.nodes.shape, low=0),
-            "largest_priority": ArraySpec(
-                np.float64, (self.runs,), SMALLEST_EPSILON, LARGEST_PRIORITY
-            ),
-        }
-        if self.minima is not None:
-            schema["minima"] = ArraySpec(np.float64, self.minima.nodes.shape, low=0)
-        return schema
-
-    def check(self, state: State, sizes: NDArray[np.int64]) -> None:
-        """Raise ValueError unless the trees are consistent, with leaves of possible priorities."""
-        self.sums.check("sums", state["sums"], sizes)
-        leaves = self.sums.leaves_of(state["sums"])[: self.runs]
-        stored = np.arange(leaves.shape[1]) < sizes[:, None]
-        # With a margin, since powers are rounded.
-        low, high = 0.99 * SMALLEST_EPSILON**self.alpha, 1.01 * LARGEST_PRIORITY**self.alpha
-        if not ((leaves[stored] >= low) & (leaves[stored] <= high)).all():
-            raise ValueError("state: sums has a leaf that no priority could give")
-        if self.minima is not None:
-            self.minima.check("minima", state["minima"], sizes)
-            minima = self.minima.leaves_of(state["minima"])[: self.runs]
-            if (minima[stored] != leaves[stored]).any():
-                raise ValueError("state: minima and sums have different leaves")
-
-    def restore(self, state: State) -> None:
-        """Continue from a checked state."""
-        for name, array in self.state.items():
-            array[:] = state[name]
 
     def _draw(self, batch_size: int, sizes: NDArray[np.int64]) -> tuple[Slots, Floats]:
         """Slots and their N · P(i), both (runs, batch)."""

@@ -7,9 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from per_tutorial.common.arguments import whole_number
-from per_tutorial.common.states import Schema, State
 from per_tutorial.replay.compiling import njit_cached
-from per_tutorial.replay.contracts import Floats, Slots
+from per_tutorial.replay.contracts import Floats, Slots, State
 from per_tutorial.replay.random_streams import RandomStreams, next_uniform
 
 
@@ -43,7 +42,7 @@ class UniformSampler:
         self.runs = len(self.streams.states)
         self.settings: dict[str, Any] = {"sampler": "uniform"}
 
-    def add(self, slots: Slots, added: NDArray[np.int64]) -> None:
+    def add(self, slots: Slots) -> None:
         """Nothing to record: all slots are alike."""
 
     def sample(
@@ -63,23 +62,7 @@ class UniformSampler:
         """P(i) of slots (runs, n): 0 where nothing is stored."""
         return (slots < sizes[:, None]) / np.maximum(sizes, 1)[:, None]
 
-    def metrics(self, sizes: NDArray[np.int64]) -> dict[str, NDArray]:
-        """Measurements per run for `History`: none."""
-        return {}
-
     @property
     def state(self) -> State:
         """The random streams."""
         return {"streams": self.streams.states}
-
-    @property
-    def schema(self) -> Schema:
-        """What `restore` takes."""
-        return {"streams": self.streams.spec}
-
-    def check(self, state: State, sizes: NDArray[np.int64]) -> None:
-        """Nothing more to check: any random stream is valid."""
-
-    def restore(self, state: State) -> None:
-        """Continue from a checked state."""
-        self.streams.states[:] = state["streams"]

@@ -1,37 +1,36 @@
-"""A storage for stacks of frames that keeps every frame once (notebook 05).
+"""Stacks of frames, of which every frame is kept once (notebook 05).
 
 An agent that plays Atari sees the last 4 frames. A storage of transitions would keep each frame
-eight times: in four observations and in four next observations. Here it is stored once, and the
-stacks are rebuilt when they are sampled.
+eight times: in four observations and in four next observations. Here it is kept once, and stacks
+are rebuilt when they are sampled.
 
-E environments take turns in adding to a run, so transition k belongs to environment k % E, and its
-predecessor is transition k − E. The newest frame of its observation also has the id k. With E = 3,
-in the order of adding:
+Each environment has a *column* of frames (`FrameStore`): the newest frame of its observation in
+step t is in row t. With E environments, which take turns in adding to a run, transition k belongs
+to step k // E and environment k % E:
 
-    transition    0  1  2  |  3  4  5  |  6  7  8  |  9 10 11  |  ...
-    environment   0  1  2  |  0  1  2  |  0  1  2  |  0  1  2  |  ...
-
-    observation of transition 10 = frames 1 4 7 10, its next observation = frames 4 7 10 13
+    observation of step 10 = frames 7 8 9 10, its next observation = frames 8 9 10 11
 
 If an episode began less than 4 frames ago, the missing frames are black (zeros). In Gymnasium that
-is `FrameStackObservation(env, 4, padding_type="zero")`; its default repeats the first frame. Other
-stacks could not be rebuilt and are rejected. `FrameReplayBuffer`, for Stable-Baselines3, accepts
-both kinds, since that library's wrappers make both: it compares every stack, and stores unchanged
-what it could not rebuild.
+is `FrameStackObservation(env, 4, padding_type="zero")`; its default repeats the first frame.
+`FrameStorage` rejects other stacks, since they could not be rebuilt. `FrameReplayBuffer`, for
+Stable-Baselines3, accepts both kinds, since that library's wrappers make both.
 """
 
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from per_tutorial.common.states import ArraySpec, Schema, State
+from per_tutorial.common.files import AnyArray, copy_arrays, require_like
+from per_tutorial.common.memory import promise_memory
 from per_tutorial.replay.compiling import njit_cached
-from per_tutorial.replay.contracts import Fields, Slots, Transition
+from per_tutorial.replay.contracts import Fields, Slots, State, Transition
 from per_tutorial.replay.ring import NO_SLOT
-from per_tutorial.replay.storages.ring import RingStorage, as_field, as_shape
+from per_tutorial.replay.storages.fields import as_field, as_shape
+from per_tutorial.replay.storages.rows import WHOLE_ROWS, RowStorage, in_memory
 
-LARGEST_STACK = 255  # a row counts the frames of its stack in one byte
+LARGEST_STACK = 255  # the frames of a stack are counted in one byte
 
 
 @njit_cached
@@ -51,40 +50,135 @@ def find_stacks(newest, depths, stride, ring, indices):
 
 
 @njit_cached
-def first_unlike(stacks, next_stacks, begins, frames, indices):
-    """The first of `stacks` that differs from what will be rebuilt, or −1 if there is none.
+def compare_stacks(stacks, next_stacks, begins, frames, indices, same, moved):
+    """Whether `stacks` (n, stack, pixels) equal what is rebuilt from `frames` at `indices`.
 
-    `stacks` and `next_stacks` are (n, stack, pixels), `begins` (n,), `frames` (all, pixels) uint8,
-    and `indices` (n, stack) those of the rebuilt frames. The first frame of an episode may be any.
+    Of `same` (n,) and `moved` (n,), the second says whether the next stack is this one shifted by
+    one frame. Where an episode `begins` (n,), the newest frame may be any.
     """
     n, stack, pixels = stacks.shape
     for k in range(n):
-        unlike = np.uint8(0)  # no early exit, so that the loops are vectorised
+        other, unmoved = False, False  # no early exit, so that the loops are vectorised
         for j in range(stack):
             if j < stack - 1 or not begins[k]:
                 for pixel in range(pixels):
-                    unlike |= stacks[k, j, pixel] ^ frames[indices[k, j], pixel]
+                    other |= stacks[k, j, pixel] != frames[indices[k, j], pixel]
             if j > 0:
                 for pixel in range(pixels):
-                    unlike |= stacks[k, j, pixel] ^ next_stacks[k, j - 1, pixel]
-        if unlike:
-            return k
-    return -1
+                    unmoved |= stacks[k, j, pixel] != next_stacks[k, j - 1, pixel]
+        same[k], moved[k] = not other, not unmoved
 
 
-class FrameWrite(NamedTuple):
-    """A step of every environment, prepared for a `FrameStorage`; (runs, environments) each."""
+class FrameStore:
+    """Frames of several environments, one column each, from which stacks are rebuilt.
 
-    slots: Slots
-    added: NDArray[np.int64]  # (runs,)
-    rows: NDArray
-    frames: NDArray[np.uint8]  # the newest of each observation …
-    next_frames: NDArray[np.uint8]  # … and of each next one
-    indices: NDArray[np.int64]  # of `frames`
-    next_indices: NDArray[np.int64]
+    Steps are counted from 0, and every environment acts in each. A step's frame is written, and the
+    next one ahead of its step, before its owner counts the step: an interrupted `put` is repeated.
+
+    Args:
+        steps: how many are kept; the oldest is overwritten.
+        columns: number of environments.
+        stack: frames of an observation.
+        frame_shape: shape of a frame.
+        dtype: of its numbers.
+
+    Attributes:
+        frames: (rows · columns + 1, *frame_shape), row after row; the last one is black.
+        depths: (rows, columns), how many frames of a step's stack belong to its episode.
+        finals: {(step, column): the last frame of the episode that ended with that step}.
+    """
+
+    def __init__(
+        self,
+        steps: int,
+        columns: int,
+        stack: int,
+        frame_shape: tuple[int, ...],
+        dtype: DTypeLike = np.uint8,
+    ) -> None:
+        self.steps, self.columns, self.stack = steps, columns, stack
+        # The oldest step needs the stack − 1 frames before its own; a step that is being added
+        # overwrites neither these nor the frame ahead of the newest one.
+        self.rows = steps + stack + 1
+        count, frame = self.rows * columns + 1, np.dtype((dtype, frame_shape))
+        promise_memory(self, "capacity", count * frame.itemsize)
+        self.frames = np.zeros(count, frame)
+        self.depths = np.zeros((self.rows, columns), dtype=np.uint8)
+        self.finals: dict[tuple[int, int], NDArray] = {}
+
+    def depths_at(self, step: int, begins: NDArray[np.bool_]) -> NDArray[np.uint8]:
+        """(columns,): depths of a step that continues the one before, except where it begins."""
+        before = self.depths[(step - 1) % self.rows]
+        return np.where(begins, 1, np.minimum(before, self.stack - 1) + 1).astype(np.uint8)
+
+    def compare(
+        self, step: int, stacks: NDArray, next_stacks: NDArray, begins: NDArray[np.bool_]
+    ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """(columns,) each: whether stacks (columns, stack, ...) are as they would be rebuilt.
+
+        The second array says whether the next ones are the same frames, shifted by one.
+        """
+        indices = self._indices(
+            np.full(self.columns, step), np.arange(self.columns), self.depths_at(step, begins)
+        )
+        shape = (self.columns, self.stack, -1)
+        same, moved = np.empty(self.columns, dtype=bool), np.empty(self.columns, dtype=bool)
+        stacks, next_stacks = stacks.reshape(shape), next_stacks.reshape(shape)
+        frames = self.frames.reshape(len(self.frames), -1)
+        compare_stacks(stacks, next_stacks, begins, frames, indices, same, moved)
+        return same, moved
+
+    def put(
+        self, step: int, frames: NDArray, next_frames: NDArray, begins: NDArray[np.bool_]
+    ) -> None:
+        """Write the newest frame of each stack of a step, and that of the next one ahead of it."""
+        self.depths[step % self.rows] = self.depths_at(step, begins)
+        rows = self.frames[:-1].reshape(self.rows, self.columns, *self.frames.shape[1:])
+        rows[step % self.rows] = frames
+        rows[(step + 1) % self.rows] = next_frames
+
+    def keep_final(self, step: int, ended: NDArray[np.bool_], frames: NDArray) -> None:
+        """Keep ``frames`` (columns, ...) for the columns whose episode ended with this step."""
+        for column in np.flatnonzero(ended).tolist():
+            self.finals[step, column] = frames[column].copy()
+
+    def forget(self, oldest: int) -> None:
+        """Forget the last frames of steps before the ``oldest`` one that is stored."""
+        while self.finals and (first := next(iter(self.finals)))[0] < oldest:  # in order of steps
+            del self.finals[first]
+
+    def stacks(self, steps: Slots, columns: Slots, ahead: int = 0) -> NDArray:
+        """(n, stack, *frame_shape): the stacks of these steps (n,), or of those ``ahead`` of them.
+
+        With 1 step ahead, they are the next observations, if the episodes go on.
+        """
+        depths = self.depths[steps % self.rows, columns].astype(np.int64) + ahead
+        return self.frames.take(self._indices(steps + ahead, columns, depths), axis=0)
+
+    def _indices(self, steps: Slots, columns: Slots, depths: NDArray) -> NDArray[np.int64]:
+        """(n, stack): which `frames` make up the stacks of steps (n,)."""
+        indices = np.empty((1, len(steps), self.stack), dtype=np.int64)
+        newest = steps * self.columns + columns
+        find_stacks(newest[None], depths[None], self.columns, len(self.frames) - 1, indices)
+        return indices[0]
+
+    def written(self, step: int) -> NDArray:
+        """The frames in memory when ``step`` is the next one: all whose row was ever written."""
+        return self.frames[: min(step + 1, self.rows) * self.columns]
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Copies and pickles leave out rows that were never written: their depth is 0."""
+        return vars(self) | {"frames": self.written(int((self.depths[:, 0] > 0).sum()))}
+
+    def __setstate__(self, kept: dict[str, Any]) -> None:
+        vars(self).update(kept)
+        written = kept["frames"]
+        shape = (self.rows * self.columns + 1, *written.shape[1:])
+        self.frames = np.zeros(shape, written.dtype)
+        self.frames[: len(written)] = written
 
 
-class FrameStorage(RingStorage):
+class FrameStorage(RowStorage):
     """Ring buffers of transitions between stacks of frames, one per run; keeps each frame once.
 
     Args:
@@ -95,10 +189,8 @@ class FrameStorage(RingStorage):
         n_step, discount: see `n_step_transitions`.
 
     Attributes:
-        rows: (runs, capacity): action, reward, terminated, truncated, and depth, the number of
-            frames in the observation that belong to its episode.
-        frames: (frames, *frame shape) uint8, `frame_capacity` for each run, then a black frame.
-        final_frames: {(run, slot): the last frame of the episode that ended with that transition}.
+        rows: (runs, capacity): action, reward, terminated and truncated.
+        store: the `FrameStore`; environment e of run r has the column r · environments + e.
 
     Example:
         >>> import numpy as np
@@ -128,45 +220,34 @@ class FrameStorage(RingStorage):
                 "observation_shape: must be (stack, *frame shape) with 1 to "
                 f"{LARGEST_STACK} frames in a stack, got {shape}"
             )
-        self.stack, *frame_shape = shape
         row = [
             ("action", np.int64),
             ("reward", np.float32),
             ("terminated", np.bool_),
             ("truncated", np.bool_),
-            ("depth", np.uint8),
         ]
         super().__init__(capacity, row, runs, n_step, discount, environments)
-        self.settings["observation_shape"] = [self.stack, *frame_shape]
-        observation = np.dtype((np.uint8, (self.stack, *frame_shape)))
+        self.settings["observation_shape"] = list(shape)
+        observation = np.dtype((np.uint8, shape))
         self._dtypes = {"observation": observation, "next_observation": observation}
         self._dtypes |= {name: self.rows.dtype[name] for name in self.rows.dtype.names}
-        # The oldest transition needs the stack − 1 frames before its own, the newest step the
-        # frames after it: E·(stack − 1) and E frames more than transitions.
-        self.frame_capacity = self.capacity + self.environments * self.stack
-        self.frames = np.zeros((self.runs * self.frame_capacity + 1, *frame_shape), dtype=np.uint8)
-        self.final_frames: dict[tuple[int, int], NDArray[np.uint8]] = {}
+        steps = -(-self.capacity // self.environments)
+        self.store = FrameStore(steps, self.runs * self.environments, shape[0], shape[1:])
 
-    def __getstate__(self) -> dict[str, Any]:
-        return super().__getstate__() | {"frames": self._written_frames}
-
-    def __setstate__(self, kept: dict[str, Any]) -> None:
-        super().__setstate__(kept)
-        written = kept["frames"]
-        self.frames = np.zeros(
-            (self.runs * self.frame_capacity + 1, *written.shape[2:]), dtype=np.uint8
-        )
-        self._rings[:, : written.shape[1]] = written
+    @property
+    def frames(self) -> NDArray[np.uint8]:
+        """The frames of the `store`."""
+        return self.store.frames
 
     @property
     def leading_axes(self) -> tuple[int, ...]:
         """The leading axes of fields that are added."""
         return (self.runs, self.environments)
 
-    def prepare(
+    def add(
         self, transition: Fields, valid: ArrayLike | None = None, *, stacked: bool = True
-    ) -> FrameWrite:
-        """Prepare to write one transition of every environment.
+    ) -> Slots:
+        """Store one transition of every environment; return their slots (runs, environments).
 
         Fields are shaped (runs, environments, ...), or (environments, ...) if not ``stacked``. Only
         the newest frame of each stack is copied; the others are stored already. Raises ValueError
@@ -177,77 +258,29 @@ class FrameStorage(RingStorage):
                 "valid: frames need a transition of every environment in every step "
                 f"(SAME_STEP autoreset), got {valid}"
             )
-        if transition[5] is False:
-            nowhere = np.zeros(self.leading_axes[not stacked :], dtype=bool)
-            transition = (*transition[:5], nowhere)
-        counts = {"runs": self.runs} if stacked else {}
-        counts["environments"] = self.environments
-        fields = {}
-        for name, values in zip(Transition._fields, transition, strict=True):
-            array = as_field(name, values, self._dtypes[name], **counts)
-            fields[name] = array if stacked else array[None]
-        ids = self.ring.added[:, None] + np.arange(self.environments)
-        before = self._take((ids - self.environments) % self.capacity)
-        begins = before["terminated"] | before["truncated"] | (ids < self.environments)
-        rows = np.zeros(before.shape, before.dtype)  # with zeros between fields, too
-        for name in ("action", "reward", "terminated", "truncated"):
+        fields = self._fields(transition, stacked)
+        store, step = self.store, self._step
+        begins = self._ended(step - 1)
+        every = (store.columns, *self._dtypes["observation"].shape)
+        stacks, next_stacks = (
+            fields[name].astype(np.uint8, copy=False).reshape(every)
+            for name in ("observation", "next_observation")
+        )
+        same, moved = store.compare(step, stacks, next_stacks, begins)
+        if not (same & moved).all():
+            self._refuse(int((same & moved).argmin()), begins)
+        rows = np.zeros(self.leading_axes, self.rows.dtype)  # with zeros between fields, too
+        row_names = ("action", "reward", "terminated", "truncated")
+        for name in row_names:
             rows[name] = fields[name]
-        rows["depth"] = np.where(begins, 1, np.minimum(before["depth"], self.stack - 1) + 1)
-        stacks = fields["observation"], fields["next_observation"]
-        self._refuse_other_frames(ids, rows["depth"], begins, *stacks)
-        return FrameWrite(
-            slots=ids % self.capacity,
-            added=self.ring.added + self.environments,
-            rows=rows,
-            frames=fields["observation"][:, :, -1].copy(),
-            next_frames=fields["next_observation"][:, :, -1].copy(),
-            indices=self._indices(ids),
-            next_indices=self._indices(ids + self.environments),
-        )
-
-    def _refuse_other_frames(
-        self,
-        ids: NDArray[np.int64],
-        depths: NDArray[np.uint8],
-        begins: NDArray[np.bool_],
-        *stacks: NDArray,
-    ) -> None:
-        """Raise ValueError unless these stacks and the next ones equal what will be rebuilt."""
-        frames = self.frames.reshape(len(self.frames), -1)
-        shape = (-1, self.stack, frames.shape[1])
-        now, following = (each.astype(np.uint8, copy=False).reshape(shape) for each in stacks)
-        indices = np.empty((*ids.shape, self.stack), dtype=np.int64)
-        find_stacks(ids, depths, self.environments, self.frame_capacity, indices)
-        k = first_unlike(
-            now, following, begins.reshape(-1), frames, indices.reshape(-1, self.stack)
-        )
-        if k < 0:
-            return
-        run, environment = divmod(k, self.environments)
-        allowed = (
-            "black except for the newest frame, since an episode begins (in Gymnasium, "
-            'FrameStackObservation with padding_type="zero")'
-            if begins[run, environment]
-            else "the last next_observation, since its episode continues (when you reset the "
-            "environments, call truncate_episodes; if a step was not added, do both)"
-        )
-        raise ValueError(
-            f"observation: must be {allowed}, and next_observation the same frames shifted by "
-            f"one; got other frames from environment {environment} of run {run}"
-        )
-
-    def commit(self, write: FrameWrite) -> None:
-        """Write what was prepared. A second call writes the same to the same slots."""
-        np.put_along_axis(self.rows, write.slots, write.rows, axis=1)
-        # The next frame is written ahead, so that the newest transition is complete. If the episode
-        # has ended, the first frame of the next one will overwrite it.
-        self.frames[write.indices] = write.frames
-        self.frames[write.next_indices] = write.next_frames
-        for (run, _), slot in np.ndenumerate(write.slots):
-            self.final_frames.pop((run, int(slot)), None)
-        ended = write.rows["terminated"] | write.rows["truncated"]
-        self._keep_final_frames(write.slots, write.next_frames, ended)
-        self.ring.added[:] = write.added
+        ended = (rows["terminated"] | rows["truncated"]).reshape(-1)
+        # All frames are there before the step is counted. What they overwrite is no longer needed.
+        store.keep_final(step, ended, next_stacks[:, -1])
+        store.put(step, stacks[:, -1], next_stacks[:, -1], begins)
+        columns = (rows.reshape(-1).view(np.uint8),)
+        slots = self._write(columns, WHOLE_ROWS, self.environments, self._every_run)
+        store.forget(step + 1 - store.steps)
+        return slots
 
     def n_step_transitions(self, slots: Slots) -> tuple[dict[str, NDArray], NDArray[np.int64]]:
         """The n-step transitions that start in ``slots`` (runs, batch), a dict of arrays, and k.
@@ -257,112 +290,119 @@ class FrameStorage(RingStorage):
         rows = self._take(slots)
         returns, last_slots, steps = self._walk(slots)
         last = self._take(last_slots)
-        # One array for both: the allocator reuses one large block for the next batch.
-        indices = np.empty((2, *slots.shape, self.stack), dtype=np.int64)
-        ring = (self.environments, self.frame_capacity)
-        find_stacks(self.ring.ids(slots), rows["depth"], *ring, indices[0])
-        next_frames = self.ring.ids(last_slots) + self.environments
-        find_stacks(next_frames, last["depth"] + 1, *ring, indices[1])
-        stacks = self.frames.take(indices, axis=0)
-        for run, k in np.argwhere(last["terminated"] | last["truncated"]):
-            stacks[1, run, k, -1] = self.final_frames[run, last_slots[run, k]]
+        shape = (*slots.shape, *self._dtypes["observation"].shape)
+        observations = self.store.stacks(*self._places(slots)).reshape(shape)
+        last_steps, columns = self._places(last_slots)
+        following = self.store.stacks(last_steps, columns, ahead=1)
+        for k in np.flatnonzero(last["terminated"] | last["truncated"]).tolist():
+            following[k, -1] = self.store.finals[int(last_steps[k]), int(columns[k])]
         return {
-            "observation": stacks[0],
+            "observation": observations,
             "action": rows["action"],
             "reward": returns.astype(np.float32),
-            "next_observation": stacks[1],
+            "next_observation": following.reshape(shape),
             "terminated": last["terminated"],
             "truncated": last["truncated"],
         }, steps
 
-    def truncate_episodes(self) -> Slots:
-        """Mark the running episodes as truncated, before their environments are reset.
-
-        Returns the newest slots (runs, environments), `NO_SLOT` where nothing was added.
-        """
+    def truncate_episodes(self) -> None:
+        """Mark the running episodes as truncated, before their environments are reset."""
+        step = self._step - 1
+        running = ~self._ended(step)
+        if step < 0 or not running.any():
+            return
+        self.store.keep_final(step, running, self.store.stacks(*self._newest(step), ahead=1)[:, -1])
         slots = self.ring.newest(self.environments)
-        if self.ring.added[0] == 0:
-            return slots
-        rows = self._take(slots)
-        running = ~(rows["terminated"] | rows["truncated"])
-        rows["truncated"] |= running
-        next_frames = self.frames[
-            self._indices(self.ring.added[:, None] + np.arange(self.environments))
-        ]
-        self._keep_final_frames(slots, next_frames, running)
-        np.put_along_axis(self.rows, slots, rows, axis=1)
-        return slots
+        np.put_along_axis(
+            self.rows["truncated"],
+            slots,
+            running.reshape(slots.shape)
+            | np.take_along_axis(self.rows["truncated"], slots, axis=1),
+            axis=1,
+        )
 
     @property
     def state(self) -> State:
         """The arrays that a checkpoint holds."""
-        shape = self.frames.shape[1:]
-        keys = np.array(list(self.final_frames), dtype=np.int64)
-        frames = np.array(list(self.final_frames.values()), dtype=np.uint8)
+        finals, shape = self.store.finals, self.frames.shape[1:]
         return {
             **super().state,
-            "frames": self._written_frames,
-            "final_keys": keys.reshape(-1, 2),
-            "final_frames": frames.reshape(-1, *shape),
+            "frames": self.store.written(self._step),
+            "depths": self.store.depths,
+            "final_places": np.array(list(finals), dtype=np.int64).reshape(-1, 2),
+            "final_frames": np.array(list(finals.values()), dtype=np.uint8).reshape(-1, *shape),
         }
 
-    @property
-    def schema(self) -> Schema:
-        """What `restore` takes."""
-        shape, ends = self.frames.shape[1:], range(self.runs * self.capacity + 1)
-        return {
-            **super().schema,
-            "frames": ArraySpec(np.uint8, (self.runs, range(self.frame_capacity + 1), *shape)),
-            "final_keys": ArraySpec(np.int64, (ends, 2), 0),
-            "final_frames": ArraySpec(np.uint8, (ends, *shape)),
+    def check(self, state: Mapping[str, AnyArray]) -> None:
+        """Raise ValueError, "state: …", unless `restore` accepts this state."""
+        super().check(state)
+        step = int(in_memory(state["added"])[0]) // self.environments
+        places = getattr(state.get("final_places"), "shape", (0,))
+        own = {
+            "frames": self.store.written(step),
+            "depths": self.store.depths,
+            "final_places": np.empty((places[0] if places else 0, 2), dtype=np.int64),
+            "final_frames": np.empty((*places[:1], *self.frames.shape[1:]), dtype=np.uint8),
         }
+        require_like(own, state)
 
-    def check(self, state: State) -> NDArray[np.int64]:
-        """As in `RingStorage`; also checks depths, the number of frames, and that exactly the
-        stored transitions that ended an episode have a final frame.
-        """
-        sizes = super().check(state)
-        added, rows = state["added"], state["rows"]
-        if (added != added[0]).any() or added[0] % self.environments:
-            raise ValueError("state: added must be whole steps of all environments")
-        if not ((rows["depth"] >= 1) & (rows["depth"] <= self.stack)).all():
-            raise ValueError(f"state: depth must be in [1, {self.stack}] everywhere")
-        written = min(int(added[0]) + self.environments, self.frame_capacity)
-        if state["frames"].shape[1] != written:
-            raise ValueError(
-                f"state: frames must be {written} for each run, got {state['frames'].shape[1]}"
-            )
-        ends = np.argwhere(rows["terminated"] | rows["truncated"])
-        keys = sorted(map(tuple, state["final_keys"].tolist()))
-        if keys != sorted(map(tuple, ends.tolist())) or len(keys) != len(state["final_frames"]):
-            raise ValueError("state: final_frames must belong to the episodes that ended, one each")
-        return sizes
-
-    def restore(self, state: State) -> None:
+    def restore(self, state: Mapping[str, AnyArray]) -> None:
         """Continue from a checked state."""
         super().restore(state)
-        frames = state["frames"]
-        self._rings[:, : frames.shape[1]] = frames
-        self._rings[:, frames.shape[1] :] = 0
-        keys = ((run, slot) for run, slot in state["final_keys"].tolist())
-        self.final_frames = dict(zip(keys, state["final_frames"].copy(), strict=True))
+        own = {"frames": self.store.written(self._step), "depths": self.store.depths}
+        copy_arrays(own, state)
+        frames = in_memory(state["final_frames"])
+        places = in_memory(state["final_places"]).tolist()
+        self.store.finals = {
+            (step, column): frame.copy()
+            for (step, column), frame in zip(places, frames, strict=True)
+        }
 
     @property
-    def _rings(self) -> NDArray[np.uint8]:
-        return self.frames[:-1].reshape(self.runs, self.frame_capacity, *self.frames.shape[1:])
+    def _step(self) -> int:
+        """The step that is added next."""
+        return int(self.added[0]) // self.environments
 
-    @property
-    def _written_frames(self) -> NDArray[np.uint8]:
-        """(runs, frames, *frame shape): those written so far, the next ones included."""
-        return self._rings[
-            :, : min(int(self.ring.added[0]) + self.environments, self.frame_capacity)
-        ]
+    def _ended(self, step: int) -> NDArray[np.bool_]:
+        """(columns,): whether an episode ended with a step; True before the first one."""
+        if step < 0:
+            return np.ones(self.store.columns, dtype=bool)
+        slots = (step * self.environments + np.arange(self.environments)) % self.capacity
+        return (self._ends[0][:, slots] | self._ends[1][:, slots]).reshape(-1)
 
-    def _indices(self, ids: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The rows in `frames` of these ids (runs, environments)."""
-        return np.arange(self.runs)[:, None] * self.frame_capacity + ids % self.frame_capacity
+    def _places(self, slots: Slots) -> tuple[Slots, Slots]:
+        """The steps and columns of ``slots`` (runs, batch), both (runs · batch,)."""
+        steps, environments = np.divmod(self.ring.ids(slots), self.environments)
+        columns = environments + np.arange(self.runs)[:, None] * self.environments
+        return steps.reshape(-1), columns.reshape(-1)
 
-    def _keep_final_frames(self, slots: Slots, next_frames: NDArray, ended: NDArray) -> None:
-        """Keep the frames after ``slots`` where episodes ``ended``; both (runs, environments)."""
-        for run, k in np.argwhere(ended).tolist():
-            self.final_frames[run, int(slots[run, k])] = next_frames[run, k].copy()
+    def _newest(self, step: int) -> tuple[Slots, Slots]:
+        return np.full(self.store.columns, step), np.arange(self.store.columns)
+
+    def _fields(self, transition: Fields, stacked: bool) -> dict[str, NDArray]:
+        """The fields by name, checked, with the axis for runs."""
+        if transition[5] is False:
+            nowhere = np.zeros(self.leading_axes[not stacked :], dtype=bool)
+            transition = (*transition[:5], nowhere)
+        counts = {"runs": self.runs} if stacked else {}
+        counts["environments"] = self.environments
+        fields = {}
+        for name, values in zip(Transition._fields, transition, strict=True):
+            array = as_field(name, values, self._dtypes[name], **counts)
+            fields[name] = array if stacked else array[None]
+        return fields
+
+    def _refuse(self, column: int, begins: NDArray[np.bool_]) -> None:
+        """Raise ValueError for a stack that could not be rebuilt."""
+        run, environment = divmod(column, self.environments)
+        allowed = (
+            "black except for the newest frame, since an episode begins (in Gymnasium, "
+            'FrameStackObservation with padding_type="zero")'
+            if begins[column]
+            else "the last next_observation, since its episode continues (when you reset the "
+            "environments, call truncate_episodes; if a step was not added, do both)"
+        )
+        raise ValueError(
+            f"observation: must be {allowed}, and next_observation the same frames shifted by "
+            f"one; got other frames from environment {environment} of run {run}"
+        )

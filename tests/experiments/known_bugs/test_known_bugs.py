@@ -133,7 +133,7 @@ def filled(bug, added=12, n_step=1):
 
 def leaves(replay):
     sums = replay.sampler.sums
-    return sums.leaves_of(sums.nodes)[0].tolist()
+    return sums.get([range(sums.capacity)])[0].tolist()
 
 
 def set_evenly(replay, priorities=None):

@@ -6,7 +6,7 @@ import pytest
 from per_tutorial.experiments.when import worlds
 from per_tutorial.experiments.when.learning import METHODS, Replaying, learn, steps_of
 from per_tutorial.experiments.when.worlds import Knobs, experience
-from per_tutorial.replay.registry import SAMPLERS
+from per_tutorial.replay.samplers import SAMPLERS
 
 
 def plain(knobs, replaying, seed, rate):

@@ -14,7 +14,7 @@ from per_tutorial.replay import ProportionalSampler, Replay, TransitionStorage
 from per_tutorial.replay.random_streams import seeds_for
 from per_tutorial.replay.samplers import proportional as samplers
 from per_tutorial.replay.samplers.proportional import sample_relative, sample_stratified
-from per_tutorial.replay.segment_tree import find_leaves, set_minima, set_sums
+from per_tutorial.replay.trees import find_leaves, set_minima, set_sums
 
 
 def make_buffer(capacity, *, sampler=ProportionalSampler, seed=0, **options):

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from per_tutorial.replay import PrioritizedReplayBuffer, RankBasedReplayBuffer, RankBasedSampler
-from per_tutorial.replay.samplers.rank_based import find_rank
+from per_tutorial.replay.samplers.rank import find_rank
 
 
 def filled(capacity=100, seed=0, runs=1, **options):

@@ -5,10 +5,10 @@ refused.
 import numpy as np
 import pytest
 from numba import njit
+from per_tutorial.replay.intrinsics import copy_bytes
 from replay_helpers import KINDS, bits
 
 from per_tutorial.replay import ProportionalSampler, Replay, ReplayBuffer, TransitionStorage
-from per_tutorial.replay.intrinsics import copy_bytes
 
 ROWS = {
     "floats": {"observation_shape": (4,)},

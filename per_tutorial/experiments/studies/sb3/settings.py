@@ -8,7 +8,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any, ClassVar, Self
 
 from per_tutorial.common.arguments import one_of, real_number, whole_number
-from per_tutorial.replay.registry import SAMPLERS
+from per_tutorial.replay.samplers import SAMPLERS
 
 LIBRARY = "stable-baselines3"
 OLDEST = (2, 8)  # as in the extra [sb3]

@@ -12,7 +12,7 @@ its range [j/k, (j + 1)/k) · H(N). A rank on a cut belongs to both segments in 
 batch P(i) is exactly the formula's.
 
 Heaps are rows of arrays, one row per run. Entry 0 is unused: position 1 is the top, the children of
-position i are 2i and 2i + 1, as in `segment_tree`, and a rank of 0 means "nothing stored".
+position i are 2i and 2i + 1, as in `trees`, and a rank of 0 means "nothing stored".
 """
 
 from collections.abc import Sequence
@@ -22,9 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from per_tutorial.common.arguments import one_of, real_number, whole_number
-from per_tutorial.common.states import ArraySpec, Schema, State
 from per_tutorial.replay.compiling import njit_cached
-from per_tutorial.replay.contracts import Floats, Slots
+from per_tutorial.replay.contracts import Floats, Slots, State
 from per_tutorial.replay.random_streams import RandomStreams, next_uniform
 
 
@@ -94,16 +93,14 @@ def update_keys(keys, slots, ranks, sizes, written, largest, changed, values, so
 
 
 @njit_cached
-def add_keys(keys, slots, ranks, sizes, written, largest, num_added, added, changed, sort_every):
+def add_keys(keys, slots, ranks, sizes, written, largest, changed, sort_every):
     """Give each of the slots `changed` (runs, n) its run's largest key, one after the other.
 
-    A run whose `num_added` equals `added` already has these and is skipped. A heap that becomes due
-    in between is sorted at once.
+    A heap that becomes due in between is sorted at once. Done twice, the keys are the same, and
+    only the order of equal ones may differ.
     """
     key = np.empty((1, 1))
     for run in range(changed.shape[0]):
-        if num_added[run] == added[run]:
-            continue
         one = slice(run, run + 1)
         key[0, 0] = largest[run]
         for k in range(changed.shape[1]):
@@ -118,7 +115,6 @@ def add_keys(keys, slots, ranks, sizes, written, largest, num_added, added, chan
                 key,
                 sort_every,
             )
-        num_added[run] = added[run]
 
 
 @njit_cached
@@ -198,7 +194,6 @@ class RankBasedSampler:
         self.ranks = np.zeros((self.runs, self.capacity), dtype=np.int32)
         self.sizes = np.zeros(self.runs, dtype=np.int64)
         self.written = np.zeros(self.runs, dtype=np.int64)  # since the last full sort
-        self.num_added = np.zeros(self.runs, dtype=np.int64)  # at the last `add`
         self.largest_priority = np.ones(self.runs)
         self.settings: dict[str, Any] = {
             "sampler": "rank",
@@ -207,9 +202,9 @@ class RankBasedSampler:
             "sort_every": self.sort_every,
         }
 
-    def add(self, slots: Slots, added: NDArray[np.int64]) -> None:
+    def add(self, slots: Slots) -> None:
         """Give newly written slots (runs, n) the largest priority seen so far."""
-        add_keys(*self._heaps, self.num_added, added, slots, self.sort_every)
+        add_keys(*self._heaps, slots, self.sort_every)
 
     def sample(
         self, batch_size: int, sizes: NDArray[np.int64], beta: float
@@ -251,49 +246,7 @@ class RankBasedSampler:
     def state(self) -> State:
         """The random streams, the heaps, and their counters."""
         names = ("keys", "slots", "ranks", "sizes", "written", "largest_priority")
-        counted = {"streams": self.streams.states, "num_added": self.num_added}
-        return counted | {name: getattr(self, name) for name in names}
-
-    @property
-    def schema(self) -> Schema:
-        """What `restore` takes."""
-        runs, positions = (self.runs,), (self.runs, self.capacity + 1)
-        return {
-            "streams": self.streams.spec,
-            "keys": ArraySpec(np.float64, positions, 0, 1e100),
-            "slots": ArraySpec(np.int32, positions, -1, self.capacity - 1),
-            "ranks": ArraySpec(np.int32, (self.runs, self.capacity), 0, self.capacity),
-            "sizes": ArraySpec(np.int64, runs, 0, self.capacity),
-            "written": ArraySpec(np.int64, runs, 0, self.sort_every - 1),
-            "num_added": ArraySpec(np.int64, runs, 0),
-            "largest_priority": ArraySpec(np.float64, runs, 0, 1e100),
-        }
-
-    def check(self, state: State, sizes: NDArray[np.int64]) -> None:
-        """Raise ValueError unless the heaps are heaps, and ranks and slots agree."""
-        if not np.array_equal(state["sizes"], sizes):
-            raise ValueError("state: sizes must be those of the storage")
-        # If it were larger, `add` would skip new transitions as known ones.
-        if not np.array_equal(np.minimum(state["num_added"], self.capacity), sizes):
-            raise ValueError("state: num_added must be the number of transitions added")
-        for run, size in enumerate(sizes.tolist()):
-            keys, slots, ranks = (state[name][run] for name in ("keys", "slots", "ranks"))
-            used = slots[1 : size + 1]
-            unused = (slots[0], *slots[size + 1 :].tolist())
-            if not (np.array_equal(np.sort(used), np.arange(size)) and set(unused) <= {-1}):
-                raise ValueError("state: slots must name each stored transition once")
-            if not np.array_equal(ranks[used], np.arange(1, size + 1)) or ranks[size:].any():
-                raise ValueError("state: ranks contradict slots")
-            children = np.arange(2, size + 1)
-            if (keys[children] > keys[children // 2]).any() or keys[size + 1 :].any() or keys[0]:
-                raise ValueError("state: keys are not a heap")
-            if keys.max() > state["largest_priority"][run]:
-                raise ValueError("state: a key is larger than largest_priority")
-
-    def restore(self, state: State) -> None:
-        """Continue from a checked state."""
-        for name, array in self.state.items():
-            array[:] = state[name]
+        return {"streams": self.streams.states} | {name: getattr(self, name) for name in names}
 
     def _probability(self, ranks: NDArray, sizes: NDArray[np.int64]) -> Floats:
         """P of ranks (runs, n) >= 1."""

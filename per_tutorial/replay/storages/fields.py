@@ -1,0 +1,102 @@
+"""What the fields of a transition may be: conversions that change no value, or an error."""
+
+import warnings
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from per_tutorial.common.arguments import plain_array, whole_number
+
+LARGEST_REWARD = float(np.finfo(np.float32).max)  # rewards are stored as float32
+
+
+def as_field(name: str, values: ArrayLike, dtype: np.dtype, **counts: int) -> NDArray:
+    """``values`` as an array with the axes ``counts``, then those of ``dtype``.
+
+    Args:
+        dtype: type and inner shape, such as `np.dtype((np.uint8, (4, 84, 84)))`.
+        counts: the lengths of the leading axes, such as `runs=1, environments=8`.
+
+    Raises:
+        ValueError: the shape is wrong, or a value does not fit ``dtype``.
+        TypeError: the type is of another kind, such as float instead of int.
+    """
+    array = plain_array(name, values)
+    wanted = (*counts.values(), *dtype.shape)
+    if array.shape != wanted:
+        axes = ", ".join(f"{axis} = {n}" for axis, n in counts.items())
+        raise ValueError(
+            f"{name}: must have the shape {wanted}{axes and f' with {axes}'}, got {array.shape}"
+        )
+    if array.dtype != dtype.base:
+        array = _checked_cast(name, array, dtype.base)
+    if name == "reward" and not are_rewards(array):
+        raise ValueError(f"reward: must be finite (in {dtype.base}), got {array}")
+    return array
+
+
+def is_reward(value: Any) -> bool:
+    """False for a float, or an array of floats, that is not finite as float32."""
+    if type(value) is np.ndarray:
+        return value.dtype.kind != "f" or are_rewards(value)
+    return not isinstance(value, (float, np.floating)) or abs(float(value)) <= LARGEST_REWARD
+
+
+def are_rewards(array: NDArray) -> bool:
+    """Whether all are finite as float32. NaN fails the comparisons as well."""
+    if array.size == 1:  # ten times as fast, for the one that an agent adds at every step
+        return abs(array.item()) <= LARGEST_REWARD
+    return bool((np.abs(array) <= LARGEST_REWARD).all())
+
+
+def refuse_infinite_observations(name: str, observations: NDArray) -> None:
+    """Raise ValueError if a number is NaN or infinite."""
+    wrong = ~np.isfinite(observations)
+    if wrong.any():
+        raise ValueError(f"{name}: must be finite, got {observations[wrong][0]}")
+
+
+def as_shape(name: str, shape: int | tuple[int, ...] | list[int]) -> tuple[int, ...]:
+    """``shape`` as a tuple of ints of at least 1; a single int is the length of one axis."""
+    dimensions = shape if isinstance(shape, (tuple, list)) else (shape,)
+    return tuple(whole_number(name, dimension) for dimension in dimensions)
+
+
+def _checked_cast(name: str, array: NDArray, dtype: np.dtype) -> NDArray:
+    """The array, if writing it as ``dtype`` changes no integer and no bool; else an error."""
+    if dtype == np.bool_:
+        if not ((array == 0) | (array == 1)).all():
+            raise ValueError(f"{name}: must be True or False, got {array}")
+    elif dtype.kind in "iu" and array.dtype.kind in "iu":
+        limits = np.iinfo(dtype)
+        if array.size and not limits.min <= int(array.min()) <= int(array.max()) <= limits.max:
+            raise ValueError(
+                f"{name}: must be in [{limits.min}, {limits.max}] ({dtype}), "
+                f"got {array.min()} to {array.max()}"
+            )
+    elif array.dtype.kind != dtype.kind and not np.can_cast(array.dtype, dtype, "same_kind"):
+        raise TypeError(f"{name}: must be {dtype}, got {array.dtype}")
+    elif dtype.kind == "f" and array.dtype.kind in "iuf":
+        _notice_rounding(name, array, dtype)
+    return array
+
+
+def _notice_rounding(name: str, array: NDArray, dtype: np.dtype) -> None:
+    """Raise ValueError for integers that ``dtype`` rounds; warn of floats that large."""
+    if array.dtype.kind in "iu":
+        rounded = array.astype(dtype) != array
+        if rounded.any():
+            raise ValueError(
+                f"{name}: must be integers that {dtype} holds exactly, got {array[rounded][0]} "
+                f"(a storage can have another dtype)"
+            )
+    elif name != "reward":
+        exact = 2.0 ** (np.finfo(dtype).nmant + 1)  # beyond this, not even integers are exact
+        large = np.abs(array) > exact
+        if large.any():
+            warnings.warn(
+                f"{name}: {array[large][0]} and other numbers beyond {exact:.0f} are rounded to "
+                f"{dtype}; a storage can have the dtype float64",
+                stacklevel=6,
+            )
