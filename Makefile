@@ -43,12 +43,11 @@ style: $(INSTALLED)  ## check style, formatting, the import order of the rooms, 
 
 check: style  ## pass style and the quick tests of the package
 	@echo "The quick tests take about 50 seconds on two idle cores."
-	PER_TUTORIAL_FAST=1 $(PYTEST) -m "not browser and not slow and not exhaustive and not cluster" tests
+	PER_TUTORIAL_FAST=1 $(PYTEST) -m "not browser and not slow and not exhaustive" tests
 
-test: style  ## pass all tests: style, package, notebooks in fast mode, browser, a cluster
+test: style  ## pass all tests: style, package, notebooks in fast mode, browser
 	@echo "All tests take about twelve minutes on two idle cores; the slowest are named at the end."
-	PER_TUTORIAL_FAST=1 $(PYTEST) $(SLOWEST) $(NBVAL) -m "not exhaustive and not cluster" tests notebooks
-	$(LIGHT) $(BIN)/python -m pytest -m cluster tests/distributed
+	PER_TUTORIAL_FAST=1 $(PYTEST) $(SLOWEST) $(NBVAL) -m "not exhaustive" tests notebooks
 
 test-colab: .venv-colab/installed  ## run the notebooks with Colab's versions, away from this folder
 	rm -rf build/content build/lib build/bdist.*

@@ -188,19 +188,20 @@ Each was declared before it ran, and compares runs with the same seeds. Interval
 
 
 def studies(folded):
-    """What every study that comes with the package found, as Markdown.
+    """What every study with results found, as Markdown.
 
     Args:
         folded: makes a part that is opened by a click, of its summary and its Markdown.
     """
+    from per_tutorial.common.data import data_folder
     from per_tutorial.experiments.statistics.estimates import paired_difference
     from per_tutorial.experiments.statistics.families import agreement
     from per_tutorial.experiments.studies.declared import STUDIES
-    from per_tutorial.experiments.studies.results import SHIPPED, load_study
+    from per_tutorial.experiments.studies.results import load_study
 
     parts = [STUDIES_TEXT]
     for name, study in STUDIES.items():
-        if not (SHIPPED / f"{name}.csv.gz").exists():
+        if not (data_folder() / f"{name}.csv.gz").exists():
             continue
         results = load_study(name)
         pairs = [(results.scores(a), results.scores(b)) for a, b in results.comparisons]

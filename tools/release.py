@@ -165,6 +165,7 @@ def try_out(wheel, folder, constraints):
     work = folder / "work"
     work.mkdir()
     shutil.copy(NOTEBOOKS / NOTEBOOK, work)
+    shutil.copytree(NOTEBOOKS / "results", work / "results")  # they are not in the wheel
     environment = {key: value for key, value in os.environ.items() if not key.startswith("PYTHON")}
     environment |= {"PER_TUTORIAL_FAST": "1", "OMP_NUM_THREADS": "1"}
 

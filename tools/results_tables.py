@@ -11,6 +11,7 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
+from per_tutorial.common.data import data_folder
 from per_tutorial.experiments.statistics.estimates import Estimate, estimate
 from per_tutorial.experiments.statistics.families import Judged, agreement
 from per_tutorial.experiments.studies.aggregates import (
@@ -30,7 +31,7 @@ from per_tutorial.experiments.studies.declared.minatar import (
 )
 from per_tutorial.experiments.studies.declared.step_sizes import SHARES
 from per_tutorial.experiments.studies.declared.unfinished import UNFINISHED_STUDIES
-from per_tutorial.experiments.studies.results import SHIPPED, StudyResults, load_study
+from per_tutorial.experiments.studies.results import StudyResults, load_study
 
 PAGE = Path(__file__).parents[1] / "docs" / "results.md"
 BEGIN, END = "<!-- tables of tools/results_tables.py -->", "<!-- end of the tables -->"
@@ -256,7 +257,7 @@ def range_of_runs(study: StudyResults, frames: int) -> str:
 
 
 def is_shipped(name: str) -> bool:
-    return (SHIPPED / f"{name}.csv.gz").is_file()
+    return (data_folder() / f"{name}.csv.gz").is_file()
 
 
 def tables() -> str:

@@ -15,7 +15,7 @@ from importlib import import_module
 
 from per_tutorial.common.lazy import missing_extra
 
-COMMANDS = ("train", "evaluate", "study", "cliffwalk", "examine", "apex")
+COMMANDS = ("train", "evaluate", "study", "cliffwalk", "examine")
 
 PROGRAM = "python -m per_tutorial"
 EXAMPLES = f"""\

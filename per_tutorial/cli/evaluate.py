@@ -1,4 +1,4 @@
-"""`evaluate`: let agents play greedily, from a file or one that comes with the package."""
+"""`evaluate`: let agents play greedily, from a file or one that comes with the repository."""
 
 import argparse
 import os
@@ -13,7 +13,7 @@ from per_tutorial.dqn.pretrained import agent_names, load_agent
 if TYPE_CHECKING:
     from per_tutorial.dqn.learner import DQNLearner
 
-HELP = "let agents play greedily: those of a file, or one that comes with the package"
+HELP = "let agents play greedily: those of a file, or one that comes with the repository"
 
 VIDEO_SEED = 1  # of the episode that is filmed
 MAX_VIDEO_FRAMES = 1_000  # the episode itself is played to its end
@@ -75,7 +75,7 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def _load(arguments: argparse.Namespace) -> "DQNLearner":
-    """The agents of a file or a name; those that come with the package are trusted."""
+    """The agents of a file or a name; those of the repository are trusted."""
     name = arguments.agent
     options = {"precision": arguments.precision}
     if name in agent_names():

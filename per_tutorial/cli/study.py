@@ -1,10 +1,9 @@
-"""`study`: a declared comparison, on this machine or on a Ray cluster."""
+"""`study`: a declared comparison."""
 
 import argparse
 import difflib
 import os
 import sys
-from collections.abc import Callable
 from typing import Any
 
 from per_tutorial.cli.files import check_folders
@@ -15,7 +14,6 @@ from per_tutorial.experiments.studies.declared import STUDIES
 HELP = "train the arms of a declared study, or continue, and report what came out"
 
 MAX_PROCESSES = 1024
-ADDRESS = "HOST:PORT, auto (the cluster of this machine), or local, which starts one here"
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -34,16 +32,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--device", default="cpu", help="PyTorch device of every arm (default: %(default)s)"
-    )
-    parser.add_argument(
-        "--ray",
-        metavar="ADDRESS",
-        help=f"train on a Ray cluster: {ADDRESS} for --processes stacks at once",
-    )
-    parser.add_argument(
-        "--shared",
-        metavar="FOLDER",
-        help="with --ray: a folder that all nodes see, for checkpoints of stacks that take long",
     )
     parser.add_argument("--fast", action="store_true", help="a tiny form that takes seconds")
     parser.add_argument("--quiet", action="store_true", help="no progress bar")
@@ -66,9 +54,7 @@ def run(arguments: argparse.Namespace) -> None:
     if processes is None:
         processes = (os.cpu_count() or 1) if arguments.device == "cpu" else 1
     processes = whole_number("--processes", processes, maximum=MAX_PROCESSES)
-    check_folders(out=arguments.out, shared=arguments.shared)
-    if arguments.shared and not arguments.ray:
-        raise ValueError("--shared: needs --ray")
+    check_folders(out=arguments.out)
 
     from per_tutorial.dqn.autotune import slow_precision
     from per_tutorial.experiments.studies.results import report
@@ -85,10 +71,7 @@ def run(arguments: argparse.Namespace) -> None:
             print(line, file=sys.stderr)
     progress = _Progress(arguments.quiet)
     try:
-        if arguments.ray:
-            results = _on_ray(study, arguments, progress)
-        else:
-            results = run_study(study, arguments.out, processes=processes, progress=progress)
+        results = run_study(study, arguments.out, processes=processes, progress=progress)
     finally:
         progress.close()
     print(report(results))
@@ -120,23 +103,3 @@ class _Progress:
     def close(self) -> None:
         if self._bar is not None:
             self._bar.close()
-
-
-def _on_ray(
-    study: Any, arguments: argparse.Namespace, progress: Callable[[int, int, str], object]
-) -> Any:
-    """Run the study on a cluster; ``progress`` also gets the number of working nodes, as text."""
-    from per_tutorial.distributed.cluster import connected
-    from per_tutorial.distributed.studies import RayStacks
-    from per_tutorial.experiments.studies.runner import run_study
-
-    stacks = RayStacks(arguments.shared)
-    with connected(arguments.ray, cpus=arguments.processes):
-        return run_study(
-            study,
-            arguments.out,
-            executor=stacks,
-            progress=lambda done, total: progress(
-                done, total, f"nodes at work: {stacks.nodes_at_work}"
-            ),
-        )

@@ -1,6 +1,6 @@
 """Experiments made of cells. Each cell is run once and kept in a file: a killed run can resume.
 
-In the end all cells are written into one file, which the package ships.
+In the end all cells are written into one file.
 """
 
 import gzip
@@ -10,11 +10,9 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-import per_tutorial
+from per_tutorial.common.data import data_file
 from per_tutorial.common.files import atomic_write
 from per_tutorial.common.provenance import versions
-
-SHIPPED = Path(per_tutorial.__file__).parent / "results"
 
 
 def run_cells(
@@ -63,13 +61,12 @@ def run_cells(
 def load_cells(experiment: str) -> dict[str, Any]:
     """What an experiment found: {"study", "seconds", "versions", "cells": {name: ...}}.
 
-    Looks into ``results/`` of the working directory first, then into the package.
+    Looks into ``results/`` of the working directory first, then among the data of the series.
 
     Raises:
         FileNotFoundError: neither holds it.
     """
-    for folder in (Path("results"), SHIPPED):
-        path = folder / f"{experiment}.json.gz"
-        if path.exists():
-            return json.loads(gzip.decompress(path.read_bytes()))
-    raise FileNotFoundError(f"experiment: no results of {experiment!r}; run it first")
+    path = Path("results") / f"{experiment}.json.gz"
+    if not path.exists():
+        path = data_file(path.name)
+    return json.loads(gzip.decompress(path.read_bytes()))

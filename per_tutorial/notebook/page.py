@@ -4,7 +4,6 @@ import base64
 import datetime
 import io
 import os
-import sys
 import time
 from typing import Any, TypeVar
 
@@ -97,15 +96,12 @@ def _picture(figure: Figure, alt: str) -> tuple[dict[str, str], dict[str, Any]]:
 def stamp() -> None:
     """Print on one line when, how, where and with which versions this notebook ran."""
     found = versions("torch", "numpy", "gymnasium", "numba")
-    # A notebook that does not use torch should not load it to count threads.
-    torch = sys.modules.get("torch")
-    threads = torch.get_num_threads() if torch else os.cpu_count()
     facts = [
         datetime.date.today().isoformat(),
         f"{'fast' if FAST else 'full'} mode",
         f"Python {found.pop('python')}",
         *(f"{name} {version}" for name, version in found.items()),
-        f"{processor()}, {threads} thread{'s' * (threads != 1)}",
+        processor(),
         f"{time.perf_counter() - _STARTED:.0f} s",
     ]
     print(" · ".join(facts))

@@ -6,7 +6,7 @@ No class here is a subclass of the package's, and none is asked anything else th
 import numpy as np
 import pytest
 from sampling import one_for_each
-from unseen_bugs import (
+from unusual_buffers import (
     EPSILON,
     CumulativeSums,
     KeepsReferences,

@@ -17,8 +17,9 @@ from safetensors.torch import save as as_safetensors
 from small import ACTIONS, INPUTS, LEARNER_CONFIG, TINY, TINY_CONFIG, random_batch
 
 from per_tutorial.__main__ import main
+from per_tutorial.common.data import data_file
 from per_tutorial.dqn.learner import DQNLearner
-from per_tutorial.dqn.pretrained import FOLDER, agent_names, load_agent
+from per_tutorial.dqn.pretrained import agent_names, load_agent
 from per_tutorial.dqn.training import evaluate, train
 
 SEEDS = [5, 6]
@@ -411,7 +412,7 @@ def test_train_saves_the_agents_that_it_has_evaluated(path, capsys):
         assert f"seed {seed}: greedy return {value:.1f}\n" in printed
 
 
-# Agents that come with the package
+# Agents that come with the repository
 
 
 @pytest.mark.slow
@@ -420,7 +421,7 @@ def test_a_shipped_agent_has_a_model_card_and_plays_well(name):
     if name == "pong":
         pytest.importorskip("ale_py")
         pytest.importorskip("cv2")
-    assert (FOLDER / f"{name}.md").read_text(encoding="utf-8").startswith(f"# {name}\n")
+    assert data_file(f"{name}.md").read_text(encoding="utf-8").startswith(f"# {name}\n")
     agent = load_agent(name)
     assert len(agent.seeds) == 1
     assert evaluate(agent, 2).mean() > {"long-cartpole": 2_000, "pong": 10}[name]

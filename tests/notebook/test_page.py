@@ -70,7 +70,7 @@ def test_the_stamp_is_one_line_that_names_mode_and_versions(capsys):
     page.stamp()
     text = capsys.readouterr().out
     assert text.count("\n") == 1
-    for word in ("full mode" if not page.FAST else "fast mode", "Python 3.", "numpy 2", "thread"):
+    for word in ("full mode" if not page.FAST else "fast mode", "Python 3.", "numpy 2", " s"):
         assert word in text
 
 

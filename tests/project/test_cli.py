@@ -25,7 +25,6 @@ from per_tutorial.cli.settings import add_settings, chosen_settings
 from per_tutorial.common.lazy import EXTRAS
 from per_tutorial.common.tables import write_table
 from per_tutorial.conformance import QUESTIONS
-from per_tutorial.distributed import ApexConfig, apex
 from per_tutorial.dqn import autotune, recording, training
 from per_tutorial.dqn.callbacks import TensorBoard
 from per_tutorial.dqn.config import DQNConfig
@@ -76,14 +75,6 @@ def test_alone_it_shows_what_one_can_do_with_three_examples():
     assert re.findall(r"^    (\w+)", listed, re.MULTILINE) == list(COMMANDS)
     lines = re.findall(r"^  python -m per_tutorial (\w+)", examples, re.MULTILINE)
     assert lines == ["train", "evaluate", "examine"]
-
-
-def test_the_help_of_apex_explains_each_of_its_options():
-    text = unwrapped(run("apex", "--help").stdout)
-    for field in dataclasses.fields(ApexConfig):
-        option = f"--{field.name.replace('_', '-')}{field.name.upper()}"
-        end = re.escape(f"(default:{field.default})")
-        assert re.search(rf"{option}[^-].*?{end}", text), field.name
 
 
 @pytest.fixture
@@ -298,9 +289,6 @@ def test_a_missing_extra_is_named_by_commands_and_by_names():
     assert re.fullmatch(rf"python -m per_tutorial: train needs \w+, {re.escape(install)}", said)
     for code in ("import per_tutorial; per_tutorial.train", "from per_tutorial import train"):
         assert without({"torch"}, code).endswith(f"per_tutorial.train needs PyTorch, {install}")
-    # Ray's extra brings what trainings need, so one install is enough.
-    for code in (command.format("apex"), "from per_tutorial.distributed import train_apex"):
-        assert without(everything, code).endswith("pip install 'per_tutorial[ray]'")
     for name, library in (("sb3", "Stable-Baselines3"), ("torchrl", "torchrl")):
         needs = f"per_tutorial.integrations.{name} needs {library}, which is not installed"
         for code in (
@@ -570,14 +558,6 @@ def test_a_setting_that_the_sampler_has_not_is_named():
         chosen_settings(parser.parse_args(["--sampler", "rank", "--alpha", "0.5"]))
 
 
-def test_apex_names_a_setting_that_has_no_effect_with_it(monkeypatch):
-    monkeypatch.setattr(apex, "train_apex", lambda *_, **__: sys.exit("trained"))
-    said = "^--epsilon-start: no effect with apex, see --base and --steepness$"
-    with pytest.warns(UserWarning, match=said) as caught, pytest.raises(SystemExit, match="tr"):
-        main(["apex", "--epsilon-start", "0.5", "--beta-start", "0.5", "--sampler", "rank"])
-    assert len(caught) == 1
-
-
 @pytest.mark.parametrize(
     "arguments, message",
     [
@@ -611,10 +591,8 @@ def test_one_run_and_one_episode_are_counted_as_such(capsys):
             ["cliffwalk", "--longest", "9.5"],
             "argument --longest: must be a whole number, got '9.5'",
         ),
-        (["apex", "--actors", "1e3"], "argument --actors: must be a whole number, got '1e3'"),
         (["train", "--alhpa", "0.5"], "--alhpa 0.5 (did you mean --alpha?)"),
         (["train", "--no-duble"], "--no-duble (did you mean --no-double?)"),
-        (["apex", "--run", "3"], "unrecognized arguments: --run 3\n"),  # once what it suggested
         (["evaluate", "pong", "--agnt", "3"], "unrecognized arguments: --agnt 3\n"),  # no option
         (["cliffwalk", "--quit"], "usage: python -m per_tutorial cliffwalk "),
         (["--hepl"], "--hepl (did you mean --help?)"),

@@ -9,11 +9,9 @@ import subprocess
 import sys
 import tomllib
 
-import nbformat
 import pytest
 import yaml
-from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
-from notebook_files import ROOT, is_readable, normalise
+from notebook_files import ROOT
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from tracked import tracked_texts
@@ -78,14 +76,14 @@ def test_the_tests_have_what_the_notebooks_need():
 
 def test_conda_takes_from_pip_what_conda_forge_lacks():
     # conda-forge's ale-py has no games, its gymnasium no extras, its OpenCV another name; its
-    # stable-baselines3 brings that gymnasium along. Its Ray is in parts, under other names.
+    # stable-baselines3 brings that gymnasium along.
     environment = yaml.safe_load((ROOT / "environment.yml").read_text(encoding="utf-8"))
     names = set(
         requirements(line for line in environment["dependencies"][-1]["pip"] if line[0] != "-")
     )
     assert names == {
         *("ale-py", "gymnasium", "moviepy", "opencv-python-headless"),
-        *("ray", "sb3-contrib", "stable-baselines3"),
+        *("sb3-contrib", "stable-baselines3"),
     }
 
 
@@ -264,67 +262,3 @@ def test_learning_loads_without_the_showing_side(room):
 def test_a_page_that_only_shows_loads_neither_torch_nor_an_encoder():
     loaded = loaded_by("per_tutorial.notebook")
     assert loaded.isdisjoint({"moviepy", "imageio_ffmpeg"} | LEARNING_SIDE)
-
-
-# The tools that write notebooks -----------------------------------------------------------------
-
-
-@pytest.mark.parametrize("cell_id", ["setup", "exercise-1", "drawing-by-priority", "min-tree-2"])
-def test_ids_made_of_words_are_readable(cell_id):
-    assert is_readable(cell_id)
-
-
-@pytest.mark.parametrize(
-    "cell_id",
-    ["a1b2c3d4", "0f5c8d9e", "abcdef12", "4c9a1f2e-33b0", "mQ3xUv_9aZ", "", "1-a", "a--b"],
-)
-def test_ids_made_by_editors_are_not(cell_id):
-    assert not is_readable(cell_id)
-
-
-def test_normalise_names_cells_after_the_nearest_heading():
-    cells = [
-        new_markdown_cell("# 01 · The *segment* tree", id="a1b2c3d4"),
-        new_code_cell("1", id="a1b2c3d5"),
-        new_code_cell("2", id="kept-name"),
-        new_code_cell("3", id="a1b2c3d7"),
-        new_markdown_cell("Text.\n\n## Find", id="a1b2c3d6"),
-    ]
-    notebook = new_notebook(cells=cells)
-    notebook.cells[3].id = "kept-name"  # as pasting a cell by hand leaves it
-    normalise(notebook, "01_segment_tree.ipynb")
-    names = ["the-segment-tree", "the-segment-tree-2", "kept-name", "the-segment-tree-3", "find"]
-    assert [cell.id for cell in notebook.cells] == names
-    assert [cell.id for cell in normalise(notebook, "01_segment_tree.ipynb").cells] == names
-    nbformat.validate(notebook)
-
-
-def test_normalise_keeps_only_the_allowed_metadata():
-    cell = new_code_cell("1", id="one", metadata={"tags": ["imports"], "collapsed": True})
-    stamp = {"source": "0", "seconds": 1.0}
-    metadata = {"widgets": {"state": {}}, "colab": {}, "per_tutorial": stamp}
-    plain = normalise(new_notebook(cells=[cell], metadata=metadata), "03_per_dqn.ipynb")
-    assert plain.cells[0].metadata == {"tags": ["imports"]}
-    assert set(plain.metadata) == {"kernelspec", "language_info", "per_tutorial"}
-    assert plain.metadata.per_tutorial == stamp
-    assert normalise(new_notebook(), "05_atari_per.ipynb").metadata.accelerator == "GPU"
-
-
-def test_normalise_drops_widgets_and_the_history_of_progress_bars():
-    widget = {"application/vnd.jupyter.widget-view+json": {}, "text/plain": "IntSlider(value=1)"}
-    picture = new_output(
-        "display_data", {"image/png": "aGk="}, metadata={"image/png": {"alt": "x"}}
-    )
-    outputs = [
-        new_output("stream", name="stderr", text="\r  0%|   | 0/2\r 50%|#  | 1/2"),
-        picture,
-        new_output("stream", name="stdout", text="a\n"),
-        new_output("stream", name="stdout", text="b\n"),
-        new_output("stream", name="stderr", text="\r100%|###| 2/2\nsecond\n"),
-        new_output("display_data", widget),
-    ]
-    notebook = new_notebook(cells=[new_code_cell("run()", id="run", outputs=outputs)])
-    bar, shown, text = normalise(notebook, "02_uniform_dqn.ipynb").cells[0].outputs
-    assert bar.text == "100%|###| 2/2\nsecond\n"
-    assert shown == picture
-    assert text.text == "a\nb\n"

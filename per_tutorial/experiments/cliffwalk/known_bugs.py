@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from per_tutorial.common.data import data_file
 from per_tutorial.common.provenance import versions
 from per_tutorial.common.tables import read_table, write_table
 from per_tutorial.experiments.cliffwalk.environment import Memory, make_memory, true_values
@@ -28,7 +29,7 @@ from per_tutorial.replay.buffers import PrioritizedReplayBuffer, ReplayBuffer
 from per_tutorial.replay.contracts import Batch, Floats
 from per_tutorial.replay.replay import Replay
 
-RESULTS = Path(__file__).parents[2] / "results" / "broken-cliffwalk.csv"
+RESULTS = "broken-cliffwalk.csv"  # of `common.data`
 QUESTION = "What does each bug of PER cost where PER gains most (the Blind Cliffwalk)?"
 METRIC = (
     "logarithm to base 2 of the transitions replayed until the mean squared error is below 1e-3"
@@ -152,11 +153,12 @@ def measure_arms(
     return walks
 
 
-def load_walks(path: str | os.PathLike[str] = RESULTS) -> list[Walk]:
-    """The rows of a results file, by default the one in the package.
+def load_walks(path: str | os.PathLike[str] | None = None) -> list[Walk]:
+    """The rows of a results file, by default `RESULTS`.
 
     Raises ValueError if it is damaged or was made with other settings.
     """
+    path = data_file(RESULTS) if path is None else path
     heading, rows = read_table(path, Walk._fields)
     if heading.get("settings") != SETTINGS:
         raise ValueError(

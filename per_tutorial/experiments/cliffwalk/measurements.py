@@ -1,7 +1,7 @@
 """How many updates the Blind Cliffwalk takes, by sampler and by length.
 
-Results are a tidy CSV file, one line per (figure, n, sampler, alpha, run). The package ships a
-complete file; `python -m per_tutorial cliffwalk` makes a new one, or resumes an interrupted one.
+Results are a tidy CSV file, one line per (figure, n, sampler, alpha, run). A complete
+file is in `notebooks/results`; `python -m per_tutorial cliffwalk` makes one, or resumes.
 """
 
 import os
@@ -10,11 +10,12 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import NamedTuple
 
+from per_tutorial.common.data import data_file
 from per_tutorial.common.provenance import versions
 from per_tutorial.common.tables import read_table, write_table
 from per_tutorial.experiments.cliffwalk.learner import CliffwalkLearner
 
-RESULTS = Path(__file__).parents[2] / "results" / "cliffwalk.csv"
+RESULTS = "cliffwalk.csv"  # of `common.data`
 RUNS = 10
 LIMIT = 20_000_000  # updates after which a run counts as never converged
 # An oracle that is stuck gains little from further updates, and they are slow.
@@ -123,13 +124,14 @@ def measure_walks(
     return walks
 
 
-def load_results(path: str | os.PathLike[str] = RESULTS) -> list[Walk]:
-    """The rows of a results file.
+def load_results(path: str | os.PathLike[str] | None = None) -> list[Walk]:
+    """The rows of a results file, by default `RESULTS`.
 
     Raises:
         FileNotFoundError: there is no such file.
         ValueError: it is damaged, or its settings are not those of this module.
     """
+    path = data_file(RESULTS) if path is None else path
     heading, rows = read_table(path, Walk._fields)
     if heading.get("settings") != SETTINGS:
         raise ValueError(

@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from per_tutorial.common.arguments import one_of, whole_number
+from per_tutorial.common.data import data_folder
 from per_tutorial.experiments.statistics.bootstrap import (
     stratified_counts,
     trimmed_mean_of_counts,
@@ -35,7 +36,7 @@ from per_tutorial.experiments.statistics.estimates import (
     one_number_a_run,
     percentiles,
 )
-from per_tutorial.experiments.studies.results import SHIPPED, StudyResults, load_study
+from per_tutorial.experiments.studies.results import StudyResults, load_study
 
 Floats = NDArray[np.float64]
 Worlds = Mapping[str, Mapping[str, ArrayLike]]  # world → arm → (runs,), more is better
@@ -75,7 +76,7 @@ def normalised_scores(results: StudyResults) -> dict[str, Floats]:
     Raises:
         ValueError: the arms act in several worlds, or there is no reference for their world.
     """
-    ids = {config.env for config in results.arms.values()}
+    ids = {settings["env"] for settings in results.arms.values()}
     if len(ids) != 1:
         raise ValueError(f"results: all arms must act in one world, got {sorted(ids)}")
     random, good = REFERENCES[one_of("results", ids.pop(), REFERENCES)]
@@ -83,16 +84,17 @@ def normalised_scores(results: StudyResults) -> dict[str, Floats]:
 
 
 def normalised_worlds(
-    names: Iterable[str], folder: str | os.PathLike[str] = SHIPPED
+    names: Iterable[str], folder: str | os.PathLike[str] | None = None
 ) -> dict[str, dict[str, Floats]]:
     """The `normalised_scores` of the studies that have results: {name: {arm: (runs,)}}.
 
     Args:
         names: of studies; those without a file are left out.
-        folder: where the files are; by default those in the package.
+        folder: where the files are, by default that of `common.data`.
     """
-    there = [name for name in names if (Path(folder) / f"{name}.csv.gz").is_file()]
-    return {name: normalised_scores(load_study(name, folder)) for name in there}
+    place = data_folder() if folder is None else Path(folder)
+    there = [name for name in names if (place / f"{name}.csv.gz").is_file()]
+    return {name: normalised_scores(load_study(name, place)) for name in there}
 
 
 def aggregate(worlds: Worlds, resamples: int = RESAMPLES, seed: int = 0) -> dict[str, Estimate]:

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from per_tutorial.common.arguments import LARGEST, one_of
+from per_tutorial.common.data import data_file, data_folder
 from per_tutorial.common.tables import read_table
-from per_tutorial.dqn.config import DQNConfig
 from per_tutorial.experiments.statistics.estimates import (
     Estimate,
     failure_rate,
@@ -21,10 +21,8 @@ from per_tutorial.experiments.statistics.estimates import (
     summary,
 )
 from per_tutorial.experiments.statistics.families import agreement
-from per_tutorial.experiments.studies.sb3.settings import LIBRARY, SB3Config
 from per_tutorial.experiments.studies.study import METRICS
 
-SHIPPED = Path(__file__).parents[2] / "results"
 COLUMNS = ("arm", "seed", "measure", "at", "value")
 
 
@@ -89,14 +87,14 @@ class StudyResults:
 
     Attributes:
         facts: dict of what was declared and how the runs were made.
-        arms: name → `DQNConfig`, or `SB3Config` if Stable-Baselines3's agents were trained.
+        arms: name → dict of the settings that were recorded, to show and to compare.
         seeds: of the runs; all arrays below have this order.
     """
 
     def __init__(self, facts: dict[str, Any], rows: Iterable[Sequence[str]]) -> None:
         self.facts = facts
         stacks = facts["stacks"]
-        self.arms = {stack["arm"]: _settings(stack) for stack in stacks}
+        self.arms = {stack["arm"]: stack["settings"] for stack in stacks}
         self.seeds = sorted({seed for stack in stacks for seed in stack["seeds"]})
         # measure → (arm, at, seed) → value
         self._values: dict[str, dict[tuple[str, int, int], float]] = {}
@@ -141,29 +139,25 @@ class StudyResults:
         return np.nanmean(self.curve(arm)[1], axis=0)
 
 
-def _settings(stack: dict[str, Any]) -> Any:
-    """The settings of a trained stack. A stack that SB3 trained names the version of SB3."""
-    kind = SB3Config if LIBRARY in stack else DQNConfig
-    return kind(**stack["settings"])
-
-
-def load_study(name: str, folder: str | os.PathLike[str] = SHIPPED) -> StudyResults:
-    """The `StudyResults` of a study, by default from the package.
+def load_study(name: str, folder: str | os.PathLike[str] | None = None) -> StudyResults:
+    """The `StudyResults` of a study in a folder, by default that of `common.data`.
 
     Raises:
         ValueError: there are none of this name, or the file is damaged.
+        FileNotFoundError: the data of the series are not here, only the package is.
     """
-    path = Path(folder) / f"{name}.csv.gz"
+    place = data_folder() if folder is None else Path(folder)
+    path = place / f"{name}.csv.gz"
     if not path.is_file():
-        known = sorted(
-            found.name.removesuffix(".csv.gz") for found in Path(folder).glob("*.csv.gz")
-        )
+        known = sorted(found.name.removesuffix(".csv.gz") for found in place.glob("*.csv.gz"))
+        if folder is None and not known:
+            data_file(path.name)
         there = f"there are {', '.join(known)}" if known else "the folder has no results"
         raise ValueError(f"name: no results of a study {name!r}; {there}")
     facts, rows = read_results(path, "stacks", "metric", "comparisons", "failed_below")
     try:
         return StudyResults(facts, rows)
-    except (TypeError, ValueError) as error:  # wrong settings, or a comparison of unknown arms
+    except ValueError as error:  # a comparison of unknown arms
         raise _holds_none(path, error) from error
 
 

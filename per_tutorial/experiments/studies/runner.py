@@ -1,8 +1,8 @@
 """Runs a study: trains the missing stacks in one process or several; a stopped study can resume.
 
 `python -m per_tutorial study NAME` trains a study stack by stack, for minutes or hours. Every
-finished stack is a file of its own. When all are there they are merged into one file, which the
-package ships for notebooks to read (`results`).
+finished stack is a file of its own. When all are there they are merged into one file, which
+notebooks read (`results`).
 """
 
 import dataclasses
@@ -75,7 +75,7 @@ def run_study(  # noqa: C901  (checks first, then one loop over stacks)
         processes: stacks trained at the same time, each in a process with one thread (on a CPU, two
             such processes do more than one with two threads). 1 trains in this process.
         executor: trains the missing stacks instead of these processes, for example on other
-            machines (`per_tutorial.distributed.RayStacks`). It must leave the same files.
+            machines. It must leave the same files.
         progress: called with the environment steps done and their total, at the start and after
             each stack.
 

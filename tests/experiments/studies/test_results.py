@@ -3,14 +3,14 @@
 import gzip
 import json
 import re
-import tomllib
-from pathlib import Path, PurePath
+from pathlib import Path
 
 import numpy as np
 import pytest
 from sampling import one_in
 from small_study import STUDY
 
+from per_tutorial.common.data import data_file, data_folder
 from per_tutorial.experiments.statistics.estimates import (
     holm,
     paired_difference,
@@ -23,7 +23,6 @@ from per_tutorial.experiments.statistics.estimates import (
 from per_tutorial.experiments.statistics.families import agreement
 from per_tutorial.experiments.studies.declared import STUDIES
 from per_tutorial.experiments.studies.results import (
-    SHIPPED,
     StudyResults,
     load_study,
     read_results,
@@ -32,7 +31,7 @@ from per_tutorial.experiments.studies.results import (
 from per_tutorial.experiments.studies.study import GRID_POINTS
 
 ROOT = Path(__file__).parents[3]
-SHIPPED_STUDIES = sorted(SHIPPED.glob("*.csv.gz"))
+SHIPPED_STUDIES = sorted(data_folder().glob("*.csv.gz"))
 
 # Results
 
@@ -183,8 +182,7 @@ def test_a_row_without_numbers_where_they_belong_is_noticed_when_it_is_read(row,
             "comparisons of the wrong form",
         ),
         (lambda facts: facts.update(metric=["greedy score"]), "metric of the wrong form"),
-        (lambda facts: facts["stacks"][0]["settings"].update(speed=None), "'speed'"),
-        (lambda facts: facts["stacks"][0]["settings"].update(alpha=2), "alpha: must be in"),
+        (lambda facts: facts["stacks"][0].update(settings=None), "stacks of the wrong form"),
     ],
 )
 def test_a_heading_that_makes_no_sense_is_refused(change, said, copied):
@@ -212,8 +210,10 @@ def test_an_unknown_study_is_told_which_there_are(copied):
 def test_shipped_results_are_whole_and_those_of_the_declared_study(path):
     study = STUDIES[path.name.removesuffix(".csv.gz")]
     results = load_study(study.name)
-    device = next(iter(results.arms.values())).device
-    assert results.arms == study.on(device).arms
+    device = next(iter(results.arms.values()))["device"]
+    declared = study.on(device).arms
+    kinds = {arm: type(config) for arm, config in declared.items()}
+    assert {arm: kinds[arm](**found) for arm, found in results.arms.items()} == declared
     assert results.seeds == list(study.seeds)
     assert results.comparisons == list(study.comparisons)
     for name in ("question", "metric", "failed_below"):
@@ -256,10 +256,35 @@ def test_what_hung_on_the_seed_of_the_bootstrap_is_borderline():
         assert verdict(*(results.scores(arm, "greedy score") for arm in arms)) == "borderline"
 
 
-def test_results_are_part_of_the_installed_package():
-    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"][
-        "setuptools"
-    ]
-    patterns = settings["package-data"]["per_tutorial"]
-    for name in ("study.csv.gz", *(path.name for path in SHIPPED.iterdir())):
-        assert any(PurePath("results", name).match(pattern) for pattern in patterns), name
+def test_a_setting_that_nobody_knows_any_more_is_still_shown(copied):
+    path = copied / "small.csv.gz"
+    first, rest = gzip.decompress(path.read_bytes()).decode().split("\n", 1)
+    facts = json.loads(first.removeprefix("# "))
+    for stack in facts["stacks"]:
+        stack["settings"] |= {"flavour": "mint", "alpha": 7}
+    path.write_bytes(gzip.compress(f"# {json.dumps(facts)}\n{rest}".encode()))
+    results = load_study("small", copied)
+    for settings in results.arms.values():
+        assert (settings["flavour"], settings["alpha"]) == ("mint", 7)
+    assert report(results)
+
+
+def test_without_a_checkout_the_error_says_what_was_looked_for_and_what_to_do(
+    tmp_path, monkeypatch
+):
+    data = data_file("pong.csv.gz").read_bytes()
+    monkeypatch.setattr("per_tutorial.common.data.CHECKOUT", tmp_path / "nowhere")
+    monkeypatch.chdir(tmp_path)
+    said = f"'pong.csv.gz' in '{tmp_path / 'results'}'.* `git clone`"
+    with pytest.raises(FileNotFoundError, match=said):
+        load_study("pong")
+    (tmp_path / "results").mkdir()  # as beside a notebook
+    (tmp_path / "results" / "pong.csv.gz").write_bytes(data)
+    assert load_study("pong").seeds == [0, 1, 2]
+
+
+def test_every_file_of_results_has_a_row_in_the_table():
+    table = (data_folder() / "RESULTS.md").read_text(encoding="utf-8")
+    rows = set(re.findall(r"^\| ([\w-]+) \|", table, re.MULTILINE)) - {"study"}
+    files = {path.name.partition(".")[0] for path in data_folder().glob("*.*")}
+    assert rows == files - {"RESULTS"}

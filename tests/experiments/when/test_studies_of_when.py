@@ -48,7 +48,7 @@ def test_a_study_that_was_stopped_continues(tmp_path, monkeypatch, capsys):
         run_cells("when-map", iter(cells), run_cell, tmp_path)
     whole = run_cells("when-map", iter(cells), run_cell, tmp_path)
     assert asked == [cells[0].name, "stopped", cells[1].name, cells[2].name]
-    monkeypatch.setattr("per_tutorial.experiments.cells.SHIPPED", whole.parent)
+    monkeypatch.setattr("per_tutorial.common.data.CHECKOUT", whole.parent)
     monkeypatch.chdir(tmp_path)
     found = load("map")
     assert found["cells"] == {cell.name: {"n": cell.knobs.n} for cell in cells}

@@ -224,13 +224,6 @@ def laber_in_torch(errors, chosen, kappa):
     return (p.mean() / p[chosen] * errors[chosen].clamp(-kappa, kappa)).mean()
 
 
-def shards_by_counting(incoming, message, per_call, per_transition):
-    count = 1
-    while incoming * (per_call / message + per_transition) / count > 1:
-        count += 1
-    return count
-
-
 OTHER_FORMS = [
     ("00.1", copies_counted),
     ("00.1", lambda n, state: 2.0**n / 2 ** (state + 1)),
@@ -310,14 +303,6 @@ OTHER_FORMS = [
     ("08.2", lambda e, a, b: e * (len(e) * e.abs().pow(a) / e.abs().pow(a).sum()) ** (1 - b)),
     ("08.3", reliabilities_backwards),
     ("08.4", laber_in_torch),
-    ("09.1", lambda i, n, b, s: (b ** (1 + np.linspace(0, 1, n) * s))[i]),
-    ("09.2", lambda r, v, end, q, g, e: abs(n_steps_from_behind(r, end, v, g) - q) + e),
-    ("09.3", lambda n, f, u, b, c: np.array([u * b, c]) / n / f),
-    ("09.4", shards_by_counting),
-    *(("09.4", answer) for answer in (
-        lambda i, m, a, b: float(np.ceil(i * (a + m * b) / m)),
-        lambda i, m, a, b: -int(-(i / m * a + i * b) // 1),
-        lambda i, m, a, b: math.ceil(i / (m / (a + m * b))))),
 ]  # fmt: skip
 
 
@@ -521,8 +506,6 @@ SPECIAL = [
     ("08.2", lambda e, a, b: RIGHT["08.2"](e, a, b).mean(), "one slope for each transition"),
     ("08.3", lambda errors, ends: np.ones(len(errors)), "R is 1 only where"),
     ("08.4", lambda e, c, k: RIGHT["08.4"](e, c, k) * np.ones(len(c)), "a single number"),
-    ("09.1", lambda i, n, b, s: b ** (1 + s * i / (n - 1)), "divided by 0"),
-    ("09.4", lambda *given: max(2, RIGHT["09.4"](*given)), "a single shard is enough"),
 ]  # fmt: skip
 
 
