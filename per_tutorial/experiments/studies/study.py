@@ -52,7 +52,7 @@ class Study:
         curves: `MEASURES` of `History` that are kept over time beside the score.
         checkpoint_every: if not None, environment steps between `Checkpoints` of a stack. A killed
             study then resumes inside its stacks too, and their agents are kept.
-        bugs: arm → name of the bug of `known_bugs` that it trains with, for arms that have one.
+        bugs: arm → name of the planted bug that it was trained with, for arms that had one.
         score_window: episodes whose mean return is the score.
     """
 
