@@ -169,8 +169,6 @@ def test_public_functions_carry_type_hints():
 # Folder → what a file that somebody may look for there holds, and where such a file is named
 NAMED = {
     "cli": (r"^HELP = ", "cli/__init__.py"),
-    "conformance/questions": (r"^@question\(", "conformance/questions/__init__.py"),
-    "experiments/known_bugs": (r"^KNOWN_BUGS = ", "experiments/known_bugs/__init__.py"),
     "studies/declared": (r"^STUDIES = ", "studies/declared/__init__.py"),
     "replay/samplers": (r"^class \w+Sampler\b", "replay/registry.py"),
     "replay/storages": (r"^class \w+Storage\(", "replay/registry.py"),
