@@ -27,9 +27,9 @@ for name in {NEEDS}: (modules / name).with_suffix(".py").touch()
 SAY = "\nimport per_tutorial; print(os.path.relpath(os.getcwd(), ROOT), per_tutorial.branch)"
 
 
-def filled(repository, branch="main", cell=CELL):
+def filled(repository, branch="main"):
     """The set-up cell with these two lines."""
-    cell = re.sub('REPOSITORY = ".*?"', f'REPOSITORY = "{repository}"', cell)
+    cell = re.sub('REPOSITORY = ".*?"', f'REPOSITORY = "{repository}"', CELL)
     return re.sub('BRANCH = ".*?"', f'BRANCH = "{branch}"', cell)
 
 
@@ -61,10 +61,12 @@ def runtime(tmp_path):
             text = "branch = None\n"
             (tmp_path / "modules" / f"{name}.py").write_text(text, encoding="utf-8")
         environment = {
-            **{"PATH": os.environ["PATH"], "HOME": str(tmp_path), "GIT_CONFIG_COUNT": "1"},
-            **{"GIT_CONFIG_KEY_0": f"url.{github or local}/.insteadOf", "PYTHONUTF8": "1"},
-            **{"GIT_CONFIG_VALUE_0": "https://github.com/"},
-            **{"PYTHONPATH": str(tmp_path / "modules"), "PYTHONDONTWRITEBYTECODE": "1"},
+            "PATH": os.environ["PATH"],
+            "HOME": str(tmp_path),
+            "PYTHONPATH": str(tmp_path / "modules"),
+            "GIT_CONFIG_COUNT": "1",
+            "GIT_CONFIG_KEY_0": f"url.{github or local}/.insteadOf",
+            "GIT_CONFIG_VALUE_0": "https://github.com/",
         }
         return subprocess.run(
             [sys.executable, "-S", "-c", code + SAY.replace("ROOT", repr(str(tmp_path)))],

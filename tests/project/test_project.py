@@ -107,14 +107,6 @@ def test_no_file_names_a_place_on_someones_machine():
     assert {name: places for name, places in found.items() if places} == {}
 
 
-def test_make_help_lists_every_command():
-    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
-    phony = re.search(r"^\.PHONY: (.*)$", makefile, re.MULTILINE)[1].split()
-    command = ["make", "--no-print-directory", "help"]  # `make test` is itself a make
-    listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
-    assert [line.split()[1] for line in listed.stdout.splitlines()] == phony
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("errors", ["", ":strict"])
 def test_the_command_line_prints_where_the_output_knows_few_characters(errors):
