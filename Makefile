@@ -25,7 +25,7 @@ SLOWEST   := --durations=15 --durations-min=5
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help setup lab style check test test-colab publish addresses site dist bench examine clean
+.PHONY: help setup lab style check test test-colab publish site dist bench examine clean
 
 help:  ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' Makefile
@@ -60,9 +60,6 @@ test-colab: .venv-colab/installed  ## run the notebooks with Colab's versions, a
 
 publish: $(INSTALLED)  ## run notebooks in full, tidy and stamp them: make publish NB=notebooks/…
 	$(BIN)/python tools/publish.py $(NB)
-
-addresses: $(INSTALLED)  ## write badges and set-up cells, for git's origin: make addresses ADDRESS=…
-	$(BIN)/python tools/addresses.py --write $(ADDRESS)
 
 site: $(INSTALLED)  ## build the web site from the notebooks as they are: build/site
 	OMP_NUM_THREADS=1 $(BIN)/python site/build.py
@@ -100,7 +97,7 @@ $(INSTALLED): pyproject.toml $(CONSTRAINTS)
 	@touch $(LAB_READY)
 
 .dist/installed:
-	$(call install,.dist,,build twine nbformat)
+	$(call install,.dist,,build twine)
 
 # The peers have an environment of their own: what they ask for must not meet what the series uses.
 .bench/installed: pyproject.toml benchmarks/constraints.txt
