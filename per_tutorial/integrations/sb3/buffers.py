@@ -167,7 +167,7 @@ class PrioritizedReplayBuffer(ReplayBuffer):
         return ObservationStore(self.buffer_size, self.n_envs, 1, size, self._dtype)
 
     def _start_sampler(self) -> None:
-        settings = dict(self.sampler_settings)
+        settings: dict[str, Any] = dict(self.sampler_settings)
         if settings["seed"] is None:
             settings["seed"] = int(np.random.randint(2**31))
         self._sampler = RingSampler(self.capacity, **settings)
