@@ -74,22 +74,6 @@ def test_a_buffer_refuses_them_as_well(name):
     assert len(buffer) == 1
 
 
-def test_a_state_holds_no_stray_bytes():
-    """Rows are padded. NumPy copies fields only, and would leave old memory between them."""
-    for capacity in (2, 3, 7):
-        storage = TransitionStorage(capacity, 3, 3, **OPTIONS)
-        row = storage.rows.dtype
-        between = np.ones(row.itemsize, dtype=bool)
-        for name in row.names:
-            between[row.fields[name][1] :][: row[name].itemsize] = False
-        assert between.any()
-        for valid in ([True, True, True], [True, False, True], [False, True, False]) * 2:
-            storage.add(step(3), np.array(valid))
-            for rows in (storage.state["rows"], storage.__getstate__()["rows"]):
-                assert rows.flags.c_contiguous
-                assert not rows.view(np.uint8).reshape(-1, row.itemsize)[:, between].any()
-
-
 # Environments that take turns ------------------------------------------------------------------
 
 
