@@ -25,13 +25,15 @@ SLOWEST   := --durations=15 --durations-min=5
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help setup lab style check test test-colab publish addresses site dist bench examine clean-compiled clean
+.PHONY: help setup lab style check test test-colab publish site dist bench examine clean
 
 help:  ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' Makefile
 
 setup: $(LAB_READY)  ## set up .venv for the notebooks, and open nothing
 
+# The threads of small networks wait for each other. For more: OMP_NUM_THREADS=4 make lab
+lab publish: export OMP_NUM_THREADS ?= 1
 lab: $(LAB_READY)  ## open the notebooks in JupyterLab; for a server: make lab ARGS=--no-browser
 	$(BIN)/jupyter lab notebooks $(if $(filter 0,$(shell id -u)),--allow-root) $(ARGS)
 
@@ -43,12 +45,11 @@ style: $(INSTALLED)  ## check style, formatting, the import order of the rooms, 
 
 check: style  ## pass style and the quick tests of the package
 	@echo "The quick tests take about 50 seconds on two idle cores."
-	PER_TUTORIAL_FAST=1 $(PYTEST) -m "not browser and not slow and not exhaustive and not cluster" tests
+	PER_TUTORIAL_FAST=1 $(PYTEST) -m "not browser and not slow and not exhaustive" tests
 
-test: style  ## pass all tests: style, package, notebooks in fast mode, browser, a cluster
+test: style  ## pass all tests: style, package, notebooks in fast mode, browser
 	@echo "All tests take about twelve minutes on two idle cores; the slowest are named at the end."
-	PER_TUTORIAL_FAST=1 $(PYTEST) $(SLOWEST) $(NBVAL) -m "not exhaustive and not cluster" tests notebooks
-	$(LIGHT) $(BIN)/python -m pytest -m cluster tests/distributed
+	PER_TUTORIAL_FAST=1 $(PYTEST) $(SLOWEST) $(NBVAL) -m "not exhaustive" tests notebooks
 
 test-colab: .venv-colab/installed  ## run the notebooks with Colab's versions, away from this folder
 	rm -rf build/content build/lib build/bdist.*
@@ -59,9 +60,6 @@ test-colab: .venv-colab/installed  ## run the notebooks with Colab's versions, a
 
 publish: $(INSTALLED)  ## run notebooks in full, tidy and stamp them: make publish NB=notebooks/…
 	$(BIN)/python tools/publish.py $(NB)
-
-addresses: $(INSTALLED)  ## write badges and set-up cells, for git's origin: make addresses ADDRESS=…
-	$(BIN)/python tools/addresses.py --write $(ADDRESS)
 
 site: $(INSTALLED)  ## build the web site from the notebooks as they are: build/site
 	OMP_NUM_THREADS=1 $(BIN)/python site/build.py
@@ -74,9 +72,6 @@ bench: .bench/installed  ## measure speed beside every peer: make bench ARGS="re
 
 examine: .examined/installed  ## examine other libraries' replay: make examine ARGS="cpprb rllib"
 	.examined/$(PROGRAMS)/python -W ignore tools/examined $(ARGS)
-
-clean-compiled:  ## remove what numba compiled, after a change to a kernel that other files call
-	find per_tutorial -name "*.nb[ci]" -delete
 
 clean:  ## remove the environments and all that was built
 	rm -rf .venv .venv-colab .bench .examined .dist build dist *.egg-info .*_cache .hypothesis
@@ -102,7 +97,7 @@ $(INSTALLED): pyproject.toml $(CONSTRAINTS)
 	@touch $(LAB_READY)
 
 .dist/installed:
-	$(call install,.dist,,build twine nbformat)
+	$(call install,.dist,,build twine)
 
 # The peers have an environment of their own: what they ask for must not meet what the series uses.
 .bench/installed: pyproject.toml benchmarks/constraints.txt

@@ -2,7 +2,7 @@
 
 import argparse
 
-from benchmarks import agents, apex, distributed, gpu, methods, minatar, replay, training
+from benchmarks import agents, gpu, methods, minatar, replay, training
 from benchmarks.harness import ROOT
 
 BENCHMARKS = {
@@ -11,11 +11,9 @@ BENCHMARKS = {
     "agents": agents,
     "minatar": minatar,
     "methods": methods,
-    "distributed": distributed,
-    "apex": apex,
     "gpu": gpu,
 }
-ANYWHERE = [name for name in BENCHMARKS if name not in ("distributed", "apex", "gpu")]
+ANYWHERE = [name for name in BENCHMARKS if name != "gpu"]
 
 
 def main():
@@ -25,8 +23,7 @@ def main():
     parser.add_argument(
         "names",
         nargs="*",
-        help=f"which of {', '.join(BENCHMARKS)}; all but distributed, apex and gpu if none is "
-        f"named",
+        help=f"which of {', '.join(BENCHMARKS)}; all but gpu if none is named",
     )
     parser.add_argument(
         "--quick", action="store_true", help="little work, reported in build/benchmarks"

@@ -23,8 +23,8 @@ import torch
 
 from benchmarks.harness import alternate, machine, write_report
 from per_tutorial import DQNLearner
-from per_tutorial.experiments.studies.declared import STUDIES
-from per_tutorial.replay.samplers import make_replay
+from per_tutorial.dqn.training import make_replay
+from per_tutorial.studies.declared import STUDIES
 
 PACKAGES = ("torch", "numpy", "numba")
 STUDY = STUDIES["after-cartpole"]

@@ -27,7 +27,7 @@ from benchmarks.harness import alternate, machine, ratio, table_of_parts, timed,
 from benchmarks.training import profile
 from per_tutorial import train
 from per_tutorial.dqn import history
-from per_tutorial.experiments.studies.declared import STUDIES
+from per_tutorial.studies.declared import STUDIES
 
 PACKAGES = ("torch", "numpy", "numba", "gymnasium", "minatar", "stable-baselines3")
 RUNS = 10

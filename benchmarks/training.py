@@ -41,8 +41,8 @@ from per_tutorial import Batch, DQNConfig, DQNLearner, History, train
 from per_tutorial.dqn import history, training
 from per_tutorial.dqn import learner as learner_module
 from per_tutorial.dqn.environments.gymnasium_envs import Environments
-from per_tutorial.experiments.studies.declared import STUDIES
 from per_tutorial.replay.replay import Replay
+from per_tutorial.studies.declared import STUDIES
 
 SETTINGS = {
     "env": "CartPole-v1",

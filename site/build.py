@@ -89,8 +89,8 @@ def stage(source):
 def prepared(notebook, name):
     """A notebook as the site shows it.
 
-    Folded cells carry their own title, the set-up for Colab is folded as well, and before sliders,
-    which need a kernel, comes the page that needs none.
+    Folded cells carry their own title, and before sliders, which need a kernel, comes the page that
+    needs none.
     """
     cells = []
     for cell in notebook["cells"]:
@@ -106,13 +106,9 @@ def prepared(notebook, name):
 
 def fold(cell):
     """Give a folded cell the title in its first line to be opened by."""
-    tags = cell["metadata"].setdefault("tags", [])
     first, _, rest = "".join(cell["source"]).partition("\n")
     title = first.removeprefix("# @title ")
-    if cell.get("id") == "setup":
-        tags.append("hide-input")
-        title = "Set-up, on Colab only"
-    elif title != first:
+    if title != first:
         cell["source"] = rest
     else:
         title = "Code"

@@ -180,51 +180,47 @@ def comment_of(package, name):
 STUDIES_TEXT = """\
 ## Every study
 
-Each was declared before it ran, and compares runs with the same seeds. Intervals are bootstrapped,
-95 %; the p-values are corrected for the number of comparisons in the study, the verdicts are not.
-[Notebook 04](../notebooks/04_d3qn_per.ipynb) explains them, and what "clear" means.
-`python -m per_tutorial study NAME` repeats one.
+Each was declared before it ran, and compares runs with the same seeds.
+A difference is *shown* if its paired t interval leaves out zero, at the level 1 − 0.05/m for the m
+comparisons of the study; else it is *not shown*. `notebooks/results/RESULTS.md` says how to repeat
+one.
 """
 
 
 def studies(folded):
-    """What every study that comes with the package found, as Markdown.
+    """What every study with results found, as Markdown.
 
     Args:
         folded: makes a part that is opened by a click, of its summary and its Markdown.
     """
-    from per_tutorial.experiments.statistics.estimates import paired_difference
-    from per_tutorial.experiments.statistics.families import agreement
-    from per_tutorial.experiments.studies.declared import STUDIES
-    from per_tutorial.experiments.studies.results import SHIPPED, load_study
+    from per_tutorial.common.data import data_folder
+    from per_tutorial.statistics import compare
+    from per_tutorial.studies.results import load_study
 
     parts = [STUDIES_TEXT]
-    for name, study in STUDIES.items():
-        if not (SHIPPED / f"{name}.csv.gz").exists():
-            continue
-        results = load_study(name)
+    for path in sorted(data_folder().glob("*.csv.gz")):
+        results = load_study(path.name.removesuffix(".csv.gz"))
         pairs = [(results.scores(a), results.scores(b)) for a, b in results.comparisons]
         rows = [
-            (f"{first} − {second}", shown(paired_difference(a, b)), f"{one.p:.3f}", one.verdict)
-            for (first, second), (a, b), one in zip(
-                results.comparisons, pairs, agreement(pairs), strict=True
-            )
+            (f"{a} − {b}", shown(one.difference), "shown" if one.shown else "not shown")
+            for (a, b), one in zip(results.comparisons, compare(pairs), strict=True)
         ]
         facts = f"What decides: {results.facts['metric']}, {len(results.seeds)} pairs of runs."
-        head = ("compared", "mean difference", "largest p (Holm)", "verdict")
-        text = f"{study.question}\n\n{facts}\n\n{table(head, rows)}"
-        parts.append(folded(f"<code>{name}</code>", text))
+        text = f"{results.facts['question']}\n\n{facts}"
+        if rows:
+            text += f"\n\n{table(('compared', 'mean difference', 'verdict'), rows)}"
+        parts.append(folded(f"<code>{results.facts['study']}</code>", text))
     return "\n".join(parts)
 
 
 def worlds():
     """Does PER help? A line a world, as Markdown: plain DQN, full learning rate, uniform or PER."""
-    from per_tutorial.experiments.statistics.estimates import (
+    from per_tutorial.statistics import (
         failure_rate,
         paired_difference,
         verdict,
     )
-    from per_tutorial.experiments.studies.results import load_study
+    from per_tutorial.studies.results import load_study
 
     rows = []
     for world in ("MountainCar", "CartPole", "Acrobot"):

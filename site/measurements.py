@@ -7,7 +7,7 @@ about speed, folded, and links lead there.
 import re
 
 SPEED = "speed.md"
-TABLES = ("replay", "training", "agents", "methods", "minatar", "distributed", "gpu")
+TABLES = ("replay", "training", "agents", "methods", "minatar", "gpu")
 LONG = 8  # rows: longer tables are folded
 
 
@@ -17,7 +17,7 @@ def gather(folder):
     Returns:
         {file name of a page that is gone: the name that a link to its tables has now}
     """
-    pages = [folder / f"{name}_speed.md" for name in TABLES] + [folder / "apex.md"]
+    pages = [folder / f"{name}_speed.md" for name in TABLES]
     pages = [page for page in pages if page.exists()]
     parts = ["\n## All tables\n"]
     for page in pages:

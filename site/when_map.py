@@ -13,10 +13,9 @@ import numpy as np
 SITE = Path(__file__).resolve().parent
 sys.path.insert(0, str(SITE.parent))
 
-from per_tutorial.experiments.when.learning import CURVE  # noqa: E402
-from per_tutorial.experiments.when.maps import LENGTHS, NOISES  # noqa: E402
-from per_tutorial.experiments.when.results import judged, load  # noqa: E402
-from per_tutorial.experiments.when.worlds import Knobs  # noqa: E402
+from per_tutorial.worlds.knobs import Knobs  # noqa: E402
+from per_tutorial.worlds.learning import CURVE  # noqa: E402
+from per_tutorial.worlds.results import LENGTHS, NOISES, judged, load  # noqa: E402  # noqa: E402
 
 DATA = SITE / "explorables" / "when-map" / "data.js"
 METHODS = ("uniform", "per", "rank", "relo")

@@ -27,7 +27,7 @@ import pytest
 ROOMS = ("replay", "dqn", "integrations")
 # The slow tests come last, since few mistakes need them.
 TESTS = ("not slow", "slow")
-LEFT_OUT = "and not browser and not exhaustive and not cluster"
+LEFT_OUT = "and not browser and not exhaustive"
 TOO_LONG = 900  # seconds
 
 COMPARISONS = {

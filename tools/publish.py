@@ -2,7 +2,7 @@
 
 python tools/publish.py NOTEBOOK...      run, tidy, stamp and write; an error changes no file
 python tools/publish.py --normalize ...  run nothing: tidy ids, metadata and outputs
-python tools/publish.py --check ...      change nothing: name the notebooks whose stamp is stale
+python tools/publish.py --check ...      change nothing: name those whose outputs are of other code
 
 Without a notebook's name, all of the series.
 """
@@ -17,31 +17,21 @@ import nbformat
 import stamps
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
-from notebook_files import NOTEBOOKS, code_cells, normalise, read, series, write
-
-
-def run(notebook):
-    """Run every cell in a fresh kernel, in full mode; returns the seconds it took."""
-    environment = {key: value for key, value in os.environ.items() if key != "PER_TUTORIAL_FAST"}
-    client = NotebookClient(
-        notebook,
-        kernel_name="python3",
-        resources={"metadata": {"path": str(NOTEBOOKS)}},
-        timeout=None,
-        record_timing=False,
-    )
-    start = time.perf_counter()
-    client.execute(env=environment)
-    return time.perf_counter() - start
+from notebook_files import NOTEBOOKS, normalise, read, series, write
 
 
 def publish(path):
-    """Run one notebook and write it with its new outputs and stamp."""
+    """Run a notebook in a fresh kernel, in full mode, and write it with its outputs and stamp."""
     notebook = normalise(read(path), path.name)
-    seconds = run(notebook)
-    notebook.metadata.per_tutorial = nbformat.from_dict(stamps.make(notebook, seconds))
+    environment = {key: value for key, value in os.environ.items() if key != "PER_TUTORIAL_FAST"}
+    resources = {"metadata": {"path": str(NOTEBOOKS)}}
+    client = NotebookClient(notebook, resources=resources, timeout=None, record_timing=False)
+    start = time.perf_counter()
+    client.execute(env=environment)
+    stamp = stamps.make(notebook, time.perf_counter() - start)
+    notebook.metadata.per_tutorial = nbformat.from_dict(stamp)
     write(normalise(notebook, path.name), path)
-    print(f"{path.name}: {len(code_cells(notebook))} code cells in {seconds:.0f} s")
+    print(f"{path.name}: {stamp['seconds']:.0f} s")
 
 
 def main():
@@ -51,19 +41,15 @@ def main():
     parser.add_argument("notebooks", nargs="*", type=Path, metavar="NOTEBOOK")
     mode = parser.add_mutually_exclusive_group()
     mode.add_argument("--normalize", action="store_true", help="tidy only, run nothing")
-    mode.add_argument("--check", action="store_true", help="name the stale stamps, change nothing")
+    mode.add_argument("--check", action="store_true", help="name the stale ones, change nothing")
     options = parser.parse_args()
     paths = options.notebooks or series()
-
     if options.check:
-        stale = [path.name for path in paths if not stamps.is_current(read(path))]
-        sys.exit(f"stale, to be published anew: {', '.join(stale)}" if stale else 0)
+        stale = [f"notebooks/{path.name}" for path in paths if not stamps.is_current(read(path))]
+        sys.exit(f"their code has changed: make publish NB='{' '.join(stale)}'" if stale else 0)
     for path in paths:
-        if options.normalize:
-            write(normalise(read(path), path.name), path)
-            continue
         try:
-            publish(path)
+            write(normalise(read(path), path.name), path) if options.normalize else publish(path)
         except CellExecutionError as error:
             sys.exit(f"{path.name} is unchanged, a cell failed:\n{error}")
 

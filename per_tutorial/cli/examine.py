@@ -1,39 +1,55 @@
 """`examine`: is a prioritised replay buffer what the paper describes?"""
 
-import argparse
+import json
 import sys
+from typing import Annotated
 
-from per_tutorial.conformance.adapters import ADAPTERS
-
-HELP = "examine a prioritised replay buffer: is it what the paper describes?"
-
-
-def add_options(parser: argparse.ArgumentParser) -> None:
-    """Add options for the buffer and the seed of the examination."""
-    parser.add_argument(
-        "name",
-        metavar="NAME",
-        help=f"{', '.join(ADAPTERS)}, or FILE.py:CLASS, an adapter of your own "
-        "(per_tutorial.conformance.Adapter)",
-    )
-    parser.add_argument("--seed", type=int, default=0, help="of the examination (default: 0)")
-    parser.add_argument("--quiet", action="store_true", help="no progress line")
+import tyro
 
 
-def run(arguments: argparse.Namespace) -> None:
-    """Print the report; the exit status is 1 if a question fails."""
-    from per_tutorial.conformance import Answer, examine, find_adapter
+def examine(
+    name: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="NAME")],
+    check: tuple[str, ...] = (),
+    all: bool = False,
+    capacity: int = 64,
+    batch_size: int = 32,
+    seed: int = 0,
+    as_json: Annotated[bool, tyro.conf.arg(name="json")] = False,
+    quiet: bool = False,
+) -> None:
+    """Examine a prioritised replay buffer; exit status 1 if a check of the algorithm fails.
 
-    # One changing line, for a terminal only: the report repeats all answers.
-    watched = sys.stderr.isatty() and not arguments.quiet
+    Args:
+        name: such as proportional, or FILE.py:CLASS, an adapter of your own
+            (per_tutorial.conformance.Adapter)
+        check: only these checks
+        all: also n-step, files and robustness
+        capacity: of the buffers
+        batch_size: of minibatches
+        seed: of the examination
+        as_json: print the results as JSON
+        quiet: no progress line
+    """
+    from per_tutorial.conformance import Result, examine, find_adapter
 
-    def progress(answer: Answer) -> None:
+    # One changing line, for a terminal only: the report repeats what matters.
+    watched = sys.stderr.isatty() and not quiet
+
+    def progress(result: Result) -> None:
         if watched:
-            print(f"\r{answer.question.name}: {answer.verdict.value:30}", end="", file=sys.stderr)
+            print(f"\r{result.check}: {result.verdict:30}", end="", file=sys.stderr)
 
-    report = examine(find_adapter(arguments.name), arguments.seed, progress=progress)
+    report = examine(
+        find_adapter(name),
+        seed,
+        checks=list(check) or None,
+        everything=all,
+        capacity=capacity,
+        batch_size=batch_size,
+        progress=progress,
+    )
     if watched:
         print(file=sys.stderr)
-    print(report)
+    print(json.dumps(report.as_dict(), ensure_ascii=False) if as_json else report)
     if report.failures:
         sys.exit(1)

@@ -23,6 +23,7 @@ EXTRAS = {
         "scipy": "SciPy",
         "torch": "PyTorch",
         "tqdm": "tqdm",
+        "tyro": "tyro",
     },
     "notebooks": {
         "IPython": "IPython",
@@ -49,11 +50,8 @@ def missing_extra(error: ImportError, what: str) -> ImportError:
         what: the name or command that needs the module, such as "per_tutorial.train".
     """
     module = (error.name or "").partition(".")[0]
-    on_a_cluster = what.startswith(("apex", f"{PACKAGE}.distributed"))
     for extra, brings in EXTRAS.items():
         if isinstance(error, ModuleNotFoundError) and module in brings:
-            if on_a_cluster and extra == "dqn":
-                extra = "ray"  # which brings "dqn" and what is missing next
             advice = f"pip install '{PACKAGE}[{extra}]'"
             text = f"{what} needs {brings[module]}, which is not installed: {advice}"
             return ModuleNotFoundError(text, name=error.name)

@@ -21,7 +21,7 @@ def versions(*packages: str) -> dict[str, str]:
 def processor() -> str:
     """The processor's model, or whatever the system reports instead."""
     try:
-        with open("/proc/cpuinfo") as lines:
+        with open("/proc/cpuinfo", encoding="utf-8") as lines:
             return next(line.partition(":")[2].strip() for line in lines if "model name" in line)
     except (OSError, StopIteration):
         return platform.processor() or platform.machine()

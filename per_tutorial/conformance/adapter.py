@@ -24,17 +24,23 @@ print(examine(Mine))
 
 The examination recognises a transition by its observation, which is unique. So it doesn't matter
 what a buffer uses as an index, or whether it returns any.
+
+**Do in `update` what your agent does between δ and the buffer**: many mistakes are in that line (a
+Huber loss, a square, weights inside). `update` may take the minibatch's weights as a fourth
+argument. The attributes of `Adapter` declare what your buffer does otherwise than the paper.
 """
 
+import inspect
 from typing import Any, ClassVar, Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from per_tutorial.common.arguments import one_of, real_number
+from per_tutorial.common.arguments import one_of, real_number, whole_number
 from per_tutorial.replay.contracts import Floats, Transition
 
 Distribution = Literal["proportional", "rank", "uniform"]
+Newcomers = Literal["largest", "mean", "agent"]
 
 OBSERVATION_SHAPE = (2,)  # float32
 ACTIONS = 2  # 0 or 1
@@ -43,8 +49,7 @@ ACTIONS = 2  # 0 or 1
 class Settings(NamedTuple):
     """The settings of a buffer.
 
-    The examination makes a new buffer for each combination of settings. It samples only with the
-    batch size and the β given here.
+    The examination samples only with the batch size and the β given here.
 
     Example:
         >>> from per_tutorial.conformance import Settings
@@ -56,7 +61,7 @@ class Settings(NamedTuple):
     capacity: int
     alpha: float = 0.6
     beta: float = 0.4
-    batch_size: int = 64
+    batch_size: int = 32
     seed: int = 0
     n_step: int = 1
     discount: float = 0.5  # of n-step returns
@@ -94,11 +99,10 @@ class Drawn(NamedTuple):
 class Adapter:
     """How to use one kind of buffer. Subclasses define `make`, `add`, `sample` and `update`.
 
-    They may also define these optional methods. If one is missing, questions that need it are
-    answered with "not offered":
+    They may also define these; checks that need a missing one are skipped:
 
     - ``save(buffer, path)`` and ``load(buffer, path)``: write everything to a file, and read it
-      into a new buffer made with the same settings.
+      into a new buffer made with the same settings (or return that one).
     - ``find(buffer, fraction)``: the observation (2,) of the transition where the running sum of
       all priorities passes ``fraction`` of their total, for a number in [0, 1).
 
@@ -107,24 +111,28 @@ class Adapter:
         distribution: how priorities become probabilities. "proportional": P(i) ∝ p^α. "rank":
             P(i) ∝ 1/rank^α. "uniform": all are equal.
         epsilon: ε, which the buffer adds to |δ| by itself; 0: it adds none.
+        clip: the largest |δ| that counts; None: there is none.
+        newcomers: the priority of a transition without a TD error: the "largest" so far, the
+            "mean" of what is stored, or one that the "agent" gives it in `add`.
+        delay: how many of the newest transitions can't be drawn yet.
+        anneals_beta: whether the buffer changes β by itself, and ignores the one it is given.
+        terminal_next_observation: whether the next observation of a terminal transition is kept.
         replacement: whether a minibatch may hold a transition twice, as in the paper. If not, P(i)
-            holds for the first draw only, so where it matters the examination asks for minibatches
-            of one.
+            holds for the first draw only, and the examination asks for minibatches of two.
         seeded: whether `Settings.seed` decides what is drawn.
         n_step: whether the buffer makes n-step returns (`Settings.n_step`) by itself.
         copies_added: whether it copies the arrays that are added. False: it is documented to keep
-            them, so callers must not change them; this is reported, not judged.
+            them, so callers must not change them.
         copies_drawn: whether each minibatch has its own arrays. False: they are documented to be
-            reused, or to be views of the memory; this is reported, not judged.
-        time_limit: seconds of processor time for one question; it fails if it takes longer. The
-            first question has three times as long, since the buffer may compile itself.
+            reused, or to be views of the memory.
+        time_limit: seconds of processor time for one check, which is inconclusive after that.
         packages: the distributions whose versions a report lists.
 
     Example:
         >>> import random
         >>> from collections import deque
         >>> from per_tutorial.conformance import Adapter, Drawn, examine
-        >>> class Plain(Adapter):
+        >>> class Simple(Adapter):
         ...     distribution = "uniform"
         ...     def make(self, settings):
         ...         return deque(maxlen=settings.capacity)
@@ -134,19 +142,24 @@ class Adapter:
         ...         return Drawn(random.choices(buffer, k=batch_size))
         ...     def update(self, buffer, keys, td_errors):
         ...         pass
-        >>> examine(Plain, questions=["handling", "proportions-full"], isolate=False).summary()
-        '2 holds'
+        >>> examine(Simple, checks=["handling", "proportions"], isolate=False).summary()
+        '2 passed'
     """
 
     name: ClassVar[str] = ""
     distribution: ClassVar[Distribution] = "proportional"
     epsilon: ClassVar[float] = 0.0
+    clip: ClassVar[float | None] = None
+    newcomers: ClassVar[Newcomers] = "largest"
+    delay: ClassVar[int] = 0
+    anneals_beta: ClassVar[bool] = False
+    terminal_next_observation: ClassVar[bool] = True
     replacement: ClassVar[bool] = True
     seeded: ClassVar[bool] = True
     n_step: ClassVar[bool] = False
     copies_added: ClassVar[bool] = True
     copies_drawn: ClassVar[bool] = True
-    time_limit: ClassVar[float] = 5.0
+    time_limit: ClassVar[float] = 30.0
     packages: ClassVar[tuple[str, ...]] = ()
 
     def make(self, settings: Settings) -> Any:
@@ -162,15 +175,16 @@ class Adapter:
         raise NotImplementedError
 
     def update(self, buffer: Any, keys: Any, td_errors: Floats) -> None:
-        """Update the priorities of a minibatch from its TD errors δ (batch,), which have a sign.
+        """Do what the agent does with a minibatch's TD errors δ (batch,), which have a sign.
 
-        If a library expects |δ| or a priority from its users, compute it here.
+        It may have a fourth parameter for the weights (batch,), or None if there are none.
         """
         raise NotImplementedError
 
     def priorities(self, td_errors: NDArray) -> Floats:
-        """The priorities p of TD errors δ: |δ| + ε unless documented otherwise."""
-        return np.abs(np.asarray(td_errors, dtype=np.float64)) + self.epsilon
+        """The priorities p of TD errors δ: |δ|, clipped, + ε unless documented otherwise."""
+        sizes = np.abs(np.asarray(td_errors, dtype=np.float64))
+        return np.minimum(sizes, np.inf if self.clip is None else self.clip) + self.epsilon
 
 
 METHODS = ("make", "add", "sample", "update")
@@ -195,18 +209,28 @@ def as_adapter(adapter: Any) -> Adapter:
             raise TypeError(
                 f"adapter: {name} cannot be made without arguments ({error})"
             ) from error
-    described = [each for each in vars(Adapter) if not each.startswith("_")]
-    missing = [each for each in described if not hasattr(adapter, each)]
+    missing = [each for each in vars(Adapter) if each[0] != "_" and not hasattr(adapter, each)]
     if missing:
         raise TypeError(
             f"adapter: {name} lacks {', '.join(missing)}; give the class, or derive it from "
             "Adapter, which has them all"
         )
     one_of(f"{name}.distribution", adapter.distribution, get_args(Distribution))
+    one_of(f"{name}.newcomers", adapter.newcomers, get_args(Newcomers))
     real_number(f"{name}.epsilon", adapter.epsilon, low=0.0)
     real_number(f"{name}.time_limit", adapter.time_limit, above=0)
+    whole_number(f"{name}.delay", adapter.delay, minimum=0)
+    if adapter.clip is not None:
+        real_number(f"{name}.clip", adapter.clip, above=0)
     packages = adapter.packages
     # A string would be taken for a list of letters.
     if not isinstance(packages, (tuple, list)) or not all(isinstance(p, str) for p in packages):
         raise TypeError(f"{name}.packages: must be a tuple of names, got {packages!r}")
     return adapter
+
+
+def takes_weights(adapter: Adapter) -> bool:
+    """Whether `update` has a fourth parameter, for the weights."""
+    parameters = inspect.signature(adapter.update).parameters.values()
+    kinds = [parameter.kind for parameter in parameters]
+    return len(kinds) > 3 or inspect.Parameter.VAR_POSITIONAL in kinds

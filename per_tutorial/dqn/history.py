@@ -1,20 +1,18 @@
-"""The record of a training of a stack of runs, which can be written to and read from a file."""
+"""The record of a training, which can be written to a file and read from it."""
 
 import dataclasses
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from per_tutorial.common.arguments import whole_number
-from per_tutorial.common.files import PathLike, part_of
+from per_tutorial.common.files import AnyArray, PathLike, SavedArray, part_of
 from per_tutorial.common.tables import read_table, write_table
 from per_tutorial.dqn.config import DQNConfig
-from per_tutorial.dqn.states import ArraySpec, State, checked_state
-from per_tutorial.replay.contracts import Batch
-from per_tutorial.replay.replay import Replay
+from per_tutorial.replay.contracts import Batch, State
 
 if TYPE_CHECKING:
     from per_tutorial.dqn.learner import DQNLearner, Update
@@ -26,7 +24,6 @@ MEASURES = ("epsilon", "beta", "loss", *BATCH_MEASURES, "held_out_q")
 HELD_OUT = 128  # states
 LAST = ("weights", "indices", "td_errors", "q_values")  # of a minibatch, kept for the next row
 COLUMNS = ("seed", "step", "measure", "value")
-MAX_ROWS = 2**40  # of a checkpoint: more than a training makes
 
 Episode = tuple[int, int, float, int]  # run, step at its end, return, length in steps
 
@@ -47,7 +44,8 @@ class History:
             (|δ|), `q_value`, `weight` and `age` (steps since the transition was stored), means over
             the last minibatch; `effective_sample_size`, its (Σw)² / Σw² as a share of the batch;
             what the sampler measures of its priorities; and `held_out_q`, the mean of max_a Q over
-            fixed states that were stored when learning began (Mnih et al. 2015, figure 2).
+            fixed states that were stored when learning began (Mnih et al. 2015, figure 2). A memory
+            of your own has no `age` (NaN), and its fixed states are those of the first minibatch.
         agent: the trained `DQNLearner` (None when read from a file).
 
     Example:
@@ -70,6 +68,7 @@ class History:
         self._losses: list[NDArray] = []
         self._last: dict[str, NDArray] = {}  # of the last minibatch, by the names in `LAST`
         self._held_out: NDArray = np.empty((len(self.seeds), 0))  # states: (runs, HELD_OUT, *shape)
+        self._first_observations: Any = None  # of the first minibatch
         # A multiple of the steps made at once, so that no log point is skipped
         together = config.environments
         self._log_every = max(1, config.steps // LOG_POINTS // together) * together
@@ -91,25 +90,32 @@ class History:
         self._losses.append(update.losses)
         values = (batch.weights, batch.indices, update.td_errors, update.q_values)
         self._last = dict(zip(LAST, values, strict=True))
+        if self._first_observations is None:
+            self._first_observations = batch.observations
 
     @property
     def log_is_due(self) -> bool:
         """Whether it is time to write a row of measurements."""
         return self.step % self._log_every == 0 or self.step == self.config.steps
 
-    def log(self, replay: Replay) -> None:
-        """Write a row of measurements."""
+    def log(self, replay: Any) -> None:
+        """Write a row of measurements.
+
+        Args:
+            replay: a `Replay`; of another memory, less is known.
+        """
+        storage: Any = getattr(replay, "storage", None)
+        sampler: Any = getattr(replay, "sampler", None)
         runs = len(self.seeds)
         nothing = np.full(runs, np.nan)
-        metrics = getattr(replay.sampler, "metrics", None)  # which a sampler may leave out
         row = {
             "epsilon": np.full(runs, self.config.epsilon(self.step - self.config.environments)),
             "beta": np.full(runs, self.config.beta(self.step - 1)),
             "loss": np.mean(self._losses, axis=0) if self._losses else nothing,
             **dict.fromkeys(BATCH_MEASURES, nothing),
-            **(batch_measures(replay.storage.added, **self._last) if self._last else {}),
-            **(metrics(replay.storage.sizes) if metrics else {}),
-            "held_out_q": self._held_out_q(replay, nothing),
+            **(batch_measures(storage, **self._last) if self._last else {}),
+            **(sampler.metrics(storage.sizes) if hasattr(sampler, "metrics") else {}),
+            "held_out_q": self._held_out_q(replay, storage, nothing),
         }
         self._losses = []
         self.log_steps.append(self.step)
@@ -129,62 +135,35 @@ class History:
             **{f"measure.{name}": self.measure(name) for name in self.measures},
         }
 
-    def check(self, state: State) -> None:
-        """Raise ValueError unless `restore` accepts this state."""
-        runs, rows = len(self.seeds), range(MAX_ROWS)
-        schema = {
-            "step": ArraySpec(np.int64, (), 0, self.config.steps),
-            "episodes": ArraySpec(np.float64, (rows, 4)),
-            "log_steps": ArraySpec(np.int64, (rows,), 0, self.config.steps),
+    def restore(self, state: Mapping[str, AnyArray]) -> None:
+        """Continue from the `state` of a history with the same settings and seeds."""
+        arrays = {
+            name: array.read() if isinstance(array, SavedArray) else array.copy()
+            for name, array in state.items()
         }
-        checked = checked_state(state, schema)
-        whole = checked["episodes"][:, [0, 1, 3]]
-        if not ((whole >= 0) & (whole <= [runs - 1, self.config.steps, self.config.steps])).all():
-            raise ValueError("state: episodes must be of these runs and steps")
-        logged = len(checked["log_steps"])
-        measures = part_of(state, "measure")
-        checked_state(measures, dict.fromkeys(measures, ArraySpec(np.float64, (logged, runs))))
-        # The other arrays have the dtypes that the network computes with.
-        shapes: dict[str, tuple[int | range, ...]] = {"losses": (rows, runs), "held_out": (runs, 0)}
-        if "losses" in state and not state["losses"].size:
-            shapes["losses"] = (0,)
-        if self.agent is not None and "held_out" in state and state["held_out"].size:
-            shapes["held_out"] = (runs, HELD_OUT, *self.agent.observation_shape)
-        if part_of(state, "last"):
-            shapes |= {f"last.{name}": (runs, self.config.batch_size) for name in LAST}
-        for name, shape in shapes.items():
-            kind = state[name].dtype if name in state else np.dtype(float)
-            usable = kind.kind in "biuf" and kind.isnative
-            checked_state(state, {name: ArraySpec(kind if usable else float, shape)})
-
-    def restore(self, state: State) -> None:
-        """Continue from the `state` of a history with the same settings and seeds.
-
-        Raises:
-            ValueError: it is not a state of such a history, which is then unchanged.
-        """
-        self.check(state)
-        state = {name: np.copy(array) for name, array in state.items()}
-        self.step = int(state["step"])
+        self.step = int(arrays["step"])
         self.episodes = [
             (int(run), int(step), value, int(length))
-            for run, step, value, length in state["episodes"].tolist()
+            for run, step, value, length in arrays["episodes"].tolist()
         ]
-        self._losses = list(state["losses"])
-        self._held_out = state["held_out"]
-        self.log_steps = state["log_steps"].tolist()
-        self._last = part_of(state, "last")
-        self.measures = {name: list(rows) for name, rows in part_of(state, "measure").items()}
+        self._losses = list(arrays["losses"])
+        self._held_out = arrays["held_out"]
+        self.log_steps = arrays["log_steps"].tolist()
+        self._last = part_of(arrays, "last")
+        self.measures = {name: list(rows) for name, rows in part_of(arrays, "measure").items()}
 
-    def _held_out_q(self, replay: Replay, nothing: NDArray) -> NDArray:
+    def _held_out_q(self, replay: Any, storage: Any, nothing: NDArray) -> NDArray:
         if self.agent is None:
             return nothing
         if self._held_out.size == 0:
-            if len(replay) < self.config.learning_starts:
+            if storage is None and self._first_observations is not None:
+                self._held_out = np.array(self._first_observations)
+            elif storage is not None and len(replay) >= self.config.learning_starts:
+                slots = np.linspace(0, len(replay) - 1, HELD_OUT).astype(np.int64)
+                rows, _ = storage.n_step_transitions(np.tile(slots, (len(self.seeds), 1)))
+                self._held_out = rows["observation"]
+            else:
                 return nothing
-            slots = np.linspace(0, len(replay) - 1, HELD_OUT).astype(np.int64)
-            rows, _ = replay.storage.n_step_transitions(np.tile(slots, (len(self.seeds), 1)))
-            self._held_out = rows["observation"]
         return self.agent.q_values(self._held_out).max(axis=-1).mean(axis=1)
 
     def measure(self, name: str) -> NDArray[np.float64]:
@@ -238,9 +217,9 @@ class History:
 
         Raises:
             FileNotFoundError: there is no such file.
-            ValueError: the file is damaged, or not a history.
+            ValueError: the file is damaged, not a history, or one of another version.
         """
-        fault = "is not a complete history"
+        fault = "is not a complete history of this version"
         heading, rows = read_table(path, COLUMNS, fault=fault)
         try:
             seeds = [whole_number("seeds", seed, 0, maximum=None) for seed in heading["seeds"]]
@@ -272,15 +251,16 @@ class History:
 
 
 def batch_measures(
-    added: NDArray, weights: NDArray, indices: NDArray, td_errors: NDArray, q_values: NDArray
+    storage: Any, weights: NDArray, indices: NDArray, td_errors: NDArray, q_values: NDArray
 ) -> dict[str, NDArray]:
-    """`BATCH_MEASURES` (runs,) of a minibatch (runs, batch); ``added`` (runs,) transitions."""
+    """`BATCH_MEASURES` (runs,) of a minibatch (runs, batch); ``storage`` None: no age is known."""
+    nothing = np.full(len(td_errors), np.nan)
     share = weights.sum(axis=1) ** 2 / (weights**2).sum(axis=1) / weights.shape[1]
     values = (
         np.abs(td_errors).mean(axis=1),
         q_values.mean(axis=1),
         weights.mean(axis=1),
-        (added[:, None] - indices).mean(axis=1),
+        nothing if storage is None else (storage.added[:, None] - indices).mean(axis=1),
         share,
     )
     return dict(zip(BATCH_MEASURES, values, strict=True))

@@ -1,11 +1,11 @@
-"""The agent: Q-networks of a stack of runs, and how they learn from minibatches.
+"""The agent: Q-networks of runs side by side, and how they learn from minibatches.
 
 Shapes: (runs, batch) unless a comment says otherwise.
 """
 
 import warnings
-from collections.abc import Callable, Sequence
-from typing import NamedTuple, Self
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import torch
@@ -13,14 +13,14 @@ from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
 from per_tutorial.common.arguments import whole_number
-from per_tutorial.common.files import PathLike
-from per_tutorial.dqn.autotune import choose
+from per_tutorial.common.files import AnyArray, PathLike, copy_arrays, require_like
 from per_tutorial.dqn.compiled import CompiledStep
 from per_tutorial.dqn.config import DQNConfig
 from per_tutorial.dqn.environments import env_spec
 from per_tutorial.dqn.losses import (
     Tensors,
     clip_by_run,
+    clipped,
     losses_and_gradients,
     select_actions,
     td_targets,
@@ -28,10 +28,7 @@ from per_tutorial.dqn.losses import (
 from per_tutorial.dqn.networks import QNetwork
 from per_tutorial.dqn.optimizers import descend, make_optimizer
 from per_tutorial.dqn.saved_agents import SavedAgent, read_agent, write_agent
-from per_tutorial.dqn.states import ArraySpec, Schema, State, checked_state
-from per_tutorial.replay.contracts import Batch
-
-MAX_UPDATES = 2**62  # in a checkpoint: more than can be made, less than would overflow
+from per_tutorial.replay.contracts import Batch, State
 
 
 def check_device(device: str) -> None:
@@ -57,28 +54,62 @@ class Update(NamedTuple):
     losses: NDArray  # (runs,)
 
 
+def as_batch(fields: Any) -> Batch:
+    """A minibatch as a `Batch` of arrays or tensors.
+
+    Args:
+        fields: an object with the attributes of a `Batch`, or a tuple of its fields in their order.
+            The first five are enough: the weights are then all 1, and the indices 0.
+
+    Raises:
+        TypeError: one of the first five is missing.
+    """
+    if isinstance(fields, Batch):
+        return fields
+    names, found = Batch._fields, {}
+    if hasattr(fields, "observations"):
+        found = {name: getattr(fields, name) for name in names if hasattr(fields, name)}
+    else:
+        found = dict(zip(names, fields, strict=False))
+    for name in names[:5]:
+        if name not in found:
+            raise TypeError(f"batch: must have {', '.join(names[:5])}, got none of {name}")
+    arrays: dict[str, Any] = {
+        name: field if isinstance(field, Tensor) else np.asarray(field)
+        for name, field in found.items()
+    }
+    shape = tuple(arrays["rewards"].shape)
+    arrays = {"weights": np.ones(shape), "indices": np.zeros(shape, np.int64)} | arrays
+    return Batch(**arrays)
+
+
+def with_axis_of_runs(batch: Batch) -> Batch:
+    """A minibatch of one run, (batch, ...), as one of shape (1, batch, ...)."""
+    fields: Any = batch
+    return Batch(*(field if np.ndim(field) == 0 else field[None] for field in fields))
+
+
 class DQNLearner:
-    """Online network, target network and optimiser of a stack of runs.
+    """Online network, target network and optimiser of one run or of several side by side.
 
     Args:
         config: a `DQNConfig`.
-        observation_shape: shape of one observation, which is flattened; or (stack, size, size) for
-            a stack of frames, which is not.
+        observation_shape: shape of one observation, which is flattened; or (frames, size, size),
+            which is not.
         actions: number of actions.
         seeds: one int per run, for the initial networks.
 
     Attributes:
-        config: the settings, with "auto" replaced by what was chosen on this machine.
-        choices: what was chosen and why, one line per "auto".
+        first_action: what an environment calls the agent's action 0 (`Discrete.start`).
 
     Example:
         >>> from per_tutorial import DQNConfig, DQNLearner, PrioritizedReplayBuffer
         >>> agent = DQNLearner(DQNConfig(), (4,), actions=2, seeds=[0])
-        >>> buffer = PrioritizedReplayBuffer(100, (4,), runs=1, seed=0)
+        >>> buffer = PrioritizedReplayBuffer(100, (4,), seed=0)
         >>> for step in range(32):
-        ...     buffer.add([[step, 0, 0, 0]], [0], [1.0], [[step, 0, 0, 1]], [False])
+        ...     buffer.add([step, 0, 0, 0], 0, 1.0, [step, 0, 0, 1], False)
         >>> batch = buffer.sample(32)
-        >>> update = agent.update(batch)
+        >>> update = agent.update(batch)  # (1, 32) with an axis of runs, (32,) without
         >>> buffer.update_priorities(batch.indices, update.td_errors)
         >>> agent.updates
         1
@@ -93,9 +124,8 @@ class DQNLearner:
     ) -> None:
         check_device(config.device)
         self.observation_shape = tuple(int(length) for length in observation_shape)
-        self.actions = actions
+        self.actions, self.first_action = actions, 0
         self.seeds = list(seeds)
-        config, self.choices = choose(config, self.observation_shape, actions, len(self.seeds))
         self.config = config
         self._env_spec = env_spec(config.env)
         self._on_cpu = torch.device(config.device).type == "cpu"
@@ -114,7 +144,7 @@ class DQNLearner:
         # As lists: walking through a module takes longer than a step with its parameters.
         self._parameters: list[Tensor] = list(self.online.parameters())
         self._target_parameters: list[Tensor] = list(self.target.parameters())
-        # One for the whole stack: it works number by number, so the runs stay independent.
+        # One for all runs: it works number by number, so they stay independent.
         self.optimizer = make_optimizer(config, self._parameters)
         self.updates = 0
         self._step: Callable[[Tensors], tuple[Tensor, Tensor, Tensor]] = self._gradient_step
@@ -127,12 +157,12 @@ class DQNLearner:
         return self.online(self._observations(observations)).cpu().numpy()
 
     def policy(self, run: int) -> Callable[[ArrayLike], int]:
-        """The greedy policy of one run, a function from an observation to an action."""
+        """The greedy policy of one run: from an observation to an action of the environment."""
 
         @torch.no_grad()
         def act(observation: ArrayLike) -> int:
-            stack = np.repeat(np.asarray(observation)[None, None], len(self.seeds), axis=0)
-            return int(self.online(self._observations(stack))[run, 0].argmax())
+            shown = np.repeat(np.asarray(observation)[None, None], len(self.seeds), axis=0)
+            return self.first_action + int(self.online(self._observations(shown))[run, 0].argmax())
 
         return act
 
@@ -141,25 +171,18 @@ class DQNLearner:
 
         Args:
             path: the file.
-            run: only the network of this run; None for the whole stack.
-
-        Raises:
-            TypeError, ValueError: ``run`` is not one of the stack's.
+            run: only the network of this run, by its number from 0; None for all.
         """
         runs = slice(None)
         if run is not None:
-            run = whole_number("run", run, minimum=0)
-            if run >= len(self.seeds):
-                raise ValueError(f"run: must be less than {len(self.seeds)}, got {run}")
+            run = whole_number("run", run, minimum=0, maximum=len(self.seeds) - 1)
             runs = slice(run, run + 1)
         tensors = {
             name: parameter[runs].cpu().contiguous()
             for name, parameter in self.online.state_dict().items()
         }
-        agent = SavedAgent(
-            self.config, self.observation_shape, self.actions, self.seeds[runs], tensors
-        )
-        write_agent(path, agent)
+        facts = (self.config, self.observation_shape, self.actions, self.first_action)
+        write_agent(path, SavedAgent(*facts, self.seeds[runs], tensors))
 
     @classmethod
     def load(
@@ -172,18 +195,14 @@ class DQNLearner:
     ) -> Self:
         """The learner that `save` wrote; targets equal online networks, and moments are zero.
 
-        The file need not be trusted: nothing in it is executed, and it is checked in full, sizes
-        before anything is allocated. It must hold the networks that its settings describe, one per
-        seed, with finite float32 parameters.
+        Nothing in the file is executed, and sizes are compared before anything is allocated.
 
         Args:
             path: the file.
             device: PyTorch device, in place of the one that it was saved from.
-            precision: in place of the one that it was trained with; None keeps that, "auto" takes
-                the faster one.
-            trusted: whether its environment may be unknown to Gymnasium, such as "module:Name-v0",
-                for which Gymnasium imports the module. Otherwise it must be registered, an Atari or
-                MinAtar game, or an environment of this package.
+            precision: in place of the one that it was trained with; None keeps that.
+            trusted: whether its environment may be one that is not registered, such as
+                "module:Name-v0", for which Gymnasium imports the module.
 
         Raises:
             FileNotFoundError: there is no such file.
@@ -193,6 +212,7 @@ class DQNLearner:
         agent = read_agent(path, device, trusted=trusted)
         config = agent.config if precision is None else agent.config.replace(precision=precision)
         learner = cls(config, agent.observation_shape, agent.actions, agent.seeds)
+        learner.first_action = agent.first_action
         for network in (learner.online, learner.target):
             network.load_state_dict(agent.tensors)
         return learner
@@ -215,59 +235,50 @@ class DQNLearner:
         arrays = {name: tensor.cpu().numpy() for name, tensor in self._tensors.items()}
         return {"updates": np.array(self.updates), **arrays}
 
-    @property
-    def schema(self) -> Schema:
-        """What each array of a state must be."""
-        arrays = {name: ArraySpec(array.dtype, array.shape) for name, array in self.state.items()}
-        return arrays | {"updates": ArraySpec(np.int64, (), 0, MAX_UPDATES)}
-
     @torch.no_grad()
-    def restore(self, state: State) -> None:
+    def restore(self, state: Mapping[str, AnyArray]) -> None:
         """Continue from the `state` of a learner with the same settings.
 
         Raises:
             ValueError: it is not a state of such a learner, which is then unchanged.
         """
-        state = checked_state(state, self.schema)
-        self.updates = int(state["updates"])
+        own = self.state
+        require_like(own, state)
+        own = {name: array.copy() for name, array in own.items()}
+        copy_arrays(own, state)
+        self.updates = int(own["updates"])
         for name, tensor in self._tensors.items():
-            tensor.copy_(torch.from_numpy(state[name]))
+            tensor.copy_(torch.from_numpy(own[name]))
 
-    def update(self, batch: Batch, step_size: float | None = None) -> Update:
+    def update(self, batch: Any, step_size: float | None = None) -> Update:
         """One gradient step of every run on its minibatch (Algorithm 1, lines 11 to 16).
 
-        ``step_size`` is the learning rate from now on; None keeps the last one.
+        Args:
+            batch: a `Batch`, or what `as_batch` makes one of. That of a single run may lack the
+                axis of runs; the results then lack it, too.
+            step_size: the learning rate from now on; None keeps the last one.
         """
+        batch = as_batch(batch)
+        alone = np.ndim(batch.rewards) == 1 and len(self.seeds) == 1
+        if alone:
+            batch = with_axis_of_runs(batch)
         if step_size is not None:
             self.optimizer.param_groups[0]["lr"] = step_size
         td_errors, q_values, losses = self._step(self._on_device(batch))
         self.updates += 1
         if self.updates % self.config.target_update_every == 0:
             self.update_target(self.config.tau)
-        each = (self._clipped(td_errors), q_values, losses)
-        return Update(*(tensor.detach().cpu().numpy() for tensor in each))
+        tensors = (clipped(td_errors, self.config.td_error_clip), q_values, losses)
+        found = (tensor.detach().cpu().numpy() for tensor in tensors)
+        return Update(*(array[0] for array in found)) if alone else Update(*found)
 
     @torch.no_grad()
     def td_errors(self, batch: Batch) -> NDArray:
         """The δ that `update` would return for this minibatch. Nothing changes."""
         tensors = self._on_device(batch)
         q_values = select_actions(self.online(tensors.observations), tensors.actions)
-        return self._clipped(self._targets(tensors) - q_values).cpu().numpy()
-
-    @torch.no_grad()
-    def reducible_losses(self, batch: Batch) -> NDArray:
-        """δ² of the online network minus δ² of the target network, with the same targets.
-
-        `ReloSampler` makes priorities from these. Nothing changes.
-        """
-        tensors = self._on_device(batch)
-        targets = self._targets(tensors)
-        q_values = (
-            select_actions(network(tensors.observations), tensors.actions)
-            for network in (self.online, self.target)
-        )
-        online, target = (self._clipped(targets - each) ** 2 for each in q_values)
-        return (online - target).cpu().numpy()
+        td_errors = self._targets(tensors) - q_values
+        return clipped(td_errors, self.config.td_error_clip).cpu().numpy()
 
     def _gradient_step(self, tensors: Tensors) -> tuple[Tensor, Tensor, Tensor]:
         """Move the online networks down the gradient; returns δ, Q(s, a) and the losses."""
@@ -289,12 +300,7 @@ class DQNLearner:
         td_errors = self._targets(tensors) - q_values
         config = self.config
         losses, gradients = losses_and_gradients(
-            td_errors,
-            tensors.weights,
-            config.loss,
-            config.td_error_clip,
-            config.kappa,
-            config.alpha,
+            td_errors, tensors.weights, config.loss, config.td_error_clip, config.kappa
         )
         return td_errors, losses, gradients
 
@@ -314,25 +320,21 @@ class DQNLearner:
         for target, online in zip(self._target_parameters, self._parameters, strict=True):
             target.lerp_(online, tau)
 
-    def _clipped(self, td_errors: Tensor) -> Tensor:
-        clip = self.config.td_error_clip
-        return td_errors if clip is None else td_errors.clamp(-clip, clip)
-
     def _on_device(self, batch: Batch) -> Tensors:
         discounts = self.config.discount ** np.asarray(batch.steps)
         return Tensors(
             self._observations(batch.observations),
-            self._tensor(batch.actions),
+            self._tensor(batch.actions, torch.int64),
             self._tensor(batch.rewards, torch.float32),
             self._observations(batch.next_observations),
-            self._tensor(batch.terminated),
+            self._tensor(batch.terminated, torch.bool),
             self._tensor(batch.weights, torch.float32),
             self._tensor(discounts, self._parameters[0].dtype),
         )
 
     def _tensor(self, array: ArrayLike, dtype: torch.dtype | None = None) -> Tensor:
         """A tensor on the device; converted before, since some devices have no float64."""
-        tensor = torch.from_numpy(np.asarray(array))
+        tensor = array if isinstance(array, Tensor) else torch.from_numpy(np.asarray(array))
         if dtype is not None:
             tensor = tensor.to(dtype)
         return tensor if self._on_cpu else tensor.to(self.config.device)

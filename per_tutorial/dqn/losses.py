@@ -60,22 +60,17 @@ def weighted_losses(
     loss: str = "huber",
     clip: float | None = None,
     kappa: float = 1.0,
-    alpha: float = 0.6,
 ) -> Tensor:
     """The loss of each run, (runs,): mean over the batch of w_i · L(δ_i).
 
-    L is ½δ² ("squared"), or the Huber loss ("huber"): ½δ² up to |δ| = κ and linear beyond. Or it is
-    PAL ("pal"; Fujimoto, Meger and Precup 2020, section 4.3): κ^α · ½δ² up to κ and
-    κ|δ|^(1 + α) / (1 + α) beyond, divided by the batch's mean of max(|δ|, κ)^α. Under uniform draws
-    its expected gradient is that of Huber under draws in proportion to max(|δ|, κ)^α.
-
-    With ``clip`` = c, δ is clipped to [−c, c] in the gradient (section 4 of Schaul et al.: c = 1).
-    The loss is then linear beyond |δ| = c.
+    L is ½δ² ("squared"), or the Huber loss ("huber"): ½δ² up to |δ| = κ and linear beyond. With
+    ``clip`` = c, δ is clipped to [−c, c] in the gradient (section 4 of Schaul et al.: c = 1). The
+    loss is then linear beyond |δ| = c.
 
     The weights must multiply each error before the mean. Shapes (batch,) and (batch, 1) would
     silently broadcast to (batch, batch) and cancel the correction, hence the assertion.
     """
-    return losses_and_gradients(td_errors, weights, loss, clip, kappa, alpha)[0]
+    return losses_and_gradients(td_errors, weights, loss, clip, kappa)[0]
 
 
 def losses_and_gradients(
@@ -84,7 +79,6 @@ def losses_and_gradients(
     loss: str = "huber",
     clip: float | None = None,
     kappa: float = 1.0,
-    alpha: float = 0.6,
 ) -> tuple[Tensor, Tensor]:
     """The `weighted_losses`, and their gradients with respect to Q(s, a), δ = target − Q(s, a).
 
@@ -92,36 +86,26 @@ def losses_and_gradients(
     w_j · δ_j · ∇Q to the step, and an optimiser subtracts a gradient.
     """
     assert td_errors.shape == weights.shape, (td_errors.shape, weights.shape)
-    losses, slopes = losses_and_slopes(td_errors, loss, clip, kappa, alpha)
+    losses, slopes = losses_and_slopes(td_errors, loss, clip, kappa)
     return (weights * losses).mean(dim=1), weights * slopes / -td_errors.shape[1]
 
 
 def losses_and_slopes(
-    td_errors: Tensor,
-    loss: str = "huber",
-    clip: float | None = None,
-    kappa: float = 1.0,
-    alpha: float = 0.6,
+    td_errors: Tensor, loss: str = "huber", clip: float | None = None, kappa: float = 1.0
 ) -> tuple[Tensor, Tensor]:
     """L(δ) and ∂L/∂δ of each error, (runs, batch); see `weighted_losses`.
 
-    The slope is δ, limited to ±clip and, with Huber, to ±κ. PAL's is Huber's times LAP's priority,
-    divided by the batch's mean priority, which counts as a constant.
+    The slope is δ, limited to ±clip and, with Huber, to ±κ.
     """
-    inside = _clipped(td_errors.detach(), clip)
-    straight = inside if loss == "squared" else inside.clamp(-kappa, kappa)
-    if loss != "pal":
-        # ½δ², or limit · (|δ| − ½ limit) beyond the limit
-        return straight * torch.sub(td_errors, straight, alpha=0.5), straight
-    size = inside.abs()
-    priorities = size.clamp(min=kappa) ** alpha
-    slopes = straight * priorities / priorities.mean(dim=1, keepdim=True)
-    # The loss is slope · δ times ½ up to κ, times 1 / (1 + α) beyond, and linear after a clip.
-    rest = torch.where(size < kappa, 0.5 * inside, alpha / (1 + alpha) * inside)
-    return slopes * (td_errors - rest), slopes
+    slopes = clipped(td_errors.detach(), clip)
+    if loss == "huber":
+        slopes = slopes.clamp(-kappa, kappa)
+    # ½δ², or limit · (|δ| − ½ limit) beyond the limit
+    return slopes * torch.sub(td_errors, slopes, alpha=0.5), slopes
 
 
-def _clipped(td_errors: Tensor, clip: float | None) -> Tensor:
+def clipped(td_errors: Tensor, clip: float | None) -> Tensor:
+    """δ in [−clip, clip]; None: unchanged."""
     return td_errors if clip is None else td_errors.clamp(-clip, clip)
 
 

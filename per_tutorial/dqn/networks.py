@@ -1,7 +1,7 @@
-"""Q-networks for a stack of runs: every parameter has a leading axis, one slice per run.
+"""Q-networks of runs side by side: every parameter has a leading axis, one slice per run.
 
 A layer of R networks is one batched matrix product, so ten networks cost little more than one, and
-the runs stay independent. A single network is a stack of one.
+the runs stay independent.
 """
 
 import math
@@ -12,6 +12,8 @@ from typing import NamedTuple, cast
 import torch
 from torch import Tensor, nn
 
+from per_tutorial.dqn.environments.settings import SMALLEST_FRAME
+
 LARGEST_SEED = 2**64 - 1  # for PyTorch's generators
 
 # Filters, kernel size and stride of each convolution. Those of Mnih et al. (2015) turn 84×84 pixels
@@ -20,9 +22,7 @@ CONVOLUTIONS = ((32, 8, 4), (64, 4, 2), (64, 3, 1))
 SMALL_CONVOLUTIONS = ((32, 5, 2), (64, 3, 2), (64, 3, 2))
 BOARD_CONVOLUTIONS = ((16, 3, 1),)  # for the 10×10 cells of MinAtar (Young & Tian 2019)
 
-SMALLEST_FRAME = 17  # for which the small ones have an output
-
-Inputs = int | tuple[int, ...]  # numbers in an observation, or the shape of a stack of frames
+Inputs = int | tuple[int, ...]  # numbers in an observation, or the shape of its frames
 
 
 class Architecture(NamedTuple):
@@ -126,9 +126,9 @@ class QNetwork(nn.Module):
     advantage A of each action: Q = V + A − mean(A) (Wang et al. 2016, equation 9; notebook 04).
 
     Args:
-        inputs: numbers in an observation, an int; or the shape of a stack of square frames, such as
-            (4, 84, 84). Observations are then uint8 or bool, (runs, batch, 4, 84, 84), and
-            convolutions come first (notebook 05).
+        inputs: numbers in an observation, an int; or the shape of square frames, such as (4, 84,
+            84). Observations are then uint8 or bool, (runs, batch, 4, 84, 84), and convolutions
+            come first (notebook 05).
         actions: number of actions.
         hidden: units of each hidden layer.
         seeds: one int per run.

@@ -1,19 +1,19 @@
-"""Trained agents that come with the package: a safetensors file and a model card each."""
+"""Two trained agents of a checkout: a safetensors file and a model card each (`common.data`)."""
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from per_tutorial.common.arguments import one_of
+from per_tutorial.common.data import data_file
 
 if TYPE_CHECKING:
     from per_tutorial.dqn.learner import DQNLearner
 
-FOLDER = Path(__file__).parents[1] / "results"
+AGENTS = ("long-cartpole", "pong")
 
 
 def agent_names() -> list[str]:
-    """The names of the agents that come with the package."""
-    return sorted(path.stem for path in FOLDER.glob("*.safetensors"))
+    """The names of the agents."""
+    return list(AGENTS)
 
 
 def load_agent(name: str, device: str = "cpu", *, precision: str = "float32") -> "DQNLearner":
@@ -25,8 +25,9 @@ def load_agent(name: str, device: str = "cpu", *, precision: str = "float32") ->
 
     Raises:
         ValueError: there is no agent of this name, or no such precision.
+        FileNotFoundError: the data of the series are not here, only the package is.
     """
     from per_tutorial.dqn.learner import DQNLearner
 
-    path = FOLDER / f"{one_of('name', name, agent_names())}.safetensors"
+    path = data_file(f"{one_of('name', name, AGENTS)}.safetensors")
     return DQNLearner.load(path, device, precision=precision)

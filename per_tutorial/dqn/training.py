@@ -1,32 +1,32 @@
-"""Deep Q-learning with replay (Algorithm 1 of Schaul et al.), for a stack of runs at once."""
+"""Deep Q-learning with replay (Algorithm 1 of Schaul et al.), for several runs at once."""
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple, Protocol
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from per_tutorial.common.arguments import real_number, whole_number
-from per_tutorial.common.files import join_parts, part_of
+from per_tutorial.common.files import AnyArray, copy_arrays, join_parts, part_of, require_like
 from per_tutorial.dqn.callbacks import Callback
+from per_tutorial.dqn.checkpoints import Checkpoints
 from per_tutorial.dqn.config import DQNConfig
 from per_tutorial.dqn.environments import env_spec
 from per_tutorial.dqn.environments.gymnasium_envs import Environments
+from per_tutorial.dqn.environments.settings import LONGEST_EPISODE
 from per_tutorial.dqn.history import History
-from per_tutorial.dqn.learner import DQNLearner
+from per_tutorial.dqn.learner import DQNLearner, as_batch, with_axis_of_runs
 from per_tutorial.dqn.networks import LARGEST_SEED
-from per_tutorial.dqn.states import State, checked_state
+from per_tutorial.dqn.threads import one_thread_if_small
+from per_tutorial.replay.contracts import Batch, State
 from per_tutorial.replay.random_streams import RandomStreams
 from per_tutorial.replay.replay import Replay
 from per_tutorial.replay.samplers import SAMPLERS, settings_from
-from per_tutorial.replay.storages.frames import FrameStorage
-from per_tutorial.replay.storages.rows import TransitionStorage
-
-STORAGES: dict[str, type] = {"transitions": TransitionStorage, "frames": FrameStorage}
 
 
 class Training(NamedTuple):
-    """The parts of a training that change; each can continue from its `state`."""
+    """The parts of a training that change; each has a `state`."""
 
     environments: Environments
     exploration: RandomStreams
@@ -39,61 +39,99 @@ class Training(NamedTuple):
         """A dict of arrays named PART.NAME."""
         return join_parts(**{name: part.state for name, part in self._asdict().items()})
 
-    def check(self, state: State) -> None:
-        """Raise ValueError unless `restore` accepts this state."""
-        for name, part in self._asdict().items():
-            arrays = part_of(state, name)
-            if hasattr(part, "schema"):
-                arrays = checked_state(arrays, part.schema)
-            if hasattr(part, "check"):
-                part.check(arrays)
-
-    def restore(self, state: State) -> None:
-        """Continue from a saved `state`. Episodes that cannot continue count as truncated.
+    def restore(self, state: Mapping[str, AnyArray]) -> None:
+        """Continue from a saved `state`. The running episodes count as truncated.
 
         Raises:
-            ValueError: it is not a state of such a training, which is then unchanged.
+            ValueError: it is not a state of such a training.
         """
-        self.check(state)
-        episodes_go_on = self.environments.restore(part_of(state, "environments"))
-        for name in ("exploration", "replay", "agent", "history"):
+        for name in ("replay", "agent", "history", "environments"):
             getattr(self, name).restore(part_of(state, name))
-        if not episodes_go_on:
-            self.replay.truncate_episodes()
+        streams = part_of(state, "exploration")
+        require_like(self.exploration.state, streams)
+        copy_arrays(self.exploration.state, streams)
+        self.replay.truncate_episodes()
 
 
-class Checkpointer(Protocol):
-    """What saves a training at intervals, such as `Checkpoints`."""
+class OneRun:
+    """A replay memory without an axis of runs, such as one of your own, as `train` needs it.
 
-    def resolve_auto(self, config: DQNConfig) -> DQNConfig:
-        """The settings, with "auto" replaced by what the saved training chose."""
+    It has ``len``, ``add`` of the six fields of a transition, ``sample(batch_size, beta)``, which
+    returns what `learner.as_batch` takes, and ``update_priorities(indices, td_errors)``.
 
-    def restore(self, training: Training) -> None:
-        """Continue the training from what was saved, if anything was."""
+    Example:
+        >>> import random
+        >>> import numpy as np
+        >>> from per_tutorial import DQNConfig, train
+        >>> class Uniform(list):
+        ...     def add(self, *step):
+        ...         self.append(step)
+        ...     def sample(self, batch_size, beta):
+        ...         steps = random.choices(self, k=batch_size)
+        ...         return tuple(np.array(field) for field in zip(*steps))[:5]
+        ...     def update_priorities(self, indices, td_errors):
+        ...         pass
+        >>> config = DQNConfig(steps=300, hidden=(16,))
+        >>> train(config, seeds=0, replay=Uniform()).step
+        300
+    """
 
-    def save_if_due(self, training: Training) -> None:
-        """Save the training if it is due. Called after every step."""
+    def __init__(self, memory: Any) -> None:
+        for member in ("__len__", "add", "sample", "update_priorities"):
+            if not hasattr(memory, member):
+                raise TypeError(f"replay: must have {member}, got {type(memory).__name__}")
+        self.memory = memory
+
+    def __len__(self) -> int:
+        return len(self.memory)
+
+    def add(self, *fields: NDArray, valid: NDArray[np.bool_]) -> None:
+        if valid[0]:
+            self.memory.add(*(field[0] for field in fields))
+
+    def sample(self, batch_size: int, beta: float) -> Batch:
+        return with_axis_of_runs(as_batch(self.memory.sample(batch_size, beta)))
+
+    def update_priorities(self, indices: NDArray, td_errors: NDArray) -> None:
+        self.memory.update_priorities(indices[0], td_errors[0])
+
+    def __getattr__(self, name: str) -> Any:  # a storage and a state, if the memory has them
+        return getattr(self.memory, name)
 
 
+def make_replay(
+    config: DQNConfig, observation_shape: tuple[int, ...], seeds: Sequence[int]
+) -> Replay:
+    """The replay buffer that the settings describe, with one run per seed.
+
+    Its storage and its sampler take their keywords from the settings of the same name.
+    """
+    store, sampler = env_spec(config.env).storage, SAMPLERS[config.sampler]
+    runs = len(seeds)
+    storage = store(config.capacity, observation_shape, runs, **settings_from(config, store))
+    return Replay(storage, sampler(config.capacity, seeds, **settings_from(config, sampler)), runs)
+
+
+@one_thread_if_small
 def train(  # noqa: C901  (Algorithm 1 in one place)
     config: DQNConfig,
     seeds: int | Iterable[int] = range(10),
     *,
-    replay: Replay | None = None,
+    replay: Any = None,
     learner: type[DQNLearner] | None = None,
     callbacks: Iterable[Callback] = (),
-    checkpoints: Checkpointer | None = None,
+    checkpoints: Checkpoints | None = None,
 ) -> History:
     """Train one agent per seed, side by side.
 
-    Each run depends only on its own seed, unless ``vectorization`` shares a generator. What a
-    setting of "auto" becomes is printed, and is in ``agent.config``.
+    Each run depends only on its own seed, unless ``vectorization`` shares a generator.
 
     Args:
         config: a `DQNConfig`.
         seeds: ints, one run each; a single int is one run.
-        replay: a `Replay` for as many runs, in place of the one that ``config`` describes. Its
-            n-step returns must have the discount of ``config``.
+        replay: in place of the memory that ``config`` describes, a `Replay` for as many runs, whose
+            n-step returns have the discount of ``config``; or, for one run, a memory of your own,
+            without an axis of runs (`OneRun`).
         learner: the class of the agent, such as one with another loss; None: `DQNLearner`.
         callbacks: functions called with the `History` whenever measurements were written, the last
             time at the end, such as a progress bar or a live plot.
@@ -105,6 +143,7 @@ def train(  # noqa: C901  (Algorithm 1 in one place)
     Raises:
         ValueError: the environment cannot be made, two seeds are the same, ``replay`` does not fit
             ``config``, or the checkpoints are those of another training.
+        TypeError: ``replay`` lacks a method.
 
     Example:
         >>> from per_tutorial import DQNConfig, evaluate, train
@@ -114,27 +153,16 @@ def train(  # noqa: C901  (Algorithm 1 in one place)
         (3, 2)
     """
     seeds = _seed_list(seeds)
-    if checkpoints is not None:
-        config = checkpoints.resolve_auto(config)
     environments = env_spec(config.env).module().training_environments(config, seeds)
     agent = (learner or DQNLearner)(
         config, environments.observation_shape, environments.actions, seeds
     )
-    for line in agent.choices:
-        print(line)
-    config = agent.config  # with these choices
+    agent.first_action = environments.first_action
     if replay is None:
         replay = make_replay(config, environments.observation_shape, seeds)
-    storage = replay.storage
-    if storage.n_step > 1 and storage.discount != config.discount:
-        raise ValueError(
-            f"replay: must discount rewards like config ({config.discount}), got {storage.discount}"
-        )
-    if storage.environments != config.environments:
-        raise ValueError(
-            f"replay: must have config's number of environments ({config.environments}), "
-            f"got {storage.environments}"
-        )
+    axes = _checked_axes(replay, config, len(seeds))
+    if getattr(replay, "runs", None) is None:
+        replay = OneRun(replay)
     exploration = RandomStreams(seeds, "exploration")
     history = History(config, seeds)
     history.agent = agent
@@ -149,7 +177,7 @@ def train(  # noqa: C901  (Algorithm 1 in one place)
         reward = step.learned_reward(config.terminal_reward)
         ends = step.terminated, step.truncated
         fields = (observation, action, reward, step.next_observation, *ends)
-        replay.add(*with_axes(storage.leading_axes, fields), valid=step.valid)
+        replay.add(*(field.reshape(axes + field.shape[1:]) for field in fields), valid=step.valid)
         history.record_step(environments.finished)
 
         for k in range(t, t + config.environments):  # each environment has made one step
@@ -169,18 +197,27 @@ def train(  # noqa: C901  (Algorithm 1 in one place)
     return history
 
 
-def make_replay(
-    config: DQNConfig, observation_shape: tuple[int, ...], seeds: Sequence[int]
-) -> Replay:
-    """The replay buffer that the settings describe, with one run per seed."""
-    store, draw = STORAGES[config.storage], SAMPLERS[config.sampler]
-    storage = store(config.capacity, observation_shape, len(seeds), **settings_from(config, store))
-    return Replay(storage, draw(config.capacity, seeds, **settings_from(config, draw)), len(seeds))
-
-
-def with_axes(axes: tuple[int, ...], fields: Iterable[NDArray]) -> Iterator[NDArray]:
-    """The fields, with ``axes`` in place of their first axis, that of all environments."""
-    return (field.reshape(axes + field.shape[1:]) for field in fields)
+def _checked_axes(replay: Any, config: DQNConfig, runs: int) -> tuple[int, ...]:
+    """The leading axes of what is added; ValueError if a memory does not fit the settings."""
+    if getattr(replay, "runs", None) is None and (runs, config.environments) != (1, 1):
+        raise ValueError(
+            "replay: must be for one run and one environment without an axis of runs, "
+            f"got {runs} and {config.environments}"
+        )
+    storage = getattr(replay, "storage", None)
+    if storage is None:
+        return (runs,)
+    if storage.n_step > 1 and storage.discount != config.discount:
+        raise ValueError(
+            f"replay: must discount rewards like config ({config.discount}), got {storage.discount}"
+        )
+    for name, wanted in (("environments", config.environments), ("runs", runs)):
+        if getattr(storage, name) != wanted:
+            raise ValueError(
+                f"replay: must have the number of {name} of this training ({wanted}), "
+                f"got {getattr(storage, name)}"
+            )
+    return storage.leading_axes
 
 
 def epsilon_greedy(
@@ -198,6 +235,7 @@ def epsilon_greedy(
     return np.where(draws[..., 0] < epsilon, random_actions, q_values.argmax(axis=-1)).reshape(-1)
 
 
+@one_thread_if_small
 def evaluate(
     agent: DQNLearner,
     episodes: int = 10,
@@ -208,14 +246,15 @@ def evaluate(
 ) -> NDArray[np.float64]:
     """Returns of the (nearly) greedy policy, (runs, episodes), on new episodes of its environment.
 
-    Atari games are played to their end in Gymnasium's own pipeline, with unclipped scores.
+    Atari games are played to their end in Gymnasium's own pipeline, with unclipped scores. Episodes
+    that nothing ends are stopped after `LONGEST_EPISODE` steps, with a warning.
 
     Args:
         agent: a `DQNLearner`.
         episodes: per run.
         seed: seed of the first environment of the run with seed 0. Each run has ``episodes``
             consecutive seeds, followed by those of the run with the next seed, so a run gets the
-            same episodes in any stack. Only the first episode of each environment counts.
+            same episodes beside any others. Only the first episode of each environment counts.
         max_episode_steps: time limit; None for the one that the agent was trained under.
         epsilon: share of random actions. None: 0.01 in Atari games, where a policy may otherwise
             loop forever, and 0 elsewhere.
@@ -242,14 +281,23 @@ def evaluate(
     environments = spec.module().evaluation_environments(config, seeds)
     _check_fit(agent, environments)
     exploration = RandomStreams(first_seeds, "evaluation")
+    limit = None if environments.ends_by_itself else LONGEST_EPISODE
     returns = np.zeros(len(seeds))
     running = np.ones(len(seeds), dtype=bool)
-    while running.any():
+    steps = 0
+    while running.any() and steps != limit:
         action = epsilon_greedy(agent, environments.observation, epsilon, exploration)
         step = environments.step(action)
         returns += step.reward * running
         running &= ~(step.terminated | step.truncated)
+        steps += 1
     environments.close()
+    if running.any():
+        warnings.warn(
+            f"{running.sum()} of {len(running)} episodes did not end in {steps:,} steps and were "
+            "stopped; give max_episode_steps",
+            stacklevel=2,
+        )
     return returns.reshape(len(agent.seeds), episodes)
 
 

@@ -10,7 +10,7 @@ by then. So the last minibatches without TD errors are kept, with the ids of the
 """
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,11 +18,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from per_tutorial.common.arguments import index_array, up_to_one, whole_number
 from per_tutorial.common.files import copy_arrays, join_parts, part_of, require_like
-from per_tutorial.integrations.hosted_sampler import HostedSampler
+from per_tutorial.integrations.hosted import errors_of, hosted_sampler
 from per_tutorial.replay.contracts import State
 from per_tutorial.replay.ring import NO_SLOT, refuse_infinite
 
-PICKLE_FORMAT = 3  # raised when what a pickle holds changes
 MAX_PENDING = 32  # pending minibatches that are kept; more are rarely in flight
 
 
@@ -33,16 +32,7 @@ class PendingBatch(NamedTuple):
     ids: NDArray[np.int64]  # (batch,) of the transitions that were in them
 
 
-class UnfinishedWrite(NamedTuple):
-    """Transitions that are about to be registered, and the counters afterwards."""
-
-    slots: NDArray[np.int64]  # (n,)
-    rows: NDArray[np.int64]  # (n,) of the slots
-    filled: int
-    added: int
-
-
-class SlotSampler(HostedSampler):
+class SlotSampler:
     """Draws slots by priority, and keeps the priorities.
 
     If `write` is interrupted (Ctrl-C), the next call completes it.
@@ -50,13 +40,12 @@ class SlotSampler(HostedSampler):
     Args:
         capacity: slots.
         beta: β of the next draws, in [0, 1].
-        sampler: a name in `per_tutorial.replay.SAMPLERS`.
+        sampler: a name in `per_tutorial.replay.samplers.SAMPLERS`.
         seed: of the draws; None: from the system.
         settings: of the sampler, such as ``alpha``; None: its own default.
 
     Raises:
-        ValueError, TypeError: an argument is invalid, the sampler has no such setting, or it can't
-            be used here.
+        ValueError, TypeError: an argument is invalid, or the sampler has no such setting.
     """
 
     def __init__(
@@ -70,7 +59,7 @@ class SlotSampler(HostedSampler):
     ) -> None:
         self.capacity = whole_number("capacity", capacity)
         self.beta = beta
-        super().__init__(self.capacity, sampler, seed, settings)
+        self.sampler = hosted_sampler(sampler, self.capacity, seed, settings)
         self._made_of = {"sampler": sampler, "seed": seed, **settings}
         self.filled = 0  # slots that hold a transition
         self.added = 0  # transitions ever added
@@ -78,7 +67,7 @@ class SlotSampler(HostedSampler):
         self._slots = np.full(self.capacity, -1, dtype=np.int64)  # of the rows
         self._ids = np.full(self.capacity, -1, dtype=np.int64)  # by row
         self._awaited: deque[PendingBatch] = deque(maxlen=MAX_PENDING)
-        self._unfinished: UnfinishedWrite | None = None  # what an interrupt may have cut short
+        self._unfinished: NDArray[np.int64] | None = None  # slots of a write, until it is done
 
     @property
     def beta(self) -> float:
@@ -120,17 +109,10 @@ class SlotSampler(HostedSampler):
             IndexError: a slot is outside [0, capacity).
         """
         self._finish()
-        written = self._checked(slots)
-        # Copied in any case: an interrupted write is completed later.
-        written = np.unique(written) if len(written) > 1 else written.copy()
-        if len(written) == 0:
-            return
-        rows = self._rows[written]
-        new = rows < 0
-        filled = self.filled + int(np.count_nonzero(new))
-        rows[new] = np.arange(self.filled, filled)
-        self._unfinished = UnfinishedWrite(written, rows, filled, self.added + len(rows))
-        self._finish()
+        written = np.unique(self._checked(slots))
+        if len(written):
+            self._unfinished = written
+            self._finish()
 
     def sample(self, batch_size: int) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
         """Slots and importance-sampling weights, both (batch,).
@@ -161,7 +143,7 @@ class SlotSampler(HostedSampler):
         """
         self._finish()
         known = self._checked(slots)
-        errors = self.errors_of(known, td_errors)
+        errors = errors_of(known, td_errors)
         rows = self._rows[known]
         if (rows < 0).any():
             raise IndexError(f"indices: no transition is stored at {known[rows < 0][0]}")
@@ -174,13 +156,10 @@ class SlotSampler(HostedSampler):
     def probabilities(self) -> NDArray[np.float64]:
         """(capacity,): P(i) of every slot, 0 where nothing is stored."""
         self._finish()
-        rows = np.arange(self.capacity)[None]
         shares = np.zeros(self.capacity)
-        stored = slice(self.filled)
-        shares[self._slots[stored]] = self.sampler.probabilities(rows, self.sizes)[0, stored]
+        rows = np.arange(self.filled)
+        shares[self._slots[rows]] = self.sampler.probabilities(rows[None], self.sizes)[0]
         return shares
-
-    # ------------------------------------------------------------ states and pickles
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -192,63 +171,46 @@ class SlotSampler(HostedSampler):
         """Everything that changes, except pending minibatches."""
         self._finish()
         return join_parts(sampler=self.sampler.state) | {
-            "slots": self._slots[: self.filled],
-            "ids": self._ids[: self.filled],
-            "added": np.array([self.added]),
+            "slots": self._slots,
+            "ids": self._ids,
+            "counts": np.array([self.filled, self.added]),
             "beta": np.array([self.beta]),
         }
 
-    def restore(self, state: State) -> None:
+    def restore(self, state: Mapping[str, NDArray]) -> None:
         """Continue from a `state`.
 
         Raises:
-            ValueError: the state is invalid. Nothing has changed then.
+            ValueError: it is not a state of such a sampler. Nothing has changed then.
         """
-        counts = {"added": np.array([0]), "beta": np.array([0.0])}
-        require_like(join_parts(sampler=self.sampler.state) | counts, state)
-        slots, ids = (np.array(state.get(name, [[]])) for name in ("slots", "ids"))
-        require_like(
-            dict.fromkeys(("slots", "ids"), np.empty(min(slots.size, self.capacity), np.int64)),
-            {"slots": slots, "ids": ids},
-        )
-        if slots.size and not (0 <= slots.min() and slots.max() < self.capacity):
-            raise ValueError(f"state: slots must be in [0, {self.capacity})")
-        added = int(state["added"][0])
-        if len(ids) != len(slots) or len(np.unique(slots)) != len(slots):
-            raise ValueError("state: slots must name each stored transition once")
-        if len(np.unique(ids)) != len(ids) or (ids >= added).any():
-            raise ValueError("state: ids must be those of transitions that were added")
+        require_like(self.state, state)
         restored = SlotSampler(self.capacity, float(state["beta"][0]), **self._made_of)
         copy_arrays(restored.sampler.state, part_of(state, "sampler"))
-        restored.filled, restored.added = len(slots), added
-        restored._slots[: len(slots)], restored._ids[: len(slots)] = slots, ids
+        copy_arrays({"slots": restored._slots, "ids": restored._ids}, state)
+        restored.filled, restored.added = state["counts"].tolist()
+        slots = restored._slots[: restored.filled]
+        if not all(0 <= slot < self.capacity for slot in slots.tolist()):
+            raise ValueError(f"state: slots must be in [0, {self.capacity}), got others")
         restored._rows[slots] = np.arange(len(slots))
         vars(self).update(vars(restored))  # in one step, as in `clear`
 
     def __getstate__(self) -> dict[str, Any]:
         self._finish()
-        return vars(self) | {"pickle_format": PICKLE_FORMAT}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        if state.get("pickle_format") != PICKLE_FORMAT:
-            raise ValueError(
-                f"pickle: must have the format {PICKLE_FORMAT}, got {state.get('pickle_format')}; "
-                "collect the transitions again"
-            )
-        vars(self).update({name: state[name] for name in state if name != "pickle_format"})
-
-    # ------------------------------------------------------------ helpers
+        return vars(self).copy()
 
     def _finish(self) -> None:
-        """Carry out the write in `_unfinished`. Doing so a second time changes nothing."""
-        write = self._unfinished
-        if write is None:
+        """Carry out a write. After an interrupt it is done again, until it is counted."""
+        written = self._unfinished
+        if written is None:
             return
-        self._rows[write.slots], self._slots[write.rows] = write.rows, write.slots
-        self._ids[write.rows] = np.arange(write.added - len(write.rows), write.added)
-        self.filled, self.added = write.filled, write.added
-        self.sampler.add(write.rows[None])
-        self._unfinished = None
+        rows = self._rows[written]
+        new = (rows < 0) | (rows >= self.filled)
+        filled, added = self.filled + int(new.sum()), self.added + len(rows)
+        rows[new] = np.arange(self.filled, filled)
+        self._rows[written], self._slots[rows] = rows, written
+        self._ids[rows] = np.arange(self.added, added)
+        self.sampler.add(rows[None])
+        vars(self).update(filled=filled, added=added, _unfinished=None)  # all at once
 
     def _checked(self, slots: ArrayLike) -> NDArray[np.int64]:
         known = np.atleast_1d(index_array("indices", slots))

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from per_tutorial.common.arguments import whole_number
-from per_tutorial.integrations.hosted_sampler import refuse_unknown
+from per_tutorial.integrations.hosted import refuse_unknown
 from per_tutorial.integrations.slot_sampler import SlotSampler
 
 try:
@@ -37,6 +37,16 @@ class _Prioritized(ReplayBuffer):
     """What both buffers share; a base class that comes before tianshou's."""
 
     _sampler: SlotSampler
+
+    def _start_sampler(self, beta: float, settings: dict[str, Any]) -> None:
+        """Make the sampler of a buffer of `maxsize` slots, or refuse its settings."""
+        if settings.pop("sample_avail", False):
+            raise ValueError(
+                "sample_avail: must be False, got True; with priorities every transition may be "
+                "drawn, including those with an incomplete stack of frames"
+            )
+        refuse_unknown(type(self), settings["sampler"], settings, ["alpha", "beta"])
+        self._sampler = SlotSampler(self.maxsize, beta, **settings)
 
     @property
     def beta(self) -> float:
@@ -135,8 +145,7 @@ class PrioritizedReplayBuffer(_Prioritized):
         size: transitions kept.
         alpha: how strongly priorities count, in [0, 1]; None: the sampler's own default.
         beta: exponent of the importance-sampling weights, in [0, 1]; see `set_beta`.
-        sampler: how transitions are drawn: "proportional", "rank", "uniform", or a name registered
-            by `per_tutorial.replay.SAMPLERS`.
+        sampler: a name in `per_tutorial.replay.samplers.SAMPLERS`.
         seed: of the draws; None: from the system.
         stack_num, ignore_obs_next, save_only_last_obs: of tianshou's `ReplayBuffer`. Its
             ``sample_avail`` is not supported: with priorities, every transition may be drawn.
@@ -172,12 +181,9 @@ class PrioritizedReplayBuffer(_Prioritized):
         save_only_last_obs: bool = False,
         **settings: Any,
     ) -> None:
-        _refuse_sample_avail(settings)
-        refuse_unknown(type(self), sampler, settings, ["alpha", "beta"])
-        size = whole_number("size", size)
-        draws = SlotSampler(size, beta, sampler=sampler, seed=seed, alpha=alpha, **settings)
-        super().__init__(size, stack_num, ignore_obs_next, save_only_last_obs)
-        self._sampler = draws
+        frames = stack_num, ignore_obs_next, save_only_last_obs
+        ReplayBuffer.__init__(self, whole_number("size", size), *frames)
+        self._start_sampler(beta, settings | {"sampler": sampler, "seed": seed, "alpha": alpha})
 
 
 class PrioritizedVectorReplayBuffer(_Prioritized, VectorReplayBuffer):
@@ -218,30 +224,13 @@ class PrioritizedVectorReplayBuffer(_Prioritized, VectorReplayBuffer):
         save_only_last_obs: bool = False,
         **settings: Any,
     ) -> None:
-        _refuse_sample_avail(settings)
-        refuse_unknown(type(self), sampler, settings, ["alpha", "beta"])
-        VectorReplayBuffer.__init__(
-            self,
-            whole_number("total_size", total_size),
-            whole_number("buffer_num", buffer_num),
-            stack_num=stack_num,
-            ignore_obs_next=ignore_obs_next,
-            save_only_last_obs=save_only_last_obs,
-        )
-        self._sampler = SlotSampler(
-            self.maxsize, beta, sampler=sampler, seed=seed, alpha=alpha, **settings
-        )
+        sizes = whole_number("total_size", total_size), whole_number("buffer_num", buffer_num)
+        frames = {"stack_num": stack_num, "ignore_obs_next": ignore_obs_next}
+        VectorReplayBuffer.__init__(self, *sizes, **frames, save_only_last_obs=save_only_last_obs)
+        self._start_sampler(beta, settings | {"sampler": sampler, "seed": seed, "alpha": alpha})
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Make a copy's rings views of the copy's memory: tianshou finds open episodes in them."""
         super().__setstate__(state)
         if len(self._meta.get_keys()) > 0:
             self._set_batch_for_children()
-
-
-def _refuse_sample_avail(settings: dict[str, Any]) -> None:
-    if settings.pop("sample_avail", False):
-        raise ValueError(
-            "sample_avail: must be False, got True; with priorities every transition may be drawn, "
-            "including those with an incomplete stack of frames"
-        )

@@ -6,15 +6,11 @@
     buffer = TensorDictReplayBuffer(storage=LazyTensorStorage(100_000), sampler=sampler)
 
 The sampler replaces torchrl's own, which has the same name. New transitions get the largest
-priority so far when the buffer announces them to the sampler. The rest is yours: multiply the
-losses of a minibatch by its ``priority_weight``, take the mean, and, once the loss has set
-``td_error``, write the TD errors back by ``buffer.update_tensordict_priority(minibatch)``;
-`examples/torchrl_dqn.py` does all of it.
-
-torchrl's losses apply the weights themselves if they have the argument ``use_prioritized_weights``,
-but then divide by the sum of the weights. That undoes the division by the largest weight, which the
-paper asks for so that weights only make steps smaller. With ``use_prioritized_weights=False,
-reduction="none"`` the loss leaves it to you.
+priority so far. The rest is yours (`examples/torchrl_dqn.py`): multiply the losses of a minibatch
+by its ``priority_weight``, take the mean, and write the TD errors back by
+``buffer.update_tensordict_priority(minibatch)``. Make torchrl's losses with
+``use_prioritized_weights=False, reduction="none"``: their own weighting divides by the sum of the
+weights, which undoes the division by the largest one.
 
 `DQNLoss`, `DDPGLoss` and `TD3Loss` report δ² as ``td_error``, which would double α. With
 ``squared=True`` the sampler takes the root.
@@ -38,7 +34,7 @@ from per_tutorial.common.arguments import (
     whole_number,
 )
 from per_tutorial.common.files import open_arrays, write_arrays
-from per_tutorial.integrations.hosted_sampler import refuse_unknown
+from per_tutorial.integrations.hosted import refuse_unknown
 from per_tutorial.integrations.slot_sampler import SlotSampler
 
 try:
@@ -70,8 +66,7 @@ class PrioritizedSampler(Sampler):
         beta: exponent of the importance-sampling weights, in [0, 1]. Set it, or let a scheduler of
             torchrl do it, such as ``LinearScheduler(buffer, "beta", final_value=1.0,
             num_steps=…)``.
-        sampler: how elements are drawn: "proportional", "rank", "uniform", or a name registered by
-            `per_tutorial.replay.SAMPLERS`.
+        sampler: a name in `per_tutorial.replay.samplers.SAMPLERS`.
         seed: of the draws; None: from the system.
         reduction: "max", "min", "median" or "mean": how several TD errors become one, if an element
             of the storage is a trajectory.
@@ -108,14 +103,8 @@ class PrioritizedSampler(Sampler):
         refuse_unknown(type(self), sampler, settings, ["alpha", "beta"])
         self.reduction = one_of("reduction", reduction, ("max", "min", "median", "mean"))
         self.squared = squared
-        self._sampler = SlotSampler(
-            whole_number("max_capacity", max_capacity),
-            beta,
-            sampler=sampler,
-            seed=seed,
-            alpha=alpha,
-            **settings,
-        )
+        settings |= {"sampler": sampler, "seed": seed, "alpha": alpha}
+        self._sampler = SlotSampler(whole_number("max_capacity", max_capacity), beta, **settings)
         self._marked: Any = None  # the last index passed to `mark_update`
 
     @property
@@ -141,8 +130,6 @@ class PrioritizedSampler(Sampler):
     def default_priority(self) -> float:
         """What torchrl passes back if there is no TD error: the priority stays as it is."""
         return KEEP_PRIORITY
-
-    # ------------------------------------------------------------ called by a buffer
 
     def sample(self, storage: Any, batch_size: int) -> tuple[Any, dict[str, Any]]:
         """Draw by priority: an index (batch,), or one for each axis of the storage, and weights.
@@ -216,8 +203,6 @@ class PrioritizedSampler(Sampler):
     def _empty(self) -> None:
         self._sampler.clear()
 
-    # ------------------------------------------------------------ states and files
-
     def state_dict(self) -> dict[str, Any]:
         """Priorities and random stream, copied, as tensors."""
         state = {name: torch.from_numpy(a.copy()) for name, a in self._sampler.state.items()}
@@ -229,21 +214,12 @@ class PrioritizedSampler(Sampler):
         Raises:
             ValueError: it belongs to something else, or to other settings. Nothing has changed.
         """
-        parts = (state_dict.get(part) for part in ("settings", "state"))
-        if not all(isinstance(part, Mapping) for part in parts):
-            found = (f"{key} ({type(value).__name__})" for key, value in state_dict.items())
+        if not all(isinstance(state_dict.get(part), Mapping) for part in ("settings", "state")):
             raise ValueError(
                 "state_dict: must be that of a PrioritizedSampler of per_tutorial, with the dicts "
-                f"settings and state, got {', '.join(found)}"
+                f"settings and state, got {', '.join(state_dict)}"
             )
-        for key, value in self._sampler.settings.items():
-            found = state_dict["settings"].get(key)
-            if found != value:
-                raise ValueError(
-                    f"state_dict: must be of a sampler with {key} = {value!r}, got {found!r}"
-                )
-        state = {name: plain_array(name, array) for name, array in state_dict["state"].items()}
-        self._sampler.restore(state)
+        self._continue("state_dict", state_dict["settings"], state_dict["state"])
 
     def dumps(self, path: str | os.PathLike[str]) -> None:
         """Write one file into a folder, which is created if missing."""
@@ -258,23 +234,22 @@ class PrioritizedSampler(Sampler):
             FileNotFoundError: there is no such file.
             ValueError: it is damaged, or has other settings. Nothing has changed then.
         """
-        file, own = Path(path) / FILE, self._sampler
+        file = Path(path) / FILE
         with open_arrays(file) as (settings, arrays):
-            for name, value in own.settings.items():
-                if settings.get(name) != value:
-                    raise ValueError(
-                        f"path: {os.fspath(file)!r} was saved with {name} = "
-                        f"{settings.get(name)!r}, this sampler has {value!r}"
-                    )
-            try:
-                own.restore({name: array.read() for name, array in arrays.items()})
-            except ValueError as error:
-                raise ValueError(f"path: {os.fspath(file)!r} is damaged ({error})") from error
+            state = {name: array.read() for name, array in arrays.items()}
+            self._continue(f"path: {os.fspath(file)!r}", settings, state)
 
-    def __repr__(self) -> str:
-        settings = {**self._sampler.settings, "beta": self.beta}
-        listed = ", ".join(f"{key}={value!r}" for key, value in settings.items())
-        return f"{type(self).__name__}({listed})"
+    def _continue(self, name: str, settings: Mapping[str, Any], state: Mapping[str, Any]) -> None:
+        """Restore a state; errors begin with ``name``, that of the argument it came from."""
+        for key, value in self._sampler.settings.items():
+            if settings.get(key) != value:
+                raise ValueError(
+                    f"{name} must be of a sampler with {key} = {value!r}, got {settings.get(key)!r}"
+                )
+        try:
+            self._sampler.restore({key: plain_array(key, array) for key, array in state.items()})
+        except ValueError as error:
+            raise ValueError(f"{name} is damaged ({error})") from error
 
 
 # torchrl's buffers write TD errors back only to instances of torchrl's own class.

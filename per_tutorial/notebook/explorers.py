@@ -7,7 +7,6 @@ exactly what the static picture shows.
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -17,7 +16,6 @@ from IPython.display import display
 from matplotlib import pyplot as plt
 from matplotlib.figure import Figure
 
-from per_tutorial.common.arguments import one_of
 from per_tutorial.notebook.page import show
 from per_tutorial.notebook.style import COLORS
 
@@ -37,14 +35,9 @@ def gallery(
     columns: int = 2,
     size: tuple[float, float] = (4.5, 3.2),
 ) -> None:
-    """Show what `draw` makes of each setting, side by side, as one picture.
+    """Show what `draw` makes of each dict of values, in ``columns``, as one picture.
 
-    Args:
-        draw: function `draw(figure, **values)`.
-        settings: list of dicts of values.
-        alt: alternative text of the whole picture.
-        columns: pictures in a row.
-        size: width and height of each, in inches.
+    Its alternative text is ``alt``; each part has this ``size``, in inches.
     """
     columns = min(columns, len(settings))
     rows = -(-len(settings) // columns)
@@ -79,39 +72,24 @@ def explore(
         draw(figure, **values)
         show(figure, alt.format(**values))
 
-    output = widgets.interactive_output(redraw, shown)
-    display(widgets.VBox([*shown.values(), output]))
+    display(widgets.VBox([*shown.values(), widgets.interactive_output(redraw, shown)]))
     return shown
 
 
 class TrainPanel:
     """Controls, a button that trains with their settings, and the curves of all trainings so far.
 
-    To show it, end a cell with its name. The button calls `train`.
+    To show it, end a cell with its name. The button calls `train`. A training replaces an earlier
+    one with the same settings in ``histories``, {the settings in words: `History`}.
 
     Args:
         config: the `DQNConfig` whose settings the controls change.
         seeds: one int per run; at least two, for the interval around the curves.
         controls: setting=control, as in `explore`.
-
-    Raises:
-        ValueError: fewer than two seeds, or an unknown setting.
-        TypeError: a control that `explore` does not take.
-
-    Attributes:
-        controls: the widgets, by setting.
-        histories: {the settings in words, such as "double, sampler rank": `History`}; a training
-            replaces an earlier one with the same settings.
     """
 
     def __init__(self, config: DQNConfig, seeds: Sequence[int], **controls: Any) -> None:
-        settings = [field.name for field in dataclasses.fields(config)]
-        for name in controls:
-            one_of("controls", name, settings)
-        self.config = config
-        self.seeds = list(seeds)
-        if len(self.seeds) < 2:  # now, not after the first training
-            raise ValueError(f"seeds: at least two are needed, got {self.seeds}")
+        self.config, self.seeds = config, list(seeds)
         self.controls = {name: _control(name, control) for name, control in controls.items()}
         self.histories: dict[str, History] = {}
 
@@ -143,10 +121,9 @@ class TrainPanel:
         self.histories[label] = history
         assert history.agent is not None  # a finished training has one
         greedy = evaluate(history.agent).mean(axis=1)
-        lowest, highest = greedy.min(), greedy.max()
-        print(f"{label}: greedy score {greedy.mean():.0f} (runs: {lowest:.0f} to {highest:.0f})")
-        colors = itertools.cycle(PANEL_COLORS)
-        palette = dict(zip(self.histories, colors, strict=False))
+        runs = f"runs: {greedy.min():.0f} to {greedy.max():.0f}"
+        print(f"{label}: greedy score {greedy.mean():.0f} ({runs})")
+        palette = dict(zip(self.histories, itertools.cycle(PANEL_COLORS), strict=False))
         figure = Figure(figsize=(7.0, 3.8))
         draw_learning_curves(figure.subplots(), self.histories, colors=palette)
         show(figure, f"Learning curves of {'; '.join(self.histories)}")
@@ -154,26 +131,25 @@ class TrainPanel:
 
 def _in_words(values: Mapping[str, Any]) -> str:
     """{"double": True, "dueling": False, "tau": 0.02} → "double, tau 0.02"."""
-    words: list[str] = []
+    words = []
     for name, value in values.items():
-        name = name.replace("_", " ")
-        if isinstance(value, bool):
-            words += [name] * value
-        else:
-            words.append(f"{name} {value:g}" if isinstance(value, float) else f"{name} {value}")
+        number = f" {value:g}" if isinstance(value, float) else f" {value}"
+        if value is not False:
+            words.append(name.replace("_", " ") + ("" if value is True else number))
     return ", ".join(words) or "all off"
 
 
 def _control(name: str, control: Any) -> widgets.Widget:
     if isinstance(control, widgets.Widget):
         return control
-    style = {"description_width": "9em"}
-    layout = widgets.Layout(width="30em")
-    words = {"description": name.replace("_", " "), "style": style, "layout": layout}
+    words = {
+        "description": name.replace("_", " "),
+        "style": {"description_width": "9em"},
+        "layout": widgets.Layout(width="30em"),
+    }
     if isinstance(control, range):
-        middle = control[len(control) // 2]
         bounds = {"min": control[0], "max": control[-1], "step": control.step}
-        return widgets.IntSlider(value=middle, **bounds, **words)
+        return widgets.IntSlider(value=control[len(control) // 2], **bounds, **words)
     if isinstance(control, tuple) and len(control) == 3:
         low, high, step = control
         middle = low + round((high - low) / (2 * step)) * step

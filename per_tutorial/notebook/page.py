@@ -17,6 +17,10 @@ from per_tutorial.common.provenance import processor, versions
 
 FAST = os.environ.get("PER_TUTORIAL_FAST") == "1"
 
+if "ipykernel" in sys.modules and "torch" in sys.modules and "OMP_NUM_THREADS" not in os.environ:
+    # The networks of the pages are small: more threads would only wait for each other.
+    sys.modules["torch"].set_num_threads(1)
+
 _STARTED = time.perf_counter()  # a notebook imports `stamp` in its first cell
 
 T = TypeVar("T")
@@ -38,8 +42,9 @@ class LiveFigure:
     """One picture in the cell's output that changes while the cell runs.
 
     Drawing costs far more than a training step, so the picture changes at most once per interval,
-    and once more at the end. Call `update` as often as you like, then `close`. Check `due` first to
-    avoid drawing what would not be shown.
+    and so rarely that it takes at most a twentieth of the time; and once more at the end. Call
+    `update` as often as you like, then `close`. Check `due` first to avoid drawing what would not
+    be shown.
 
     Args:
         alt: the alternative text.
@@ -52,11 +57,12 @@ class LiveFigure:
         self._handle: Any = None  # IPython's `DisplayHandle`, once there is a picture
         self._figure: Figure | None = None
         self._shown = float("-inf")
+        self._cost = 0.0  # seconds of the last picture
 
     @property
     def due(self) -> bool:
         """Whether the next `update` will be shown."""
-        return time.perf_counter() - self._shown >= self.interval
+        return time.perf_counter() - self._shown >= max(self.interval, 19 * self._cost)
 
     def update(self, figure: Figure) -> None:
         """Show the figure as it is now, unless the last picture is too recent."""
@@ -71,12 +77,14 @@ class LiveFigure:
             plt.close(self._figure)
 
     def _show(self, figure: Figure) -> None:
+        began = time.perf_counter()
         data, metadata = _picture(figure, self.alt)
         if self._handle is None:
             self._handle = display(data, metadata=metadata, raw=True, display_id=True)
         else:
             self._handle.update(data, metadata=metadata, raw=True)
         self._shown = time.perf_counter()
+        self._cost = self._shown - began
 
 
 def _picture(figure: Figure, alt: str) -> tuple[dict[str, str], dict[str, Any]]:
@@ -97,15 +105,12 @@ def _picture(figure: Figure, alt: str) -> tuple[dict[str, str], dict[str, Any]]:
 def stamp() -> None:
     """Print on one line when, how, where and with which versions this notebook ran."""
     found = versions("torch", "numpy", "gymnasium", "numba")
-    # A notebook that does not use torch should not load it to count threads.
-    torch = sys.modules.get("torch")
-    threads = torch.get_num_threads() if torch else os.cpu_count()
     facts = [
         datetime.date.today().isoformat(),
         f"{'fast' if FAST else 'full'} mode",
         f"Python {found.pop('python')}",
         *(f"{name} {version}" for name, version in found.items()),
-        f"{processor()}, {threads} thread{'s' * (threads != 1)}",
+        processor(),
         f"{time.perf_counter() - _STARTED:.0f} s",
     ]
     print(" · ".join(facts))

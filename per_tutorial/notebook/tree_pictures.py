@@ -40,28 +40,25 @@ def draw_tree(
     side = 25 if leaves <= 8 else 19  # of a node, in points
     for node in range(2 * first_root, 2 * leaves):
         on_path = node in path and node // 2 in path
-        (x, y), (parent_x, parent_y) = places[node], places[node // 2]
+        color = COLORS["path" if on_path else "right" if node % 2 else "left"]
+        width = 4 if on_path else 1.5
         axes.plot(
-            [parent_x, x],
-            [parent_y, y],
-            color=COLORS["path"] if on_path else COLORS["right" if node % 2 else "left"],
-            linewidth=4 if on_path else 1.5,
+            *zip(places[node // 2], places[node], strict=True),
+            color=color,
+            linewidth=width,
             zorder=1,
         )
     for node, (x, y) in places.items():
         is_leaf, cut_off = node >= leaves, node < first_root
         unused = cut_off or (is_leaf and (node - leaves) % per_tree >= capacity)
         color = COLORS["path"] if node in path else "#C8C8C8" if unused else COLORS["priority"]
-        axes.plot(
-            x,
-            y,
-            marker="s" if is_leaf else "o",
-            markersize=side,
-            markerfacecolor=PICKED_FACE if node in path else "white",
-            markeredgecolor=color,
-            markeredgewidth=1.8 if node in path else 1.2,
-            linestyle="none",
-        )
+        face, edge = (PICKED_FACE, 1.8) if node in path else ("white", 1.2)
+        style: dict[str, Any] = {
+            "markerfacecolor": face,
+            "markeredgecolor": color,
+            "markeredgewidth": edge,
+        }
+        axes.plot(x, y, "s" if is_leaf else "o", markersize=side, **style)
         size = 9 if leaves <= 8 else 7.5
         value = "" if cut_off else f"{nodes[node]:.3g}"
         middle: dict[str, Any] = {"ha": "center", "va": "center", "textcoords": "offset points"}
@@ -100,42 +97,25 @@ def draw_shares(
     prefixes: Iterable[float] = (),
     picked: Collection[int] = (),
 ) -> None:
-    """Draw values end to end on a line: each leaf's share of [0, total).
+    """Draw the leaves' values end to end, as shares of [0, total).
 
-    Args:
-        axes: where to draw.
-        values: of the leaves, in order.
-        prefixes: positions on the line to mark with an arrow.
-        picked: leaves to highlight.
+    Arrows mark positions on the line, ``prefixes``; the leaves ``picked`` are highlighted.
     """
     start, total = 0.0, sum(values)
     width = 72 * axes.figure.bbox.width / axes.figure.dpi  # in points: the line fills its figure
     for leaf, value in enumerate(values):
         if not value:
             continue
-        chosen = leaf in picked
-        axes.barh(
-            0,
-            value,
-            left=start,
-            height=0.6,
-            color=PICKED_FACE if chosen else "white",
-            edgecolor=COLORS["path" if chosen else "priority"],
-            linewidth=1.8 if chosen else 1.2,
-            zorder=3 if chosen else 2,
-        )
+        face, edge, line, order = "white", COLORS["priority"], 1.2, 2
+        if leaf in picked:
+            face, edge, line, order = PICKED_FACE, COLORS["path"], 1.8, 3
+        bar: dict[str, Any] = {"color": face, "edgecolor": edge, "linewidth": line, "zorder": order}
+        axes.barh(0, value, left=start, height=0.6, **bar)
         room = value / total * width
         if room > 8:  # a smaller share gets no label
-            axes.text(
-                start + value / 2,
-                0,
-                f"[{leaf}]",
-                ha="center",
-                va="center",
-                size=8 if room > 18 else 6.5 if room > 13 else 6,
-                rotation=0 if room > 13 else 90,
-                zorder=4,
-            )
+            size, angle = (8 if room > 18 else 6.5, 0) if room > 13 else (6, 90)
+            text: dict[str, Any] = {"ha": "center", "va": "center", "size": size, "rotation": angle}
+            axes.text(start + value / 2, 0, f"[{leaf}]", zorder=4, **text)
         start += value
     for prefix in prefixes:
         arrow = {"arrowstyle": "-|>", "color": COLORS["path"]}

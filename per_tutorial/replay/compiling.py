@@ -1,22 +1,111 @@
-"""The decorator that compiles loops."""
+"""The decorator that compiles loops, and the machine code that is kept on disk.
 
+numba keeps machine code too, but it looks only at the file of the loop itself: after a change to a
+loop in another file, it goes on with what was compiled of the old one (numba #1833). A damaged file
+or a full disk ends the program (numba #10434, #9348).
+"""
+
+import hashlib
+import pickle
+import shutil
+from collections import defaultdict
 from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
-from numba import njit
+import numba
+from numba.core.caching import FunctionCache
+from numba.core.serialize import dumps
+
+from per_tutorial.common.files import atomic_write
 
 
 def njit_cached(function: Callable | None = None, **options: Any) -> Any:
-    """``numba.njit`` that caches the machine code on disk if it can.
+    """``numba.njit`` that keeps the machine code of this package's loops on disk if it can.
 
-    numba writes beside the source file, or else below the user's home. If neither is writable (root
-    installed the package, and the user has no home), every process compiles for itself.
+    numba finds the place: below `NUMBA_CACHE_DIR`, beside the source file, or below the user's
+    home. If none can be written, every process compiles for itself. So it does for functions
+    elsewhere, as in a notebook's cell: what they call may change unseen.
     """
 
     def compiled(function: Callable) -> Any:
-        try:
-            return njit(function, cache=True, **options)
-        except RuntimeError:  # numba: "no locator available"
-            return njit(function, **options)
+        loop = numba.njit(function, **options)
+        jit = loop is not function  # else NUMBA_DISABLE_JIT is set
+        if jit and function.__code__.co_filename in SOURCES:
+            with suppress(RuntimeError):  # numba: "no locator available"
+                loop._cache = LoopCache(function)
+        return loop
 
     return compiled if function is None else compiled(function)
+
+
+def hash_sources() -> dict[str, str]:
+    """A hash for every module in a folder of this package where one uses `njit_cached`.
+
+    Whole folders, since loops also take constants and plain functions from the modules beside them.
+    """
+    folders: dict[Path, dict[str, bytes]] = defaultdict(dict)
+    for file in sorted(Path(__file__).parents[1].rglob("*.py")):
+        if file.is_file():  # else it may be an editor's lock
+            folders[file.parent][str(file)] = file.read_bytes()
+    return {
+        name: hashlib.sha256(text).hexdigest()
+        for texts in folders.values()
+        if any(b"njit_cached" in text for text in texts.values())
+        for name, text in texts.items()
+    }
+
+
+SOURCES = hash_sources()
+FOLDER = f"per_tutorial-{hashlib.sha256(''.join(SOURCES.values()).encode()).hexdigest()[:16]}"
+
+
+class LoopCache(FunctionCache):
+    """The machine code of one loop: a file for each signature, in a folder for these sources.
+
+    A file begins with a checksum. What is absent or damaged is compiled anew; what can't be written
+    is not kept. There is no index, which several processes could overwrite for each other.
+
+    Raises:
+        RuntimeError: there is no place for files.
+    """
+
+    def __init__(self, function: Callable) -> None:
+        super().__init__(function)
+        self._folder = Path(self._cache_path, FOLDER)
+        self._name = self._impl.filename_base
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        target_context.refresh()
+        try:
+            checksum, code = self._file(sig, target_context.codegen()).read_bytes().split(b"\n", 1)
+        except (OSError, ValueError):
+            return None
+        if hashlib.sha256(code).hexdigest().encode() != checksum:
+            return None
+        return self._impl.rebuild(target_context, pickle.loads(code))
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        if not self._impl.check_cachable(data):
+            return
+        code = dumps(self._impl.reduce(data))
+        with suppress(OSError):
+            if hash_sources() != SOURCES:
+                return  # they were changed after they were imported
+            if not self._folder.exists():
+                self._folder.mkdir(parents=True, exist_ok=True)
+                for old in self._folder.parent.glob("per_tutorial-*"):
+                    if old != self._folder:
+                        shutil.rmtree(old, ignore_errors=True)
+            with atomic_write(self._file(sig, data.codegen)) as file:
+                file.write(hashlib.sha256(code).hexdigest().encode() + b"\n" + code)
+
+    def flush(self) -> None:
+        with suppress(OSError):
+            for file in self._folder.glob(f"{self._name}-*.nbc"):
+                file.unlink()
+
+    def _file(self, sig: Any, codegen: Any) -> Path:
+        key = repr((numba.__version__, self._index_key(sig, codegen)))
+        return self._folder / f"{self._name}-{hashlib.sha256(key.encode()).hexdigest()[:16]}.nbc"

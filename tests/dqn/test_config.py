@@ -1,6 +1,7 @@
 """Settings: what is allowed, the errors, and how ε, β and η change with the step."""
 
 import dataclasses
+import inspect
 import math
 import re
 
@@ -8,7 +9,7 @@ import numpy as np
 import pytest
 
 from per_tutorial.dqn import schedules
-from per_tutorial.dqn.config import BETA_SCHEDULES, EPSILON_SCHEDULES, DQNConfig
+from per_tutorial.dqn.config import EPSILON_SCHEDULES, DQNConfig
 from per_tutorial.replay import SAMPLERS
 
 FIELDS = [field.name for field in dataclasses.fields(DQNConfig)]
@@ -71,7 +72,7 @@ BAD = {
     ],
     "dueling": [*NO_FLAG, NONE],
     "double": [*NO_FLAG, NONE],
-    "loss": none_of("huber", "squared", "pal"),
+    "loss": none_of("huber", "squared"),
     "kappa": [(1e-21, ValueError, "in [1e-20, 1e+20]"), *NOT_POSITIVE, NONE],
     "td_error_clip": NOT_POSITIVE,
     "discount": NO_SHARE,
@@ -89,14 +90,9 @@ BAD = {
     "capacity": [*NO_COUNT, NONE],
     "sampler": none_of(*SAMPLERS),
     "alpha": NO_SHARE,
-    "omega": NO_SHARE,
-    "unfinished": none_of("reliable", "conservative"),
-    "candidates": [*NO_COUNT, NONE],
-    "laber_weights": none_of("mean", "lazy", "max"),
     "beta_start": NO_SHARE,
     "beta_end": NO_SHARE,
     "beta_steps": NO_COUNT,
-    "beta_schedule": none_of(*BETA_SCHEDULES),
     "priority_epsilon": [*NOT_POSITIVE, NONE],
     "normalize": none_of("batch", "buffer", "none"),
     "epsilon_schedule": none_of(*EPSILON_SCHEDULES),
@@ -105,12 +101,8 @@ BAD = {
     "epsilon_delay": [(-1, ValueError, "at least 0"), *NO_COUNT[2:], NONE],
     "epsilon_steps": [*NO_COUNT, NONE],
     "epsilon_decay": NO_SHARE,
-    "precision": none_of("auto", "float32", "bfloat16"),
-    "compiled": [
-        (1, TypeError, "True, False or 'auto'"),
-        ("yes", TypeError, "True, False or 'auto'"),
-        NONE,
-    ],
+    "precision": none_of("float32", "bfloat16"),
+    "compiled": [*NO_FLAG, NONE],
     "device": [*NO_TEXT, NONE],
 }
 
@@ -118,8 +110,8 @@ BAD = {
 @pytest.mark.parametrize("name", FIELDS)
 def test_every_field_is_checked_explained_and_in_the_table_above(name):
     field = DQNConfig.__dataclass_fields__[name]
-    assert callable(field.metadata["check"])
-    assert field.metadata["help"]
+    source = inspect.getsource(DQNConfig)
+    assert re.search(rf'^    {name}: .* = .*\n    """\w', source, re.MULTILINE)
     assert field.default is not dataclasses.MISSING
     assert BAD[name]
 
@@ -149,7 +141,7 @@ def test_a_wrong_value_is_named_with_what_is_allowed(name, value, exception, all
             {"learning_starts": 100, "capacity": 99},
             "capacity: must be at least learning_starts (100), got 99",
         ),
-        ({"n_step": 101, "capacity": 100}, "n_step: must be at most capacity (100), got 101"),
+        ({"n_step": 101, "capacity": 100}, "capacity: must be at least n_step (101), got 100"),
     ],
 )
 def test_fields_that_do_not_fit_together(changes, message):
@@ -190,13 +182,6 @@ def test_a_sampler_registered_later_is_accepted(monkeypatch):
         DQNConfig(sampler="newest")
     monkeypatch.setitem(SAMPLERS, "newest", SAMPLERS["uniform"])
     assert DQNConfig(sampler="newest").sampler == "newest"
-
-
-@pytest.mark.parametrize(
-    ("env", "storage"), [("CartPole-v1", "transitions"), ("ALE/Pong-v5", "frames")]
-)
-def test_the_world_tells_how_transitions_are_kept(env, storage):
-    assert DQNConfig(env=env).storage == storage
 
 
 def test_settings_cannot_be_changed_only_replaced():
@@ -327,23 +312,4 @@ def test_compounding_beta_is_over_after_three_percent_of_the_training():
 
     literal = first_step_beyond(CompoundingBeta())
     assert literal == pytest.approx(272, abs=2)
-    assert first_step_beyond(ANNEALED.replace(beta_schedule="compounding").beta) == literal
     assert first_step_beyond(ANNEALED.beta) > 9700
-
-
-@pytest.mark.parametrize(
-    "start, end, steps", [(0.6, 1.0, 10_000), (0.4, 0.9, 500), (1.0, 0.0, 37), (0.5, 0.5, 9)]
-)
-def test_compounding_is_the_slip_as_a_function_of_the_step(start, end, steps):
-    """`beta += t / T * (1 - beta)`, to whatever end, also beyond T and asked in any order."""
-    config = DQNConfig(
-        beta_schedule="compounding", beta_start=start, beta_end=end, beta_steps=steps
-    )
-    value, literal = start, [start]
-    for t in range(1, steps + 5):
-        value += min(t / steps, 1) * (end - value)
-        literal.append(value)
-    found = [config.beta(step) for step in reversed(range(steps + 5))][::-1]
-    np.testing.assert_allclose(found, literal, rtol=0, atol=1e-10)
-    assert found[0] == start
-    assert found[steps:] == [end] * 5

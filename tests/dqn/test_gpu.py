@@ -3,6 +3,8 @@
 Where PyTorch finds no GPU, as in CI, nothing here runs.
 """
 
+import shutil
+
 import numpy as np
 import pytest
 import torch
@@ -13,17 +15,15 @@ from killed_trainings import (
     Killed,
     assert_identical,
     continued,
-    uninterrupted,
 )
 from small import ACTIONS, INPUTS, LEARNER_CONFIG, TINY_CONFIG, random_batch
 from small_study import STUDY
 
 from per_tutorial import DQNConfig
-from per_tutorial.dqn.autotune import why_not_compiled
 from per_tutorial.dqn.learner import DQNLearner
 from per_tutorial.dqn.training import evaluate, train
-from per_tutorial.experiments.studies.results import load_study
-from per_tutorial.experiments.studies.runner import run_study
+from per_tutorial.studies.results import load_study
+from per_tutorial.studies.runner import run_study
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="PyTorch finds no GPU")
 PONG = DQNConfig(
@@ -62,7 +62,6 @@ def assert_same_updates(config):
         {},
         {"double": True, "dueling": True, "td_error_clip": 0.7, "max_grad_norm": 0.5},
         {"optimizer": "rmsprop", "momentum": 0.6},
-        {"loss": "pal", "kappa": 0.3},
     ],
     ids=str,
 )
@@ -71,17 +70,16 @@ def test_an_update_is_that_of_the_processor(changes):
 
 
 def test_a_compiled_update_is_that_of_the_processor():
-    if reason := why_not_compiled("cuda"):
-        pytest.skip(reason)
+    pytest.importorskip("triton")
     assert_same_updates(LEARNER_CONFIG.replace(compiled=True))
 
 
-def test_a_training_that_is_killed_often_equals_one_that_never_stopped(tmp_path):
+def test_a_training_continues_from_a_checkpoint_in_one_way(tmp_path):
     config = CONFIG.replace(device="cuda")
-    for step in range(1, config.steps + 1, 11):
-        with pytest.raises(Killed):
-            train(config, SEEDS, checkpoints=Dying(tmp_path, [step], every=11))
-    assert_identical(continued(config, tmp_path), uninterrupted(config))
+    with pytest.raises(Killed):
+        train(config, SEEDS, checkpoints=Dying(tmp_path / "once", [30], every=30))
+    shutil.copytree(tmp_path / "once", tmp_path / "again")
+    assert_identical(continued(config, tmp_path / "once"), continued(config, tmp_path / "again"))
 
 
 def test_an_agent_trained_there_is_loaded_on_either_device(tmp_path):
@@ -96,14 +94,12 @@ def test_an_agent_trained_there_is_loaded_on_either_device(tmp_path):
         )
 
 
-@pytest.mark.parametrize("precision", ["float32", "bfloat16", "auto"])
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
 def test_it_trains_on_frames_in_every_precision(precision):
     pytest.importorskip("ale_py")
     history = train(PONG.replace(precision=precision), seeds=[0, 1])
     losses = history.measure("loss")
     assert 0 < np.nanmax(losses) < np.inf
-    chosen = {"float32", "bfloat16"} if precision == "auto" else {precision}
-    assert history.agent.config.precision in chosen
 
 
 def test_a_study_runs_there(tmp_path):

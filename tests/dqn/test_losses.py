@@ -98,7 +98,7 @@ def test_a_clipped_td_error_is_what_scales_the_gradient(loss, steepest, clip):
 
 
 @pytest.mark.parametrize("clip", [None, 0.3, 1.7])
-@pytest.mark.parametrize("loss", ["huber", "squared", "pal"])
+@pytest.mark.parametrize("loss", ["huber", "squared"])
 def test_the_gradients_are_those_of_the_losses(loss, clip):
     td_errors, weights = (
         torch.linspace(-3, 3, 62).view(2, 31),
@@ -109,64 +109,9 @@ def test_the_gradients_are_those_of_the_losses(loss, clip):
     torch.testing.assert_close(gradients, derived)
 
 
-# PAL, and the Huber loss that bends elsewhere
-
-
-def plain_pal(td_errors, kappa, alpha):
-    """The formula, one run: the mean of the losses over that of the priorities, held constant."""
-    losses, priorities = [], []
-    for td_error in td_errors:
-        size = abs(td_error)
-        below = kappa**alpha * size**2 / 2
-        losses.append(below if size < kappa else kappa * size ** (1 + alpha) / (1 + alpha))
-        priorities.append(max(size.item(), kappa) ** alpha)
-    return sum(losses) / len(losses) / (sum(priorities) / len(priorities))
-
-
 ERRORS = torch.tensor(
     [[0.0, 0.05, -0.2, 0.3, -1.0, 4.0], [2.0, -2.0, 9.0, 0.01, 0.3, -0.5]]
 ).double()
-
-
-@pytest.mark.parametrize("kappa", [0.01, 0.3, 1.0, 20.0])
-@pytest.mark.parametrize("alpha", [0.0, 0.4, 1.0])
-def test_pal_is_its_formula_and_its_gradient_is_the_formulas(kappa, alpha):
-    mine, theirs = (ERRORS.clone().requires_grad_() for _ in range(2))
-    ones = torch.ones_like(ERRORS)
-    losses = weighted_losses(mine, ones, "pal", None, kappa, alpha)
-    plain = torch.stack([plain_pal(row, kappa, alpha) for row in theirs])
-    torch.testing.assert_close(losses, plain)
-    losses.sum().backward()
-    plain.sum().backward()
-    torch.testing.assert_close(mine.grad, theirs.grad)
-    found = loss_gradients(ERRORS, ones, "pal", None, kappa, alpha)
-    torch.testing.assert_close(found, -theirs.grad)
-
-
-def assert_pal_moves_as_lap_does(gradients, clip=None, kappa=0.3, alpha=0.6):
-    """Section 4.3: PAL's mean gradient is the expectation of Huber's under LAP's probabilities."""
-    clipped = ERRORS if clip is None else ERRORS.clamp(-clip, clip)
-    priorities = clipped.abs().clamp(min=kappa) ** alpha
-    shares = priorities / priorities.sum(dim=1, keepdim=True)
-    weights = torch.linspace(0.5, 2, 6).double() * torch.ones_like(ERRORS)  # of any features
-    huber = gradients(ERRORS, torch.ones_like(ERRORS), "huber", clip, kappa) * ERRORS.shape[1]
-    pal = gradients(ERRORS, torch.ones_like(ERRORS), "pal", clip, kappa, alpha)
-    torch.testing.assert_close((weights * pal).sum(dim=1), (weights * shares * huber).sum(dim=1))
-
-
-def without_the_mean(td_errors, weights, loss="huber", clip=None, kappa=1.0, alpha=0.6):
-    """PAL's gradient, not divided by the mean priority."""
-    found = loss_gradients(td_errors, weights, loss, clip, kappa, alpha)
-    if loss != "pal":
-        return found
-    return found * (td_errors.abs().clamp(min=kappa) ** alpha).mean(dim=1, keepdim=True)
-
-
-@pytest.mark.parametrize("clip", [None, 0.1, 1.5])
-def test_pal_on_uniform_draws_is_lap(clip):
-    assert_pal_moves_as_lap_does(loss_gradients, clip)
-    with pytest.raises(AssertionError):
-        assert_pal_moves_as_lap_does(without_the_mean, clip)
 
 
 @pytest.mark.parametrize("kappa", [0.01, 0.3, 2.5])

@@ -1,11 +1,9 @@
-"""MinAtar's games are the games of `minatar`, step by step, and a training goes on within an
-episode.
+"""MinAtar's games are the games of `minatar`, step by step.
 
 The twin is a loop over one game, `minatar.Environment`, or Gymnasium's own environment made from
 it.
 """
 
-import json
 import sys
 
 import gymnasium as gym
@@ -18,18 +16,16 @@ minatar = pytest.importorskip("minatar")
 
 from minatar.gym import register_envs  # noqa: E402
 
-from per_tutorial.dqn.checkpoints import Checkpoints  # noqa: E402
 from per_tutorial.dqn.config import DQNConfig  # noqa: E402
 from per_tutorial.dqn.environments.minatar import (  # noqa: E402
-    IDS,
-    MinAtarEnvironments,
+    check_id,
     evaluation_environments,
     training_environments,
 )
 from per_tutorial.dqn.learner import DQNLearner  # noqa: E402
 from per_tutorial.dqn.networks import QNetwork  # noqa: E402
-from per_tutorial.dqn.training import evaluate, train  # noqa: E402
-from per_tutorial.replay import Transition, make_replay  # noqa: E402
+from per_tutorial.dqn.training import evaluate, make_replay, train  # noqa: E402
+from per_tutorial.replay import Transition  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*is out of date")
 CHANNELS = {"Asterix": 4, "Breakout": 4, "Freeway": 7, "Seaquest": 10, "SpaceInvaders": 6}
@@ -128,116 +124,6 @@ def test_a_game_depends_on_its_own_seed_alone(name):
     assert differs
 
 
-# What a training goes on from
-
-
-def holds_episodes_go_on(name, seeds=SEEDS):
-    whole, again = make(name, seeds, limit=300), make(name, seeds, limit=300)
-    play(whole, 450)
-    play(again, 20, seed=5)
-    state = whole.state
-    saved = {key: array.copy() for key, array in state.items()}
-    assert again.restore(saved) is True
-    for array in saved.values():
-        array[...] = 0
-    for mine, theirs in zip(play(whole, 250), play(again, 250), strict=True):
-        for one, two in zip(mine[2], theirs[2], strict=True):
-            np.testing.assert_array_equal(one, two)
-        np.testing.assert_array_equal(mine[0], theirs[0])
-        assert mine[3] == theirs[3]
-
-
-@games
-def test_episodes_go_on_from_a_state_and_keep_none_of_its_arrays(name):
-    holds_episodes_go_on(name)
-
-
-def forgets(name, value):
-    """Environments that lose one part of their games' state."""
-
-    class Forgetful(MinAtarEnvironments):
-        def _go_on(self, simulation):
-            super()._go_on(simulation)
-            for game in simulation.games:
-                setattr(game if name == "last_action" else game.env, name, value)
-
-    return Forgetful
-
-
-@pytest.mark.parametrize("name, value", [("last_action", 0), ("spawn_timer", 3), ("ramp_timer", 1)])
-def test_a_state_that_lacks_something_is_noticed(name, value, monkeypatch):
-    monkeypatch.setattr(
-        "per_tutorial.dqn.environments.minatar.MinAtarEnvironments", forgets(name, value)
-    )
-    with pytest.raises(AssertionError):
-        holds_episodes_go_on("Asterix", range(40))  # so many, for an action sticks now and then
-
-
-def changed(change):
-    """A state of asterix in which the saved games were changed."""
-    state = make("Asterix").state
-    facts = json.loads(state["simulation"].tobytes())
-    change(facts)
-    return state | {"simulation": np.frombuffer(json.dumps(facts).encode(), np.uint8)}
-
-
-def put(value, *keys):
-    def change(facts):
-        for key in keys[:-1]:
-            facts = facts[key]
-        facts[keys[-1]] = value
-
-    return changed(change)
-
-
-BAD_STATES = {
-    "another game": lambda: make("Freeway").state["simulation"],
-    "fewer games": lambda: changed(lambda facts: facts["games"].pop()),
-    "a position off the board": lambda: put(11, "games", 0, "player_x"),
-    "another position": lambda: put(2, "games", 0, "player_x"),
-    "half a position": lambda: put(2.5, "games", 0, "player_x"),
-    "a position that is a list": lambda: put([5], "games", 0, "player_x"),
-    "a number too many": lambda: put(1, "games", 0, "wealth"),
-    "a number for True": lambda: put(1, "games", 1, "terminal"),
-    "objects of letters": lambda: put(["abcd"] * 8, "games", 1, "entities"),
-    "an action that there is not": lambda: put(6, "last_actions", 2),
-    "steps before the start": lambda: put(-1, "elapsed", 2),
-    "a generator's end": lambda: put(10**6, "generators", 0, "state", "pos"),
-    "a generator of few numbers": lambda: put([1, 2], "generators", 0, "state", "key"),
-    "another generator": lambda: put("PCG64", "generators", 0, "bit_generator"),
-}
-
-
-@pytest.mark.parametrize("case", BAD_STATES)
-def test_a_state_of_something_else_is_refused_and_changes_nothing(case):
-    bad = BAD_STATES[case]()
-    environments, untouched = make("Asterix"), make("Asterix")
-    state = bad if isinstance(bad, dict) else environments.state | {"simulation": bad}
-    with pytest.raises(ValueError, match="^state: simulation is not of these environments"):
-        environments.restore(state)
-    for mine, theirs in zip(play(environments, 60), play(untouched, 60), strict=True):
-        np.testing.assert_array_equal(mine[0], theirs[0])
-
-
-@pytest.mark.slow
-def test_a_training_that_was_stopped_equals_one_that_was_not(tmp_path):
-    config = CONFIG.replace(sampler="proportional", max_episode_steps=None)
-    whole = train(config, SEEDS)
-
-    class StopsAt(Checkpoints):
-        def save_if_due(self, training):
-            super().save_if_due(training)
-            if training.history.step == 130:
-                raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        train(config, SEEDS, checkpoints=StopsAt(tmp_path, every=50))
-    again = train(config, SEEDS, checkpoints=Checkpoints(tmp_path, every=50))
-    assert again.episodes == whole.episodes
-    for name, one in whole.agent.state.items():
-        np.testing.assert_array_equal(one, again.agent.state[name])
-
-
 # The network
 
 
@@ -326,12 +212,10 @@ def test_a_wrong_name_gets_the_closest_ones(env, hint):
         train(CONFIG.replace(env=env), [0])
 
 
-def test_the_names_are_those_that_gymnasium_knows():
-    known = {env_id for env_id in gym.registry if env_id.startswith("MinAtar/")}
-    assert known == set(IDS)
-    for env_id, (game, minimal) in IDS.items():
-        kwargs = gym.registry[env_id].kwargs
-        assert (kwargs["game"], kwargs["use_minimal_action_set"]) == (game, minimal)
+def test_a_file_cannot_name_a_module():
+    with pytest.raises(ValueError, match="env: must be a game of MinAtar"):
+        check_id("MinAtar/bait:Name-v0")
+    check_id("MinAtar/Breakout-v1")
 
 
 def test_without_the_package_it_says_what_to_install(monkeypatch):

@@ -26,8 +26,8 @@ from per_tutorial.dqn.environments.atari import (  # noqa: E402
 )
 from per_tutorial.dqn.learner import DQNLearner  # noqa: E402
 from per_tutorial.dqn.networks import QNetwork  # noqa: E402
-from per_tutorial.dqn.training import epsilon_greedy, evaluate, train  # noqa: E402
-from per_tutorial.replay import Batch, Replay, make_replay  # noqa: E402
+from per_tutorial.dqn.training import epsilon_greedy, evaluate, make_replay, train  # noqa: E402
+from per_tutorial.replay import Batch, Replay  # noqa: E402
 from per_tutorial.replay.samplers.proportional import ProportionalSampler  # noqa: E402
 from per_tutorial.replay.storages.rows import TransitionStorage  # noqa: E402
 
@@ -239,7 +239,7 @@ def test_an_agent_is_saved_and_loaded(tmp_path):
         ({"steps": 481}, "steps: must be a multiple of environments (4), got 481"),
         (
             {"capacity": 120, "environments": 160},
-            "environments: must be at most capacity (120), got 160",
+            "capacity: must be at least environments (160), got 120",
         ),
     ],
 )
@@ -268,6 +268,12 @@ def test_every_sampler_replays_frames(sampler):
 
 
 # What a training stores and counts
+
+
+def stored_ids(storage):
+    """The number of the transition in each slot of the first run."""
+    newest = storage.added[0] - 1
+    return newest - (newest - np.arange(storage.capacity)) % storage.capacity
 
 
 class Recorded(Replay):
@@ -325,7 +331,7 @@ def test_the_memory_holds_what_was_played():
     steps, _ = play_again(config, 7, replay.actions, max_frames=4 * 130)
     slots = np.arange(config.capacity)[None]
     rows, lengths = replay.storage.n_step_transitions(slots)
-    for slot, number in enumerate(replay.storage.ring.ids(slots)[0]):
+    for slot, number in enumerate(stored_ids(replay.storage)):
         t, k = divmod(number, config.environments)
         window = [Played(*(field[k] for field in step)) for step in steps[t : t + 3]]
         over = [step.terminated or step.truncated for step in window]
@@ -469,7 +475,7 @@ def test_frames_kept_once_train_like_stacks_kept_whole():
 def test_a_memory_for_other_environments_is_refused():
     replay = make_replay(CONFIG.replace(environments=2), (4, 20, 20), [0])
     with pytest.raises(
-        ValueError, match=r"replay: must have config's number of environments \(4\), got 2"
+        ValueError, match=r"replay: must have the number of environments .* \(4\), got 2"
     ):
         train(CONFIG, 0, replay=replay)
 
@@ -500,7 +506,7 @@ def test_a_training_that_was_stopped_goes_on_in_new_games(every, tmp_path):
     assert len(resumed.actions) == (320 - 100) / 4
     assert history.log_steps == [*range(4, 321, 4)]
     assert history.agent.updates == len([k for k in range(96, 320) if k % 3 == 0])
-    ids = resumed.storage.ring.ids(np.arange(300)[None])[0]
+    ids = stored_ids(resumed.storage)
     rows = {number: resumed.storage.rows[0, slot] for slot, number in enumerate(ids)}
     assert all(rows[number]["truncated"] for number in range(96, 100))
     assert all(rows[number]["depth"] == 1 for number in range(100, 104))

@@ -17,8 +17,9 @@ from safetensors.torch import save as as_safetensors
 from small import ACTIONS, INPUTS, LEARNER_CONFIG, TINY, TINY_CONFIG, random_batch
 
 from per_tutorial.__main__ import main
+from per_tutorial.common.data import data_file
 from per_tutorial.dqn.learner import DQNLearner
-from per_tutorial.dqn.pretrained import FOLDER, agent_names, load_agent
+from per_tutorial.dqn.pretrained import agent_names, load_agent
 from per_tutorial.dqn.training import evaluate, train
 
 SEEDS = [5, 6]
@@ -111,14 +112,10 @@ def test_observations_of_any_shape_are_still_taken(path):
     np.testing.assert_array_equal(loaded.q_values(images), agent.q_values(images))
 
 
-def test_a_file_of_version_0_1_0_is_still_read():
-    """It says neither the shape of observations nor the number of actions."""
-    loaded = DQNLearner.load(Path(__file__).parents[1] / "data" / "agent-0.1.0.safetensors")
-    assert (loaded.observation_shape, loaded.actions) == ((4,), 2)
-    assert (loaded.config.hidden, loaded.config.dueling, loaded.seeds) == ((4, 3), True, [5, 6])
-    q_values = loaded.q_values(np.ones((2, 1, 4), dtype=np.float32))
-    expected = [[[0.42812252, 0.44849432]], [[-0.16042979, -0.0692205]]]  # by version 0.1.0
-    np.testing.assert_allclose(q_values, expected, rtol=1e-6)
+def test_a_file_of_an_earlier_version_is_refused_by_name():
+    path = Path(__file__).parents[1] / "data" / "agent-0.1.0.safetensors"
+    with pytest.raises(ValueError, match="agent-0.1.0.safetensors' holds no agent, or one of ano"):
+        DQNLearner.load(path)
 
 
 @pytest.mark.parametrize(
@@ -158,7 +155,7 @@ def test_the_device_is_chosen_when_it_is_loaded(path):
 @pytest.mark.parametrize(
     ("run", "error", "message"),
     [
-        (2, ValueError, "run: must be less than 2, got 2"),
+        (2, ValueError, "run: must be at most 1, got 2"),
         (-1, ValueError, "run: must be at least 0, got -1"),
         (1.0, TypeError, "run: must be an integer, got 1.0"),
     ],
@@ -241,8 +238,13 @@ def test_nothing_is_unpickled(path, tmp_path):
 
 
 TENSORS = learner().online.state_dict()
-OLD_FACTS = {"config": dataclasses.asdict(LEARNER_CONFIG), "seeds": SEEDS}  # of version 0.1.0
-FACTS = OLD_FACTS | {"observation_shape": [INPUTS], "actions": ACTIONS}
+FACTS = {
+    "config": dataclasses.asdict(LEARNER_CONFIG),
+    "seeds": SEEDS,
+    "observation_shape": [INPUTS],
+    "actions": ACTIONS,
+    "first_action": 0,
+}
 
 
 def without(mapping, name):
@@ -253,9 +255,8 @@ def written(tensors, facts):
     return as_safetensors(tensors, {name: json.dumps(fact) for name, fact in facts.items()})
 
 
-@pytest.mark.parametrize("facts", [FACTS, OLD_FACTS])
-def test_the_foreign_files_below_differ_from_an_agent_only_in_what_they_say(path, facts):
-    path.write_bytes(written(TENSORS, facts))
+def test_the_foreign_files_below_differ_from_an_agent_only_in_what_they_say(path):
+    path.write_bytes(written(TENSORS, FACTS))
     assert_same_networks(DQNLearner.load(path).online, learner().online)
 
 
@@ -263,7 +264,6 @@ def with_settings(**changes):
     return {"config": FACTS["config"] | changes}
 
 
-@pytest.mark.parametrize("all_facts", [FACTS, OLD_FACTS], ids=["now", "0.1.0"])
 @pytest.mark.parametrize(
     ("tensors", "changes"),
     [
@@ -272,25 +272,18 @@ def with_settings(**changes):
         (TENSORS, with_settings(alpha=7)),
         (TENSORS, with_settings(flavour="mint")),
         (TENSORS, with_settings(hidden=[8])),
-        (TENSORS, with_settings(hidden=[8, 8, 8])),
         (TENSORS, with_settings(hidden=[8, 9])),
-        (TENSORS, with_settings(hidden=[8] * 100_000)),
         (TENSORS, with_settings(hidden=[2**62, 2**62])),
         (TENSORS, with_settings(env="ALE/Pong-v5")),
-        (TENSORS, {"seeds": None}),
         (TENSORS, {"seeds": []}),
         (TENSORS, {"seeds": 5}),
-        (TENSORS, {"seeds": {}}),
         (TENSORS, {"seeds": [5, 6, 7]}),
         (TENSORS, {"seeds": [5, -6]}),
         (TENSORS, {"seeds": [5, 2**64]}),
         (TENSORS, {"seeds": [5, 6.0]}),
-        (TENSORS, {"seeds": ["five", "six"]}),
         ({}, {}),
         (without(TENSORS, "layers.1.bias"), {}),
         (TENSORS | {"layers.3.bias": torch.zeros(2, 1, 4)}, {}),
-        (TENSORS | {"layers.0.weight": torch.zeros(3)}, {}),
-        (TENSORS | {"layers.2.bias": torch.zeros(4)}, {}),
         (TENSORS | {"layers.2.bias": torch.zeros(2, 1, 0)}, {}),
         (TENSORS | {"layers.2.bias": torch.full((2, 1, ACTIONS), torch.nan)}, {}),
         (TENSORS | {"layers.2.bias": torch.full((2, 1, ACTIONS), -torch.inf)}, {}),
@@ -298,15 +291,13 @@ def with_settings(**changes):
         ({name: tensor[:1].contiguous() for name, tensor in TENSORS.items()}, {}),
     ],
 )
-def test_a_foreign_file_is_refused(path, tensors, changes, all_facts):
-    assert_refused(path, written(tensors, all_facts | changes))
+def test_a_foreign_file_is_refused(path, tensors, changes):
+    assert_refused(path, written(tensors, FACTS | changes))
 
 
 @pytest.mark.parametrize(
     "facts",
     [
-        {"format": "pt"},
-        {},
         without(FACTS, "config"),
         without(FACTS, "seeds"),
         without(FACTS, "actions"),
@@ -317,8 +308,6 @@ def test_a_foreign_file_is_refused(path, tensors, changes, all_facts):
         FACTS | {"observation_shape": INPUTS},
         FACTS | {"observation_shape": [INPUTS + 1]},
         FACTS | {"observation_shape": [INPUTS, 0]},
-        FACTS | {"observation_shape": [2**62, 2**62]},
-        FACTS | {"observation_shape": "of three numbers"},
     ],
     ids=str,
 )
@@ -411,7 +400,7 @@ def test_train_saves_the_agents_that_it_has_evaluated(path, capsys):
         assert f"seed {seed}: greedy return {value:.1f}\n" in printed
 
 
-# Agents that come with the package
+# Agents that come with the repository
 
 
 @pytest.mark.slow
@@ -420,7 +409,7 @@ def test_a_shipped_agent_has_a_model_card_and_plays_well(name):
     if name == "pong":
         pytest.importorskip("ale_py")
         pytest.importorskip("cv2")
-    assert (FOLDER / f"{name}.md").read_text(encoding="utf-8").startswith(f"# {name}\n")
+    assert data_file(f"{name}.md").read_text(encoding="utf-8").startswith(f"# {name}\n")
     agent = load_agent(name)
     assert len(agent.seeds) == 1
     assert evaluate(agent, 2).mean() > {"long-cartpole": 2_000, "pong": 10}[name]

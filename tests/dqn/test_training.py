@@ -1,8 +1,10 @@
 """Whole trainings: the plain twin's, one run beside others, the bugs put in, and real learning."""
 
-import copy
 import itertools
+import random
+import warnings
 
+import gymnasium as gym
 import numpy as np
 import pytest
 import torch
@@ -14,19 +16,12 @@ from plain_dqn import (
     PlainReplay,
     plain_train,
 )
-from recorded_trainings import RECORDED, SHORT, Recorded, RecordedRankBased
-from toy_samplers import FreshErrors
+from recorded_trainings import RECORDED, SHORT, RecordedRankBased
 
 from per_tutorial.dqn import training
 from per_tutorial.dqn.learner import DQNLearner
-from per_tutorial.dqn.training import epsilon_greedy, evaluate, train
-from per_tutorial.replay import (
-    PrioritizedReplayBuffer,
-    Replay,
-    ReplayBuffer,
-    TransitionStorage,
-    make_replay,
-)
+from per_tutorial.dqn.training import epsilon_greedy, evaluate, make_replay, train
+from per_tutorial.replay import PrioritizedReplayBuffer, ReplayBuffer
 from per_tutorial.replay.random_streams import RandomStreams
 
 
@@ -265,24 +260,6 @@ def test_epsilon_beta_and_step_size_are_those_of_the_step(monkeypatch):
     assert step_sizes == [config.step_size(step) for step in range(39, 240)]
 
 
-def test_a_sampler_that_chooses_sees_the_td_errors_from_before_the_update():
-    class Sampler(FreshErrors):
-        def choose(self, td_errors, batch_size, beta):
-            chosen, weights = super().choose(td_errors, batch_size, beta)
-            fresh.append(td_errors[0, chosen[0]])
-            return chosen, weights
-
-    class Memory(Recorded, Replay):
-        pass
-
-    fresh = []
-    replay = Memory(TransitionStorage(240, (4,)), Sampler(240, [0]), 1)
-    train(SHORT.replace(steps=60, double=True), 0, replay=replay)
-    assert len(fresh) == 21
-    # Batches of other sizes are summed in another order.
-    np.testing.assert_allclose(fresh, replay.td_errors, rtol=1e-4, atol=1e-6)
-
-
 def test_exploration_is_as_frequent_as_epsilon_says_and_uniform():
     class FavouritesOnly:
         def q_values(self, observations):
@@ -361,72 +338,115 @@ def test_evaluation_needs_an_episode(episodes, exception):
         evaluate(agent, episodes)
 
 
-# States
+# A memory of one's own, of one run
 
 
-class Stopped(Exception):
-    pass
+class OwnMemory:
+    """As a reader writes it: lists, one transition at a time, indices that are slots."""
+
+    def __init__(self, seed=0):
+        self.steps, self.updates, self.numbers = [], [], random.Random(seed)
+
+    def __len__(self):
+        return len(self.steps)
+
+    def add(self, *step):
+        self.steps.append(step)
+
+    def sample(self, batch_size, beta):
+        indices = self.numbers.choices(range(len(self.steps)), k=batch_size)
+        fields = zip(*(self.steps[i][:5] for i in indices), strict=True)
+        return (*map(np.array, fields), np.ones(batch_size), np.array(indices))
+
+    def update_priorities(self, indices, td_errors):
+        self.updates.append((indices, td_errors))
 
 
-class Taken:
-    """Gets hold of a training before its first step, or of its state after some."""
-
-    def __init__(self, steps=0):
-        self.steps = steps
-
-    def resolve_auto(self, config):
-        return config
-
-    def restore(self, training):
-        self.training = training
-        if self.steps == 0:
-            raise Stopped
-
-    def save_if_due(self, training):
-        if training.history.step == self.steps:
-            self.state = copy.deepcopy(training.state)
-            raise Stopped
+def test_a_memory_of_ones_own_trains_and_is_measured():
+    memory, seen = OwnMemory(), []
+    history = train(SHORT, 3, replay=memory, callbacks=[lambda h: seen.append(h.step)])
+    assert (len(memory), history.step, seen) == (240, 240, history.log_steps)
+    observation, action, reward, next_observation, terminated, truncated = memory.steps[0]
+    assert observation.shape == next_observation.shape == (4,)
+    assert np.shape(action) == np.shape(reward) == np.shape(terminated) == np.shape(truncated) == ()
+    assert len(memory.updates) == history.agent.updates == 201
+    assert all(indices.shape == errors.shape == (8,) for indices, errors in memory.updates)
+    for name in ("loss", "td_error", "q_value", "weight", "held_out_q"):
+        assert np.isfinite(history.measure(name)[-1]).all(), name
+    assert np.isnan(history.measure("age")).all()
 
 
-def taken(steps, seeds, config):
-    keeper = Taken(steps)
-    with pytest.raises(Stopped):
-        train(config, seeds, checkpoints=keeper)
-    return keeper
+def test_a_memory_of_ones_own_learns_what_the_package_would_from_the_same_minibatches():
+    """It draws what a recorded buffer drew."""
+    replay = RECORDED["uniform"](240, (4,), runs=1, seed=1)
+    expected = train(SHORT, 3, replay=replay)
+    drawn = iter(replay.replayed)
+    memory = OwnMemory()
+    memory.numbers.choices = lambda population, k: next(drawn)
+    history = train(SHORT, 3, replay=memory)
+    assert history.episodes == expected.episodes
+    for one, same in zip(
+        history.agent.online.parameters(), expected.agent.online.parameters(), strict=True
+    ):
+        assert torch.equal(one, same)
 
 
-WRONG_PARTS = {
-    "environments.returns": np.zeros(9),
-    "environments.simulation": np.zeros(3, np.uint8),
-    "exploration.states": np.zeros(2),
-    "replay.storage.added": np.array([-1, 70]),
-    "replay.sampler.largest_priority": np.array([np.nan, 1.0]),
-    "agent.updates": np.array(-3),
-    "agent.adam.0.exp_avg": np.zeros(2),
-    "history.step": np.array(10**9),
-    "history.log_steps": np.zeros(3),
-    "history.episodes": np.array([[0, 20, 20.0, np.inf]]),
-    "history.measure.loss": np.zeros((1, 2)),
-    "history.last.weights": np.zeros((2, 1), np.float32),
-    "history.held_out": np.zeros((2, 128, 5), np.float32),
-}
+def test_a_buffer_without_an_axis_of_runs_trains_as_one_with_it():
+    alone, beside = (PrioritizedReplayBuffer(240, (4,), runs=runs, seed=5) for runs in (None, 1))
+    one, same = (train(SHORT, 5, replay=replay) for replay in (alone, beside))
+    assert one.episodes == same.episodes
+    assert_identical(everything(one, 0), everything(same, 0))
 
 
-@pytest.mark.parametrize("name", WRONG_PARTS)
-def test_a_state_with_one_wrong_array_is_refused_and_changes_nothing(name):
-    config = SHORT.replace(sampler="proportional")
-    training = taken(0, [1, 2], config).training
-    state = taken(70, [1, 2], config).state
-    before = copy.deepcopy(training.state)
-    wrong_states = [state | {name: WRONG_PARTS[name]}]
-    if not name.startswith("history.measure"):  # there are as many as the sampler tells of
-        wrong_states.append({key: array for key, array in state.items() if key != name})
-    for wrong in wrong_states:
-        with pytest.raises(ValueError, match="^state: "):
-            training.restore(wrong)
-        assert_identical(before, training.state)
-    training.restore(state)
-    assert_identical(state, training.state)
+def test_a_memory_that_does_not_fit_is_refused():
+    with pytest.raises(TypeError, match="replay: must have sample, got "):
+        train(SHORT, 0, replay=type("Half", (), {"__len__": len, "add": print})())
+    with pytest.raises(ValueError, match="replay: without an axis of runs .* got 2 and 1"):
+        train(SHORT, [0, 1], replay=OwnMemory())
+    with pytest.raises(ValueError, match=r"replay: must have the number of runs .* \(2\), got 3"):
+        train(SHORT, [0, 1], replay=ReplayBuffer(240, (4,), runs=3))
+
+
+# Where nothing ends, and where actions begin elsewhere
+
+
+def test_an_evaluation_ends_where_no_episode_does(monkeypatch):
+    monkeypatch.setattr(training, "LONGEST_EPISODE", 40)
+    agent = DQNLearner(SHORT.replace(env=ENDLESS), (1,), 2, [0])
+    with pytest.warns(UserWarning, match="2 of 2 episodes did not end in 40 steps"):
+        assert evaluate(agent, episodes=2).tolist() == [[40.0, 40.0]]
+    with warnings.catch_warnings(action="error"):  # a limit of one's own may be longer
+        assert evaluate(agent, 1, max_episode_steps=50).tolist() == [[50.0]]
+
+
+class StartsAtFive(gym.Env):
+    """Pays 1 for the action 6; any but 5 and 6 is an error."""
+
+    observation_space = gym.spaces.Box(0, 1, (2,), np.float32)
+    action_space = gym.spaces.Discrete(2, start=5)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        return np.ones(2, np.float32), {}
+
+    def step(self, action):
+        assert self.action_space.contains(action), action
+        return np.ones(2, np.float32), float(action == 6), False, False, {}
+
+
+gym.register("tests/StartsAtFive-v0", StartsAtFive, max_episode_steps=4)
+
+
+def test_every_way_an_action_leaves_adds_the_start_of_the_space(tmp_path):
+    config = SHORT.replace(env="tests/StartsAtFive-v0", discount=0.5)
+    replay = ReplayBuffer(240, (2,), runs=2, seed=[0, 1])
+    agent = train(config, [0, 1], replay=replay).agent
+    assert set(replay.storage.rows["action"].flat) == {0, 1}  # as the network counts them
+    assert evaluate(agent, 2).tolist() == [[4.0, 4.0]] * 2
+    agent.save(tmp_path / "agent.safetensors")
+    for each in (agent, DQNLearner.load(tmp_path / "agent.safetensors")):
+        assert each.policy(1)(np.ones(2, np.float32)) == 6
+        assert evaluate(each, 1).tolist() == [[4.0]] * 2
 
 
 # Learning

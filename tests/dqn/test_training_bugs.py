@@ -46,7 +46,7 @@ def assert_true_transitions_are_stored():
     replay = ReplayBuffer(100, (3,), runs=3, seed=seeds)
     train(config, seeds, replay=replay)
     for run, seed in enumerate(seeds):
-        rows = replay.storage.rows[run, : replay.storage.ring.sizes[run]]
+        rows = replay.storage.rows[run, : replay.storage.sizes[run]]
         assert_true_transitions(rows.tolist(), seed)
 
 

@@ -8,10 +8,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 # What each needs, and its options for a short run.
 SHORT = {
+    "apex_ray": ("ray", ["--actors", "1", "--total-updates", "50", "--learning-starts", "200"]),
     "per_dqn": ("torch", ["--total-timesteps", "400", "--learning-starts", "100"]),
     "sb3_dqn": ("stable_baselines3", ["--steps", "1200"]),
     "sb3_sac": ("stable_baselines3", ["--steps", "150"]),
@@ -37,11 +39,36 @@ def test_every_example_is_tried():
 def test_it_runs(name, tmp_path, monkeypatch, capsys):
     library, options = SHORT[name]
     pytest.importorskip(library, exc_type=ImportError)
+    if library == "ray":
+        without_agents(monkeypatch)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "argv", [f"{name}.py", *options, "--seed", "2"])
     runpy.run_path(str(EXAMPLES / f"{name}.py"), run_name="__main__")
     last = capsys.readouterr().out.splitlines()[-1]
     assert re.search(r"\d", last) and "nan" not in last
+
+
+def without_agents(monkeypatch):
+    """Start Ray without the agents for its dashboard, which take seconds and which nobody needs.
+
+    A node waits 15 s for them, which is not enough where other tests run beside it. It gives up
+    when one ends, so in their place something waits.
+    """
+    from ray._private import services
+
+    start = services.start_ray_process
+    agents = ("--dashboard_agent_command", "--runtime_env_agent_command")
+    ports = ("metrics_agent_port", "metrics_export_port", "runtime_env_agent_port")
+    ports = [*ports, "dashboard_agent_listen_port"]  # as if they had said where they listen
+
+    def start_without(command, process_type, *args, **options):
+        if process_type == "raylet":
+            command = [word for word in command if not word.startswith(agents)]
+            command += [f"{agent}=sleep 300" for agent in agents]
+            command += [f"--{name}={1025 + number}" for number, name in enumerate(ports)]
+        return start(command, process_type, *args, **options)
+
+    monkeypatch.setattr(services, "start_ray_process", start_without)
 
 
 @pytest.fixture
@@ -89,3 +116,100 @@ def test_the_page_is_one_page_and_marks_what_is_new():
     assert len(text.splitlines()) <= 250
     assert text.count("# PER:") == 10
     assert re.findall(r"^(?:from|import) (per_tutorial\S*)", text, re.M) == ["per_tutorial"]
+
+
+# Ape-X: its parts, without a cluster --------------------------------------------------------------
+
+
+@pytest.fixture
+def apex():
+    pytest.importorskip("ray", exc_type=ImportError)
+    return imported("apex_ray")
+
+
+def acted(apex, monkeypatch, **settings):
+    """The steps of an actor's environment, and what its memory was sent."""
+    steps, sent = [], []
+
+    class Memory:
+        class add:  # noqa: N801
+            remote = staticmethod(lambda transitions, errors: sent.append((transitions, errors)))
+
+    monkeypatch.setattr(apex.ray, "get", lambda _: len(sent))
+    actor = apex.Actor(apex.Args(**settings), 0)
+    reset, step = actor.env.reset, actor.env.step
+    monkeypatch.setattr(actor.env, "step", lambda action: steps.append(step(action)) or steps[-1])
+    begun = [actor.observation]
+
+    def noted_reset():
+        begun.append(reset())
+        return begun[-1]
+
+    monkeypatch.setattr(actor.env, "reset", noted_reset)
+    for _ in range(4):
+        actor.act(actor.network.state_dict(), Memory)
+    return actor, steps, sent
+
+
+def test_an_actor_sends_each_step_once_as_a_window_with_its_own_td_error(apex, monkeypatch):
+    actor, steps, sent = acted(apex, monkeypatch, n_step=3, gamma=0.5, base=1.0)
+    sent_steps = np.concatenate([transitions["steps"] for transitions, _ in sent])
+    rewards = np.concatenate([transitions["rewards"] for transitions, _ in sent])
+    following = np.concatenate([transitions["next_observations"] for transitions, _ in sent])
+    ends = np.concatenate([transitions["terminated"] for transitions, _ in sent])
+    lasts = np.flatnonzero([step[2] or step[3] for step in steps])
+    assert len(lasts) > 3  # a random policy falls soon
+    # A step's window goes two steps further, but not beyond its episode.
+    last = np.array([lasts[np.searchsorted(lasts, i)] if i <= lasts[-1] else len(steps) - 1
+                     for i in range(len(sent_steps))])  # fmt: skip
+    end = np.minimum(np.arange(len(sent_steps)) + 2, last)
+    np.testing.assert_array_equal(sent_steps, end - np.arange(len(sent_steps)) + 1)
+    assert len(steps) - len(sent_steps) in (0, 1, 2)  # windows that are still open
+    np.testing.assert_array_equal(rewards, 2 - 0.5 ** (sent_steps - 1.0))  # 1 + γ + γ²
+    np.testing.assert_array_equal(following, [steps[i][0] for i in end])
+    np.testing.assert_array_equal(ends, [steps[i][2] for i in end])
+    for transitions, errors in sent:
+        with torch.no_grad():
+            values, after = (
+                actor.network(torch.as_tensor(transitions[name])).numpy()
+                for name in ("observations", "next_observations")
+            )
+        promised = values[np.arange(len(errors)), transitions["actions"]]
+        open_end = 0.5 ** transitions["steps"] * after.max(axis=1) * ~transitions["terminated"]
+        np.testing.assert_allclose(errors, transitions["rewards"] + open_end - promised, rtol=1e-5)
+
+
+def test_the_ladder_of_exploration_goes_from_often_to_almost_never(apex):
+    args = apex.Args(actors=4)
+    epsilons = [apex.Actor(args, number).epsilon for number in range(4)]
+    np.testing.assert_allclose(epsilons, [0.4, 0.4 ** (10 / 3), 0.4 ** (17 / 3), 0.4**8])
+    assert apex.Actor(apex.Args(actors=1), 0).epsilon == 0.4
+
+
+def test_the_memory_keeps_the_actors_priorities_until_the_learner_knows_better(apex):
+    memory = apex.Memory(apex.Args(buffer_size=8, learning_starts=6, batch_size=4, alpha=0.5))
+    messages = iter(range(100))
+
+    def add(*errors):
+        n = len(errors)
+        observations = np.full((n, 4), next(messages), dtype=np.float32)
+        columns = (observations, np.ones(n, int), np.ones(n, np.float32), observations)
+        values = (*columns, np.zeros(n, bool), np.full(n, 2))
+        return memory.add(dict(zip(apex.COLUMNS, values, strict=True)), np.array(errors))
+
+    assert add(4.0, 1.0, 9.0, 4.0) == 4 and memory.sample() is None
+    assert add(16.0, 0.0, 1.0, 1.0) == 8
+    expected = np.sqrt([4, 1, 9, 4, 16, 1e-6, 1, 1])
+    np.testing.assert_allclose(memory.buffer.probabilities, expected / expected.sum(), rtol=1e-3)
+    transitions, weights, ids = memory.sample()
+    assert set(transitions["steps"]) == {2} and weights.dtype == np.float32
+    np.testing.assert_array_equal(transitions["observations"][:, 0], ids // 4)
+    add(25.0)  # takes the place of transition 0, whose late update changes nothing
+    memory.update(np.array([0, 1]), np.array([100.0, 4.0]))
+    expected[:2] = 5, 2
+    np.testing.assert_allclose(memory.buffer.probabilities, expected / expected.sum(), rtol=1e-3)
+
+
+def test_ape_x_is_one_page(apex):
+    text = (EXAMPLES / "apex_ray.py").read_text(encoding="utf-8")
+    assert len(text.splitlines()) <= 300 and text.count("# APE-X:") == 7

@@ -1,6 +1,7 @@
 """Stable-Baselines3's agents with prioritised replay: they learn what SB3's learn, weighted."""
 
 import copy
+import warnings
 
 import gymnasium as gym
 import numpy as np
@@ -18,6 +19,7 @@ from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.evaluation import evaluate_policy
 from stable_baselines3.common.logger import configure
+from stable_baselines3.common.utils import set_random_seed
 from stable_baselines3.common.vec_env import VecNormalize
 
 from per_tutorial.integrations.sb3 import (
@@ -90,13 +92,6 @@ def test_the_same_minibatches_make_the_same_agent(theirs, ours, n_steps):
     for name in expected:
         np.testing.assert_allclose(got[name], expected[name], rtol=1e-5, atol=1e-7, err_msg=name)
     assert any((before[name].numpy() != expected[name]).any() for name in expected)
-
-
-@pytest.mark.parametrize("theirs, ours", PAIRS)
-def test_with_alpha_and_beta_zero_the_weights_are_one(theirs, ours):
-    model = make(ours, alpha=0.0, beta=0.0).learn(60)
-    assert model.replay_buffer.metrics()["mean_weight"] == 1
-    assert (model.replay_buffer.sample(30).weights == 1).all()
 
 
 def huber(errors):
@@ -175,27 +170,6 @@ def test_a_priority_is_the_mean_error_of_all_critics(kind, half):
     np.testing.assert_allclose(model.logger.name_to_value["train/critic_loss"], loss, rtol=1e-5)
 
 
-@pytest.mark.parametrize("kind", [PrioritizedSAC, PrioritizedTD3])
-def test_another_rule_for_several_critics_is_one_method(kind):
-    seen = []
-
-    class Largest(kind):
-        def combine_errors(self, sizes):
-            seen.append((sizes, sizes.amax(dim=0)))
-            return seen[-1][1]
-
-    model = make(Largest).learn(40)
-    batch = model.replay_buffer.sample(16)
-    model.replay_buffer.sample = lambda batch_size, env=None: batch
-    returned = []
-    model.replay_buffer.update_priorities = lambda indices, sizes: returned.append(sizes)
-    model.train(1, 16)
-    sizes, largest = seen[-1]
-    assert sizes.shape == (2, 16, 1) and (sizes >= 0).all()
-    assert returned[0] is largest
-    assert (largest > kind.combine_errors(model, sizes)).any()
-
-
 def test_weights_of_another_shape_are_refused():
     with pytest.raises(AssertionError):
         weighted_mean(th.ones(4, 1), th.ones(4))
@@ -243,11 +217,53 @@ def test_beta_follows_its_schedule():
 def test_the_same_seed_makes_the_same_agent(kind):
     def run(seed):
         model = make(kind, seed=seed, n_steps=2).learn(80)
-        return np.concatenate([p.detach().numpy().ravel() for p in model.policy.parameters()])
+        return parameters(model)
 
     first = run(1)
     np.testing.assert_array_equal(first, run(1))
     assert (first != run(2)).any()
+
+
+def parameters(model):
+    return np.concatenate([p.detach().numpy().ravel() for p in model.policy.parameters()])
+
+
+@pytest.mark.parametrize("given", ["global", "model", "own"])
+def test_a_seed_reaches_the_buffer_as_in_sb3(given):
+    def run(seed):
+        if given == "global":
+            set_random_seed(seed)
+        own = {"replay_buffer_kwargs": {"seed": seed}} if given == "own" else {}
+        env = make_vec_env("CartPole-v1", seed=5)
+        model = make(PrioritizedDQN, env, seed=3 if given == "own" else None, **own)
+        if given == "model":
+            model.set_random_seed(seed)
+        return parameters(model.learn(80))
+
+    first = run(0)
+    np.testing.assert_array_equal(first, run(0))
+    assert (first != run(1)).any()
+
+
+def test_alpha_is_the_samplers_own_where_it_is_left_out(tmp_path):
+    model = make(PrioritizedDQN)
+    assert model.alpha == 0.6
+    model.save(tmp_path / "agent")
+    ranked = {"replay_buffer_kwargs": {"sampler": "rank"}}
+    assert make(PrioritizedDQN, **ranked).alpha == 0.7
+    loaded = PrioritizedDQN.load(tmp_path / "agent", env=model.get_env(), **ranked)
+    assert loaded.alpha == loaded.replay_buffer.settings["alpha"] == 0.7
+    uniform = make(PrioritizedDQN, replay_buffer_kwargs={"sampler": "uniform"})
+    assert uniform.alpha is None
+
+
+def test_a_beta_that_falls_back_in_a_continued_training_is_told():
+    model = make(PrioritizedDQN).learn(60)
+    with pytest.warns(UserWarning, match="^beta: falls from 1.00 to 0.70, since its schedule"):
+        model.learn(60, reset_num_timesteps=False)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        make(PrioritizedDQN, beta=0.7).learn(60).learn(20, reset_num_timesteps=False)
 
 
 @pytest.mark.slow
@@ -326,17 +342,6 @@ def test_returns_do_not_run_on_from_one_learn_into_the_next(optimize_memory_usag
     assert (batch.dones == 0).all()
 
 
-def test_another_environment_may_be_set():
-    model = make(PrioritizedDQN, Endless()).learn(30)
-    other = Endless()
-    other.resets = 500
-    model.set_env(other)
-    model.learn(30, reset_num_timesteps=False)
-    batch = model.replay_buffer.sample(200)
-    assert (batch.observations[:, 0] == batch.next_observations[:, 0]).all()
-    assert set(batch.observations[:, 0].tolist()) == {1.0, 501.0}
-
-
 def test_n_steps_may_come_as_sb3_advises_for_buffers_of_ones_own(recwarn):
     model = make(PrioritizedDQN, replay_buffer_kwargs={"n_steps": 3, "gamma": 0.99})
     assert model.replay_buffer.n_steps == 3
@@ -349,8 +354,9 @@ def test_n_steps_may_come_as_sb3_advises_for_buffers_of_ones_own(recwarn):
 @pytest.mark.parametrize(
     "changes, error, message",
     [
-        ({"replay_buffer_class": HerReplayBuffer}, TypeError, "HER is not supported; leave"),
-        ({"replay_buffer_class": ReplayBuffer}, TypeError, r"\.ReplayBuffer, which has no prior"),
+        ({"replay_buffer_class": HerReplayBuffer}, TypeError, "HER's relabelled goals are not"),
+        ({"replay_buffer_class": ReplayBuffer}, TypeError, r"\.ReplayBuffer; others have no prior"),
+        ({"replay_buffer_kwargs": {"beta": 0.4}}, TypeError, "must not have beta, which the agent"),
         ({"replay_buffer_class": FrameReplayBuffer}, ValueError, "must be a Box of the shape"),
         ({"replay_buffer_class": PrioritizedDictReplayBuffer}, ValueError, "must be a Dict"),
         ({"alpha": 2.0}, ValueError, "alpha: must be in"),
@@ -390,12 +396,6 @@ def test_an_argument_of_a_subclass_is_its_own():
     assert make(Named, name="mine").name == "mine"
     with pytest.raises(TypeError, match="^nmae: Named has no such setting"):
         make(Named, name="mine", nmae="mine")
-
-
-def test_settings_of_the_caller_are_left_alone():
-    given = {"sampler": "rank"}
-    make(PrioritizedDQN, n_steps=3, alpha=0.5, replay_buffer_kwargs=given)
-    assert given == {"sampler": "rank"}
 
 
 @pytest.mark.slow

@@ -13,15 +13,14 @@ pytest.importorskip("stable_baselines3")
 import torch as th
 from gymnasium import spaces
 from sb3_episodes import ACTIONS, VECTORS, Episodes
-from stable_baselines3.common.buffers import DictReplayBuffer, NStepReplayBuffer, ReplayBuffer
+from stable_baselines3.common.buffers import DictReplayBuffer, ReplayBuffer
 from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.type_aliases import DictReplayBufferSamples, ReplayBufferSamples
+from stable_baselines3.common.utils import set_random_seed
 from stable_baselines3.common.vec_env import VecNormalize
 
+from per_tutorial.common import memory
 from per_tutorial.integrations.sb3 import PrioritizedDictReplayBuffer, PrioritizedReplayBuffer
-from per_tutorial.replay import register_sampler
-from per_tutorial.replay.samplers import SAMPLERS
-from per_tutorial.replay.samplers.proportional import ProportionalSampler
 
 ROWS = 8
 DICTS = spaces.Dict({"all": VECTORS, "first": spaces.Box(-1e6, 1e6, (1,), np.float32)})
@@ -53,16 +52,6 @@ def test_transitions_come_back_as_they_were_added(form, n_envs, n_steps, sampler
         episodes.assert_right(batch)
         stored = min(len(episodes.steps), ROWS) * n_envs
         assert len(set(batch.indices)) == stored  # all of them are drawn
-
-
-def test_one_environment_steps_need_no_random_environment():
-    """SB3 draws the environment after the row; here both are what the tree has chosen."""
-    buffer = make(2, alpha=1.0)
-    episodes = Episodes(buffer).add(ROWS)
-    numbers = np.arange(ROWS * 2)
-    buffer.update_priorities(numbers, np.where(numbers % 2 == 0, 1.0, 0.0))
-    assert set(buffer.sample(500).indices % 2) == {0}
-    episodes.assert_right(buffer.sample(50))
 
 
 @pytest.mark.slow
@@ -147,25 +136,6 @@ def test_td_errors_may_be_tensors_of_one_column():
     np.testing.assert_array_equal(buffer.probabilities, other.probabilities)
 
 
-@pytest.mark.parametrize("n_envs", [1, 2])
-def test_n_step_returns_are_those_of_sb3(n_envs):
-    ours = make(n_envs, n_steps=4, gamma=0.9)
-    theirs = NStepReplayBuffer(ROWS * n_envs, VECTORS, ACTIONS, "cpu", n_envs, n_steps=4, gamma=0.9)
-    first, second = Episodes(ours, seed=5), Episodes(ours, seed=5)
-    second.buffer = theirs
-    theirs.gamma = 0.9
-    for _ in range(3):
-        first.add(ROWS - 1)
-        second.add(ROWS - 1)
-        rows = np.arange(ours.size())
-        np.random.seed(0)
-        one = ours._get_samples(rows)
-        np.random.seed(0)
-        other = theirs._get_samples(rows)
-        for name, ours_, theirs_ in zip(one._fields, one, other, strict=True):
-            np.testing.assert_allclose(ours_, theirs_, rtol=1e-5, atol=1e-6, err_msg=name)
-
-
 def test_rewards_are_normalized_one_by_one_before_they_are_summed():
     env = VecNormalize(make_vec_env("CartPole-v1", 2), clip_reward=0.5)
     env.ret_rms.var = np.array(0.5)
@@ -204,22 +174,10 @@ def test_a_cut_ends_running_episodes_as_a_time_limit_does():
     episodes = Episodes(buffer, ends=0.0).add(2)
     buffer.truncate_episodes()
     episodes.add(3)
-    batch = buffer._get_samples(np.array([0, 1, 2]))
-    np.testing.assert_allclose(batch.discounts[:, 0], [0.99**2, 0.99, 0.99**3], rtol=1e-6)
+    batch = buffer.sample(100)
+    steps = np.array([2, 1, 3, 2, 1])[batch.indices // 2]
+    np.testing.assert_allclose(batch.discounts[:, 0], 0.99**steps, rtol=1e-6)
     assert (batch.dones == 0).all()
-
-
-def test_timeouts_are_ends_where_they_are_not_handled():
-    buffer = make(handle_timeout_termination=False)
-    buffer.add(
-        np.zeros((1, 3)),
-        np.ones((1, 3)),
-        np.array([1]),
-        [1.0],
-        [1.0],
-        [{"TimeLimit.truncated": True}],
-    )
-    assert buffer.sample(1).dones.item() == 1
 
 
 def test_minibatches_are_those_of_sb3():
@@ -284,6 +242,8 @@ def test_bad_steps_are_refused_and_change_nothing():
         (4, np.array([0.0, 0.5]), ValueError, "done: must be True or False"),
         (5, [{}], ValueError, "infos: must be one for each of 2"),
     ]
+    with pytest.raises(ValueError, match="empty"):
+        make().sample(1)
     for place, value, error, message in wrong:
         fields = list(right)
         fields[place] = value
@@ -320,9 +280,24 @@ def test_bad_settings_are_refused(changes, error, message):
         make(**changes)
 
 
-def test_a_buffer_needs_an_environment():
-    with pytest.raises(ValueError, match="^n_envs: must be at least 1, got 0"):
-        PrioritizedReplayBuffer(10, VECTORS, ACTIONS, "cpu", n_envs=0)
+def test_a_global_seed_reaches_the_draws_as_in_sb3():
+    draws = []
+    for seed in (0, 0, 1):
+        set_random_seed(seed)
+        buffer = make(seed=None)
+        Episodes(buffer).add(6)
+        draws.append(buffer.sample(20).indices.tolist())
+    assert draws[0] == draws[1] != draws[2]
+
+
+def test_buffers_are_judged_together_for_memory(monkeypatch):
+    size = make().nbytes
+    monkeypatch.setattr(memory, "available_memory", lambda: taken + int(2.5 * size))
+    taken = sum(memory._promised.values())
+    kept = [make(), make()]
+    with pytest.warns(UserWarning, match="^buffer_size: all replay buffers together"):
+        kept.append(make())
+    assert len(kept) == 3
 
 
 @pytest.mark.parametrize("kind", [ReplayBuffer, PrioritizedReplayBuffer])
@@ -331,11 +306,6 @@ def test_observations_may_hold_nan_as_in_sb3(kind):
     states = np.full((1, 3), np.nan)
     buffer.add(states, states, np.array([1]), np.ones(1), np.zeros(1), [{}])
     assert buffer.sample(1).observations.isnan().all()
-
-
-def test_an_empty_buffer_says_so():
-    with pytest.raises(ValueError, match="empty"):
-        make().sample(1)
 
 
 def test_who_never_writes_td_errors_back_is_warned(monkeypatch, recwarn):
@@ -353,53 +323,3 @@ def test_who_never_writes_td_errors_back_is_warned(monkeypatch, recwarn):
     buffer.sample(2)
     with pytest.warns(UserWarning, match="no TD error came back.*Use .*PrioritizedQRDQN"):
         buffer.sample(2)
-
-
-class EpisodicSampler(ProportionalSampler):
-    def __init__(self, capacity, seeds):
-        super().__init__(capacity, seeds)
-        self.heard = []
-
-    def end_episodes(self, slots, lengths, stride):
-        pairs = zip(slots[0].tolist(), lengths[0].tolist(), strict=True)
-        self.heard += [(*pair, stride) for pair in pairs]
-
-
-class ChoosySampler(ProportionalSampler):
-    candidates = 4
-
-    def choose(self, td_errors, batch_size, beta):
-        raise NotImplementedError
-
-
-def test_samplers_of_ones_own(monkeypatch):
-    monkeypatch.setattr("per_tutorial.replay.samplers.SAMPLERS", SAMPLERS)
-    for name, sampler in (("episodic", EpisodicSampler), ("choosy", ChoosySampler)):
-        monkeypatch.setitem(SAMPLERS, name, None)
-        register_sampler(name, sampler)
-    buffer = make(2, sampler="episodic")
-    episodes = Episodes(buffer, ends=0.0).add(2)
-    episodes.ends = 1.0
-    episodes.add()
-    heard = buffer._sampler.sampler.heard
-    assert heard == [(4, 3, 2), (5, 3, 2)]
-    episodes.ends = 0.0
-    episodes.add(2)
-    buffer.truncate_episodes()
-    assert heard[2:] == [(8, 2, 2), (9, 2, 2)]
-    with pytest.raises(ValueError, match="needs a larger minibatch"):
-        make(sampler="choosy")
-
-
-def test_reducible_losses_are_not_what_agents_of_sb3_give():
-    with pytest.raises(ValueError, match="sampler: 'relo' needs the losses of two networks"):
-        make(sampler="relo")
-
-
-def test_a_buffer_that_will_not_fit_is_told_at_once(monkeypatch):
-    psutil = pytest.importorskip("psutil")
-    monkeypatch.setattr(
-        psutil, "virtual_memory", lambda: type("Memory", (), {"available": 10_000_000})
-    )
-    with pytest.warns(UserWarning, match="FrameReplayBuffer needs an eighth"):
-        PrioritizedReplayBuffer(10**6, VECTORS, ACTIONS, "cpu")

@@ -1,7 +1,9 @@
 """Observations kept once: they come back as if each had been stored twice."""
 
 import copy
+import itertools
 import pickle
+import warnings
 
 import numpy as np
 import pytest
@@ -9,10 +11,10 @@ import pytest
 pytest.importorskip("stable_baselines3")
 
 from gymnasium import spaces
+from interrupts import interrupted
 from sb3_episodes import ACTIONS, Episodes
 
 from per_tutorial.integrations.sb3 import FrameReplayBuffer, PrioritizedDQN, PrioritizedReplayBuffer
-from per_tutorial.integrations.sb3.frame_store import FrameStore
 
 ROWS, STACK = 9, 4
 PICTURES = spaces.Box(0, 255, (STACK, 5, 6), np.uint8)
@@ -94,77 +96,62 @@ def test_channels_may_be_first_or_last_and_frames_in_colour(space, stack):
         both.add(before, shown(), np.zeros(2, int), np.zeros(2), np.zeros(2), [{}, {}])
         before = shown().copy()
         assert_same_batches(both.one, both.other, 60)
-    assert not both.one._frames.finals and not both.one._frames.older  # all was shared
-
-
-def test_observations_that_are_no_stacks_come_back_too():
-    both = pair(2)
-    rng = np.random.default_rng(0)
-    for _ in range(30):
-        some, others = rng.integers(0, 256, (2, 2, *PICTURES.shape), np.uint8)
-        both.add(some, others, np.zeros(2, int), np.zeros(2), np.zeros(2), [{}, {}])
-        assert_same_batches(both.one, both.other, 60)
-
-
-def test_what_was_overwritten_is_forgotten():
-    both = pair(2)
-    Episodes(both, ends=0.7, stack=STACK, fill="noise").add(300)
-    store = both.one._frames
-    assert len(store.finals) <= 2 * store.rows and len(store.older) <= 2 * store.rows
-
-
-def test_a_step_that_was_interrupted_may_be_added_again():
-    store = FrameStore(4, 1, 1, np.int64, 2)
-
-    def observation(number):
-        return np.array([[[number - 1], [number]]])
-
-    for step in range(3):
-        store.add(step, observation(step), observation(step + 1))
-    store.add(3, observation(50), observation(51))  # its interrupt left it uncounted …
-    store.add(3, observation(3), observation(4))  # … and the step was made again
-    steps, environments = np.array([1, 2, 3]), np.zeros(3, int)
-    assert store.observations(steps, environments)[:, :, 0].tolist() == [[0, 1], [1, 2], [2, 3]]
-    assert store.next_observations(steps, environments, 3)[:, :, 0].tolist() == [
-        [1, 2],
-        [2, 3],
-        [3, 4],
-    ]
+    assert not both.one._frames.finals and not both.one._frames.whole  # all was shared
 
 
 def test_a_million_atari_transitions_take_7_gigabytes():
     pictures = spaces.Box(0, 255, (4, 84, 84), np.uint8)
     buffer = FrameReplayBuffer(10**6, pictures, spaces.Discrete(6), "cpu")
     assert buffer.nbytes < 7.2e9
-    trees = buffer._sampler.sampler.sums.nodes.nbytes
-    assert trees < 0.05e9
 
 
-@pytest.mark.parametrize("fill, frames", [("black", 1), ("first", 2), ("noise", STACK)])
-def test_the_bytes_count_the_ends_of_the_episodes(fill, frames):
-    buffer = pair().one
-    empty = buffer.nbytes
-    step = np.arange(5 * 6).reshape(5, 6) % 5 + np.arange(1, 3 * STACK + 1)[:, None, None]
-    first, second = step[:STACK].astype(np.uint8), step[-STACK:].astype(np.uint8)
-    if fill != "noise":  # the episode starts with one frame, and black ones or its copies
-        second[:-1] = 0 if fill == "black" else second[-1]
-    after = np.roll(first, -1, axis=0)
-    zero, action = np.zeros(1), np.array([0])
-    buffer.add(first[None], after[None], action, zero, np.ones(1), [{}])
-    before = buffer.nbytes
-    assert before - empty == (STACK - 1) * 30
-    buffer.add(second[None], after[None], action, zero, zero, [{}])
-    # The last frame of the one episode, and what comes before the first of the other.
-    assert buffer.nbytes - before == frames * 30
+def test_observations_that_are_no_stacks_come_back_and_are_told():
+    """Such as the channels of one colour picture."""
+    both = pair(2)
+    rng = np.random.default_rng(0)
+
+    def add(steps):
+        for _ in range(steps):
+            some, others = rng.integers(0, 256, (2, 2, *PICTURES.shape), np.uint8)
+            both.add(some, others, np.zeros(2, int), np.zeros(2), np.zeros(2), [{}, {}])
+
+    with pytest.warns(UserWarning, match="not the observation moved on.*give stack=1"):
+        add(10)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        add(20)  # it was said once
+    assert_same_batches(both.one, both.other, 60)
+    size = both.other.observations.nbytes + both.other.next_observations.nbytes
+    assert both.one.nbytes > size  # nothing is hidden
+    assert len(both.one._frames.whole) == 2 * ROWS  # and what was overwritten is forgotten
 
 
-def test_the_bytes_of_a_stack_of_one_count_no_older_frames():
-    buffer = PrioritizedReplayBuffer(
-        8, spaces.Box(-1e6, 1e6, (3,), np.float32), ACTIONS, "cpu", optimize_memory_usage=True
+@pytest.mark.parametrize("fill", ["black", "first"])
+def test_the_next_step_replaces_an_interrupted_one(fill):
+    both = pair(2)
+    episodes = Episodes(both, stack=STACK, fill=fill, seed=1).add(12)
+    original = copy.deepcopy(both.one)
+    step = Episodes(both.one, stack=STACK, fill=fill, seed=7)  # not what follows
+    zeros = np.zeros(2)
+    call = (
+        step.now,
+        step.now[:, ::-1].copy(),
+        zeros.astype(int),
+        zeros,
+        np.array([1, 0]),
+        [{}, {}],
     )
-    empty = buffer.nbytes
-    Episodes(buffer, ends=1.0).add(2)
-    assert buffer.nbytes - empty == 3 * 4  # the last observation of the episode that is over
+    original.add(*call)
+    for after in itertools.count(1, 4):
+        victim = copy.deepcopy(both.one)
+        if not interrupted(lambda victim=victim: victim.add(*call), after):
+            break
+        if victim._steps == 12:
+            twin = Pair(victim, copy.deepcopy(both.other))
+            again = copy.deepcopy(episodes)
+            again.buffer = twin
+            again.add(3)
+            assert_same_batches(twin.one, twin.other, 60)
 
 
 @pytest.mark.parametrize("copied", [copy.deepcopy, lambda b: pickle.loads(pickle.dumps(b))])
@@ -186,6 +173,7 @@ def test_copies_share_nothing_and_go_on_alike(copied, steps):
         (spaces.Discrete(3), None, "observation_space: must be a Box of the shape"),
         (PICTURES, 3, "stack: must divide the number of channels, 4"),
         (PICTURES, 0, "stack: must be at least 1"),
+        (PICTURES, 256, "stack: must be at most 255"),
     ],
 )
 def test_what_is_no_stack_is_refused(space, stack, message):
@@ -224,4 +212,4 @@ def test_an_agent_learns_from_frames():
     frames, whole = (model.replay_buffer for model in models)
     assert frames.obs_shape == (4, 36, 36)
     assert_same_batches(frames, whole, 200)
-    assert all(len(final) == 1 for final in frames._frames.finals.values())
+    assert not frames._frames.whole  # SB3 pads with black frames

@@ -126,15 +126,3 @@ def test_files_that_are_no_such_buffer_are_refused():
             model.load_replay_buffer(saved(other))
         assert model.replay_buffer is kept
         np.testing.assert_array_equal(kept.probabilities, priorities)
-
-
-@pytest.mark.parametrize("version", [None, 0, 99])
-def test_pickles_of_another_version_are_refused(version, monkeypatch):
-    buffer = make().learn(30).replay_buffer
-    state = buffer.__getstate__()
-    state.pop("pickle_format")
-    old = {} if version is None else {"pickle_format": version}
-    monkeypatch.setattr(PrioritizedReplayBuffer, "__getstate__", lambda self: state | old)
-    file = pickle.dumps(buffer)
-    with pytest.raises(ValueError, match=f"pickle: must have been written by .* got {version}"):
-        pickle.loads(file)

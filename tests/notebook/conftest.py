@@ -1,9 +1,6 @@
-"""What the tests of the notebook room share: what was displayed, and the style of the series."""
+"""What the tests of the notebook room share: what was displayed, and what `check` said."""
 
 import pytest
-from matplotlib import pyplot as plt
-
-from per_tutorial.notebook import explorers, page, style, videos
 
 
 class Handle:
@@ -21,6 +18,8 @@ def shown(monkeypatch):
     """What was displayed or updated: a list of (object, options), the pictures' bundles
     among them.
     """
+    from per_tutorial.notebook import explorers, page, videos
+
     displayed = []
 
     def display(thing, **options):
@@ -33,7 +32,11 @@ def shown(monkeypatch):
 
 
 @pytest.fixture
-def styled():
-    with plt.rc_context():
-        style.use_style()
-        yield
+def said(capsys):
+    """(exercise, answer) → (whether it is right, what was printed)."""
+    from per_tutorial.notebook.checking import check
+
+    def say(name, answer):
+        return check(name, answer), capsys.readouterr().out
+
+    return say

@@ -1,66 +1,30 @@
-"""The look of the series: every sampler has its colour, and bars end where their intervals end."""
+"""The look of the series: every sampler has its colour, every network its linestyle."""
 
 import re
 
-import pytest
-from matplotlib import pyplot as plt
 from matplotlib.figure import Figure
 
+from per_tutorial.cliffwalk import figures
 from per_tutorial.dqn.config import DQNConfig
-from per_tutorial.experiments.cliffwalk import figures
 from per_tutorial.notebook import style
 from per_tutorial.notebook.style import COLORS
-from per_tutorial.replay.samplers import SAMPLERS
 
 
-def test_no_two_samplers_have_the_same_colour():
-    assert style.SAMPLER_COLORS.keys() <= SAMPLERS.keys()
+def test_colours_are_distinct_and_the_same_wherever_a_sampler_is_drawn():
     colors = [*style.SAMPLER_COLORS.values(), COLORS["quiet"]]
     assert all(re.fullmatch("#[0-9A-F]{6}", color) for color in colors)
     assert len(set(colors)) == len(colors)
-
-
-def test_a_new_sampler_is_grey():
     assert style.sampler_color("new") == COLORS["quiet"]
+    assert COLORS["priority"] == COLORS["per"] == style.sampler_color("proportional")
+    names = {"greedy": COLORS["weight"], "oracle": COLORS["return"], **style.SAMPLER_COLORS}
+    assert figures.COLORS == {name: names[name] for name in figures.COLORS}
 
 
-def test_the_colours_of_concepts_agree_with_those_of_samplers():
-    names = {"uniform": "uniform", "per": "proportional", "rank": "rank"}
-    assert {concept: COLORS[concept] for concept in names} == {
-        concept: style.sampler_color(name) for concept, name in names.items()
-    }
-    assert COLORS["priority"] == COLORS["per"]
-
-
-def test_the_blind_cliffwalk_has_the_same_colours():
-    names = {"greedy": COLORS["weight"], "oracle": COLORS["return"]}
-    names |= style.SAMPLER_COLORS
-    found = figures.COLORS
-    assert found == {name: names[name] for name in found}
-
-
-@pytest.mark.parametrize(
-    ("settings", "linestyle"),
-    [
-        ({}, "-"),
-        ({"double": True}, "--"),
-        ({"dueling": True}, ":"),
-        ({"double": True, "dueling": True}, "-."),
-    ],
-)
-def test_networks_have_linestyles(settings, linestyle):
-    assert style.network_linestyle(DQNConfig(**settings)) == linestyle
-
-
-@pytest.mark.usefixtures("styled")
-def test_a_bar_is_not_longer_than_its_interval():
-    figure, axes = plt.subplots()
-    (bar,) = axes.plot([0, 1], [0, 0], linewidth=20)
-    assert bar.get_solid_capstyle() == "butt"
-    plt.close(figure)
-
-
-def test_steps_are_written_in_thousands():
+def test_networks_have_linestyles_and_steps_are_in_thousands():
+    double, dueling = {"double": True}, {"dueling": True}
+    networks = [{}, double, dueling, double | dueling]
+    found = [style.network_linestyle(DQNConfig(**settings)) for settings in networks]
+    assert found == ["-", "--", ":", "-."]
     axes = Figure().subplots()
     style.label_steps(axes)
     texts = [axes.xaxis.get_major_formatter()(x, 0) for x in (0, 500, 20_000)]

@@ -1,14 +1,8 @@
-"""Videos: small files that every browser plays, recorded, kept and shown."""
+"""Videos: kept as small files, and shown so that they play wherever a notebook is read."""
 
 import base64
-import stat
-import subprocess
-import sys
-from pathlib import Path
 
-import gymnasium as gym
 import numpy as np
-import pytest
 from matplotlib import pyplot as plt
 from pictures import alt_texts
 
@@ -20,71 +14,6 @@ def moving_square(count, height, width):
         frame = np.zeros((height, width, 3), dtype=np.uint8)
         frame[10:30, 5 * k : 5 * k + 20] = 255
         yield frame
-
-
-def test_save_video_writes_all_frames_in_an_even_size(tmp_path):
-    path = tmp_path / "new" / "square.mp4"
-    videos.save_video(moving_square(12, 65, 101), path, fps=10)
-    frames = list(videos.read_frames(path))
-    assert len(frames) in (12, 13)  # moviepy 1 repeats the last frame
-    assert frames[0].shape == (64, 100, 3)
-    for k in (0, 11):  # compressed, so not exact
-        assert frames[k][12:28, 5 * k + 4 : 5 * k + 16].min() > 200
-        assert frames[k][40:].max() < 50
-    assert [entry.name for entry in path.parent.iterdir()] == ["square.mp4"]
-    assert b"avc1" in path.read_bytes()  # H.264
-
-
-def test_save_video_needs_frames_and_leaves_the_old_file(tmp_path):
-    path = tmp_path / "square.mp4"
-    path.write_bytes(b"old")
-    with pytest.raises(ValueError, match="frames: at least one"):
-        videos.save_video([], path, fps=10)
-
-    def broken():
-        yield np.zeros((64, 64, 3), dtype=np.uint8)
-        raise RuntimeError("no more")
-
-    with pytest.raises(RuntimeError, match="no more"):
-        videos.save_video(broken(), path, fps=10)
-    assert path.read_bytes() == b"old"
-
-
-@pytest.mark.slow
-def test_record_episode_returns_the_return_and_films_every_step(tmp_path):
-    path = tmp_path / "episode.mp4"
-    observations = []
-
-    def policy(observation):
-        observations.append(observation)
-        return 1
-
-    episode_return = videos.record_episode(policy, "CartPole-v1", path, seed=3)
-    env = gym.make("CartPole-v1")
-    first, _ = env.reset(seed=3)
-    assert (observations[0] == first).all()
-    assert episode_return == len(observations) < 20  # always to the right: the pole soon falls
-    frames = len(list(videos.read_frames(path)))
-    assert abs(frames - (1 + len(observations))) <= 1  # moviepy counts in seconds, and rounds
-    assert [entry.name for entry in tmp_path.iterdir()] == ["episode.mp4"]
-
-
-@pytest.mark.slow
-def test_record_episode_stops_filming_at_max_frames_and_plays_on(tmp_path):
-    def balance(observation):
-        return int(observation[2] + observation[3] > 0)
-
-    path = tmp_path / "episode.mp4"
-    options = {"seed": 0, "max_episode_steps": 60, "max_frames": 25}
-    assert videos.record_episode(balance, "CartPole-v1", path, **options) == 60
-    assert abs(len(list(videos.read_frames(path))) - 25) <= 1
-
-
-@pytest.mark.slow
-def test_an_error_in_the_policy_leaves_no_file(tmp_path):
-    with pytest.raises(ZeroDivisionError):
-        videos.record_episode(lambda _: 1 // 0, "CartPole-v1", tmp_path / "episode.mp4", seed=0)
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_the_film_strip_is_evenly_spaced_from_first_to_last(tmp_path):
@@ -121,17 +50,3 @@ def test_videos_of_a_fast_run_do_not_replace_the_published_ones(monkeypatch, tmp
     assert videos.video_file("a.mp4").resolve() == tmp_path / "videos" / "a.mp4"
     monkeypatch.setattr(videos, "FAST", True)
     assert tmp_path / "videos" not in videos.video_file("a.mp4").resolve().parents
-
-
-@pytest.mark.slow
-def test_temporary_videos_go_to_a_folder_that_nobody_else_can_prepare(monkeypatch):
-    monkeypatch.setattr(videos, "FAST", True)
-    first, second = videos.video_file("a.mp4"), videos.video_file("b.mp4")
-    assert first.parent == second.parent
-    assert stat.S_IMODE(first.parent.stat().st_mode) == 0o700
-    code = "from per_tutorial.notebook.videos import video_file; print(video_file('a.mp4').parent)"
-    command = [sys.executable, "-c", code]
-    options = {"check": True, "capture_output": True, "text": True, "cwd": first.parent}
-    other = subprocess.run(command, **options).stdout.strip()
-    assert Path(other) != first.parent
-    assert not Path(other).exists()  # it was deleted with the process that had made it

@@ -3,19 +3,16 @@
 import json
 import re
 import time
-from contextlib import nullcontext
 
 import numpy as np
 import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-from benchmarks import agents, apex, distributed, gpu, methods, minatar, replay, training
+from benchmarks import agents, gpu, methods, minatar, replay, training
 from benchmarks.buffers import ALPHA, BETA, CONTESTANTS, Limit, filled, transitions
 from benchmarks.harness import alternate, exponent, ratios
 from per_tutorial import DQNConfig, ReplayBuffer
-from per_tutorial.distributed.acting import as_batch
-from per_tutorial.distributed.memory import Memory
 from per_tutorial.dqn.learner import DQNLearner
 
 ENTRANTS = [
@@ -240,77 +237,6 @@ def test_a_report_about_methods(tmp_path, monkeypatch):
     monkeypatch.setattr(methods, "measure", None)  # what was measured is enough
     methods.run(tmp_path, redraw=True)
     assert (tmp_path / "methods_speed.md").read_text(encoding="utf-8") == page
-
-
-# Many machines
-
-
-@pytest.mark.parametrize("kind", distributed.KINDS)
-def test_messages_are_such_as_actors_send(kind):
-    config, shape, make, counts = distributed.KINDS[kind]
-    memory = Memory(config.replace(capacity=1000), 1000, shape, 0)
-    for count in counts[:2]:
-        windows = make(count)
-    for _ in range(1000 // count + 1):  # until nothing else is left
-        memory.add(windows, 0)
-    drawn = memory.sample(distributed.BATCH, 0.4).batch
-    assert drawn.observations.shape == drawn.next_observations.shape == (1, 512, *shape)
-    # The reward tells which window it was.
-    places = np.array([np.flatnonzero(windows.rewards == one)[0] for one in drawn.rewards[0]])
-    whole = as_batch(windows)
-    np.testing.assert_array_equal(drawn.observations[0], whole.observations[0, places])
-    np.testing.assert_array_equal(drawn.next_observations[0], whole.next_observations[0, places])
-
-
-def test_a_report_about_a_memory(tmp_path, monkeypatch):
-    rates = {"in alone": [5000], "out alone": [50], "in": [2345.6, 1], "out": [19], "busy": [0.5]}
-    monkeypatch.setattr(distributed, "measure_kind", lambda kind, counts, *_: [(counts[0], rates)])
-    monkeypatch.setattr(
-        "per_tutorial.distributed.cluster.connected", lambda *_, **__: nullcontext()
-    )
-    monkeypatch.setattr(distributed, "two_nodes", nullcontext)
-    taken = iter([100, 100, 20, 21])  # a round to warm up, and the one that counts
-    monkeypatch.setattr(distributed, "study_seconds", lambda study, **how: next(taken))
-    distributed.run(tmp_path, quick=True)
-    page = (tmp_path / "distributed_speed.md").read_text(encoding="utf-8")
-    assert "| vectors | 100 | 5,000 | 50 | 1,173 | 19 | 50% |" in page
-    assert "Within a round the cluster took 1.05 times" in page
-    monkeypatch.setattr(distributed, "measure", None)  # what was measured is enough
-    distributed.run(tmp_path, redraw=True)
-    assert (tmp_path / "distributed_speed.md").read_text(encoding="utf-8") == page
-
-
-def test_trainings_by_ape_x_continue_where_they_were(tmp_path, monkeypatch):
-    monkeypatch.setattr(apex, "connected", lambda *_, **__: nullcontext())
-    calls = []
-
-    def trained(kind, config, spread, seed):
-        calls.append((kind, seed))
-        if len(calls) == 4:
-            raise KeyboardInterrupt
-        ages = {"parameter_age": 7, "priority_age": 20} if kind == apex.APEX else {}
-        score = 10 * seed + (kind == apex.APEX)
-        return {"score": score, "steps": config.steps, "seconds": 2, "threads": 1, **ages}
-
-    monkeypatch.setattr(apex, "trained", trained)
-    with pytest.raises(KeyboardInterrupt):
-        apex.run(tmp_path, quick=True)
-    apex.run(tmp_path, quick=True)
-    assert calls == [
-        ("apex", 0),
-        ("plain", 0),
-        ("apex", 1),
-        ("plain", 1),
-        ("plain", 1),
-        ("apex", 0),
-        ("plain", 0),
-    ]
-    page = (tmp_path / "apex.md").read_text(encoding="utf-8")
-    assert "| CartPole | by Ape-X | 1 | 2 | 600 | 6.0 | 300 | 7 updates | 20 updates |" in page
-    assert "| Pong | plainly | 1 | 1 | 600 | 0.0 | 300 |  |  |" in page
-    assert "CartPole, Ape-X less the plain training, 2 pairs: +1.0 [+1.0, +1.0]." in page
-    with pytest.raises(SystemExit, match="is of other settings; remove it to begin anew"):
-        apex.measure(tmp_path / "apex.json", apex.SETTINGS, apex.SEEDS)
 
 
 # The benchmark for a GPU, on a processor

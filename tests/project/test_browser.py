@@ -3,7 +3,6 @@
 import contextlib
 import json
 import os
-import shutil
 import socket
 import subprocess
 import sys
@@ -12,12 +11,12 @@ import urllib.error
 import urllib.request
 
 import pytest
-from notebook_files import read, series, write
+from notebook_files import NOTEBOOKS, code_cells, read, write
 from playwright.sync_api import expect
 
 pytestmark = pytest.mark.browser
 
-NAMES = ("01_segment_tree", pytest.param("03_per_dqn", marks=pytest.mark.exhaustive))
+PAGE = "01_segment_tree.ipynb"
 MINUTE = 60_000  # milliseconds, Playwright's unit
 TOKEN = "a-token-for-this-test"
 # JavaScript for the notebook's code cells as they would be saved: JupyterLab shows errors and what
@@ -33,14 +32,15 @@ SETTINGS = {
 
 @pytest.fixture(scope="module")
 def lab(tmp_path_factory):
-    """The address of a JupyterLab on the notebooks: `saved/` as published, `fresh/` cleared."""
+    """The address of a JupyterLab with a notebook: `saved/` as published, and `fresh/`."""
     home = tmp_path_factory.mktemp("lab")
     for folder in ("saved", "fresh"):
         (home / "notebooks" / folder).mkdir(parents=True)
-    for path in series():
-        shutil.copy(path, home / "notebooks" / "saved")
-        write(cleared(read(path)), home / "notebooks" / "fresh" / path.name)
-    write(switches_alone(), home / "notebooks" / "fresh" / "switches.ipynb")
+    notebook = read(NOTEBOOKS / PAGE)
+    write(notebook, home / "notebooks" / "saved" / PAGE)
+    for cell in code_cells(notebook):
+        cell.outputs, cell.execution_count = [], None
+    write(notebook, home / "notebooks" / "fresh" / PAGE)
     for name, settings in SETTINGS.items():
         file = home / "settings" / "@jupyterlab" / f"{name}.jupyterlab-settings"
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -72,25 +72,6 @@ def lab(tmp_path_factory):
         with contextlib.suppress(subprocess.TimeoutExpired):
             server.wait(20)  # for its kernels; those that are left end when they see it gone
         server.kill()
-
-
-def cleared(notebook):
-    """A notebook as before its first run."""
-    for cell in notebook.cells:
-        if cell.cell_type == "code":
-            cell.outputs, cell.execution_count = [], None
-    return notebook
-
-
-def switches_alone():
-    """Notebook 04 without its trainings and studies: the imports, and the panel of switches."""
-    (path,) = (path for path in series() if path.stem == "04_d3qn_per")
-    notebook = cleared(read(path))
-    wanted = ("# @title Imports", "panel = TrainPanel(", "panel.train()")
-    notebook.cells = [cell for cell in notebook.cells if cell.source.startswith(wanted)]
-    assert len(notebook.cells) == len(wanted)
-    notebook.cells[0].source += "\nseeds = range(3)"
-    return notebook
 
 
 def wait_for(url, server, log):
@@ -136,13 +117,6 @@ def run_all(page):
     )
 
 
-def errors(page):
-    """The errors that cells ended with."""
-    outputs = page.evaluate(f"{CODE_CELLS}.flatMap(cell => cell.outputs)")
-    failures = [output for output in outputs if output["output_type"] == "error"]
-    return [f"{failure['ename']}: {failure['evalue']}" for failure in failures]
-
-
 def pictures(page):
     """The sources of all pictures that cells show."""
     return page.locator(".jp-OutputArea img").evaluate_all("images => images.map(i => i.src)")
@@ -166,17 +140,16 @@ def expect_video_ready(page):
     page.wait_for_function("video => video.readyState >= 2", arg=video.element_handle())
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_a_saved_notebook_shows_its_video_before_it_is_trusted(open_notebook, name):
-    expect_video_ready(open_notebook(f"saved/{name}.ipynb"))
+def test_a_saved_notebook_shows_its_video_before_it_is_trusted(open_notebook):
+    expect_video_ready(open_notebook(f"saved/{PAGE}"))
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_a_reader_runs_all_moves_a_slider_and_sees_the_video(open_notebook, name):
-    page = open_notebook(f"fresh/{name}.ipynb")
+def test_a_reader_runs_all_moves_a_slider_and_sees_the_video(open_notebook):
+    page = open_notebook(f"fresh/{PAGE}")
     assert pictures(page) == []
     run_all(page)
-    assert errors(page) == []
+    outputs = page.evaluate(f"{CODE_CELLS}.flatMap(cell => cell.outputs)")
+    assert [each["evalue"] for each in outputs if each["output_type"] == "error"] == []
     expect_video_ready(page)
 
     handle = page.locator(".widget-slider .noUi-handle").first
@@ -187,20 +160,4 @@ def test_a_reader_runs_all_moves_a_slider_and_sees_the_video(open_notebook, name
     deadline = time.monotonic() + 120
     while pictures(page) == before:
         assert time.monotonic() < deadline, "the slider moved, the picture stayed"
-        page.wait_for_timeout(100)
-
-
-def test_a_reader_trains_what_the_switches_say(open_notebook):
-    page = open_notebook("fresh/switches.ipynb")
-    run_all(page)
-    assert errors(page) == []
-    before = settled_pictures(page)
-    button = page.get_by_role("button", name="Train", exact=True)
-    button.scroll_into_view_if_needed()
-    page.locator(".widget-checkbox input").first.check()  # double
-    button.click()
-    expect(page.locator(".jp-OutputArea").get_by_text("double, ").first).to_be_attached()
-    deadline = time.monotonic() + 120
-    while len(pictures(page)) == len(before):
-        assert time.monotonic() < deadline, "trained, but no picture came"
         page.wait_for_timeout(100)

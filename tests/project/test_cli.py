@@ -1,9 +1,10 @@
 """The command line: made from `DQNConfig`, and plain about what is wrong."""
 
-import argparse
 import dataclasses
+import inspect
 import os
 import re
+import shlex
 import subprocess
 import sys
 import time
@@ -11,6 +12,7 @@ import tomllib
 import warnings
 from types import SimpleNamespace
 
+import gymnasium as gym
 import numpy as np
 import pytest
 from another_setting import another_value
@@ -21,21 +23,18 @@ from small import TINY, TINY_CONFIG
 
 from per_tutorial.cli import COMMANDS, main
 from per_tutorial.cli.files import save_results
-from per_tutorial.cli.settings import add_settings, chosen_settings
 from per_tutorial.common.lazy import EXTRAS
-from per_tutorial.common.tables import write_table
 from per_tutorial.conformance import QUESTIONS
-from per_tutorial.distributed import ApexConfig, apex
-from per_tutorial.dqn import autotune, recording, training
+from per_tutorial.dqn import recording, training
 from per_tutorial.dqn.callbacks import TensorBoard
 from per_tutorial.dqn.config import DQNConfig
 from per_tutorial.dqn.history import History
 from per_tutorial.dqn.learner import DQNLearner
-from per_tutorial.experiments.studies import results as results_module
-from per_tutorial.experiments.studies import runner
-from per_tutorial.experiments.studies.declared import STUDIES
-from per_tutorial.experiments.studies.results import load_study, report
-from per_tutorial.experiments.studies.study import METRICS, Study
+from per_tutorial.studies import results as results_module
+from per_tutorial.studies import runner
+from per_tutorial.studies.declared import STUDIES
+from per_tutorial.studies.results import load_study, report
+from per_tutorial.studies.study import METRICS, Study
 
 
 def run(*arguments):
@@ -53,37 +52,30 @@ def complaint(*words):
 
 
 def unwrapped(text):
-    """Without white space, since argparse breaks lines where it likes."""
-    return "".join(text.split())
+    """Without white space and frames, since lines are broken anywhere."""
+    return "".join(text.replace("│", "").split())
 
 
 def test_help_lists_every_setting_with_its_explanation_and_default():
     result = run("train", "--help")
     assert (result.returncode, result.stderr) == (0, "")
     text = unwrapped(result.stdout)
+    source = inspect.getsource(DQNConfig)
     for field in dataclasses.fields(DQNConfig):
         assert f"--{field.name.replace('_', '-')}" in text
-        default = {"compiled": "auto"}.get(field.name, field.default)
+        default = field.default
         shown = " ".join(map(str, default)) if isinstance(default, tuple) else str(default)
-        assert unwrapped(f"{field.metadata['help']} (default: {shown})") in text
+        explained = re.search(rf'^    {field.name}: .*\n    """(.*?)"""', source, re.M | re.S)[1]
+        assert unwrapped(f"{explained}(default: {shown})") in text.replace(".(def", "(def")
 
 
 def test_alone_it_shows_what_one_can_do_with_three_examples():
     result = run()
     assert (result.returncode, result.stderr) == (0, "")
     assert result.stdout == run("--help").stdout
-    listed, _, examples = result.stdout.partition("examples:\n")
-    assert re.findall(r"^    (\w+)", listed, re.MULTILINE) == list(COMMANDS)
-    lines = re.findall(r"^  python -m per_tutorial (\w+)", examples, re.MULTILINE)
+    assert re.findall(r"• (\w+)", result.stdout) == list(COMMANDS)
+    lines = re.findall(r"^python -m per_tutorial (\w+)", result.stdout, re.MULTILINE)
     assert lines == ["train", "evaluate", "examine"]
-
-
-def test_the_help_of_apex_explains_each_of_its_options():
-    text = unwrapped(run("apex", "--help").stdout)
-    for field in dataclasses.fields(ApexConfig):
-        option = f"--{field.name.replace('_', '-')}{field.name.upper()}"
-        end = re.escape(f"(default:{field.default})")
-        assert re.search(rf"{option}[^-].*?{end}", text), field.name
 
 
 @pytest.fixture
@@ -114,13 +106,13 @@ def test_every_setting_reaches_the_training(field, trained_with):
         words = [option, *map(str, value if isinstance(value, tuple) else [value])]
     game = "ALE/Pong-v5"  # which several environments may feed
     main(["train", "--env", game, *words])
-    expected = DQNConfig(**{"env": game, "compiled": "auto", field.name: value})
+    expected = DQNConfig(**{"env": game, field.name: value})
     assert trained_with == [(expected, list(range(10)))]
 
 
 def test_without_options_the_defaults_are_trained(trained_with):
     main(["train"])
-    assert trained_with == [(DQNConfig(compiled="auto"), list(range(10)))]
+    assert trained_with == [(DQNConfig(), list(range(10)))]
 
 
 def test_compiling_can_be_asked_for_and_declined(trained_with):
@@ -131,7 +123,7 @@ def test_compiling_can_be_asked_for_and_declined(trained_with):
 
 def test_a_flag_can_be_switched_off_and_layers_left_out(trained_with):
     main(["train", "--double", "--no-double", "--hidden"])
-    assert trained_with[0][0] == DQNConfig(hidden=(), compiled="auto")
+    assert trained_with[0][0] == DQNConfig(hidden=())
 
 
 def test_runs_and_first_seed_choose_the_seeds(trained_with):
@@ -173,8 +165,7 @@ def test_a_history_that_cannot_be_written_does_not_cost_the_agent(tmp_path):
 
 def test_quiet_leaves_the_progress_bar_out(capsys):
     main([*TINY, "--quiet"])
-    choice, first, second, summary, next_step = capsys.readouterr().out.splitlines()
-    assert choice == "compiled: no, it takes longer than it would save in 130 updates"
+    first, second, summary, next_step = capsys.readouterr().out.splitlines()
     assert first.startswith("seed 4: ") and second.startswith("seed 5: ")
     assert summary.startswith("greedy return over 2 runs")
     assert "--save FILE" in next_step
@@ -212,8 +203,8 @@ def test_what_was_saved_is_played_again_and_both_commands_are_named(tmp_path, ca
     path = str(tmp_path / "my agent.safetensors")
     main([*TINY, "--quiet", "--save", path])
     play, film = capsys.readouterr().out.splitlines()[-2:]
-    assert play.endswith(f'python -m per_tutorial evaluate "{path}"')
-    assert film.endswith(f'python -m per_tutorial evaluate "{path}" --video episode.mp4')
+    assert play.endswith(f"python -m per_tutorial evaluate '{path}'")
+    assert film.endswith(f"python -m per_tutorial evaluate '{path}' --video episode.mp4")
 
     main(["evaluate", path, "--episodes", "3"])
     lines = capsys.readouterr().out.splitlines()
@@ -291,23 +282,22 @@ def test_a_missing_extra_is_named_by_commands_and_by_names():
     everything = {module for modules in EXTRAS.values() for module in modules}
     install = "which is not installed: pip install 'per_tutorial[dqn]'"
     command = "from per_tutorial.cli import main; main(['{}'])"
-    assert "python -m per_tutorial COMMAND --help" in without(
-        everything, command.replace("'{}'", "")
-    )
-    said = without(everything, command.format("train"))
-    assert re.fullmatch(rf"python -m per_tutorial: train needs \w+, {re.escape(install)}", said)
+    for words, what in (
+        ("", "the command line"),
+        ("'train'", "train"),
+        ("'examine', 'rank'", "exa"),
+    ):
+        said = without(everything, command.replace("'{}'", words))
+        assert re.match(rf"python -m per_tutorial: {what}.* needs tyro, {re.escape(install)}", said)
     for code in ("import per_tutorial; per_tutorial.train", "from per_tutorial import train"):
         assert without({"torch"}, code).endswith(f"per_tutorial.train needs PyTorch, {install}")
-    # Ray's extra brings what trainings need, so one install is enough.
-    for code in (command.format("apex"), "from per_tutorial.distributed import train_apex"):
-        assert without(everything, code).endswith("pip install 'per_tutorial[ray]'")
     for name, library in (("sb3", "Stable-Baselines3"), ("torchrl", "torchrl")):
         needs = f"per_tutorial.integrations.{name} needs {library}, which is not installed"
         for code in (
             f"import per_tutorial.integrations.{name}",
             command.format(f"examine', 'our-{name}"),
         ):
-            said = without(everything, code)
+            said = without(everything - {"tyro"}, code)
             assert needs in said and said.endswith(f'pip install "per_tutorial[{name}]"')
     code = "from per_tutorial.notebook import show"
     assert without({"PIL"}, code).endswith(
@@ -395,21 +385,6 @@ def test_options_of_a_study(small_study, studied_with):
         (small_study.on("cuda"), "elsewhere", 1),
         (small_study.fast().on("cuda"), "results", 3),
     ]
-
-
-def test_a_study_warns_of_each_slow_precision_once_in_the_order_of_its_arms(
-    small_study, studied_with, monkeypatch, capsys
-):
-    """Two of three arms are slow, and every slow one has a twin."""
-    lines = [f"slow {k}" if k % 3 else None for k in range(12)]
-    arms = {f"arm-{k}": TINY_CONFIG.replace(target_update_every=1 + k % 12) for k in range(24)}
-    study = dataclasses.replace(small_study, arms=arms, comparisons=())
-    monkeypatch.setitem(STUDIES, "small", study)
-    monkeypatch.setattr(
-        autotune, "slow_precision", lambda config: lines[config.target_update_every - 1]
-    )
-    main(["study", "small", "--quiet"])
-    assert capsys.readouterr().err.splitlines() == [line for line in lines if line]
 
 
 def test_the_time_left_of_a_continued_study_knows_only_its_own_speed(
@@ -524,7 +499,6 @@ def test_what_cannot_be_examined_ends_in_one_clear_line(arguments, message, tmp_
             "--env nowhere:Maze-v0",
             "env: 'nowhere:Maze-v0' cannot be made: No module named 'nowhere'",
         ),
-        ("--checkpoint-copy copies", "--checkpoint-copy: needs --checkpoint"),
     ],
 )
 def test_a_wrong_value_ends_in_one_clear_line(arguments, message):
@@ -542,17 +516,6 @@ def test_other_settings_of_a_study_end_in_one_clear_line(small_study, tmp_path, 
     assert "made with alpha = 0.6, not 0.7; choose another folder" in line
 
 
-def test_the_help_names_every_study_and_an_unknown_one_those_most_alike(capsys):
-    with pytest.raises(SystemExit):
-        main(["study", "--help"])
-    shown = unwrapped(capsys.readouterr().out)
-    assert [name for name in STUDIES if name not in shown] == []
-    for name in STUDIES:
-        with pytest.raises(SystemExit):
-            main(["study", name + "z"])
-        assert f"such as {name!r}" in capsys.readouterr().err
-
-
 def test_the_shell_sees_that_line_and_a_status():
     result = run("train", "--alpha", "2")
     assert result.returncode == 1
@@ -560,41 +523,12 @@ def test_the_shell_sees_that_line_and_a_status():
     assert result.stderr == "python -m per_tutorial: alpha: must be in [0, 1], got 2.0\n"
 
 
-def test_a_setting_that_the_sampler_has_not_is_named():
-    parser = argparse.ArgumentParser()
-    add_settings(parser)
+def test_a_setting_that_the_sampler_has_not_is_named(trained_with):
     with pytest.warns(UserWarning, match="^--alpha: no effect with --sampler uniform$"):
-        chosen_settings(parser.parse_args(["--sampler", "uniform", "--alpha", "0.5"]))
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        chosen_settings(parser.parse_args(["--sampler", "rank", "--alpha", "0.5"]))
-
-
-def test_apex_names_a_setting_that_has_no_effect_with_it(monkeypatch):
-    monkeypatch.setattr(apex, "train_apex", lambda *_, **__: sys.exit("trained"))
-    said = "^--epsilon-start: no effect with apex, see --base and --steepness$"
-    with pytest.warns(UserWarning, match=said) as caught, pytest.raises(SystemExit, match="tr"):
-        main(["apex", "--epsilon-start", "0.5", "--beta-start", "0.5", "--sampler", "rank"])
-    assert len(caught) == 1
-
-
-@pytest.mark.parametrize(
-    "arguments, message",
-    [
-        ("--longest 1", "--longest: must be at least 2, got 1"),
-        ("--longest 21", "--longest: must be at most 20, got 21"),
-        ("--out nowhere/walks.csv", "--out: there is no folder for 'nowhere/walks.csv'"),
-        ("--out {}/table.csv", "--out: '{}/table.csv' holds no results (the columns are seed)"),
-    ],
-)
-def test_a_wrong_value_of_cliffwalk_ends_in_one_clear_line(arguments, message, tmp_path):
-    write_table(tmp_path / "table.csv", {}, ["seed"], [[1]])
-    with pytest.raises(SystemExit) as caught:
-        main(["cliffwalk", *arguments.format(tmp_path).split()])
-    line = caught.value.code
-    assert line.startswith(f"python -m per_tutorial: {message.format(tmp_path)}"), line
-    assert "\n" not in line
-    assert not (tmp_path / "table.csv.png").exists()
+        main(["train", "--sampler", "uniform", "--alpha", "0.5"])
+    with warnings.catch_warnings(action="error"):
+        main(["train", "--sampler", "rank", "--alpha", "0.5"])
+        main(["train", "--loss", "huber", "--kappa", "0.5"])
 
 
 def test_one_run_and_one_episode_are_counted_as_such(capsys):
@@ -605,30 +539,43 @@ def test_one_run_and_one_episode_are_counted_as_such(capsys):
 @pytest.mark.parametrize(
     "arguments, message",
     [
-        (["train", "--steps", "many"], "argument --steps: must be a whole number, got 'many'"),
-        (["train", "--alpha", "much"], "argument --alpha: must be a number, got 'much'"),
-        (
-            ["cliffwalk", "--longest", "9.5"],
-            "argument --longest: must be a whole number, got '9.5'",
-        ),
-        (["apex", "--actors", "1e3"], "argument --actors: must be a whole number, got '1e3'"),
-        (["train", "--alhpa", "0.5"], "--alhpa 0.5 (did you mean --alpha?)"),
-        (["train", "--no-duble"], "--no-duble (did you mean --no-double?)"),
-        (["apex", "--run", "3"], "unrecognized arguments: --run 3\n"),  # once what it suggested
-        (["evaluate", "pong", "--agnt", "3"], "unrecognized arguments: --agnt 3\n"),  # no option
-        (["cliffwalk", "--quit"], "usage: python -m per_tutorial cliffwalk "),
-        (["--hepl"], "--hepl (did you mean --help?)"),
-        (["trian"], "invalid choice: 'trian'"),
-        (
-            ["study", "ablation"],
-            "argument STUDY: must be the name of a study (see --help), such as 'ablation-",
-        ),
-        (["study"], "the following arguments are required: STUDY"),
-        (["evaluate"], "the following arguments are required: AGENT"),
+        (["train", "--steps", "many"], "--steps: invalid literal for int() with base 10: 'many'"),
+        (["train", "--alpha", "much"], "--alpha: could not convert string to float: 'much'"),
+        (["train", "--alhpa", "0.5"], "--alpha"),
+        (["trian"], "train, evaluate, study, examine"),
+        (["study"], "STUDY"),
+        (["evaluate"], "AGENT"),
     ],
 )
-def test_what_cannot_be_read_is_explained_by_the_usage(arguments, message, capsys):
+def test_what_cannot_be_read_is_explained(arguments, message, capsys):
     with pytest.raises(SystemExit) as caught:
         main(arguments)
     assert caught.value.code == 2
     assert message in capsys.readouterr().err
+
+
+def test_an_unknown_study_is_answered_by_those_most_alike():
+    for name in STUDIES:
+        assert f"such as {name}" in complaint("study", name + "z")
+
+
+MINE = """
+import gymnasium
+from gymnasium.envs.classic_control import CartPoleEnv
+gymnasium.register('tests/Mine-v0', CartPoleEnv, max_episode_steps=5)
+"""
+
+
+def test_the_commands_that_are_printed_work_for_an_environment_of_ones_own(
+    tmp_path, capsys, monkeypatch
+):
+    (tmp_path / "my_envs.py").write_text(MINE, encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    path = str(tmp_path / "agent.safetensors")
+    main([*TINY, "--quiet", "--env", "my_envs:tests/Mine-v0", "--save", path])
+    play, _ = capsys.readouterr().out.splitlines()[-2:]
+    gym.registry.pop("tests/Mine-v0")
+    sys.modules.pop("my_envs")
+    words = shlex.split(play.partition("python -m per_tutorial ")[2])
+    main([*words, "--episodes", "2"])
+    assert "mean return" in capsys.readouterr().out

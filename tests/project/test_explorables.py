@@ -9,17 +9,16 @@ from pages import served
 from PIL import Image
 from playwright.sync_api import expect
 
-from per_tutorial.experiments.cliffwalk.environment import make_memory, true_values
-from per_tutorial.experiments.cliffwalk.learner import CliffwalkLearner
-from per_tutorial.experiments.statistics.estimates import estimate
-from per_tutorial.experiments.when.learning import CURVE
-from per_tutorial.experiments.when.maps import LENGTHS, NOISES
-from per_tutorial.experiments.when.results import gains, judged, load
-from per_tutorial.experiments.when.worlds import Knobs
+from per_tutorial.cliffwalk.environment import make_memory, true_values
+from per_tutorial.cliffwalk.learner import CliffwalkLearner
 from per_tutorial.notebook.style import COLORS, SAMPLER_COLORS
 from per_tutorial.replay.random_streams import RandomStreams
 from per_tutorial.replay.samplers.proportional import ProportionalSampler
 from per_tutorial.replay.trees import SumTree
+from per_tutorial.statistics import estimate
+from per_tutorial.worlds.knobs import Knobs
+from per_tutorial.worlds.learning import CURVE
+from per_tutorial.worlds.results import LENGTHS, NOISES, gains, judged, load
 
 pytestmark = pytest.mark.browser
 

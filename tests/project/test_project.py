@@ -1,6 +1,5 @@
-"""The project's frame: requirements, rooms, what loads what, the tools that write notebooks."""
+"""The project's frame: what it requires, and what loads what."""
 
-import ast
 import itertools
 import json
 import os
@@ -8,18 +7,16 @@ import re
 import subprocess
 import sys
 import tomllib
+from importlib.metadata import packages_distributions
 
-import nbformat
 import pytest
 import yaml
-from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
-from notebook_files import ROOT, is_readable, normalise
+from notebook_files import ROOT, code_cells, read, series
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from tracked import tracked_texts
 
-TABLES = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-PROJECT = TABLES["project"]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 EXTRAS = PROJECT["optional-dependencies"]
 
 
@@ -46,6 +43,15 @@ def test_the_package_alone_asks_for_numpy_and_numba():
     assert requirements(PROJECT["dependencies"]).keys() == {"numba", "numpy"}
 
 
+def test_the_set_up_cell_looks_for_what_the_notebooks_need():
+    (needs,) = re.findall(r'^NEEDS = "(.*)"', code_cells(read(series()[0]))[0].source, re.MULTILINE)
+    owners = packages_distributions()
+    found = {canonicalize_name(name) for need in needs.split() for name in owners.get(need, ())}
+    missing = requirements(of_extras("notebooks")).keys() - found - {"ray"}
+    brought_along = {"imageio-ffmpeg", "pillow", "safetensors", "scipy", "stable-baselines3"}
+    assert missing <= brought_along | {"ipython"}
+
+
 def test_conda_environment_asks_for_what_the_notebooks_need():
     environment = yaml.safe_load((ROOT / "environment.yml").read_text(encoding="utf-8"))
     assert environment["channels"] == ["conda-forge", "nodefaults"]
@@ -64,29 +70,9 @@ def test_other_places_to_start_install_what_make_lab_does():
     target, ready = container["postCreateCommand"].removeprefix("make "), "$(LAB_READY)"
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     assert f"\n{target}: {ready} " in makefile and f"\nlab: {ready} " in makefile
-    binder = yaml.safe_load((ROOT / ".binder/environment.yml").read_text(encoding="utf-8"))
-    (python,) = (line for line in binder["dependencies"] if line.startswith("python="))
-    assert Requirement(f"x{PROJECT['requires-python']}").specifier.contains(python[7:])
     script = ROOT / ".binder" / "postBuild"
     assert '--editable ".[lab]"' in script.read_text(encoding="utf-8")
     assert os.name == "nt" or os.access(script, os.X_OK)
-
-
-def test_the_tests_have_what_the_notebooks_need():
-    assert of_extras("notebooks") < of_extras("lab") < of_extras("test")
-
-
-def test_conda_takes_from_pip_what_conda_forge_lacks():
-    # conda-forge's ale-py has no games, its gymnasium no extras, its OpenCV another name; its
-    # stable-baselines3 brings that gymnasium along. Its Ray is in parts, under other names.
-    environment = yaml.safe_load((ROOT / "environment.yml").read_text(encoding="utf-8"))
-    names = set(
-        requirements(line for line in environment["dependencies"][-1]["pip"] if line[0] != "-")
-    )
-    assert names == {
-        *("ale-py", "gymnasium", "moviepy", "opencv-python-headless"),
-        *("ray", "sb3-contrib", "stable-baselines3"),
-    }
 
 
 def test_requirements_have_floors_and_no_caps():
@@ -96,21 +82,14 @@ def test_requirements_have_floors_and_no_caps():
             assert [clause.operator for clause in requirement.specifier] == [">="], line
 
 
-@pytest.mark.parametrize(
-    "constraints", ["constraints.txt", "tests/colab/constraints.txt", "benchmarks/constraints.txt"]
-)
-def test_pinned_versions_meet_the_floors(constraints):
-    lines = (ROOT / constraints).read_text(encoding="utf-8").splitlines()
+@pytest.mark.parametrize("folder", ["", "tests/colab", "benchmarks"])
+def test_pinned_versions_meet_the_floors(folder):
+    lines = (ROOT / folder / "constraints.txt").read_text(encoding="utf-8").splitlines()
     pinned = {}
-    for line in lines:
-        if not line.startswith("#"):
-            requirement = Requirement(line)
-            (clause,) = requirement.specifier
-            assert clause.operator == "=="
-            assert "+" not in clause.version, (
-                f"a local version cannot be installed elsewhere: {line}"
-            )
-            pinned[canonicalize_name(requirement.name)] = clause.version
+    for requirement in (Requirement(line) for line in lines if not line.startswith("#")):
+        (clause,) = requirement.specifier
+        assert clause.operator == "==" and "+" not in clause.version, requirement
+        pinned[canonicalize_name(requirement.name)] = clause.version
     everywhere = {*PROJECT["dependencies"], *of_extras("dqn")}
     for line in everywhere | of_extras("notebooks", "bench"):
         requirement = Requirement(line)
@@ -128,203 +107,43 @@ def test_no_file_names_a_place_on_someones_machine():
     assert {name: places for name, places in found.items() if places} == {}
 
 
-def test_make_help_lists_every_command():
-    phony = re.search(
-        r"^\.PHONY: (.*)$", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE
-    )[1].split()
-    command = ["make", "--no-print-directory", "help"]  # `make test` is itself a make
-    listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
-    assert [line.split()[1] for line in listed.stdout.splitlines()] == phony
-
-
-# Rooms and files --------------------------------------------------------------------------------
-
-
-def is_hinted(function, method):
-    """Whether a function says what it takes and returns; `self` needs no hint."""
-    every = function.args
-    arguments = [*every.posonlyargs, *every.args, *every.kwonlyargs, every.vararg, every.kwarg]
-    hints = [argument.annotation for argument in filter(None, arguments)]
-    return function.returns is not None and None not in hints[method:]
-
-
-def test_public_functions_carry_type_hints():
-    # But not those that numba compiles: it finds the types by itself.
-    bare = []
-    for path in (ROOT / "per_tutorial").rglob("*.py"):
-        tree = ast.parse(path.read_text(encoding="utf-8"))
-        for holder in (tree, *(node for node in ast.walk(tree) if isinstance(node, ast.ClassDef))):
-            for node in holder.body:
-                if not isinstance(node, ast.FunctionDef):
-                    continue
-                decorators = {ast.unparse(each).partition("(")[0] for each in node.decorator_list}
-                public = node.name == "__init__" or not node.name.startswith("_")
-                method = isinstance(holder, ast.ClassDef) and "staticmethod" not in decorators
-                if public and "njit_cached" not in decorators and not is_hinted(node, method):
-                    bare.append(f"{path.relative_to(ROOT)}: {node.name}")
-    assert bare == []
-
-
-# Folder → what a file that somebody may look for there holds, and where such a file is named
-NAMED = {
-    "cli": (r"^HELP = ", "cli/__init__.py"),
-    "conformance/questions": (r"^@question\(", "conformance/questions/__init__.py"),
-    "experiments/known_bugs": (r"^KNOWN_BUGS = ", "experiments/known_bugs/__init__.py"),
-    "experiments/studies/declared": (r"\bStudy\($", "experiments/studies/declared/__init__.py"),
-    "replay/samplers": (r"^class \w+Sampler\b", "replay/registry.py"),
-    "replay/storages": (r"^class \w+Storage\(", "replay/registry.py"),
-}
-
-
-@pytest.mark.parametrize("folder", NAMED)
-def test_a_file_of_a_folder_is_named_where_the_others_are(folder):
-    room = ROOT / "per_tutorial"
-    holds, where = NAMED[folder]
-    files = {
-        path.stem
-        for path in (room / folder).glob("*.py")
-        if re.search(holds, path.read_text(encoding="utf-8"), re.MULTILINE)
-    } - {"__init__"}
-    assert len(files) > 1
-    assert files <= set(re.findall(r"\w+", (room / where).read_text(encoding="utf-8")))
-
-
 @pytest.mark.slow
-def test_no_test_module_imports_another():
-    modules = {path.stem: path for path in (ROOT / "tests").rglob("test_*.py")}
-    importers = {}
-    for name, path in modules.items():
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Import):
-                imported = {alias.name for alias in node.names}
-            elif isinstance(node, ast.ImportFrom):
-                imported = {node.module}
-            else:
-                continue
-            if imported & modules.keys():
-                importers[name] = imported
-    assert importers == {}, "what several of them need goes to tests/support"
+@pytest.mark.parametrize("errors", ["", ":strict"])
+def test_the_command_line_prints_where_the_output_knows_few_characters(errors):
+    """As a pipe on Windows does: the help has a − in it."""
+    ran = subprocess.run(
+        [sys.executable, "-m", "per_tutorial", "train", "--help"],
+        env={**os.environ, "PYTHONIOENCODING": f"cp1252{errors}"},
+        capture_output=True,
+    )
+    assert (ran.returncode, ran.stderr) == (0, b"")
+    assert b"--sampler" in ran.stdout and b"?" in ran.stdout
 
 
 # What loads what --------------------------------------------------------------------------------
 
-SHOWING_SIDE = {"matplotlib", "IPython", "ipywidgets", "moviepy"}
-LEARNING_SIDE = {"torch", "gymnasium", "safetensors"}
+SHOWING_SIDE = {"IPython", "PIL", "ipywidgets", "matplotlib", "moviepy"}
+LEARNING_SIDE = {"gymnasium", "safetensors", "torch"}
 
 
-def python(*arguments):
-    """What a fresh Python prints, to stdout and to stderr."""
-    result = subprocess.run(
-        [sys.executable, *arguments], check=True, capture_output=True, text=True
-    )
-    return result.stdout, result.stderr
-
-
-def loaded_by(*modules):
-    """The top-level packages that a fresh Python holds after importing these modules."""
-    printed, _ = python("-c", f"import sys, {', '.join(modules)}; print(*sys.modules)")
-    return {name.partition(".")[0] for name in printed.split()}
-
-
-def modules_in(room):
+def modules_of(room):
     """The names of all modules of a room."""
     files = (ROOT / "per_tutorial" / room).rglob("*.py")
     names = (".".join(path.relative_to(ROOT).with_suffix("").parts) for path in files)
     return sorted(name.removesuffix(".__init__") for name in names)
 
 
-def test_the_package_alone_loads_nothing_but_its_table_of_names():
-    printed, _ = python("-c", "import sys, per_tutorial; print(*sys.modules)")
-    ours = {name for name in printed.split() if name.startswith("per_tutorial")}
-    assert ours == {"per_tutorial", "per_tutorial.common", "per_tutorial.common.lazy"}
-    assert loaded_by("per_tutorial").isdisjoint({"numpy", "numba"} | LEARNING_SIDE | SHOWING_SIDE)
-
-
-def test_import_is_fast():
-    times = []
-    for _ in range(5):
-        _, report = python("-X", "importtime", "-c", "import typing, per_tutorial")
-        (microseconds,) = re.findall(r"\| +(\d+) \| per_tutorial$", report, re.MULTILINE)
-        times.append(int(microseconds))
-    assert min(times) < 50_000  # about 1500, where nothing else runs
-
-
-@pytest.mark.parametrize("room", ["common", "replay"])
-def test_replay_loads_without_the_learning_and_the_showing_side(room):
-    loaded = loaded_by(*modules_in(room))
-    assert loaded.isdisjoint({"PIL", "tqdm"} | LEARNING_SIDE | SHOWING_SIDE)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("room", ["dqn", "experiments"])
-def test_learning_loads_without_the_showing_side(room):
-    assert loaded_by(*modules_in(room)).isdisjoint(SHOWING_SIDE)
-
-
-def test_a_page_that_only_shows_loads_neither_torch_nor_an_encoder():
-    loaded = loaded_by("per_tutorial.notebook")
-    assert loaded.isdisjoint({"moviepy", "imageio_ffmpeg"} | LEARNING_SIDE)
-
-
-# The tools that write notebooks -----------------------------------------------------------------
-
-
-@pytest.mark.parametrize("cell_id", ["setup", "exercise-1", "drawing-by-priority", "min-tree-2"])
-def test_ids_made_of_words_are_readable(cell_id):
-    assert is_readable(cell_id)
-
-
 @pytest.mark.parametrize(
-    "cell_id",
-    ["a1b2c3d4", "0f5c8d9e", "abcdef12", "4c9a1f2e-33b0", "mQ3xUv_9aZ", "", "1-a", "a--b"],
+    "modules, unwanted",
+    [
+        (["per_tutorial"], {"numpy", "numba"} | LEARNING_SIDE | SHOWING_SIDE),
+        (modules_of("replay"), LEARNING_SIDE | SHOWING_SIDE),
+        (["per_tutorial.notebook"], {"imageio_ffmpeg", "moviepy"} | LEARNING_SIDE),
+        pytest.param(modules_of("dqn"), SHOWING_SIDE - {"PIL"}, marks=pytest.mark.slow),
+    ],
+    ids=["package", "replay", "notebook", "dqn"],
 )
-def test_ids_made_by_editors_are_not(cell_id):
-    assert not is_readable(cell_id)
-
-
-def test_normalise_names_cells_after_the_nearest_heading():
-    cells = [
-        new_markdown_cell("# 01 · The *segment* tree", id="a1b2c3d4"),
-        new_code_cell("1", id="a1b2c3d5"),
-        new_code_cell("2", id="kept-name"),
-        new_code_cell("3", id="a1b2c3d7"),
-        new_markdown_cell("Text.\n\n## Find", id="a1b2c3d6"),
-    ]
-    notebook = new_notebook(cells=cells)
-    notebook.cells[3].id = "kept-name"  # as pasting a cell by hand leaves it
-    normalise(notebook, "01_segment_tree.ipynb")
-    names = ["the-segment-tree", "the-segment-tree-2", "kept-name", "the-segment-tree-3", "find"]
-    assert [cell.id for cell in notebook.cells] == names
-    assert [cell.id for cell in normalise(notebook, "01_segment_tree.ipynb").cells] == names
-    nbformat.validate(notebook)
-
-
-def test_normalise_keeps_only_the_allowed_metadata():
-    cell = new_code_cell("1", id="one", metadata={"tags": ["imports"], "collapsed": True})
-    stamp = {"source": "0", "seconds": 1.0}
-    metadata = {"widgets": {"state": {}}, "colab": {}, "per_tutorial": stamp}
-    plain = normalise(new_notebook(cells=[cell], metadata=metadata), "03_per_dqn.ipynb")
-    assert plain.cells[0].metadata == {"tags": ["imports"]}
-    assert set(plain.metadata) == {"kernelspec", "language_info", "per_tutorial"}
-    assert plain.metadata.per_tutorial == stamp
-    assert normalise(new_notebook(), "05_atari_per.ipynb").metadata.accelerator == "GPU"
-
-
-def test_normalise_drops_widgets_and_the_history_of_progress_bars():
-    widget = {"application/vnd.jupyter.widget-view+json": {}, "text/plain": "IntSlider(value=1)"}
-    picture = new_output(
-        "display_data", {"image/png": "aGk="}, metadata={"image/png": {"alt": "x"}}
-    )
-    outputs = [
-        new_output("stream", name="stderr", text="\r  0%|   | 0/2\r 50%|#  | 1/2"),
-        picture,
-        new_output("stream", name="stdout", text="a\n"),
-        new_output("stream", name="stdout", text="b\n"),
-        new_output("stream", name="stderr", text="\r100%|###| 2/2\nsecond\n"),
-        new_output("display_data", widget),
-    ]
-    notebook = new_notebook(cells=[new_code_cell("run()", id="run", outputs=outputs)])
-    bar, shown, text = normalise(notebook, "02_uniform_dqn.ipynb").cells[0].outputs
-    assert bar.text == "100%|###| 2/2\nsecond\n"
-    assert shown == picture
-    assert text.text == "a\nb\n"
+def test_importing_loads_no_more_than_it_must(modules, unwanted):
+    code = f"import sys, {', '.join(modules)}; print(*sys.modules)"
+    ran = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert {name.partition(".")[0] for name in ran.stdout.split()}.isdisjoint(unwanted)

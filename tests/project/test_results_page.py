@@ -1,16 +1,17 @@
 """The tables of docs/results.md, and what the README says of them: what the studies found."""
 
 import functools
+import gzip
+import json
 import re
 
 import numpy as np
 import pytest
 from notebook_files import ROOT
 
-from per_tutorial.experiments.cells import load_cells
-from per_tutorial.experiments.statistics.estimates import failure_rate, paired_difference, verdict
-from per_tutorial.experiments.statistics.families import agreement
-from per_tutorial.experiments.studies.results import load_study
+from per_tutorial.common.data import data_file
+from per_tutorial.statistics import agreement, failure_rate, paired_difference, verdict
+from per_tutorial.studies.results import load_study
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 RESULTS = (ROOT / "docs" / "results.md").read_text(encoding="utf-8")
@@ -182,7 +183,7 @@ def test_what_the_first_and_the_new_pairs_of_cartpole_say_together():
     ],
 )
 def test_what_more_actors_gain(world, arm, other, said):
-    cells = load_cells(f"actors-{world}")["cells"]
+    cells = json.loads(gzip.decompress(data_file(f"actors-{world}.json.gz").read_bytes()))["cells"]
     scores, baseline = (
         np.mean(cells["{}-equal-{}".format(*name.split())]["scores"], axis=1)
         for name in (arm, other)

@@ -1,5 +1,9 @@
 """For each setting a good value that is not the default."""
 
+from typing import get_type_hints
+
+from per_tutorial.dqn.config import DQNConfig
+
 # Another good value for each field but flags and choices
 ANOTHER = {
     "env": "Acrobot-v1",
@@ -25,8 +29,6 @@ ANOTHER = {
     "sticky_actions": 0.25,
     "kappa": 0.125,
     "alpha": 0.55,
-    "omega": 0.65,
-    "candidates": 7,
     "beta_start": 0.45,
     "beta_end": 0.95,
     "beta_steps": 99,
@@ -44,7 +46,8 @@ def another_value(field):
     """A value of a field of `DQNConfig` that is not its default."""
     if isinstance(field.default, bool):
         return not field.default
-    choices = getattr(field.metadata["check"], "keywords", {}).get("allowed")
+    check = get_type_hints(DQNConfig, include_extras=True)[field.name].__metadata__[0]
+    choices = getattr(check, "keywords", {}).get("allowed")
     if choices:
         return next(choice for choice in choices if choice != field.default)
     assert ANOTHER[field.name] != field.default

@@ -120,29 +120,9 @@ class PlainLearner:
             return smooth_l1_loss(q_value, target)
         if self.config.loss == "huber":
             return huber_loss(q_value, target, delta=min(kappa, limit or kappa))
-        if self.config.loss == "pal":
-            return self.pal_of(q_value - target)
         if limit is None:
             return 0.5 * (target - q_value) ** 2
         return huber_loss(q_value, target, delta=limit)
-
-    def pal_of(self, td_error):
-        """PAL's loss but for the batch's mean, with a straight line from where δ is clipped."""
-        kappa, alpha = self.config.kappa, self.config.alpha
-        limit = self.config.td_error_clip or math.inf
-        size = abs(td_error)
-        inside = min(size.item(), limit)
-        if inside < kappa:
-            curve, slope = lambda x: kappa**alpha * x**2 / 2, kappa**alpha * inside
-        else:
-            curve, slope = (lambda x: kappa * x ** (1 + alpha) / (1 + alpha), kappa * inside**alpha)
-        return curve(size) if size <= limit else curve(inside) + slope * (size - inside)
-
-    def mean_priority(self, td_errors):
-        """What PAL divides by: the batch's mean of max(|δ|, κ)^α, δ as clipped."""
-        limit = self.config.td_error_clip or math.inf
-        sizes = [max(min(abs(td_error), limit), self.config.kappa) for td_error in td_errors]
-        return sum(size**self.config.alpha for size in sizes) / len(sizes)
 
     def update(self, transitions, weights, step_size=None):
         """One gradient step; returns the TD errors and the loss."""
@@ -154,8 +134,6 @@ class PlainLearner:
             td_errors.append((target - q_value).item())
             losses.append(float(weight) * self.loss_of(q_value, target))
         loss = sum(losses) / len(losses)
-        if self.config.loss == "pal":
-            loss = loss / self.mean_priority(td_errors)
         limit = self.config.td_error_clip
         if limit is not None:
             td_errors = [max(-limit, min(td_error, limit)) for td_error in td_errors]

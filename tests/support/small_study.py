@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from per_tutorial.dqn.config import DQNConfig
-from per_tutorial.experiments.studies.study import Study
+from per_tutorial.studies.study import Study
 
 CONFIG = DQNConfig(
     steps=300,
@@ -24,10 +24,10 @@ STUDY = Study(
     metric="score over training",
     failed_below=12,
     seeds=range(4),
-    stack=2,
+    at_once=2,
     episodes=40,
 )
-STACKS = ["per.seeds-0-1", "per.seeds-2-3", "uniform.seeds-0-1", "uniform.seeds-2-3"]
+PARTS = ["per.seeds-0-1", "per.seeds-2-3", "uniform.seeds-0-1", "uniform.seeds-2-3"]
 
 
 def contents(folder):
@@ -42,7 +42,7 @@ def rows_of(path):
 
 
 def with_heading(path, change):
-    """Give a stack's file another heading."""
+    """Give a part's file another heading."""
     first, rest = path.read_text(encoding="utf-8").split("\n", 1)
     heading = json.loads(first.removeprefix("# "))
     change(heading)
@@ -50,8 +50,6 @@ def with_heading(path, change):
 
 
 def differences(study, pair):
-    """The settings in which two arms differ, and "exhibit" if a bug is one of the differences."""
-    one, other = (
-        dataclasses.asdict(study.arms[arm]) | {"exhibit": study.bugs.get(arm)} for arm in pair
-    )
+    """The settings in which two arms differ."""
+    one, other = (dataclasses.asdict(study.arms[arm]) for arm in pair)
     return {name for name in one if one[name] != other[name]}

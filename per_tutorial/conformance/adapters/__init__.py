@@ -14,6 +14,7 @@ ADAPTERS = {
     "proportional": "ours:Proportional",
     "rank": "ours:RankBased",
     "uniform": "ours:Uniform",
+    "plain": "ours:PlainAdapter",
     "our-sb3": "integrations:OurSB3",
     "our-tianshou": "integrations:OurTianshou",
     "our-tianshou-vector": "integrations:OurTianshouVector",

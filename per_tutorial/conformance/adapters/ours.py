@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from per_tutorial.conformance.adapter import OBSERVATION_SHAPE, Adapter, Drawn, Settings
+from per_tutorial.conformance.plain import Plain
 from per_tutorial.replay.buffers import PrioritizedReplayBuffer, RankBasedReplayBuffer, ReplayBuffer
 from per_tutorial.replay.contracts import Floats, Transition
 from per_tutorial.replay.replay import Replay
@@ -75,6 +76,23 @@ class Proportional(ReplayAdapter):
         slot = sampler.sums.find(np.array([[fraction * sampler.sums.total[0]]]))
         rows: Any = buffer.storage.n_step_transitions(slot)[0]
         return rows["observation"][0, 0]
+
+
+class PlainAdapter(Proportional):
+    """`conformance.plain.Plain`, or a subclass of it, such as a planted bug."""
+
+    name = "plain"
+    packages = ()
+
+    def __init__(self, buffer: type[Plain] = Plain, **options: Any) -> None:
+        self.kind, self.name, self.given = buffer, buffer.__name__, options  # type: ignore[misc]
+
+    def options(self, settings: Settings) -> dict[str, Any]:
+        return super().options(settings) | self.given
+
+    def find(self, buffer: Any, fraction: float) -> NDArray:
+        masses = buffer.masses()
+        return buffer.observations[buffer.find(np.array([fraction * masses.sum()]), masses)[0]]
 
 
 class RankBased(ReplayAdapter):

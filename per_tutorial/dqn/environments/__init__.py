@@ -9,6 +9,8 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from per_tutorial.dqn.environments.settings import EnvSettings
+from per_tutorial.replay.storages.frames import FrameStorage
+from per_tutorial.replay.storages.rows import TransitionStorage
 
 if TYPE_CHECKING:
     from per_tutorial.dqn.environments.gymnasium_envs import Environments
@@ -32,7 +34,7 @@ class EnvSpec(NamedTuple):
 
     Attributes:
         module: imports and returns the `EnvModule`.
-        storage: the storage of its transitions, a name in `dqn.training.STORAGES`.
+        storage: the class of the storage of its transitions.
         observation_dtype: dtype of stored observations, for storages that support several.
         frames: whether observations are images, of bytes or bits, which need convolutions.
         frame_size: their height and width; None: that of the settings.
@@ -41,7 +43,7 @@ class EnvSpec(NamedTuple):
     """
 
     module: Callable[[], EnvModule]
-    storage: str = "transitions"
+    storage: type = TransitionStorage
     observation_dtype: str = "float32"
     frames: bool = False
     frame_size: int | None = None
@@ -76,7 +78,7 @@ ENV_SPECS = {
     "": EnvSpec(_gymnasium),
     # Without random actions, a policy may loop forever.
     "ALE/": EnvSpec(
-        _atari, storage="frames", frames=True, side_by_side=True, evaluation_epsilon=0.01
+        _atari, storage=FrameStorage, frames=True, side_by_side=True, evaluation_epsilon=0.01
     ),
     "MinAtar/": EnvSpec(_minatar, observation_dtype="bool", frames=True, frame_size=10),
 }

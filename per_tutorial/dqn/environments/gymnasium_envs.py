@@ -1,4 +1,4 @@
-"""Environments for a stack of runs, and the only place that knows about autoreset.
+"""Environments side by side, and the only place that knows about autoreset.
 
 A vector environment resets itself after an episode, in one of two ways (Gymnasium's
 `AutoresetMode`). SAME_STEP: the step that ends the episode already returns the first observation of
@@ -7,35 +7,19 @@ ignores its action and returns the reset observation; it is not a transition.
 """
 
 import difflib
-import json
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import gymnasium as gym
 import numpy as np
-from gymnasium.envs.classic_control import AcrobotEnv, CartPoleEnv, MountainCarEnv
-from gymnasium.envs.classic_control.cartpole import CartPoleVectorEnv
-from gymnasium.vector import AutoresetMode, SyncVectorEnv
-from gymnasium.wrappers import OrderEnforcing, TimeLimit
+from gymnasium.vector import AutoresetMode
+from numpy.random import SeedSequence
 from numpy.typing import ArrayLike, NDArray
 
-from per_tutorial.dqn.environments.settings import EnvSettings
-from per_tutorial.dqn.states import ArraySpec, Schema, State, checked_state
-
-MAX_STEPS = 2**62  # in a checkpoint: more than can be made, less than would overflow
-MAX_BYTES = 2**28  # in a checkpoint, of the inner state of all environments
-
-# Attributes that change while these run, besides generators. Environments with parts of any other
-# type cannot be saved: it is unknown which attributes matter, and whether attributes are enough.
-CHANGING: dict[type, tuple[str, ...]] = {
-    SyncVectorEnv: ("_autoreset_envs",),
-    OrderEnforcing: (),
-    TimeLimit: ("_elapsed_steps",),
-    CartPoleEnv: ("state",),
-    AcrobotEnv: ("state",),
-    MountainCarEnv: ("state",),
-    CartPoleVectorEnv: ("state", "steps", "prev_done"),
-}
+from per_tutorial.common.files import AnyArray, copy_arrays, require_like
+from per_tutorial.dqn.environments.settings import SMALLEST_FRAME, EnvSettings
 
 
 class Step(NamedTuple):
@@ -65,6 +49,8 @@ class Environments:
         observation: what the agents see now, (environments, *shape).
         finished: the episodes that ended with the last step, (environment, return, steps) each.
         observation_shape, actions: of one environment.
+        first_action: the environment's number of the first action (`Discrete.start`). Agents count
+            from 0; `step` adds it.
     """
 
     def __init__(self, vector_env: gym.vector.VectorEnv, seeds: ArrayLike) -> None:
@@ -72,25 +58,40 @@ class Environments:
         self.autoreset = vector_env.metadata["autoreset_mode"]
         if self.autoreset not in (AutoresetMode.SAME_STEP, AutoresetMode.NEXT_STEP):
             raise ValueError(f"vector_env: must reset by itself, got {self.autoreset}")
-        observations: Any = vector_env.single_observation_space
         actions: Any = vector_env.single_action_space
-        self.observation_shape: tuple[int, ...] = observations.shape
-        self.actions = int(actions.n)
+        self.actions, self.first_action = int(actions.n), int(actions.start)
         self._seeds = seeds
         self._steps_done = 0
         self._begin(seeds)
+        self.observation_shape: tuple[int, ...] = self.observation.shape[1:]
 
     def _begin(self, seeds: Any) -> None:
         """Begin an episode in every environment."""
         count = self.vector_env.num_envs
-        self.observation, _ = self.vector_env.reset(seed=seeds)
+        try:
+            observation, _ = self.vector_env.reset(seed=seeds)
+        except Exception as error:
+            raise self._explained(error) from error
+        self.observation = self._shown(observation)
         self.finished: list[tuple[int, float, int]] = []
         self._returns, self._lengths = np.zeros(count), np.zeros(count, dtype=np.int64)
         self._resets_now = np.zeros(count, dtype=bool)
 
+    def _shown(self, observation: NDArray) -> NDArray:
+        """Observations of the environments, as the agents see them."""
+        return observation
+
     def step(self, actions: NDArray) -> Step:
-        """Act in every environment; returns a `Step` and updates `observation`."""
-        return self._transitions(*self.vector_env.step(actions))
+        """Act in every environment; returns a `Step` and updates `observation`.
+
+        Args:
+            actions: (environments,), counted from 0.
+        """
+        try:
+            happened = self.vector_env.step(actions + self.first_action)
+        except Exception as error:
+            raise self._explained(error) from error
+        return self._transitions(*happened)
 
     def _transitions(
         self,
@@ -102,6 +103,7 @@ class Environments:
     ) -> Step:
         """What `vector_env` returned for a step, as a `Step`."""
         self._steps_done += 1
+        observation = self._shown(observation)
         done = terminated | truncated
         valid = ~self._resets_now
         next_observation = observation
@@ -110,7 +112,7 @@ class Environments:
         elif done.any():
             next_observation = observation.copy()
             for row in np.flatnonzero(done):
-                next_observation[row] = info["final_obs"][row]
+                next_observation[row] = self._shown(info["final_obs"][row][None])[0]
         self.observation = observation
         self._count(reward, valid, done)
         return Step(next_observation, reward, terminated, truncated, valid)
@@ -124,134 +126,56 @@ class Environments:
         self._returns[rows] = self._lengths[rows] = 0
 
     @property
-    def can_be_saved(self) -> bool:
-        """Whether running episodes can continue in another process (see `CHANGING`)."""
-        return all(type(part) in CHANGING for part in _parts(self.vector_env))
+    def ends_by_itself(self) -> bool:
+        """Whether Gymnasium knows a time limit of these environments."""
+        spec = self.vector_env.spec
+        return spec is not None and spec.max_episode_steps is not None
 
     @property
-    def state(self) -> State:
-        """What a checkpoint holds, a dict of arrays."""
-        state = {"steps_done": np.array(self._steps_done)}
-        if self.can_be_saved:
-            state["simulation"] = np.frombuffer(json.dumps(self._facts).encode(), np.uint8)
-            state |= {"observation": self.observation, "resets_now": self._resets_now}
-            state |= {"returns": self._returns, "lengths": self._lengths}
-        return state
+    def state(self) -> dict[str, NDArray]:
+        """What a checkpoint holds: the number of steps, from which new episodes get new seeds."""
+        return {"steps_done": np.array(self._steps_done)}
 
-    @property
-    def schema(self) -> Schema:
-        """What each array of a state must be."""
-        schema = {"steps_done": ArraySpec(np.int64, (), 0, MAX_STEPS)}
-        if self.can_be_saved:
-            count = self.vector_env.num_envs
-            schema |= {
-                "simulation": ArraySpec(np.uint8, (range(MAX_BYTES),)),
-                "observation": ArraySpec(self.observation.dtype, self.observation.shape),
-                "resets_now": ArraySpec(np.bool_, (count,)),
-                "returns": ArraySpec(np.float64, (count,)),
-                "lengths": ArraySpec(np.int64, (count,), 0, MAX_STEPS),
-            }
-        return schema
-
-    def check(self, state: State) -> None:
-        """Raise ValueError if arrays that fit the `schema` contradict these environments."""
-        if "simulation" in state:
-            self._simulation(state)
-
-    def restore(self, state: State) -> bool:
-        """Continue from a saved `state`; returns whether its running episodes continue as well.
-
-        If they cannot be saved (`can_be_saved`), new ones begin, with other seeds than before.
-
-        Raises:
-            ValueError: it is not a state of such environments, which are then unchanged.
-        """
-        state = checked_state(state, self.schema)
-        self.check(state)
-        self._steps_done = int(state["steps_done"])
-        if not self.can_be_saved:
-            self._begin(_renewed(self._seeds, self._steps_done))
-            return False
-        simulation = self._simulation(state)
-        self.observation = state["observation"].copy()
-        self._resets_now = state["resets_now"].copy()
-        self._returns, self._lengths = state["returns"].copy(), state["lengths"].copy()
-        self._go_on(simulation)
-        return True
-
-    def _simulation(self, state: State) -> Any:
-        """The argument of `_go_on`; ValueError unless it fits these environments."""
-        try:
-            facts = json.loads(state["simulation"].tobytes())
-            return self._made_from(facts, state["observation"])
-        # Errors that malformed text may raise
-        except (ArithmeticError, LookupError, RecursionError, TypeError, ValueError) as error:
-            raise ValueError(f"state: simulation is not of these environments ({error})") from error
-
-    @property
-    def _facts(self) -> dict[str, Any]:
-        """The inner state of the environments, as JSON types."""
-        return {
-            "values": [np.asarray(value).tolist() for value in self._values],
-            "generators": [each.bit_generator.state for each in self._generators],
-        }
-
-    def _made_from(self, facts: dict[str, Any], observation: NDArray) -> Any:
-        """The saved values and generators, made from `_facts` but not applied yet.
-
-        Raises one of several errors if they do not fit these environments.
-        """
-        values = [np.array(value) for value in facts["values"]]
-        for own, saved in zip(map(np.asarray, self._values), values, strict=True):
-            if (own.shape, own.dtype.kind) != (saved.shape, saved.dtype.kind):
-                raise ValueError(f"{saved.dtype} of the shape {saved.shape}")
-            if not np.isfinite(saved).all():
-                raise ValueError("a number is not finite")
-        for generator, saved in zip(self._generators, facts["generators"], strict=True):
-            type(generator.bit_generator)().state = saved  # tried on a new one
-        return values, facts["generators"]
-
-    def _go_on(self, simulation: Any) -> None:
-        """Apply what `_made_from` returned."""
-        saved_values, saved_generators = simulation
-        values = iter(saved_values)
-        for part in _parts(self.vector_env):
-            for name in CHANGING[type(part)]:
-                setattr(part, name, next(values)[()])
-        for generator, saved in zip(self._generators, saved_generators, strict=True):
-            generator.bit_generator.state = saved
-
-    @property
-    def _values(self) -> list[Any]:
-        """What changes in the environments, besides generators."""
-        parts = _parts(self.vector_env)
-        return [getattr(part, name) for part in parts for name in CHANGING[type(part)]]
-
-    @property
-    def _generators(self) -> tuple[np.random.Generator, ...]:
-        """One for each environment, or a single one that they share."""
-        generators = self.vector_env.np_random
-        return generators if isinstance(generators, tuple) else (generators,)
+    def restore(self, state: Mapping[str, AnyArray]) -> None:
+        """Begin new episodes, with other seeds than those before the checkpoint."""
+        own = self.state
+        require_like(own, state)
+        copy_arrays(own, state)
+        self._steps_done = int(own["steps_done"])
+        self._begin(_renewed(self._seeds, self._steps_done))
 
     def close(self) -> None:
         self.vector_env.close()
 
+    def _explained(self, error: Exception) -> Exception:
+        """An error that says how an environment breaks Gymnasium's API; else the ``error``."""
+        for env in getattr(self.vector_env, "envs", ())[:1]:
+            with suppress(Exception):
+                fault = _fault(env.unwrapped)
+                if fault is not None:
+                    return ValueError(f"env: {fault} (see gymnasium.utils.env_checker.check_env)")
+        return error
 
-def _parts(vector_env: Any) -> Iterator[Any]:
-    """The vector environment, its environments, and what these wrap."""
-    yield vector_env
-    for env in getattr(vector_env, "envs", ()):
-        yield env
-        while isinstance(env, gym.Wrapper):
-            env = env.env
-            yield env
+
+def _fault(env: Any) -> str | None:
+    """What an environment returns that Gymnasium's API does not allow, in words."""
+    shape, found = env.observation_space.shape, env.reset()
+    if not isinstance(found, tuple) or len(found) != 2 or not isinstance(found[1], dict):
+        return f"reset must return (observation, info), got a {type(found).__name__}"
+    step = env.step(env.action_space.start)
+    if not isinstance(step, tuple) or len(step) != 5:
+        return f"step must return five values, got {step!r}"
+    for observation in (found[0], step[0]):
+        if np.shape(observation) != shape:
+            return f"observations must have the shape {shape}, got {np.shape(observation)}"
+    return f"the reward must be a single number, got {step[1]!r}" if np.ndim(step[1]) else None
 
 
 def _renewed(seeds: Any, step: int) -> Any:
     """Other seeds, made from these and a step; 31 bits, since some emulators take no more."""
-    if np.ndim(seeds):
-        return [_renewed(seed, step) for seed in seeds]
-    return int(np.random.SeedSequence((seeds, step)).generate_state(1)[0] >> 1)
+    if isinstance(seeds, (int, np.integer)):
+        return int(SeedSequence((int(seeds), step)).generate_state(1)[0] >> 1)
+    return [_renewed(seed, step) for seed in seeds]
 
 
 def training_environments(config: EnvSettings, seeds: Sequence[int]) -> Environments:
@@ -293,34 +217,60 @@ def make_environments(
 
     Raises:
         ValueError: there is no such environment, it cannot be made here, its actions are not
-            discrete, or its observations are not arrays.
+            discrete, or its observations are not arrays of numbers, such as pictures.
     """
+    vector_env = make_vector_env(env_id, len(seeds), max_episode_steps, vectorization)
+    # In sync, every environment has its own generator, so a run depends only on its own seed.
+    own: list[int] | int = list(seeds)
+    reset_seeds = own if vectorization == "sync" else int(SeedSequence(own).generate_state(1)[0])
+    actions, observations = vector_env.single_action_space, vector_env.single_observation_space
+    if not isinstance(actions, gym.spaces.Discrete):
+        raise ValueError(f"env: the actions must be discrete, those of {env_id!r} are {actions}")
+    if not isinstance(observations, gym.spaces.Box) or not observations.shape:
+        raise ValueError(
+            "env: the observations must be arrays (a Box with at least one axis), "
+            f"those of {env_id!r} are {observations}"
+        )
+    if sum(length >= SMALLEST_FRAME for length in observations.shape) > 1:
+        atari = _atari_id(env_id)
+        way_out = f"{atari!r} is learned" if atari else "only ALE/… and MinAtar/… ids are learned"
+        raise ValueError(
+            f"env: {env_id!r} shows pictures of the shape {observations.shape}; {way_out} from "
+            "pictures (to flatten others, register a version with "
+            "gymnasium.wrappers.FlattenObservation)"
+        )
+    return Environments(vector_env, reset_seeds)
+
+
+def make_vector_env(
+    env_id: str,
+    count: int,
+    max_episode_steps: int | None,
+    vectorization: str = "sync",
+    **vector_kwargs: Any,
+) -> gym.vector.VectorEnv:
+    """`gymnasium.make_vec`; SAME_STEP autoreset for "sync". ValueError if it cannot be made."""
     options: dict[str, Any] = {}
     if max_episode_steps is not None:
         options["max_episode_steps"] = max_episode_steps
-    reset_seeds: list[int] | int = list(seeds)
     if vectorization == "sync":
-        # Every environment has its own generator, so a run depends only on its own seed.
-        options["vector_kwargs"] = {"autoreset_mode": AutoresetMode.SAME_STEP}
-        options["disable_env_checker"] = True
-    else:
-        reset_seeds = int(np.random.SeedSequence(reset_seeds).generate_state(1)[0])
+        options["vector_kwargs"] = {"autoreset_mode": AutoresetMode.SAME_STEP, **vector_kwargs}
+        options["disable_env_checker"] = True  # `_explained` says more, and costs no time
     try:
-        vector_env = gym.make_vec(env_id, len(seeds), vectorization_mode=vectorization, **options)
+        return gym.make_vec(env_id, count, vectorization_mode=vectorization, **options)
     except gym.error.UnregisteredEnv:
-        close = difflib.get_close_matches(env_id, gym.registry, n=3)
+        atari = _atari_id(env_id)
+        close = [atari] if atari else difflib.get_close_matches(env_id, gym.registry, n=3)
         hint = f", did you mean {' or '.join(map(repr, close))}?" if close else ""
         raise ValueError(f"env: no environment {env_id!r}{hint}") from None
     except (gym.error.Error, ModuleNotFoundError) as error:
         raise ValueError(f"env: {env_id!r} cannot be made: {error}") from error
-    if not isinstance(vector_env.single_action_space, gym.spaces.Discrete):
-        raise ValueError(
-            f"env: the actions must be discrete, those of {env_id!r} are "
-            f"{vector_env.single_action_space}"
-        )
-    if not isinstance(vector_env.single_observation_space, gym.spaces.Box):
-        raise ValueError(
-            f"env: the observations must be arrays (a Box), those of {env_id!r} are "
-            f"{vector_env.single_observation_space}"
-        )
-    return Environments(vector_env, reset_seeds)
+
+
+def _atari_id(env_id: str) -> str | None:
+    """ "ALE/Pong-v5" for an older id of the same game, such as "PongNoFrameskip-v4"."""
+    older = re.fullmatch(r"([A-Z]\w+?)(-ram)?(NoFrameskip|Deterministic)-v[04]", env_id)
+    if older is None and gym.registry.get(env_id) is not None:
+        entry = str(gym.registry[env_id].entry_point)
+        older = re.fullmatch(r"([A-Z]\w+?)-v[04]", env_id) if "ale_py" in entry else None
+    return f"ALE/{older[1]}-v5" if older else None

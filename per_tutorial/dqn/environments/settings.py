@@ -1,6 +1,11 @@
-"""What environments need to know about a `DQNConfig`."""
+"""What environments need to know about a `DQNConfig`, and limits that they share."""
 
 from typing import Protocol
+
+SMALLEST_FRAME = 17  # height and width of pictures, for which the convolutions have an output
+
+# Steps of an evaluated episode where nothing limits it: half an hour of an Atari game.
+LONGEST_EPISODE = 27_000
 
 
 class EnvSettings(Protocol):

@@ -7,14 +7,14 @@ multiplied by its weight before the mean is taken, and the raw TD errors go back
 import inspect
 import io
 import pathlib
+import warnings
 from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 import torch as th
 from gymnasium import spaces
-from stable_baselines3 import DQN, HerReplayBuffer
-from stable_baselines3.common.buffers import ReplayBuffer
+from stable_baselines3 import DQN
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 from stable_baselines3.common.policies import BasePolicy
@@ -31,7 +31,7 @@ from per_tutorial.replay.samplers import check_settings
 
 # Arguments of a buffer that the agent sets.
 OF_THE_AGENT = (
-    *("buffer_size", "observation_space", "action_space"),
+    *("buffer_size", "observation_space", "action_space", "beta"),
     *("device", "n_envs", "optimize_memory_usage"),
 )
 
@@ -70,8 +70,7 @@ class PrioritizedAlgorithm(OffPolicyAlgorithm):
                 f"got {beta!r}"
             )
         for remaining in (1.0, 0.5, 0.0):
-            now = self.beta(remaining) if callable(self.beta) else self.beta
-            up_to_one("beta", now)
+            up_to_one("beta", self.beta(remaining) if callable(self.beta) else self.beta)
         super().__init__(policy, env, *args, **kwargs)
 
     def _refuse_unknown(self, given: Iterable[str]) -> None:
@@ -86,6 +85,9 @@ class PrioritizedAlgorithm(OffPolicyAlgorithm):
     def _setup_model(self) -> None:
         if self.replay_buffer is None:
             self.replay_buffer = self._new_buffer()
+        self._default_alpha = self.alpha is None
+        if self.alpha is None:
+            self.alpha = self.replay_buffer.settings.get("alpha")
         n_steps = self.n_steps
         self.n_steps = 1  # otherwise SB3 warns that it is ignored; the buffer has it already
         try:
@@ -103,20 +105,15 @@ class PrioritizedAlgorithm(OffPolicyAlgorithm):
         if not issubclass(kind, PrioritizedReplayBuffer):
             raise TypeError(
                 "replay_buffer_class: must be per_tutorial.integrations.sb3.PrioritizedReplayBuffer"
-                f" or a subclass, got {kind.__module__}.{kind.__qualname__}{_why_not(kind)}"
-            )
-        if "beta" in self.replay_buffer_kwargs:
-            raise TypeError(
-                "replay_buffer_kwargs: must not have beta, which is an argument of the agent"
+                f" or a subclass, got {kind.__module__}.{kind.__qualname__}; others have no "
+                "priorities, and HER's relabelled goals are not supported"
             )
         for name in self.replay_buffer_kwargs:
             if name in OF_THE_AGENT:
                 raise TypeError(f"replay_buffer_kwargs: must not have {name}, which the agent sets")
-        agents: dict[str, Any] = {"gamma": self.gamma}
-        if self.n_steps > 1:
-            agents["n_steps"] = self.n_steps
-        if self.alpha is not None:
-            agents["alpha"] = self.alpha
+        agents: dict[str, Any] = {"gamma": self.gamma, "alpha": self.alpha}
+        agents["n_steps"] = self.n_steps if self.n_steps > 1 else None
+        agents = {name: value for name, value in agents.items() if value is not None}
         for name, value in agents.items():
             if self.replay_buffer_kwargs.get(name, value) != value:
                 raise ValueError(
@@ -133,6 +130,17 @@ class PrioritizedAlgorithm(OffPolicyAlgorithm):
             **({"seed": self.seed} | self.replay_buffer_kwargs | agents),
         )
 
+    def set_random_seed(self, seed: int | None = None) -> None:
+        """SB3's; a seed starts the draws of the buffer again, too, unless it has one of its own."""
+        super().set_random_seed(seed)
+        if seed is not None and self.replay_buffer_kwargs.get("seed") is None:
+            assert self.replay_buffer is not None
+            self.replay_buffer.seed_draws(seed)
+
+    def _excluded_save_params(self) -> list[str]:
+        # An α that was left out is the sampler's own when the agent is loaded, with any sampler.
+        return [*super()._excluded_save_params(), *(["alpha"] if self._default_alpha else [])]
+
     def _setup_learn(
         self,
         total_timesteps: int,
@@ -143,9 +151,19 @@ class PrioritizedAlgorithm(OffPolicyAlgorithm):
     ) -> tuple[int, BaseCallback]:
         if self.replay_buffer is not None and (reset_num_timesteps or self._last_obs is None):
             self.replay_buffer.truncate_episodes()  # SB3 is about to reset the environments
-        return super()._setup_learn(
+        begun = super()._setup_learn(
             total_timesteps, callback, reset_num_timesteps, tb_log_name, progress_bar
         )
+        if self.replay_buffer is not None and self.num_timesteps > 0:
+            now = self._beta_at(1 - self.num_timesteps / self._total_timesteps)
+            before = self.replay_buffer.beta
+            if now < before:
+                warnings.warn(
+                    f"beta: falls from {before:.2f} to {now:.2f}, since its schedule follows the "
+                    "progress to the end of this learn; give a number, or learn in one call",
+                    stacklevel=3,
+                )
+        return begun
 
     def load_replay_buffer(
         self, path: str | pathlib.Path | io.BufferedIOBase, truncate_last_traj: bool = True
@@ -165,27 +183,31 @@ class PrioritizedAlgorithm(OffPolicyAlgorithm):
                 f"path: must hold a PrioritizedReplayBuffer, got a {type(loaded).__name__}, which "
                 "has no priorities"
             )
-        wanted = {
-            name: getattr(self, name) for name in ("observation_space", "action_space", "n_envs")
-        }
+        names = "observation_space", "action_space", "n_envs"
+        wanted = {name: getattr(self, name) for name in names}
+        found = {name: getattr(loaded, name) for name in names} | loaded.settings
         if self.replay_buffer is not None:
             wanted |= self.replay_buffer.settings
-        found = {name: getattr(loaded, name, None) for name in wanted} | loaded.settings
         for name, value in wanted.items():
-            if found[name] != value:
-                raise ValueError(f"path: must hold a buffer with {name} {value}, got {found[name]}")
+            if found.get(name) != value:
+                raise ValueError(
+                    f"path: must hold a buffer with {name} {value}, got {found.get(name)}"
+                )
         loaded.device = self.device
         self.replay_buffer = loaded
 
     def _begin_training(self) -> PrioritizedReplayBuffer:
         """Set β for the minibatches of one call of `train`, and log it."""
         assert self.replay_buffer is not None
-        beta = self.beta
-        if callable(beta):  # training may pass its end, where a schedule may leave [0, 1]
-            beta = min(max(float(beta(self._current_progress_remaining)), 0.0), 1.0)
-        self.replay_buffer.beta = beta
+        self.replay_buffer.beta = self._beta_at(self._current_progress_remaining)
         self.logger.record("train/beta", self.replay_buffer.beta)
         return self.replay_buffer
+
+    def _beta_at(self, remaining: float) -> float:
+        if not callable(self.beta):
+            return self.beta
+        # Training may pass its end, where a schedule may leave [0, 1].
+        return min(max(float(self.beta(remaining)), 0.0), 1.0)
 
     def _targets(self, batch: Samples, next_values: th.Tensor) -> th.Tensor:
         """r + γ^k · V(s') over k steps, or r alone if the episode terminated."""
@@ -201,17 +223,6 @@ class PrioritizedAlgorithm(OffPolicyAlgorithm):
             for name, value in self.replay_buffer.metrics().items():
                 self.logger.record(f"train/{name}", value)
         super().dump_logs()
-
-
-def _why_not(kind: type) -> str:
-    """Why a class can't be the `replay_buffer_class`."""
-    if issubclass(kind, HerReplayBuffer):
-        return (
-            ". HER is not supported; leave replay_buffer_class out for PER without relabelled goals"
-        )
-    if issubclass(kind, ReplayBuffer):
-        return ", which has no priorities"
-    return ", which is not a replay buffer of Stable-Baselines3"
 
 
 def weighted_mean(losses: th.Tensor, weights: th.Tensor) -> th.Tensor:
@@ -264,7 +275,8 @@ class PrioritizedDQN(PrioritizedQLearner, DQN):
         alpha: how strongly priorities count, in [0, 1]; None: the sampler's own default.
         beta: exponent of the importance-sampling weights, in [0, 1], or a schedule: a function of
             the remaining progress of `learn` (from 1 to 0). None: linear from 0.4 to 1, as in the
-            paper.
+            paper. With ``learn(…, reset_num_timesteps=False)`` SB3 counts the progress to the end
+            of that call, so β (like ε) falls back when an agent is continued; a warning says so.
         replay_buffer_kwargs: settings of the buffer and of its sampler, such as
             `{"sampler": "rank", "normalize": "none"}`.
 

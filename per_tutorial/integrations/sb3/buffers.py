@@ -11,21 +11,22 @@ from stable_baselines3.common.buffers import ReplayBuffer
 from stable_baselines3.common.vec_env import VecNormalize
 
 from per_tutorial.common.arguments import plain_array, real_number, whole_number
-from per_tutorial.integrations.hosted_sampler import refuse_unknown
-from per_tutorial.integrations.sb3.arrays import for_each, grown, warn_if_too_large
-from per_tutorial.integrations.sb3.frame_store import FrameStore
+from per_tutorial.common.memory import promise_memory
+from per_tutorial.integrations.hosted import refuse_unknown
+from per_tutorial.integrations.sb3.frame_store import ObservationStore
 from per_tutorial.integrations.sb3.returns import Returns, n_step_returns
 from per_tutorial.integrations.sb3.ring_sampler import RingSampler
 from per_tutorial.integrations.sb3.samples import (
     PrioritizedDictSamples,
     PrioritizedSamples,
     Samples,
+    for_each,
 )
 from per_tutorial.replay.contracts import Slots
+from per_tutorial.replay.random_streams import RandomStreams
 from per_tutorial.replay.replay import DRAWS_WITHOUT_UPDATE
 from per_tutorial.replay.storages.fields import as_field
 
-PICKLE_FORMAT = 2  # raised when what a pickle holds changes
 ARRAYS = ("observations", "next_observations", "actions", "rewards", "dones", "timeouts")
 
 
@@ -42,8 +43,9 @@ class PrioritizedReplayBuffer(ReplayBuffer):
             before. Unlike in SB3, `handle_timeout_termination` may be on as well.
         handle_timeout_termination: bootstrap from the last state if a time limit ends an episode.
         n_steps, gamma: the length of n-step returns, and their discount γ.
-        sampler: a name in `per_tutorial.replay.SAMPLERS`.
-        seed: of the draws; None: from the system.
+        sampler: a name in `per_tutorial.replay.samplers.SAMPLERS`.
+        seed: of the draws; None: from NumPy's global stream, which SB3's `set_random_seed` seeds
+            and from which its own buffers draw.
         settings: of the sampler, such as `alpha`, `priority_epsilon` and `normalize`.
 
     Raises:
@@ -83,25 +85,22 @@ class PrioritizedReplayBuffer(ReplayBuffer):
         self._check_space(observation_space, optimize_memory_usage)
         self.n_steps = whole_number("n_steps", n_steps)
         self.gamma = real_number("gamma", gamma, 0, 1)
-        self.sampler_settings: dict[str, Any] = {
-            "sampler": sampler,
-            "seed": seed,
-            "settings": settings,
-        }
+        self.sampler_settings = {"sampler": sampler, "seed": seed, "settings": settings}
         super(ReplayBuffer, self).__init__(
             buffer_size, observation_space, action_space, device, n_envs
         )
         self.buffer_size = max(buffer_size // n_envs, 1)
+        self.capacity = self.buffer_size * n_envs
         self.optimize_memory_usage = optimize_memory_usage
         self.handle_timeout_termination = handle_timeout_termination
-        self.actions = self._zeros(
-            (self.action_dim,), np.dtype(self._maybe_cast_dtype(action_space.dtype))
-        )
+        dtype = np.dtype(self._maybe_cast_dtype(action_space.dtype))
+        self.actions = self._zeros((self.action_dim,), dtype)
         self.rewards, self.dones, self.timeouts = (self._zeros((), np.float32) for _ in range(3))
         if not optimize_memory_usage:
-            self._allocate_observations()
+            self.observations = self._empty_observations()
+            self.next_observations = self._empty_observations()
         self.reset()
-        warn_if_too_large(self.nbytes)
+        promise_memory(self, "buffer_size", self._bytes_of_arrays())
 
     def _check_space(self, observation_space: spaces.Space, optimize_memory_usage: bool) -> None:
         """Raise ValueError unless observations of this space can be stored in this way."""
@@ -114,21 +113,27 @@ class PrioritizedReplayBuffer(ReplayBuffer):
     def _zeros(self, shape: tuple[int, ...], dtype: DTypeLike) -> NDArray:
         return np.zeros((self.buffer_size, self.n_envs, *shape), dtype)
 
-    def _allocate_observations(self) -> None:
-        self.observations = self._zeros(self.obs_shape, self._dtype)
-        self.next_observations = self._zeros(self.obs_shape, self._dtype)
+    def _empty_observations(self) -> Any:
+        return self._zeros(self.obs_shape, self._dtype)
+
+    @property
+    def _dtype(self) -> np.dtype:
+        return np.dtype(self.observation_space.dtype)
 
     @property
     def nbytes(self) -> int:
         """Bytes of a full buffer, without its priorities (16 to 32 for each transition)."""
-        arrays = [getattr(self, name) for name in ARRAYS if hasattr(self, name)]
-        size = sum(
-            sum(each.values()) if isinstance(each, dict) else each
-            for each in (for_each(lambda array: array.nbytes, one) for one in arrays)
-        )
-        return size + (0 if self._frames is None else self._frames.nbytes)
+        return self._bytes_of_arrays() + (0 if self._frames is None else self._frames.nbytes)
 
-    # ------------------------------------------------------------ SB3's position in the ring
+    def _bytes_of_arrays(self) -> int:
+        arrays = self._arrays().values()
+        parts = [
+            part for one in arrays for part in (one.values() if isinstance(one, dict) else [one])
+        ]
+        return sum(part.nbytes for part in parts)
+
+    def _arrays(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in ARRAYS if hasattr(self, name)}
 
     @property
     def pos(self) -> int:
@@ -156,18 +161,20 @@ class PrioritizedReplayBuffer(ReplayBuffer):
         self._frames = self._new_frames() if self.optimize_memory_usage else None
         self._start_sampler()
 
-    def _new_frames(self) -> FrameStore:
+    def _new_frames(self) -> ObservationStore:
         """The store for observations if each is kept once."""
         size = int(np.prod(self.obs_shape))
-        return FrameStore(self.buffer_size, self.n_envs, size, self._dtype, stack=1)
-
-    @property
-    def _dtype(self) -> np.dtype:
-        return np.dtype(self.observation_space.dtype)
+        return ObservationStore(self.buffer_size, self.n_envs, 1, size, self._dtype)
 
     def _start_sampler(self) -> None:
-        self.capacity = self.buffer_size * self.n_envs
-        self._sampler = RingSampler(self.capacity, self.n_envs, **self.sampler_settings)
+        settings = dict(self.sampler_settings)
+        if settings["seed"] is None:
+            settings["seed"] = int(np.random.randint(2**31))
+        self._sampler = RingSampler(self.capacity, **settings)
+
+    def seed_draws(self, seed: int) -> None:
+        """Start the stream of random numbers again, as if made with this seed."""
+        self._sampler.sampler.streams.states[:] = RandomStreams([seed], "replay").states
 
     def _sync(self) -> None:
         """Tell the sampler of transitions that it does not know yet."""
@@ -176,8 +183,6 @@ class PrioritizedReplayBuffer(ReplayBuffer):
             self._start_sampler()
         if self._sampler.added < added:
             self._sampler.add(added)
-
-    # ------------------------------------------------------------ adding
 
     def add(
         self,
@@ -217,12 +222,13 @@ class PrioritizedReplayBuffer(ReplayBuffer):
 
         Otherwise n-step returns would run on into the next episode.
         """
-        if self._steps == 0:
-            return
-        self._sync()
-        row = (self._steps - 1) % self.buffer_size
-        running = (self.dones[row] == 0) & (self.timeouts[row] == 0)
-        self.timeouts[row, running] = 1
+        if self._steps > 0:
+            row = (self._steps - 1) % self.buffer_size
+            self.timeouts[row, ~self._ended(row)] = 1
+
+    def _ended(self, row: int) -> NDArray[np.bool_]:
+        """(n_envs,): whether an episode ended with this row."""
+        return (self.dones[row] != 0) | (self.timeouts[row] != 0)
 
     def _checked(self, name: str, values: Any) -> Any:
         return self._space_field(name, values, self.observation_space, self.obs_shape)
@@ -250,9 +256,7 @@ class PrioritizedReplayBuffer(ReplayBuffer):
             self.observations[row], self.next_observations[row] = observations, next_observations
         else:
             stacks = self._to_stacks(observations), self._to_stacks(next_observations)
-            self._frames.add(self._steps, *stacks)
-
-    # ------------------------------------------------------------ drawing
+            self._frames.add(self._steps, *stacks, self._ended(row - 1))
 
     def sample(self, batch_size: int, env: VecNormalize | None = None) -> Samples:  # type: ignore[override]
         """Draw a minibatch by priority, with weights for the current `beta`.
@@ -269,13 +273,11 @@ class PrioritizedReplayBuffer(ReplayBuffer):
         if self._steps == 0:
             raise ValueError("sample: the replay buffer is empty")
         slots, weights = self._sampler.sample(batch_size, self.beta)
-        needs_updates = getattr(self._sampler.sampler, "needs_updates", False)
-        if self._sampler.since_update == DRAWS_WITHOUT_UPDATE and needs_updates:
+        if self._sampler.since_update == DRAWS_WITHOUT_UPDATE and self._sampler.needs_updates:
             warnings.warn(
                 f"{DRAWS_WITHOUT_UPDATE} minibatches were drawn and no TD error came back, so "
-                "priorities stay what they are: if none ever came, replay is uniform. Use "
-                "PrioritizedDQN, PrioritizedQRDQN, PrioritizedSAC or PrioritizedTD3, or call "
-                "update_priorities.",
+                "priorities stay what they are. Use PrioritizedDQN, PrioritizedQRDQN, "
+                "PrioritizedSAC or PrioritizedTD3, or call update_priorities.",
                 stacklevel=2,
             )
         return self._batch(slots, weights, env)
@@ -309,15 +311,7 @@ class PrioritizedReplayBuffer(ReplayBuffer):
     @property
     def settings(self) -> dict[str, Any]:
         """What must match to continue with another buffer's transitions and priorities."""
-        of_sampler = self._sampler.sampler.settings | {"sampler": self.sampler_settings["sampler"]}
-        return of_sampler | {"n_steps": self.n_steps, "gamma": self.gamma}
-
-    def _get_samples(self, batch_inds: np.ndarray, env: VecNormalize | None = None) -> Samples:  # type: ignore[override]
-        """SB3's own hook: these rows, each of a random environment, with weights of 1."""
-        environments = np.random.randint(0, self.n_envs, size=len(batch_inds))
-        self._sync()
-        slots = (np.asarray(batch_inds) * self.n_envs + environments)[None]
-        return self._batch(slots, np.ones(slots.shape), env)
+        return self._sampler.sampler.settings | {"n_steps": self.n_steps, "gamma": self.gamma}
 
     def _batch(self, slots: Slots, weights: NDArray, env: VecNormalize | None) -> Samples:
         """The transitions in ``slots`` (1, batch) as tensors."""
@@ -326,8 +320,8 @@ class PrioritizedReplayBuffer(ReplayBuffer):
         ends = self.dones.reshape(-1)[last] * (1 - self.timeouts.reshape(-1)[last])
         fields = (
             self._tensors(self._normalize_obs(self._observations(first), env)),
-            self._tensors(self.actions.reshape(self.capacity, -1).take(first, axis=0)),
-            self._tensors(self._normalize_obs(self._next_observations(last), env)),
+            self._tensors(self._taken(self.actions, first)),
+            self._tensors(self._normalize_obs(self._observations(last, ahead=1), env)),
             self._tensors(ends[:, None]),
             self._tensors(rewards),
             None if discounts is None else self._tensors(discounts),
@@ -341,36 +335,22 @@ class PrioritizedReplayBuffer(ReplayBuffer):
             rewards = self.rewards.reshape(-1).take(slots)[:, None]
             return Returns(self._normalize_reward(rewards, env), slots, None)
         return n_step_returns(
-            slots,
-            self.rewards,
-            self.dones,
-            self.timeouts,
+            *(slots, self.rewards, self.dones, self.timeouts),
             added=self._sampler.added,
             n_steps=self.n_steps,
             gamma=self.gamma,
             normalize=None if env is None else env.normalize_reward,
         )
 
-    def _observations(self, slots: Slots) -> Any:
+    def _observations(self, slots: NDArray[np.int64], ahead: int = 0) -> Any:
+        """The observations of ``slots`` (batch,), or the next ones, which are 1 step ahead."""
         if self._frames is None:
-            return for_each(lambda array: self._taken(array, slots), self.observations)
-        return self._from_stacks(self._frames.observations(*self._steps_of(slots)))
+            arrays = self.next_observations if ahead else self.observations
+            return for_each(lambda array: self._taken(array, slots), arrays)
+        steps, environments = np.divmod(self._sampler.ring.ids(slots[None])[0], self.n_envs)
+        return self._from_stacks(self._frames.observations(steps, environments, ahead))
 
-    def _next_observations(self, slots: Slots) -> Any:
-        if self._frames is None:
-            return for_each(lambda array: self._taken(array, slots), self.next_observations)
-        steps, environments = self._steps_of(slots)
-        return self._from_stacks(
-            self._frames.next_observations(steps, environments, self._steps - 1)
-        )
-
-    def _steps_of(self, slots: Slots) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """The steps and environments of the transitions in these slots."""
-        rows, environments = np.divmod(slots, self.n_envs)
-        newer = (self._steps - 1 - rows) % self.buffer_size
-        return self._steps - 1 - newer, environments
-
-    def _taken(self, array: NDArray, slots: Slots) -> NDArray:
+    def _taken(self, array: NDArray, slots: NDArray[np.int64]) -> NDArray:
         return array.reshape(self.capacity, *array.shape[2:]).take(slots, axis=0)
 
     def _tensors(self, values: Any) -> Any:
@@ -378,31 +358,27 @@ class PrioritizedReplayBuffer(ReplayBuffer):
         return for_each(lambda array: th.from_numpy(array).to(self.device), values)
 
     def _to_stacks(self, observations: NDArray) -> NDArray:
-        """Observations (n_envs, *obs_shape) in the shape of a `FrameStore`."""
-        return observations.reshape(self.n_envs, 1, -1).astype(self._dtype, copy=False)
+        """Observations (n_envs, *obs_shape) in the shape of an `ObservationStore`."""
+        return np.ascontiguousarray(observations.reshape(self.n_envs, 1, -1), self._dtype)
 
     def _from_stacks(self, stacks: NDArray) -> NDArray:
-        """Stacks of a `FrameStore` as observations (batch, *obs_shape)."""
+        """Stacks of an `ObservationStore` as observations (batch, *obs_shape)."""
         return stacks.reshape(len(stacks), *self.obs_shape)
-
-    # ------------------------------------------------------------ copies and pickles
 
     def __getstate__(self) -> dict[str, Any]:
         """Copies and pickles leave out empty rows."""
-        state = vars(self) | {"pickle_format": PICKLE_FORMAT}
-        for name in ARRAYS:
-            if name in state:
-                state[name] = for_each(lambda array: array[: self.size()], state[name])
-        return state
+        rows = self.size()
+        kept = {
+            name: for_each(lambda array: array[:rows], one) for name, one in self._arrays().items()
+        }
+        return vars(self) | kept
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        if state.get("pickle_format") != PICKLE_FORMAT:
-            raise ValueError(
-                f"pickle: must have been written by a {type(self).__name__} of the pickle format "
-                f"{PICKLE_FORMAT}, got {state.get('pickle_format')}; collect the transitions again"
-            )
-        vars(self).update({name: state[name] for name in state if name != "pickle_format"})
-        for name in ARRAYS:
-            if name in state:
-                whole = for_each(lambda array: grown(array, self.buffer_size), state[name])
-                setattr(self, name, whole)
+        def whole(array: NDArray) -> NDArray:
+            grown = self._zeros(array.shape[2:], array.dtype)
+            grown[: len(array)] = array
+            return grown
+
+        vars(self).update(state)
+        for name, array in self._arrays().items():
+            setattr(self, name, for_each(whole, array))

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import numpy as np
 from gymnasium import spaces
 from stable_baselines3.common.buffers import DictReplayBuffer
 
@@ -36,11 +35,9 @@ class PrioritizedDictReplayBuffer(PrioritizedReplayBuffer, DictReplayBuffer):  #
                 "Stable-Baselines3"
             )
 
-    def _allocate_observations(self) -> None:
-        dtypes = {key: np.dtype(self.observation_space[key].dtype) for key in self.obs_shape}
-        for name in ("observations", "next_observations"):
-            zeros = {key: self._zeros(self.obs_shape[key], dtypes[key]) for key in dtypes}
-            setattr(self, name, zeros)
+    def _empty_observations(self) -> Any:
+        spaces = self.observation_space.spaces
+        return {key: self._zeros(self.obs_shape[key], spaces[key].dtype) for key in spaces}
 
     def _checked(self, name: str, values: Any) -> Any:
         missing = sorted(set(self.obs_shape) - set(values))

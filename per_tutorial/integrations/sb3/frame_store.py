@@ -1,152 +1,105 @@
-"""Observations stored once, although two transitions and several stacks contain them.
+"""Observations that are kept once, although two transitions and several stacks contain them.
 
 The next observation of a step is the observation of the step after it, and a stack of 4 frames
-shares 3 with the stack before. So a step adds one frame to a ring, and observations are rebuilt
-when they are sampled. With a stack of 4 and one environment:
-
-    observation of step 10 = frames 7 8 9 10, its next observation = frames 8 9 10 11
-
-Every observation is compared with the expected one, and frames that cannot be rebuilt are kept in
-two dicts: the padding of an episode's first stack (such as copies of the first frame; black frames
-need no memory), and the last observation of an episode. So observations come back as they were.
+shares 3 with the stack before. A `FrameStore` keeps each frame once, and pads the first stacks of
+an episode with black frames. What cannot be rebuilt from it is kept here as it came.
 """
 
-from typing import Any
+import warnings
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from per_tutorial.integrations.sb3.arrays import grown
 from per_tutorial.replay.contracts import Slots
-from per_tutorial.replay.storages.frames import find_stacks
+from per_tutorial.replay.storages.frames import FrameStore
+
+MAX_UNMOVED = 10  # steps whose observations were no stacks of frames, before this is said
 
 
-class FrameStore:
-    """A ring of frames for each environment, from which stacks of `stack` frames are rebuilt.
+class ObservationStore(FrameStore):
+    """A `FrameStore` with a column per environment, from which all observations come back exactly.
 
-    Steps are counted from 0, and every environment acts in each. `add` may be called again for the
-    same step, even with other observations: the last call counts.
+    `add` may be called again for the same step, even with other observations: the last call counts.
 
     Args:
         steps: how many steps are kept; the oldest is overwritten.
-        environments: E.
+        environments: E; all act in every step.
+        stack: frames of an observation; 1: an observation is one frame.
         frame_size: numbers in a frame.
         dtype: of these.
-        stack: frames of an observation; 1: an observation is one frame.
+
+    Attributes:
+        whole: {(step, environment): an observation and its next one, (2, stack, frame_size)}, such
+            as the first stacks of an episode that repeat its first frame.
     """
 
     def __init__(
-        self, steps: int, environments: int, frame_size: int, dtype: DTypeLike, stack: int
+        self, steps: int, environments: int, stack: int, frame_size: int, dtype: DTypeLike
     ) -> None:
-        self.stack = stack
-        self.environments = environments
-        # The oldest step needs the stack − 1 frames before it.
-        self.rows = steps + stack - 1
-        self.frames = np.zeros((self.rows, environments, frame_size), dtype)
-        # How many frames of an observation are in the ring: those of its episode, at most `stack`.
-        self.depths = np.zeros((self.rows, environments), dtype=np.int32)
-        # The padding of an episode's first stack, unless black.
-        self.older: dict[tuple[int, int], NDArray] = {}
-        self.has_final = np.zeros((self.rows, environments), dtype=bool)
-        self.finals: dict[tuple[int, int], NDArray] = {}  # the newest frame, or the whole stack
-        # The next observations of the newest step and the one before, by step % 2, and whether they
-        # are the observation shifted by one frame.
-        self.newest = np.zeros((2, environments, stack, frame_size), dtype)
-        self.moved_on = np.zeros((2, environments), dtype=bool)
+        super().__init__(steps, environments, stack, (frame_size,), dtype)
+        self.whole: dict[tuple[int, int], NDArray] = {}
+        self.unmoved = 0
 
     def add(
-        self, step: int, observations: NDArray, next_observations: NDArray
-    ) -> NDArray[np.bool_]:
-        """Store a step; both fields are (environments, stack, frame_size).
+        self,
+        step: int,
+        observations: NDArray,
+        next_observations: NDArray,
+        ended: NDArray[np.bool_],
+    ) -> None:
+        """Store a step: fields (environments, stack, frame_size), the last frame the newest.
 
-        Returns (environments,): whether the observation shares its frames with the step before.
+        ``ended`` (environments,): whether the step before ended an episode.
         """
-        row, now, before = step % self.rows, step % 2, (step - 1) % 2
-        for key in ((row, environment) for environment in range(self.environments)):
-            self.older.pop(key, None)
-            self.finals.pop(key, None)
-        self.has_final[row] = False
-        continues = self._continues(step, observations)
-        depths = np.minimum(self.depths[(step - 1) % self.rows], self.stack - 1) + 1
-        self.depths[row] = np.where(continues, depths, 1)
-        self.has_final[(step - 1) % self.rows] = ~continues if step > 0 else False
-        for environment in np.flatnonzero(~continues).tolist():
-            if step > 0:
-                frames = 1 if self.moved_on[before, environment] else self.stack
-                final = self.newest[before, environment, -frames:].copy()
-                self.finals[(step - 1) % self.rows, environment] = final
-            self._keep_older(row, environment, observations[environment])
-        self.frames[row] = observations[:, -1]
-        self.newest[now] = next_observations
-        self.moved_on[now] = _equal(next_observations[:, :-1], observations[:, 1:])
-        return continues
+        every = np.arange(self.columns)
+        for environment in every.tolist():
+            self.whole.pop((step, environment), None)
+            self.finals.pop((step, environment), None)
+        begins = ended | (step == 0)
+        if step > 0:
+            ahead = self.stacks(np.full(self.columns, step - 1), every, ahead=1)[:, -1]
+            # Also where an environment was reset without an end: `put` overwrites the frame ahead.
+            begins = begins | (observations[:, -1] != ahead).any(axis=1)
+            kept = np.array([(step - 1, environment) in self.finals for environment in every])
+            self.keep_final(step - 1, begins & ~kept, ahead)
+        same, moved = self.compare(step, observations, next_observations, begins)
+        for environment in np.flatnonzero(~(same & moved)).tolist():
+            both = observations[environment], next_observations[environment]
+            self.whole[step, environment] = np.stack(both)
+        self.put(step, observations[:, -1], next_observations[:, -1], begins)
+        self.forget(step + 1 - self.steps)
+        self._notice_unmoved(bool(moved.all()))
 
-    def observations(self, steps: Slots, environments: Slots) -> NDArray:
-        """(batch, stack, frame_size): the observations of steps that are stored."""
-        # The row after the newest step may be empty: `next_observations` uses `newest` instead.
-        depths = np.maximum(self.depths[steps % self.rows, environments], 1)
-        frames = self.frames.reshape(-1, self.frames.shape[-1])
-        indices = np.empty((1, len(steps), self.stack), dtype=np.int64)
-        ids = steps * self.environments + environments  # as in `FrameStorage`
-        find_stacks(ids[None], self.environments, 0, self.depths, indices)
-        stacks = frames.take(indices[0], axis=0)
-        for k in np.flatnonzero(depths < self.stack).tolist():
-            depth = int(depths[k])
-            first = (int(steps[k] - depth + 1) % self.rows, int(environments[k]))
-            older = self.older.get(first)
-            stacks[k, : self.stack - depth] = 0 if older is None else older[depth - 1 :]
+    def observations(self, steps: Slots, environments: Slots, ahead: int = 0) -> NDArray:
+        """(batch, stack, frame_size): the observations of steps, or the next ones (1 ``ahead``)."""
+        stacks = self.stacks(steps, environments, ahead)
+        for k, place in enumerate(zip(steps.tolist(), environments.tolist(), strict=True)):
+            if place in self.whole:
+                stacks[k] = self.whole[place][ahead]
+            elif ahead and place in self.finals:
+                stacks[k, -1] = self.finals[place]
         return stacks
 
-    def next_observations(self, steps: Slots, environments: Slots, newest: int) -> NDArray:
-        """(batch, stack, frame_size): the next observations; ``newest`` is the last step added."""
-        stacks = self.observations(steps + 1, environments)
-        last = steps == newest
-        if last.any():
-            stacks[last] = self.newest[newest % 2, environments[last]]
-        rows = steps % self.rows
-        ended = np.flatnonzero(self.has_final[rows, environments] & ~last)
-        if len(ended):
-            before = self.observations(steps[ended], environments[ended])
-            stacks[ended, :-1] = before[:, 1:]
-            for k in ended.tolist():
-                final = self.finals[int(rows[k]), int(environments[k])]
-                stacks[k, -len(final) :] = final
-        return stacks
+    def forget(self, oldest: int) -> None:
+        """Forget what steps before the ``oldest`` one left outside the ring."""
+        super().forget(oldest)
+        while self.whole and (first := next(iter(self.whole)))[0] < oldest:
+            del self.whole[first]
 
     @property
     def nbytes(self) -> int:
-        """Bytes of a full ring, and of the two dicts so far."""
-        ends = [*self.older.values(), *self.finals.values()]
-        # Padding that repeats one frame holds it once, with stride 0.
-        kept = sum(one.nbytes if one.strides[0] else one[0].nbytes for one in ends)
-        return self.frames.nbytes + self.depths.nbytes + self.has_final.nbytes + kept
+        """Bytes of a full ring, and of what is kept outside it so far."""
+        outside = [*self.finals.values(), *self.whole.values()]
+        return self.frames.nbytes + self.depths.nbytes + sum(each.nbytes for each in outside)
 
-    def __getstate__(self) -> dict[str, Any]:
-        """Copies and pickles leave out empty rows, whose depth is 0."""
-        written = int((self.depths[:, 0] > 0).sum())
-        return vars(self) | {"frames": self.frames[:written]}
-
-    def __setstate__(self, kept: dict[str, Any]) -> None:
-        vars(self).update(kept)
-        self.frames = grown(kept["frames"], self.rows)
-
-    def _continues(self, step: int, observations: NDArray) -> NDArray[np.bool_]:
-        """Whether each observation is the next observation of the step before."""
-        if step == 0:
-            return np.zeros(self.environments, dtype=bool)
-        before = (step - 1) % 2
-        return self.moved_on[before] & _equal(self.newest[before], observations)
-
-    def _keep_older(self, row: int, environment: int, observation: NDArray) -> None:
-        older = observation[:-1]
-        if not older.any():  # black ones need no memory, and a stack of 1 has no older frames
-            return
-        if (older == observation[-1]).all():  # one copy is enough
-            self.older[row, environment] = np.broadcast_to(observation[-1].copy(), older.shape)
-        else:
-            self.older[row, environment] = older.copy()
-
-
-def _equal(some: NDArray, others: NDArray) -> NDArray[np.bool_]:
-    """(environments,): whether all numbers are equal; NaN equals nothing."""
-    return (some == others).reshape(len(some), -1).all(axis=1)
+    def _notice_unmoved(self, moved: bool) -> None:
+        """Warn once if observations are no stacks: each then takes the memory of all its frames."""
+        self.unmoved += not moved
+        if self.unmoved == MAX_UNMOVED and not moved:
+            warnings.warn(
+                f"FrameReplayBuffer: in {MAX_UNMOVED} steps the next observation was not the "
+                f"observation moved on by one of {self.stack} frames, so both are stored in full; "
+                "if the channels are the colours of one picture, and not frames, give stack=1 "
+                '(replay_buffer_kwargs={"stack": 1})',
+                stacklevel=4,
+            )

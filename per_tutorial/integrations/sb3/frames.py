@@ -10,21 +10,22 @@ from stable_baselines3.common.preprocessing import is_image_space_channels_first
 
 from per_tutorial.common.arguments import whole_number
 from per_tutorial.integrations.sb3.buffers import PrioritizedReplayBuffer
-from per_tutorial.integrations.sb3.frame_store import FrameStore
+from per_tutorial.integrations.sb3.frame_store import ObservationStore
+from per_tutorial.replay.storages.frames import LARGEST_STACK
 
 
 class FrameReplayBuffer(PrioritizedReplayBuffer):
     """`PrioritizedReplayBuffer` for stacks of frames (`VecFrameStack`), each frame kept once.
 
     SB3 stores a frame of a stack of 4 eight times: in 4 observations and in 4 next observations.
-    Here, observations come back exactly as they were added, whatever pads the first stack of an
-    episode: black frames in SB3's `VecFrameStack`, by default copies of the first frame in
-    Gymnasium's `FrameStackObservation`. (`FrameStorage`, for your own loop, accepts only black
-    ones: it stores nothing beside its ring.) Observations that are not stacks are stored in full.
+    Here, observations come back exactly as they were added. The first stacks of an episode cost
+    nothing more where they are padded with black frames, as by SB3's `VecFrameStack`; other ones,
+    such as copies of the first frame in Gymnasium's `FrameStackObservation`, are stored in full.
+    So are observations that are not stacks at all; a warning says so.
 
     Args:
         stack: how many frames are stacked on the channel axis, the oldest first; None: one for each
-            channel. It is 4 for 4 colour frames, which have 12 channels.
+            channel. It is 4 for 4 colour frames, which have 12 channels, and 1 for a single one.
         kwargs: as in `PrioritizedReplayBuffer`, such as `alpha`.
 
     Raises:
@@ -61,7 +62,9 @@ class FrameReplayBuffer(PrioritizedReplayBuffer):
         shape = observation_space.shape
         self.channels_first = is_image_space_channels_first(observation_space)
         channels = shape[0] if self.channels_first else shape[-1]
-        self.stack = channels if stack is None else whole_number("stack", stack)
+        self.stack = (
+            channels if stack is None else whole_number("stack", stack, maximum=LARGEST_STACK)
+        )
         if channels % self.stack:
             raise ValueError(
                 f"stack: must divide the number of channels, {channels} in {shape}, got {stack}"
@@ -77,14 +80,14 @@ class FrameReplayBuffer(PrioritizedReplayBuffer):
             **kwargs,
         )
 
-    def _new_frames(self) -> FrameStore:
+    def _new_frames(self) -> ObservationStore:
         size = int(np.prod(self.obs_shape)) // self.stack
-        return FrameStore(self.buffer_size, self.n_envs, size, self._dtype, self.stack)
+        return ObservationStore(self.buffer_size, self.n_envs, self.stack, size, self._dtype)
 
     def _to_stacks(self, observations: NDArray) -> NDArray:
         if not self.channels_first:
             observations = np.moveaxis(observations, -1, 1)
-        return observations.reshape(self.n_envs, self.stack, -1).astype(self._dtype, copy=False)
+        return np.ascontiguousarray(observations.reshape(self.n_envs, self.stack, -1), self._dtype)
 
     def _from_stacks(self, stacks: NDArray) -> NDArray:
         if self.channels_first:

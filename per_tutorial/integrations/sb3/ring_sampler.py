@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from per_tutorial.common.arguments import index_array
-from per_tutorial.integrations.hosted_sampler import HostedSampler
+from per_tutorial.integrations.hosted import errors_of, hosted_sampler
 from per_tutorial.replay.contracts import Slots
 from per_tutorial.replay.ring import Ring
 
 
-class RingSampler(HostedSampler):
+class RingSampler:
     """Draws transitions from a ring, and keeps their priorities.
 
     It learns only how many transitions were added in all. So transitions that SB3 or a user wrote
@@ -23,16 +23,14 @@ class RingSampler(HostedSampler):
 
     Args:
         capacity: slots.
-        stride: E, the distance in slots between a transition and its successor.
-        sampler, seed, settings: as in `HostedSampler`.
+        sampler, seed, settings: as in `hosted_sampler`.
     """
 
     def __init__(
-        self, capacity: int, stride: int, sampler: str, seed: int | None, settings: dict[str, Any]
+        self, capacity: int, sampler: str, seed: int | None, settings: dict[str, Any]
     ) -> None:
-        super().__init__(capacity, sampler, seed, settings)
-        self.stride = stride
-        # Counts the transitions that the sampler knows of.
+        self.sampler = hosted_sampler(sampler, capacity, seed, settings)
+        self.needs_updates = getattr(self.sampler, "needs_updates", False)
         self.ring = Ring(np.zeros(1, dtype=np.int64), capacity)
         self.since_update = 0  # minibatches
         self.last_weights: NDArray = np.empty(0)  # of the last minibatch
@@ -44,14 +42,9 @@ class RingSampler(HostedSampler):
         return int(self.ring.added[0])
 
     def add(self, added: int) -> None:
-        """Give new transitions the largest priority so far.
-
-        Args:
-            added: how many were added in all, a multiple of the stride.
-        """
+        """Give new transitions the largest priority so far; ``added`` is how many there are now."""
         first = max(self.added, added - self.ring.capacity)
-        slots = np.arange(first, added)[None] % self.ring.capacity
-        self.sampler.add(slots)
+        self.sampler.add(np.arange(first, added)[None] % self.ring.capacity)
         self.ring.added[0] = added  # last, so that an interrupted call is repeated
 
     def sample(self, batch_size: int, beta: float) -> tuple[Slots, NDArray]:
@@ -63,9 +56,8 @@ class RingSampler(HostedSampler):
     def update(self, indices: ArrayLike, td_errors: ArrayLike) -> None:
         """See `PrioritizedReplayBuffer.update_priorities`."""
         ids = index_array("indices", indices)
-        errors = self.errors_of(ids, td_errors).reshape(1, -1)
-        ids = ids.reshape(1, -1)
-        self.sampler.update(self.ring.slots_to_update(ids, errors), errors)
+        errors = errors_of(ids, td_errors).reshape(1, -1)
+        self.sampler.update(self.ring.slots_to_update(ids.reshape(1, -1), errors), errors)
         self.since_update, self.last_errors = 0, errors
 
     def probabilities(self) -> NDArray[np.float64]:

@@ -1,5 +1,6 @@
 """Minibatches of Stable-Baselines3, with weights and indices."""
 
+from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
@@ -39,3 +40,10 @@ class PrioritizedDictSamples(SampledBatch, DictReplayBufferSamples):
 
 
 Samples = PrioritizedSamples | PrioritizedDictSamples
+
+
+def for_each(function: Callable[..., Any], arrays: Any) -> Any:
+    """Apply a function to an array, or to each array in the dict of Dict observations."""
+    if isinstance(arrays, dict):
+        return {key: function(array) for key, array in arrays.items()}
+    return function(arrays)

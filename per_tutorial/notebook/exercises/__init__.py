@@ -1,5 +1,6 @@
-"""The exercises as data, a file for each notebook: right answers, inputs, mistakes and their hints.
+"""The exercises, a file for each notebook: a right answer, the inputs that matter, usual mistakes.
 
-An exercise is declared by `function_exercise` of `checking.declaring`, or by its checker in
-`CHECKERS`, and found by its name, which begins with the number of its notebook.
+To add one, add an `Exercise` of `per_tutorial.notebook.checking` to `EXERCISES` in the file of its
+notebook. `check` finds it by its name. Many references take a step of theirs as an argument, so
+that a usual mistake can be written as the right answer with one wrong step.
 """

@@ -1,4 +1,4 @@
-// The Blind Cliffwalk and its replay, as in per_tutorial/experiments/cliffwalk/environment.py and
+// The Blind Cliffwalk and its replay, as in per_tutorial/cliffwalk/environment.py and
 // cliffwalk/learner.py: the tabular learner, without noise. Nothing here draws pictures.
 
 import { normal, shuffle } from "../random.js";

@@ -1,1 +1,0 @@
-"""What replay is worth: studies, their runner, estimates, and the Blind Cliffwalk."""

@@ -1,1 +1,0 @@
-"""Estimates with their uncertainty: the bootstrap, intervals, paired comparisons."""

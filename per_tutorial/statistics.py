@@ -1,0 +1,329 @@
+"""From runs to conclusions: one rule for evidence, and the numbers around it.
+
+**The rule.** Two arms are compared over pairs of runs that share a seed, by a metric declared
+before they ran. A difference is *shown* if its paired t interval leaves out zero, at the level of
+its family: 1 − 0.05/m for m comparisons that were declared together (Bonferroni). Otherwise it is
+*not shown*. If the same comparison was run several times, its pairs are pooled over all tries.
+
+Runs are compared, never episodes: the episodes of one run share a network, so that even many of
+them say little more than one. Colas et al. (2019), Agarwal et al. (2021) and Patterson et al.
+(2024) explain the choices.
+"""
+
+import warnings
+from collections.abc import Callable, Sequence
+from math import sqrt
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from per_tutorial.common.arguments import float_array, real_number, whole_number
+
+LEVEL = 0.05  # how often a family without any difference may show one
+CONFIDENCE = 1 - LEVEL
+ROUNDING = 1e-9  # differences below this share of the scores are rounding
+RESAMPLES = 100_000  # limits then vary between seeds by less than 1 % of the interval's width
+BAND_RESAMPLES = 10_000  # for bands around curves of medians and the like: 100,000 take seconds
+
+Floats = NDArray[np.float64]
+Statistic = Callable[..., Any]  # takes an array and an axis, such as np.mean
+Verdict = Literal["clear", "borderline", "not told apart"]
+
+
+class Estimate(NamedTuple):
+    """A number and its confidence interval; for curves, three arrays of the same shape."""
+
+    value: Any
+    low: Any
+    high: Any
+
+
+# The rule ----------------------------------------------------------------------------------------
+
+
+class Comparison(NamedTuple):
+    """What the rule says about one difference."""
+
+    difference: Estimate  # its interval is at the level of its family
+    shown: bool
+
+
+def compare(pairs: Sequence[tuple[ArrayLike, ArrayLike]], m: int | None = None) -> list[Comparison]:
+    """Judge comparisons that were declared together: a `Comparison` for each.
+
+    Args:
+        pairs: (a, b) of each, (runs,) results, paired by their seeds.
+        m: how many comparisons the family has; None: as many as there are pairs.
+
+    Raises:
+        ValueError: fewer than two runs, an infinite result, arms that differ in their number of
+            runs, or a family that is smaller than the number of pairs.
+    """
+    m = len(pairs) if m is None else whole_number("m", m, minimum=len(pairs))
+    judged = []
+    for a, b in pairs:
+        differences = differences_of(a, b)
+        largest = np.maximum(np.abs(a), np.abs(b))
+        differences = np.where(np.abs(differences) < ROUNDING * largest, 0.0, differences)
+        difference = t_interval(differences, 1 - LEVEL / m)
+        judged.append(Comparison(difference, bool(difference.low > 0 or difference.high < 0)))
+    return judged
+
+
+def t_interval(values: ArrayLike, confidence: float = CONFIDENCE) -> Estimate:
+    """The mean of runs and its t interval, mean ± t(runs − 1) · s/√runs; NaN if a run is NaN."""
+    from scipy.stats import t
+
+    values = _runs("values", values, 2)
+    confidence = real_number("confidence", confidence, above=0, high=0.999999)
+    mean, error = float(values.mean()), float(values.std(ddof=1)) / sqrt(len(values))
+    half = float(t.ppf((1 + confidence) / 2, len(values) - 1)) * error
+    return Estimate(mean, mean - half, mean + half)
+
+
+# One sample --------------------------------------------------------------------------------------
+
+
+def failure_rate(values: ArrayLike, threshold: float, confidence: float = CONFIDENCE) -> Estimate:
+    """The share of runs below a threshold and its Wilson interval: an `Estimate`.
+
+    Wilson's interval shows what the runs cannot exclude, even if none failed: [0, 0.11] for 30.
+
+    Args:
+        values: (runs,) results, more is better; NaN counts as below.
+        threshold: a run below it has failed.
+        confidence: in (0, 0.9999].
+    """
+    from scipy.stats import binomtest
+
+    values = _runs("values", float_array("values", values))
+    confidence = real_number("confidence", confidence, high=0.9999, above=0)
+    failures = binomtest(int((~(values >= threshold)).sum()), len(values))
+    low, high = failures.proportion_ci(confidence, method="wilson")
+    return Estimate(failures.statistic, float(low), float(high))
+
+
+def steps_to_threshold(curve: ArrayLike, grid: ArrayLike, threshold: float) -> Floats:
+    """The first step at which each run's curve reaches the threshold: (runs,) floats.
+
+    A run that never does is *censored*: it would need more steps than it had, and gets `inf`. So a
+    median is a number if more than half of the runs arrive. Functions that average or subtract need
+    the restricted times, ``np.minimum(steps, grid[-1])``.
+
+    Args:
+        curve: (len(grid), runs), as `History.learning_curve` returns it; NaN counts as below.
+        grid: increasing steps.
+        threshold: a run arrives where its curve is at least this.
+    """
+    curve, grid = float_array("curve", curve), float_array("grid", grid)
+    if curve.ndim != 2 or grid.shape != curve.shape[:1]:
+        raise ValueError(f"grid: must have the shape {curve.shape[:1]}, got {grid.shape}")
+    arrived = curve >= threshold
+    return np.where(arrived.any(axis=0), grid[arrived.argmax(axis=0)], np.inf)
+
+
+def bootstrap_interval(
+    values: ArrayLike,
+    axis: int = -1,
+    statistic: Statistic = np.mean,
+    confidence: float = CONFIDENCE,
+    resamples: int | None = None,
+    seed: int = 0,
+) -> tuple[Any, Any]:
+    """The percentile bootstrap interval of a statistic over runs, for bands: (low, high).
+
+    Args:
+        values: array with the runs along ``axis``, at least two.
+        statistic: function with an ``axis`` argument, such as `np.mean` or `np.median`.
+        confidence: in (0, 0.9999].
+        resamples: number of resamples. The other axes share the draws, so that the band around a
+            curve is smooth. None for 100,000, or 10,000 if there are other axes and the statistic
+            is not `np.mean`.
+        seed: of the draws; the same seed gives the same interval.
+
+    Returns:
+        Two arrays of the shape of ``values`` without ``axis`` (floats if that is ()); NaN where a
+        value is NaN.
+    """
+    values = np.moveaxis(_finite("values", values), axis, -1)
+    if values.shape[-1] < 2:
+        raise ValueError(f"values: an interval needs at least two runs, got {values.shape[-1]}")
+    confidence = real_number("confidence", confidence, high=0.9999, above=0)
+    if resamples is None:
+        fast = values.ndim == 1 or statistic is np.mean
+        resamples = RESAMPLES if fast else BAND_RESAMPLES
+    results = _resampled(values, statistic, whole_number("resamples", resamples), seed)
+    return _percentiles(results, confidence)
+
+
+def estimate(
+    values: ArrayLike, axis: int = -1, statistic: Statistic = np.mean, **options: Any
+) -> Estimate:
+    """A statistic over runs and its `bootstrap_interval`, with the same arguments."""
+    values = float_array("values", values)
+    interval = bootstrap_interval(values, axis, statistic, **options)
+    return Estimate(_plain(statistic(values, axis=axis)), *interval)
+
+
+# What the pages call until they follow the rule --------------------------------------------------
+
+
+class Judged(NamedTuple):
+    """One comparison of a family, as `agreement` judges it."""
+
+    difference: Estimate  # with its 95 % bootstrap interval, which is not corrected
+    p: float  # the largest of `p_values`
+    p_values: tuple[float, float, float]  # bootstrap, t-test, signed ranks, corrected by `holm`
+    verdict: Verdict
+
+
+def paired_difference(
+    a: ArrayLike, b: ArrayLike, axis: int = -1, statistic: Statistic = np.mean, **options: Any
+) -> Estimate:
+    """The statistic of a − b over paired runs, and its `bootstrap_interval`: an `Estimate`."""
+    return estimate(differences_of(a, b), axis, statistic, **options)
+
+
+def verdict(a: ArrayLike, b: ArrayLike, resamples: int = RESAMPLES, seed: int = 0) -> Verdict:
+    """Whether the bootstrap, the t-test and the signed ranks all see a difference, or none does.
+
+    "borderline": they disagree, or a limit of the bootstrap interval is nearer to zero than its own
+    Monte Carlo error (two standard errors of the share of resamples below it).
+    """
+    differences = _runs("a, b", differences_of(a, b), 2)
+    means = _resampled(differences, np.mean, whole_number("resamples", resamples), seed)
+    tail = LEVEL / 2
+    margin = 2 * sqrt(tail * (1 - tail) / resamples)
+    low, high = _percentiles(means)
+    for limit, share in ((low, tail), (high, 1 - tail)):
+        below, above = np.quantile(means, np.clip((share - margin, share + margin), 0, 1))
+        if abs(limit) < (above - below) / 2:
+            return "borderline"
+    tests = (paired_t_test(a, b), signed_rank_test(a, b))
+    return _agreed([low > 0 or high < 0, *(p < LEVEL for p in tests)])
+
+
+def agreement(
+    pairs: Sequence[tuple[ArrayLike, ArrayLike]], resamples: int = RESAMPLES, seed: int = 0
+) -> list[Judged]:
+    """Judge a family by three tests, each corrected by `holm`: a `Judged` for each pair."""
+    if not pairs:
+        return []
+    each = [_runs("pairs", differences_of(a, b), 2) for a, b in pairs]
+    if len({len(d) for d in each}) > 1:
+        raise ValueError(f"pairs: must have equally many runs, got {[len(d) for d in each]}")
+    differences = np.array(each)
+    means = _resampled(differences, np.mean, whole_number("resamples", resamples), seed)
+    # Twice the share of resamples beyond zero, with 1 added to both counts
+    beyond = np.minimum((means <= 0).sum(axis=-1), (means >= 0).sum(axis=-1))
+    bootstrap_p = np.minimum(1.0, 2 * (beyond + 1) / (means.shape[-1] + 1))
+    bootstrap_p = np.where(np.isnan(means).any(axis=-1), np.nan, bootstrap_p)
+    t_p, rank_p = ([test(a, b) for a, b in pairs] for test in (paired_t_test, signed_rank_test))
+    corrected = np.array([holm(p_values) for p_values in (bootstrap_p, t_p, rank_p)]).T
+    estimates = zip(differences.mean(axis=1), *_percentiles(means), strict=True)
+    return [
+        Judged(Estimate(*map(float, one)), float(p.max()), tuple(p.tolist()), _agreed(p < LEVEL))
+        for one, p in zip(estimates, corrected, strict=True)
+    ]
+
+
+def paired_t_test(a: ArrayLike, b: ArrayLike) -> float:
+    """The p-value of Student's two-sided t-test that the mean of a − b is zero."""
+    from scipy.stats import ttest_1samp
+
+    differences = _runs("a, b", differences_of(a, b))
+    if not differences.any():  # the test would divide 0 by 0
+        return 1.0
+    with warnings.catch_warnings(action="ignore"):  # if all differences are equal
+        return float(ttest_1samp(differences, 0.0).pvalue)
+
+
+def signed_rank_test(a: ArrayLike, b: ArrayLike) -> float:
+    """The p-value of Wilcoxon's two-sided signed-rank test of a − b: only order and sign count."""
+    from scipy.stats import wilcoxon
+
+    differences = _runs("a, b", differences_of(a, b))
+    if not differences.any():
+        return 1.0
+    with warnings.catch_warnings(action="ignore"):  # if few differences are not 0, or some are tied
+        return float(wilcoxon(differences).pvalue)
+
+
+def holm(p_values: ArrayLike) -> Floats:
+    """(comparisons,) p-values corrected for their number by the method of Holm (1979)."""
+    p_values = float_array("p_values", p_values)
+    if p_values.ndim != 1 or ((p_values < 0) | (p_values > 1)).any():
+        raise ValueError(f"p_values: must be (comparisons,) numbers in [0, 1], got {p_values}")
+    order = np.argsort(p_values)
+    # The smallest is multiplied by their number, the next by one less, …: monotone, at most 1.
+    weighted = p_values[order] * np.arange(len(p_values), 0, -1)
+    corrected = np.empty_like(p_values)
+    corrected[order] = np.minimum(np.maximum.accumulate(weighted), 1)
+    return corrected
+
+
+def _agreed(sees_a_difference: ArrayLike) -> Verdict:
+    seen = np.asarray(sees_a_difference)
+    return "clear" if seen.all() else "borderline" if seen.any() else "not told apart"
+
+
+# Resampling and checks ---------------------------------------------------------------------------
+
+
+def _resampled(values: Floats, statistic: Statistic, resamples: int, seed: int) -> Floats:
+    """A statistic of resampled runs: (..., runs) → (..., resamples); the other axes share draws."""
+    rng, runs = np.random.default_rng(seed), values.shape[-1]
+    # At a time 10,000 resamples, or what fits 32 MiB
+    chunk = 10_000 if statistic is np.mean else max(1, 2**22 // values.size)
+    results = np.empty((*values.shape[:-1], resamples))
+    for start in range(0, resamples, chunk):
+        drawn = rng.integers(0, runs, (min(chunk, resamples - start), runs))
+        part = slice(start, start + len(drawn))
+        if statistic is np.mean:  # needs only how often each run was drawn: a matrix product
+            cells = drawn + runs * np.arange(len(drawn))[:, None]
+            counts = np.bincount(cells.ravel(), minlength=drawn.size).reshape(drawn.shape)
+            with np.errstate(invalid="ignore"):  # NaN shows in the result
+                results[..., part] = values @ counts.astype(np.float64).T / runs
+        else:
+            results[..., part] = statistic(values[..., drawn], axis=-1)
+    return results
+
+
+def _percentiles(results: Floats, confidence: float = CONFIDENCE) -> tuple[Any, Any]:
+    tail = (1 - confidence) / 2
+    low, high = np.quantile(results, (tail, 1 - tail), axis=-1)
+    return _plain(low), _plain(high)
+
+
+def _finite(name: str, values: ArrayLike) -> Floats:
+    """The values as floats. Infinite ones, which have no mean and no difference, are refused."""
+    values = float_array(name, values)
+    if np.isinf(values).any():
+        raise ValueError(
+            f"{name}: must not be infinite; for steps to a threshold, "
+            "pass np.minimum(steps, budget)"
+        )
+    return values
+
+
+def differences_of(a: ArrayLike, b: ArrayLike) -> Floats:
+    """a − b of paired runs, checked."""
+    a, b = _finite("a", a), _finite("b", b)
+    if a.shape != b.shape:
+        raise ValueError(f"b: paired runs need the shape of a {a.shape}, got {b.shape}")
+    return a - b
+
+
+def _runs(name: str, values: ArrayLike, least: int = 1) -> Floats:
+    """The values as (runs,) floats, at least so many."""
+    values = float_array(name, values)
+    if values.ndim != 1 or not values.size:
+        raise ValueError(f"{name}: must have the shape (runs,), got {values.shape}")
+    if len(values) < least:
+        raise ValueError(f"{name}: an interval needs at least {least} runs, got {len(values)}")
+    return values
+
+
+def _plain(value: Any) -> Any:
+    return float(value) if np.ndim(value) == 0 else value

@@ -1,0 +1,1 @@
+"""Studies: declared before they run, run in parts, read as results."""

@@ -1,0 +1,79 @@
+"""CartPole: which settings of PER, under which conditions, and what a hundred runs say.
+
+`cartpole-conditions` asks on what the gain depends, since earlier pages gave different answers
+about CartPole under different conditions: all combinations of rate, network and episode limit.
+"""
+
+from per_tutorial.dqn.config import DQNConfig
+from per_tutorial.studies.study import QUARTER, Study
+
+RATES = {"": 1.0, "-quarter": QUARTER}
+UNITS = (64, 128)  # of each of the two hidden layers
+LIMITS = (200, 500)  # steps of an episode
+
+
+def _cartpole_conditions() -> Study:
+    base = DQNConfig(steps=10_000)
+    arms, comparisons = {}, []
+    for rate, share in RATES.items():
+        for units in UNITS:
+            for limit in LIMITS:
+                condition = f"{units}-{limit}{rate}"
+                uniform = base.replace(
+                    hidden=(units, units),
+                    max_episode_steps=limit,
+                    learning_rate=base.learning_rate * share,
+                )
+                arms[f"uniform-{condition}"] = uniform
+                arms[f"per-{condition}"] = uniform.replace(sampler="proportional")
+                comparisons.append((f"per-{condition}", f"uniform-{condition}"))
+    return Study(
+        name="cartpole-conditions",
+        question="On which condition does PER's gain on CartPole depend: rate, network or limit?",
+        arms=arms,
+        comparisons=tuple(comparisons),
+        metric="score over training",
+        failed_below=195,
+        seeds=range(300, 330),
+    )
+
+
+def _alpha_beta() -> Study:
+    base = DQNConfig(steps=10_000, sampler="proportional")
+    betas = {
+        "0": {"beta_start": 0.0, "beta_end": 0.0},
+        "0.5": {"beta_start": 0.5, "beta_end": 0.5},
+        "0.4-to-1": {"beta_start": 0.4, "beta_end": 1.0},
+        "1": {"beta_start": 1.0, "beta_end": 1.0},
+    }
+    arms = {"uniform": base.replace(sampler="uniform")}
+    for alpha in (0.2, 0.4, 0.6, 0.8, 1.0):
+        for label, change in betas.items():
+            arms[f"alpha-{alpha}-beta-{label}"] = base.replace(alpha=alpha, **change)
+    return Study(
+        name="alpha-beta",
+        question="Which α and β serve PER best on CartPole, within 10,000 steps?",
+        arms=arms,
+        comparisons=tuple((arm, "uniform") for arm in arms if arm != "uniform"),
+        metric="score over training",
+        failed_below=475,
+    )
+
+
+def _hundred_runs() -> Study:
+    # At most 200 steps per episode, so that 80,000 steps hold 400 episodes of every run.
+    base = DQNConfig(max_episode_steps=200, steps=80_000)
+    return Study(
+        name="hundred-runs",
+        question="How do 100 runs of CartPole stand after 100 and after 400 episodes?",
+        arms={"uniform": base, "per": base.replace(sampler="proportional")},
+        comparisons=(("per", "uniform"),),
+        metric="score over training",
+        failed_below=195,
+        seeds=range(100),
+        at_once=50,
+        episodes=400,
+    )
+
+
+STUDIES = (_cartpole_conditions(), _alpha_beta(), _hundred_runs())

@@ -1,0 +1,164 @@
+"""The results of a study: read from its file, as curves and scores, and reported as text.
+
+The file is a tidy table: the arm, the seed of the run, what was measured, when, and the value. No
+settings are built from it, so a file stays readable when settings go.
+"""
+
+import os
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from per_tutorial.common.arguments import LARGEST, one_of
+from per_tutorial.common.data import data_file, data_folder
+from per_tutorial.common.tables import read_table
+from per_tutorial.statistics import LEVEL, Estimate, compare, failure_rate, t_interval
+from per_tutorial.studies.study import METRICS
+
+COLUMNS = ("arm", "seed", "measure", "at", "value")
+
+
+def read_results(
+    path: str | os.PathLike[str], *facts: str
+) -> tuple[dict[str, Any], list[list[str]]]:
+    """The heading and the rows of a results file, of one part or of a whole study.
+
+    Raises:
+        ValueError: the file is damaged, its heading lacks one of the ``facts``, or a row has no
+            numbers where they belong.
+    """
+    heading, rows = read_table(path, COLUMNS)
+    if missing := [name for name in facts if name not in heading]:
+        raise _holds_none(path, f"no {', '.join(missing)}")
+    try:
+        for _, seed, _, at, value in rows:
+            if max(abs(int(seed)), abs(int(at))) > LARGEST:
+                raise ValueError(f"{seed}, {at}")
+            float(value)
+    except ValueError as error:
+        raise _holds_none(path, error) from error
+    return heading, rows
+
+
+def _holds_none(path: str | os.PathLike[str], what: object) -> ValueError:
+    return ValueError(f"path: {os.fspath(path)!r} holds no results ({what})")
+
+
+class StudyResults:
+    """The results of a study, read from its file.
+
+    Attributes:
+        facts: dict of what was declared and how the runs were made.
+        arms: name → dict of the settings that were recorded, to show and to compare.
+        seeds: of the runs; all arrays below have this order.
+    """
+
+    def __init__(self, facts: dict[str, Any], rows: Iterable[Sequence[str]]) -> None:
+        self.facts = facts
+        parts = facts["stacks"]  # as the first files called them
+        self.arms: dict[str, dict[str, Any]] = {
+            part["arm"]: dict(part["settings"]) for part in parts
+        }
+        self.seeds = sorted({int(seed) for part in parts for seed in part["seeds"]})
+        # measure → (arm, at, seed) → value
+        self._values: dict[str, dict[tuple[str, int, int], float]] = {}
+        for arm, seed, measure, at, value in rows:
+            self._values.setdefault(measure, {})[arm, int(at), int(seed)] = float(value)
+        one_of("metric", facts["metric"], METRICS)
+        for pair in self.comparisons:
+            for arm in pair:
+                one_of("comparisons", arm, self.arms)
+
+    @property
+    def comparisons(self) -> list[tuple[str, str]]:
+        """The declared pairs (arm, arm that it is compared with)."""
+        return [(arm, other) for arm, other in self.facts["comparisons"]]
+
+    def curve(
+        self, arm: str, measure: str = "score"
+    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """A measure over time: the grid (points,) of all arms, and the values (points, runs).
+
+        Args:
+            arm: its name.
+            measure: "score" and the study's curves over environment steps; "score after episodes"
+                over episodes, if the study keeps it. NaN where a run has no value yet.
+        """
+        one_of("arm", arm, self.arms)
+        values = self._values[one_of("measure", measure, self._values)]
+        grid = sorted({at for _, at, _ in values})
+        missing = float("nan")
+        curve = [[values.get((arm, at, seed), missing) for seed in self.seeds] for at in grid]
+        return np.array(grid), np.array(curve)
+
+    def scores(self, arm: str, metric: str | None = None) -> NDArray[np.float64]:
+        """One number per run, (runs,): ``metric`` of `METRICS`, by default the declared one.
+
+        A curve counts from the run's first finished episode on; NaN if it finished none.
+        """
+        metric = one_of("metric", metric or self.facts["metric"], METRICS)
+        if metric == "greedy score":
+            return self.curve(arm, "greedy")[1][-1]
+        if metric == "final score":
+            return self.curve(arm)[1][-1]
+        return np.nanmean(self.curve(arm)[1], axis=0)
+
+
+def load_study(name: str, folder: str | os.PathLike[str] | None = None) -> StudyResults:
+    """The `StudyResults` of a study in a folder, by default that of `common.data`.
+
+    Raises:
+        ValueError: there are none of this name, or the file is damaged.
+        FileNotFoundError: the data of the series are not here, only the package is.
+    """
+    place = data_folder() if folder is None else Path(folder)
+    path = place / f"{name}.csv.gz"
+    if not path.is_file():
+        known = sorted(found.name.removesuffix(".csv.gz") for found in place.glob("*.csv.gz"))
+        if folder is None and not known:
+            data_file(path.name)
+        there = f"there are {', '.join(known)}" if known else "the folder has no results"
+        raise ValueError(f"name: no results of a study {name!r}; {there}")
+    facts, rows = read_results(path, "stacks", "metric", "comparisons", "failed_below")
+    try:
+        return StudyResults(facts, rows)
+    except (KeyError, TypeError, ValueError) as error:  # the heading has another form
+        raise _holds_none(path, error) from error
+
+
+def report(results: StudyResults) -> str:
+    """The results as text: a line for each arm, then a line for each declared comparison."""
+    metric = results.facts["metric"]
+    scores = {arm: results.scores(arm) for arm in results.arms}
+    largest = max(np.nanmax(np.abs(values)) for values in scores.values())
+    digits = 1 if largest > 2 else 3  # a tenth is a lot where scores are at most 1
+    lines = [f"{metric}, {len(results.seeds)} runs an arm, 95 % intervals"]
+    for arm, values in scores.items():
+        greedy = results.scores(arm, "greedy score")
+        failed = failure_rate(greedy, results.facts["failed_below"])
+        lines.append(
+            f"{arm:28} mean {_shown(t_interval(values), f'9.{digits}f')}  "
+            f"median {np.median(values):9.{digits}f}  failed {_shown(failed, '.0%')}"
+        )
+    pairs = results.comparisons
+    if not pairs:
+        return "\n".join(lines)
+    lines.append(
+        f"paired differences of the mean {metric}, with t intervals at the level "
+        f"1 − {LEVEL}/{len(pairs)}; shown: the interval leaves out zero"
+    )
+    family = compare([(scores[arm], scores[other]) for arm, other in pairs])
+    for (arm, other), one in zip(pairs, family, strict=True):
+        lines.append(
+            f"{f'{arm} − {other}':48} {_shown(one.difference, f'+9.{digits}f')}  "
+            f"{'shown' if one.shown else 'not shown'}"
+        )
+    return "\n".join(lines)
+
+
+def _shown(estimate: Estimate, form: str) -> str:
+    value, low, high = (format(number, form) for number in estimate)
+    return f"{value} [{low.strip()}, {high.strip()}]"

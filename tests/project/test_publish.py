@@ -1,0 +1,104 @@
+"""What publishing a notebook writes: its form, and the stamp that says whether it is stale."""
+
+import subprocess
+import sys
+
+import nbformat
+import pytest
+import stamps
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
+from notebook_files import ROOT, is_readable, normalise, read, write
+
+
+def page(*sources):
+    cells = [new_code_cell("import os", id="setup"), new_markdown_cell("# 00 · A title")]
+    return new_notebook(cells=cells + [new_code_cell(source) for source in sources])
+
+
+# Stamps ------------------------------------------------------------------------------------------
+
+
+def test_a_stamp_names_code_commit_versions_and_duration():
+    stamp = stamps.make(page("1 + 1"), 2.345)
+    assert stamp["seconds"] == 2.3 and len(stamp["code"]) == 64
+    assert {"per_tutorial", "python", "numpy", "torch"} <= set(stamp)
+    commit = stamp["commit"].rstrip("+")
+    subprocess.run(["git", "cat-file", "-e", commit], cwd=ROOT, check=True)
+
+
+def test_a_page_is_stale_once_its_own_code_has_changed():
+    notebook = page("1 + 1", "2 + 2")
+    assert not stamps.is_current(notebook)
+    notebook.metadata.per_tutorial = stamps.make(notebook, 1.0)
+    notebook.cells[0].source = "import sys"  # the set-up cell
+    notebook.cells[1].source = "# 00 · Another title"
+    assert stamps.is_current(notebook)
+    notebook.cells[2].source = "1 + 2"
+    assert not stamps.is_current(notebook)
+
+
+@pytest.mark.slow
+def test_what_is_stale_is_named_and_is_current_once_it_is_published(tmp_path):
+    def publish(*words):
+        command = [sys.executable, ROOT / "tools" / "publish.py", *words]
+        return subprocess.run(command, capture_output=True, text=True)
+
+    good, bad = tmp_path / "00_good.ipynb", tmp_path / "01_bad.ipynb"
+    write(page("print(6 * 7)"), good)
+    write(page("1 / 0"), bad)
+    assert "notebooks/00_good.ipynb notebooks/01_bad.ipynb" in publish("--check", good, bad).stderr
+    before = bad.read_bytes()
+    run = publish(good, bad)
+    assert run.returncode == 1 and "01_bad.ipynb is unchanged" in run.stderr
+    assert bad.read_bytes() == before
+    assert read(good).cells[2].outputs[0].text == "42\n"
+    assert publish("--check", good).returncode == 0
+
+
+# Form --------------------------------------------------------------------------------------------
+
+
+def test_random_ids_become_words_and_words_stay():
+    cells = [
+        new_markdown_cell("# 01 · The *segment* tree", id="a1b2c3d4"),
+        new_code_cell("1", id="4c9a1f2e-33b0"),
+        new_code_cell("2", id="exercise-1"),
+        new_code_cell("3", id="mQ3xUv_9aZ"),
+        new_markdown_cell("Text.\n\n## Find", id="a1b2c3d6"),
+    ]
+    notebook = new_notebook(cells=cells)
+    notebook.cells[3].id = "exercise-1"  # as pasting a cell by hand leaves it
+    names = ["the-segment-tree", "the-segment-tree-2", "exercise-1", "the-segment-tree-3", "find"]
+    for _ in range(2):
+        assert [cell.id for cell in normalise(notebook, "01_segment_tree.ipynb").cells] == names
+    assert all(map(is_readable, names))
+    nbformat.validate(notebook)
+
+
+def test_only_the_allowed_metadata_stay_and_folded_cells_are_folded_everywhere():
+    imports = new_code_cell("1", metadata={"tags": ["imports"], "collapsed": True})
+    drawing = new_code_cell("2", metadata={"tags": ["hide-input"]})
+    metadata = {"widgets": {"state": {}}, "colab": {}, "per_tutorial": {"code": "0"}}
+    notebook = new_notebook(cells=[imports, drawing], metadata=metadata)
+    plain = normalise(notebook, "03_per_dqn.ipynb")
+    assert plain.cells[0].metadata == {"tags": ["imports"]}
+    assert plain.cells[1].metadata.jupyter.source_hidden
+    assert plain.cells[1].metadata.cellView == "form"
+    assert set(plain.metadata) == {"kernelspec", "language_info", "per_tutorial"}
+    assert normalise(new_notebook(), "05_atari_per.ipynb").metadata.accelerator == "GPU"
+
+
+def test_widgets_and_the_history_of_progress_bars_go():
+    widget = {"application/vnd.jupyter.widget-view+json": {}, "text/plain": "IntSlider(value=1)"}
+    picture = new_output("display_data", {"image/png": "aGk="})
+    outputs = [
+        new_output("stream", name="stderr", text="\r  0%|   | 0/2\r 50%|#  | 1/2"),
+        new_output("stream", name="stderr", text="\r100%|###| 2/2\nsecond\n"),
+        picture,
+        new_output("stream", name="stdout", text="a\n"),
+        new_output("stream", name="stdout", text="b\n"),
+        new_output("display_data", widget),
+    ]
+    notebook = new_notebook(cells=[new_code_cell("run()", outputs=outputs)])
+    bar, shown, text = normalise(notebook, "02_uniform_dqn.ipynb").cells[0].outputs
+    assert (bar.text, shown, text.text) == ("100%|###| 2/2\nsecond\n", picture, "a\nb\n")

@@ -1,0 +1,159 @@
+"""The results of a study: what is read from its file, what is refused, and what the report says."""
+
+import gzip
+import json
+import re
+
+import numpy as np
+import pytest
+from small_study import STUDY
+
+from per_tutorial.common.data import data_file, data_folder
+from per_tutorial.statistics import compare, t_interval
+from per_tutorial.studies.results import StudyResults, load_study, read_results, report
+
+# Results
+
+
+def results_of(*rows, seeds=(3, 5, 9), metric="score over training"):
+    """Results of two arms, made of (arm, seed, measure, at, value)."""
+    settings = {"steps": 100}
+    stacks = [{"arm": arm, "seeds": list(seeds), "settings": settings} for arm in ("a", "b")]
+    facts = {"stacks": stacks, "metric": metric, "comparisons": [["a", "b"]]}
+    return StudyResults(facts, [tuple(map(str, row)) for row in rows])
+
+
+def test_runs_are_paired_by_their_seeds_in_whatever_order_they_were_written():
+    results = results_of(
+        *(("a", seed, "greedy", 100, 10 * seed) for seed in (9, 3, 5)),
+        *(("b", seed, "greedy", 100, seed) for seed in (5, 9, 3)),
+    )
+    assert results.scores("a", "greedy score").tolist() == [30, 50, 90]
+    assert results.scores("b", "greedy score").tolist() == [3, 5, 9]
+
+
+def test_a_curve_is_nan_where_a_run_has_nothing_to_tell_and_shares_its_grid_with_all_arms():
+    results = results_of(
+        ("a", 3, "score", 50, 1), ("a", 3, "score", 100, 2), ("a", 9, "score", 100, 4),
+        ("b", 5, "score", 100, 7), ("b", 5, "q_value", 60, 0.5),
+    )  # fmt: skip
+    nan = np.nan
+    grid, curve = results.curve("a")
+    assert grid.tolist() == [50, 100]
+    np.testing.assert_array_equal(curve, [[1, nan, nan], [2, nan, 4]])
+    grid, curve = results.curve("b")
+    assert grid.tolist() == [50, 100]
+    np.testing.assert_array_equal(curve, [[nan, nan, nan], [nan, 7, nan]])
+    with pytest.warns(RuntimeWarning, match="empty slice"):
+        np.testing.assert_array_equal(results.scores("a"), [1.5, nan, 4])
+
+
+def test_the_declared_metric_is_the_one_that_counts_unless_another_is_asked_for():
+    rows = [("a", seed, "score", at, at * seed) for at in (50, 100) for seed in (3, 5, 9)]
+    rows += [("a", seed, "greedy", 100, -seed) for seed in (3, 5, 9)]
+    training_scores, greedy_scores = [225, 375, 675], [-3, -5, -9]
+    declared = results_of(*rows)
+    assert declared.scores("a").tolist() == training_scores
+    assert declared.scores("a", "greedy score").tolist() == greedy_scores
+    declared = results_of(*rows, metric="greedy score")
+    assert declared.scores("a").tolist() == greedy_scores
+    assert declared.scores("a", "score over training").tolist() == training_scores
+    assert declared.scores("a", "final score").tolist() == [300, 500, 900]
+
+
+def test_the_report_has_every_arm_and_every_comparison_by_the_rule(finished):
+    results = finished[1]
+    heading, *arms, title, comparison = report(results).splitlines()
+    assert heading == "score over training, 4 runs an arm, 95 % intervals"
+    scores = {arm: results.scores(arm) for arm in STUDY.arms}
+    for arm, line in zip(STUDY.arms, arms, strict=True):
+        words = " ".join(line.split())
+        assert words.startswith(f"{arm} mean ")
+        assert "mean {:.1f} [{:.1f}, {:.1f}]".format(*t_interval(scores[arm])) in words
+        assert f"median {np.median(scores[arm]):.1f} " in words
+        greedy = results.scores(arm, "greedy score")
+        assert f"failed {(greedy < 12).mean():.0%} [" in words
+    assert "t intervals at the level 1 − 0.05/1; shown:" in title
+    (one,) = compare([(scores["per"], scores["uniform"])])
+    shown = "per − uniform {:+.1f} [{:+.1f}, {:+.1f}]".format(*one.difference)
+    assert " ".join(comparison.split()) == f"{shown} {'shown' if one.shown else 'not shown'}"
+
+
+# Damaged or missing
+
+
+def with_facts(folder, change):
+    """Change the heading of a finished study."""
+    path = folder / "small.csv.gz"
+    first, rest = gzip.decompress(path.read_bytes()).decode().split("\n", 1)
+    facts = json.loads(first.removeprefix("# "))
+    change(facts)
+    path.write_bytes(gzip.compress(f"# {json.dumps(facts)}\n{rest}".encode()))
+
+
+@pytest.mark.parametrize(
+    "row",
+    ["per,x,score,20,1", "per,0,score,1e3,1", "per,0,score,20,", "per,0,s," + 30 * "9" + ",1"],
+)
+def test_a_row_without_numbers_where_they_belong_is_noticed_when_it_is_read(row, copied):
+    part = copied / "small" / "per.seeds-0-1.csv"
+    first, columns, _, *rest = part.read_text(encoding="utf-8").split("\n")
+    part.write_text("\n".join([first, columns, row, *rest]), encoding="utf-8")
+    with pytest.raises(ValueError, match=r"per.seeds-0-1.csv' holds no results"):
+        read_results(part)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda facts: facts.update(comparisons=[["per", "other"]]), "comparisons: must be one of"),
+        (lambda facts: facts.update(comparisons=[["per"]]), "not enough values"),
+        (lambda facts: facts.update(metric="luck"), "metric: must be one of"),
+        (lambda facts: facts["stacks"][0].pop("arm"), "'arm'"),
+        (lambda facts: facts.update(stacks=7), "int"),
+    ],
+)
+def test_a_heading_that_makes_no_sense_is_refused(change, said, copied):
+    with_facts(copied, change)
+    with pytest.raises(ValueError, match=f"small.csv.gz' holds no results .*{said}"):
+        load_study("small", copied)
+
+
+def test_an_unknown_study_is_told_which_there_are(copied):
+    with pytest.raises(ValueError, match="name: no results of a study 'smal'; there are small$"):
+        load_study("smal", copied)
+    with pytest.raises(ValueError, match="name: no results of a study 'any'; the folder has no"):
+        load_study("any", copied / "nowhere")
+
+
+# The data of the series
+
+
+def test_a_setting_that_nobody_knows_any_more_is_still_shown(copied):
+    new = {"flavour": "mint", "alpha": 7}
+    with_facts(copied, lambda facts: [part["settings"].update(new) for part in facts["stacks"]])
+    results = load_study("small", copied)
+    for settings in results.arms.values():
+        assert (settings["flavour"], settings["alpha"]) == ("mint", 7)
+    assert report(results)
+
+
+def test_without_a_checkout_the_error_says_what_was_looked_for_and_what_to_do(
+    tmp_path, monkeypatch
+):
+    data = data_file("pong.csv.gz").read_bytes()
+    monkeypatch.setattr("per_tutorial.common.data.CHECKOUT", tmp_path / "nowhere")
+    monkeypatch.chdir(tmp_path)
+    said = f"'pong.csv.gz' in '{tmp_path / 'results'}'.* `git clone`"
+    with pytest.raises(FileNotFoundError, match=said):
+        load_study("pong")
+    (tmp_path / "results").mkdir()  # as beside a notebook
+    (tmp_path / "results" / "pong.csv.gz").write_bytes(data)
+    assert load_study("pong").seeds == [0, 1, 2]
+
+
+def test_every_file_of_results_has_a_row_in_the_table():
+    table = (data_folder() / "RESULTS.md").read_text(encoding="utf-8")
+    rows = set(re.findall(r"^\| ([\w-]+) \|", table, re.MULTILINE)) - {"study"}
+    files = {path.name.partition(".")[0] for path in data_folder().glob("*.*")}
+    assert rows == files - {"RESULTS"}

@@ -1,0 +1,196 @@
+"""The one rule for evidence, intervals against what is known of them, and the pages' verdicts."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from per_tutorial.statistics import (
+    LEVEL,
+    agreement,
+    bootstrap_interval,
+    compare,
+    estimate,
+    failure_rate,
+    holm,
+    paired_difference,
+    paired_t_test,
+    signed_rank_test,
+    steps_to_threshold,
+    t_interval,
+    verdict,
+)
+
+ZERO = np.zeros(30)
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(1)
+
+
+# The rule ---------------------------------------------------------------------------------------
+
+
+def test_a_difference_is_shown_if_its_t_interval_leaves_out_zero():
+    """By hand: differences 1, 2, 3 have the mean 2, s = 1, and t(2) = 4.3027 at 0.975."""
+    (one,) = compare([([1.0, 3.0, 6.0], [0.0, 1.0, 3.0])])
+    half = 4.302653 / np.sqrt(3)
+    assert one.difference == pytest.approx((2, 2 - half, 2 + half), rel=1e-6)
+    assert not one.shown
+    for sign in (1, -1):
+        (one,) = compare([(sign * np.array([3.9, 4.0, 4.1]), np.zeros(3))])
+        assert one.shown and np.sign(one.difference.low) == np.sign(one.difference.high) == sign
+
+
+def test_the_level_is_that_of_the_family(rng):
+    pairs = [(rng.normal(0.4, 1, 30), ZERO) for _ in range(5)]
+    for pair, one in zip(pairs, compare(pairs), strict=True):
+        assert one.difference == t_interval(pair[0], 1 - LEVEL / 5)
+        assert [one] == compare([pair], m=5)
+        narrow = compare([pair])[0].difference
+        assert one.difference.low < narrow.low < narrow.high < one.difference.high
+    weak = np.linspace(-1, 1, 30) + 0.3
+    assert compare([(weak, ZERO)])[0].shown
+    assert not compare([(weak, ZERO)], m=20)[0].shown
+    assert compare([]) == []
+
+
+@pytest.mark.slow
+def test_a_family_without_differences_shows_one_in_twenty_times(rng):
+    some = []
+    for _ in range(1500):
+        family = compare([(rng.normal(size=10), rng.normal(size=10)) for _ in range(4)])
+        some.append(any(one.shown for one in family))
+    assert 0.03 < np.mean(some) < 0.07
+
+
+def test_rounding_shows_nothing_and_equal_differences_are_a_point():
+    a = np.array([0.1 + 0.2, 100.3, 7.7])
+    assert compare([(a * (1 + 1e-14), a), (a, a)]) == [((0.0, 0.0, 0.0), False)] * 2
+    assert compare([(a + 2, a)])[0].shown
+
+
+def test_what_the_rule_refuses_and_what_a_missing_run_does():
+    for pair, m, said in (
+        (([1.0, 2.0], [1.0, 2.0, 3.0]), None, "b: paired runs need the shape"),
+        (([1.0], [2.0]), None, "an interval needs at least 2 runs, got 1"),
+        (([1.0, 2.0], [1.0, 2.0]), 0, "m: must be at least 1, got 0"),
+        (([1.0, np.inf], [1.0, np.inf]), None, "must not be infinite.*np.minimum"),
+    ):
+        with pytest.raises(ValueError, match=said):
+            compare([pair], m)
+    (one,) = compare([([5.0, np.nan, 6.0], np.zeros(3))])
+    assert not one.shown and np.isnan(one.difference).all()
+
+
+# One sample -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("statistic", [np.mean, np.median])
+def test_an_estimate_is_the_statistic_and_its_interval_along_any_axis(rng, statistic):
+    curve = rng.normal(size=(5, 20))
+    value, low, high = estimate(curve, statistic=statistic, seed=3, resamples=500)
+    np.testing.assert_array_equal(value, statistic(curve, axis=1))
+    interval = bootstrap_interval(curve.T, 0, statistic=statistic, seed=3, resamples=500)
+    np.testing.assert_array_equal((low, high), interval)
+    single = estimate(curve[2], statistic=statistic, seed=3, resamples=500)
+    assert single == pytest.approx((value[2], low[2], high[2]))
+    assert single != estimate(curve[2], statistic=statistic, seed=4, resamples=500)
+    curve[1, 4] = np.nan
+    assert np.isnan(estimate(curve, statistic=statistic).low).tolist() == [0, 1, 0, 0, 0]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"values": [1.0]}, "values: an interval needs at least two"),
+        ({"values": [1.0, np.inf]}, "values: must not be infinite"),
+        ({"values": [1.0, 2.0], "confidence": 1.0}, "confidence"),
+        ({"values": [1.0, 2.0], "resamples": 0}, "resamples"),
+    ],
+)
+def test_what_no_interval_can_be_made_of(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        bootstrap_interval(**arguments)
+
+
+@pytest.mark.parametrize(("failures", "runs"), [(0, 30), (3, 30), (30, 30), (1, 2)])
+def test_the_failure_rate_and_its_interval_are_wilsons(failures, runs):
+    scores = np.repeat([0.0, 1.0], [failures, runs - failures])
+    value, low, high = failure_rate(scores, 0.5)
+    z = 1.959964
+    middle = (failures + z**2 / 2) / (runs + z**2)
+    half = z / (runs + z**2) * np.sqrt(failures * (runs - failures) / runs + z**2 / 4)
+    assert value == failures / runs
+    assert (low, high) == pytest.approx((middle - half, middle + half), abs=1e-6)
+    # the threshold itself is no failure, a missing score is one
+    assert failure_rate([195.0, 194.9, 200.0, np.nan], 195).value == 0.5
+
+
+def test_steps_to_a_threshold():
+    nan = np.nan
+    never, falls_back, at_once = [nan, nan, 2.0, 3.0], [0.0, 5.0, 4.0, 6.0], [9.0] * 4
+    curve = np.transpose([never, falls_back, at_once])
+    assert steps_to_threshold(curve, [10, 20, 30, 40], 5.0).tolist() == [np.inf, 20.0, 10.0]
+    with pytest.raises(ValueError, match=r"grid: must have the shape \(4,\), got \(3,\)"):
+        steps_to_threshold(np.zeros((4, 5)), [1, 2, 3], 1.0)
+
+
+# What the pages call until they follow the rule --------------------------------------------------
+
+
+def test_a_verdict_needs_all_three_tests(rng):
+    noise = rng.normal(size=30)
+    assert verdict(noise + 5, ZERO) == verdict(ZERO, noise + 5) == "clear"
+    assert verdict(noise - noise.mean(), ZERO) == verdict(noise, noise) == "not told apart"
+    assert verdict([1.0, np.nan], [0.0, 0.0]) == "not told apart"
+    # One run in six lost as much as three won: the mean is away from zero, the ranks hardly are.
+    a = np.r_[np.full(13, 0.1), np.full(12, -0.2), np.full(5, 4.0)]
+    assert paired_t_test(a, ZERO) < 0.05 < signed_rank_test(a, ZERO)
+    assert verdict(a, ZERO) == agreement([(a, ZERO)])[0].verdict == "borderline"
+    assert agreement([(a, ZERO)])[0].p == signed_rank_test(a, ZERO)
+
+
+def test_the_paired_t_test_is_students_and_the_signed_ranks_count_signs(rng):
+    a, b = rng.normal(size=(2, 12)) + [[0.5], [0]]
+    difference = a - b
+    t = difference.mean() / (difference.std(ddof=1) / np.sqrt(12))
+    draws = rng.standard_t(11, size=1_000_000)
+    assert paired_t_test(a, b) == pytest.approx((abs(draws) > abs(t)).mean(), abs=0.003)
+    assert paired_t_test(a, a) == signed_rank_test(a, a) == 1.0
+    positive = rng.uniform(1, 2, size=8)
+    assert signed_rank_test(positive, np.zeros(8)) == pytest.approx(2 / 2**8)
+
+
+def test_corrected_p_values_by_hand():
+    np.testing.assert_allclose(holm([0.02, 0.01, 0.5]), [0.04, 0.03, 0.5])
+    np.testing.assert_allclose(holm([0.01, 0.011]), [0.02, 0.02])  # never below a smaller one
+    assert holm([0.7, 0.8]).tolist() == [1.0, 1.0]
+    np.testing.assert_array_equal(holm([np.nan, 0.02]), [np.nan, 0.04])
+    with pytest.raises(ValueError, match="p_values: must be"):
+        holm([0.5, 1.1])
+
+
+def test_a_family_is_corrected_and_must_agree(rng):
+    clear, nothing = rng.normal(1.5, 1, size=30), rng.normal(size=30)
+    nothing -= nothing.mean()
+    weak = nothing / nothing.std() + 0.45  # clear by itself, and not among forty
+    assert verdict(weak, ZERO) == agreement([(weak, ZERO)])[0].verdict == "clear"
+    family = agreement([(clear, ZERO), (weak, ZERO), *[(nothing, ZERO)] * 38])
+    assert [each.verdict for each in family] == ["clear", *["not told apart"] * 39]
+    assert family[0].difference == pytest.approx(paired_difference(clear, ZERO))
+    assert family[0].p == max(family[0].p_values)
+    for test, p in zip((paired_t_test, signed_rank_test), family[0].p_values[1:], strict=True):
+        alone = [test(clear, ZERO), test(weak, ZERO), *[test(nothing, ZERO)] * 38]
+        assert p == pytest.approx(holm(alone)[0])
+    assert agreement([]) == []
+    with pytest.raises(ValueError, match=r"pairs: must have equally many runs, got \[3, 4\]"):
+        agreement([(np.ones(3), np.zeros(3)), (np.ones(4), np.zeros(4))])
+
+
+def test_the_module_loads_without_scipy_and_torch():
+    code = "import per_tutorial.statistics, sys; print(*sys.modules)"
+    shown = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert {"scipy.stats", "torch", "matplotlib"}.isdisjoint(shown.stdout.split())

@@ -1,0 +1,56 @@
+"""Write where the repository is, and its branch or tag, to every place that shows them.
+
+python tools/address.py OWNER/NAME [BRANCH]      on GitHub
+python tools/address.py https://HOST/… [BRANCH]  on another host: Colab's badges go, as it opens
+                                                 GitHub's files only
+
+BRANCH is what the pages' set-up cells clone and the badges open: by default `main`; in a release,
+its tag. The places are the pages, README, docs, the site, CITATION.cff and pyproject.toml, which
+holds the address that they show now. A workflow calls this at the first push to GitHub.
+"""
+
+import re
+import sys
+import tomllib
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+GITHUB = "https://github.com/"
+COLAB = "https://colab.research.google.com/github"
+PLACES = ("*.md", "docs/*.md", "site/*.md", "notebooks/*.ipynb", "CITATION.cff", "pyproject.toml")
+
+
+def shown(text, old, new, branch):
+    """A file's text with the address `new` in the place of `old`, and with this branch."""
+    name = new.removeprefix(GITHUB)
+    badge = rf"(\[!\[Open in Colab\]\([^)]*\)\]\({COLAB}/)[^)]+(/notebooks/[\w.]+\))"
+    text = re.sub(badge, "" if name == new else rf"\g<1>{name}/blob/{branch}\g<2>", text)
+    for line, value in (("REPOSITORY", name), ("BRANCH", branch)):  # of a cell, so in JSON
+        text = re.sub(rf'"{line} = \\"[^"]*\\"', rf'"{line} = \\"{value}\\"', text)
+    return text.replace(site(old), site(new)).replace(old, new)
+
+
+def site(address):
+    """Where the repository's site is: on GitHub Pages."""
+    owner, _, name = address.removeprefix(GITHUB).partition("/")
+    return f"https://{owner.lower()}.github.io/{name}/" if address.startswith(GITHUB) else address
+
+
+def main(address, branch="main"):
+    """Write this address and branch everywhere."""
+    new = address if address.startswith("https://") else GITHUB + address
+    if not re.fullmatch(r"https://[\w.-]+(/[\w.-]+){2,}", new) or not re.fullmatch(
+        r"[\w./-]+", branch
+    ):
+        sys.exit(f"address: must be like OWNER/NAME [BRANCH], got {address!r} {branch!r}")
+    pyproject = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    old = pyproject["project"]["urls"]["Repository"]
+    for path in (path for place in PLACES for path in sorted(ROOT.glob(place))):
+        text = path.read_text(encoding="utf-8")
+        if (written := shown(text, old, new, branch)) != text:
+            path.write_text(written, encoding="utf-8", newline="\n")
+            print(path.relative_to(ROOT))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:]) if len(sys.argv) in (2, 3) else sys.exit(__doc__)
