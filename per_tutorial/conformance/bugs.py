@@ -144,7 +144,7 @@ def maximum_of_the_last_batch(self: Plain, priorities: Floats) -> None:
 @planted("remember", "newcomers")
 def decaying_maximum(self: Plain, priorities: Floats) -> None:
     """The largest priority shrinks by a thousandth with every update."""
-    self.largest = max(0.999 * self.largest, *priorities.tolist())
+    self.largest = max([0.999 * self.largest, *priorities.tolist()])
 
 
 @planted("add", "newcomers")
@@ -349,6 +349,14 @@ def not_a_number(self: Plain, indices: NDArray, td_errors: Floats) -> None:
     """A TD error that is NaN becomes a priority, and all sums above it are NaN."""
     self.write(self.slots_of(indices), self.priority(td_errors))
     self.remember(self.priority(td_errors))
+
+
+@planted("sample", "empty")
+def empty_sampled(self: Plain, batch_size: int, beta: float = 0.4) -> Batch:
+    """An empty buffer returns zeros, as if they had been stored."""
+    if len(self) == 0:
+        return Plain.batch(self, np.zeros(batch_size, np.int64), np.ones(batch_size))
+    return Plain.sample(self, batch_size, beta)
 
 
 @planted("update_priorities", "arguments")

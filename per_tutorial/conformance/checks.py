@@ -191,7 +191,7 @@ def updates(bench: Bench) -> str:
         # It has a hundredth of the others' |δ|, or ranks last. If nothing arrived, it is as likely.
         assert mine < 0.7 * counts.mean(), (
             f"the TD error at position {position + 1} of {size} does not arrive: with a hundredth "
-            f"of the others' |δ|, it still comes {mine / counts.mean():.1f} times as often as they do"
+            f"of the others' |δ|, it still comes {mine / counts.mean():.1f} times as often"
         )
     if not bench.adapter.replacement:
         return f"all of {size} positions arrive"

@@ -202,7 +202,9 @@ def _train(
 
         return sb3_training.train(config, seeds, EVALUATION_EPISODES)
     if bug is not None:  # `conformance.bugs` plants them in a plain buffer, not in this package's
-        raise ValueError(f"study: {study.name!r} cannot run again here: {bug!r} is in its history only")
+        raise ValueError(
+            f"study: {study.name!r} cannot run again here: {bug!r} is in its history only"
+        )
     history = train(config, seeds, checkpoints=checkpoints)
     agent = history.agent
     assert agent is not None, "a training leaves its agent"

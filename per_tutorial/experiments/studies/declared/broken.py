@@ -3,8 +3,8 @@
 Left out are bugs that such a training cannot meet: stale write-back (priorities are updated before
 anything is added), n-step windows, files, seeds, NaN, and ε forgotten or added twice (no error is
 exactly 0, and ε is 1e-6). α applied twice to all priorities is α = 0.36; the study "alpha-beta" has
-0.4. "weights-after-mean" has the gradient of "loss-broadcast". Draws of empty slots and wrong sums return
-what the buffer refuses. The code of these arms is in the repository's history: their results stay.
+0.4. "weights-after-mean" has the gradient of "loss-broadcast". Draws of empty slots and wrong sums
+return what the buffer refuses. The code of these arms is in the repository's history.
 """
 
 from typing import Any
