@@ -35,7 +35,7 @@ class Raised(AssertionError):
     @property
     def by_adapter(self) -> bool:
         """Whether an adapter's own line raised it, such as an attribute that isn't there."""
-        trace, depth = self.__cause__ and self.__cause__.__traceback__, 0
+        trace, depth = self.__cause__.__traceback__ if self.__cause__ else None, 0
         while trace is not None:
             trace, depth = trace.tb_next, depth + 1
         kinds = (TypeError, AttributeError, NameError, KeyError)

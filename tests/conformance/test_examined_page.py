@@ -34,7 +34,9 @@ def test_the_table_of_the_page_is_that_of_the_results(tool):
 
 def test_every_failure_is_explained_and_every_script_is_there():
     explained = set(re.findall(r"\*([a-z-]+)\*", PAGE))
-    failed = {n for one in RESULTS.values() for n, (v, _) in one["results"].items() if v == "failed"}
+    failed = {
+        n for one in RESULTS.values() for n, (v, _) in one["results"].items() if v == "failed"
+    }
     assert failed <= explained
     scripts = set(re.findall(r"\(examined/(\w+\.py)\)", PAGE))
     assert scripts == {path.name for path in (ROOT / "docs" / "examined").glob("*.py")}

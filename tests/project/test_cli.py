@@ -2,8 +2,8 @@
 
 import argparse
 import dataclasses
-import os
 import json
+import os
 import re
 import subprocess
 import sys
@@ -459,8 +459,8 @@ def test_an_adapter_in_a_file_is_examined_and_a_failure_is_the_exit_status(tmp_p
         ("proportionel", "NAME: must be one of proportional, rank, uniform, "),
         (
             "PrioritizedReplayBuffer",
-            "NAME: must be one of proportional, rank, uniform, our-sb3, our-tianshou, "
-            "our-tianshou-vector, our-torchrl, or file.py:ClassName, got "
+            "NAME: must be one of proportional, rank, uniform, plain, our-sb3, our-tianshou, "
+            "our-torchrl, or file.py:ClassName, got "
             "'PrioritizedReplayBuffer'; PrioritizedReplayBuffer is called 'proportional' here",
         ),
         ("nowhere.py:Mine", "NAME: no file 'nowhere.py'"),
