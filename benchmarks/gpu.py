@@ -28,13 +28,13 @@ from unittest.mock import patch
 
 import numpy as np
 import torch
+from per_tutorial.dqn.autotune import why_not_compiled
 from torch.profiler import ProfilerActivity, profile
 
 from benchmarks import training
 from benchmarks.harness import alternate, machine, ratio, write_report
 from per_tutorial import DQNConfig, DQNLearner, FrameStorage, train
 from per_tutorial.dqn import history
-from per_tutorial.dqn.autotune import why_not_compiled
 from per_tutorial.replay import ProportionalSampler, Replay
 
 PACKAGES = ("torch", "numpy", "numba", "gymnasium", "ale-py", "stable-baselines3")

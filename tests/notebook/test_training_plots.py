@@ -12,7 +12,6 @@ from per_tutorial.dqn.config import DQNConfig
 from per_tutorial.dqn.history import History
 from per_tutorial.notebook import training_plots as plots
 from per_tutorial.notebook.style import COLORS
-from per_tutorial.statistics import bootstrap_interval
 
 
 def recorded(upto=400, **settings):
