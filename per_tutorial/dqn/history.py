@@ -105,6 +105,8 @@ class History:
             replay: a `Replay`; of another memory, less is known.
         """
         storage: Any = getattr(replay, "storage", None)
+        if not hasattr(storage, "n_step_transitions"):  # not a `Replay`
+            storage = None
         sampler: Any = getattr(replay, "sampler", None)
         runs = len(self.seeds)
         nothing = np.full(runs, np.nan)
@@ -114,7 +116,7 @@ class History:
             "loss": np.mean(self._losses, axis=0) if self._losses else nothing,
             **dict.fromkeys(BATCH_MEASURES, nothing),
             **(batch_measures(storage, **self._last) if self._last else {}),
-            **(sampler.metrics(storage.sizes) if hasattr(sampler, "metrics") else {}),
+            **(sampler.metrics(storage.sizes) if storage and hasattr(sampler, "metrics") else {}),
             "held_out_q": self._held_out_q(replay, storage, nothing),
         }
         self._losses = []

@@ -203,7 +203,7 @@ def _checked_axes(replay: Any, config: DQNConfig, runs: int) -> tuple[int, ...]:
             f"got {runs} and {config.environments}"
         )
     storage = getattr(replay, "storage", None)
-    if storage is None:
+    if not hasattr(storage, "leading_axes"):  # not a `Replay`
         return (runs,)
     if storage.n_step > 1 and storage.discount != config.discount:
         raise ValueError(

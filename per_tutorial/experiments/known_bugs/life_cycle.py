@@ -262,7 +262,8 @@ KNOWN_BUGS = (
         mistake="The step on which a vector environment resets is stored as a transition, one for "
         "each episode, from its end to the start of the next.",
         wrong="super().add(*reset, valid=None if self.runs is None else over)",
-        right="replay.add(*(field.reshape(axes + field.shape[1:]) for field in fields), valid=step.valid)",
+        right="replay.add(*(field.reshape(axes + field.shape[1:]) for field in fields), "
+        "valid=step.valid)",
         found_by="only-stored",
         replay=AutoresetStored,
     ),
