@@ -65,9 +65,8 @@ def test_help_lists_every_setting_with_its_explanation_and_default():
         assert f"--{field.name.replace('_', '-')}" in text
         default = field.default
         shown = " ".join(map(str, default)) if isinstance(default, tuple) else str(default)
-        explained = re.search(rf'^    {field.name}: [^\n]*\n    """(.*?)"""', source, re.M | re.S)[
-            1
-        ]
+        pattern = rf"^    {field.name}: [^\n]*\n    \"\"\"(.*?)\"\"\""
+        explained = re.search(pattern, source, re.M | re.S)[1]
         assert unwrapped(f"{explained}(default: {shown})") in text.replace(".(def", "(def")
 
 
