@@ -23,17 +23,13 @@ import torch
 
 from benchmarks.harness import alternate, machine, write_report
 from per_tutorial import DQNLearner
+from per_tutorial.dqn.training import make_replay
 from per_tutorial.experiments.studies.declared import STUDIES
-from per_tutorial.replay.samplers import make_replay
 
 PACKAGES = ("torch", "numpy", "numba")
 STUDY = STUDIES["after-cartpole"]
 PER = "per"
-BY_BATCH = "reaper, weights by the minibatch"
-ARMS = {
-    **{name: STUDY.arms[name] for name in STUDY.arms if not name.endswith("-quarter")},
-    BY_BATCH: STUDY.arms["reaper"].replace(normalize="batch"),
-}
+ARMS = {name: STUDY.arms[name] for name in STUDY.arms if not name.endswith("-quarter")}
 STACKS = (1, 10)  # runs
 CAPACITY, EPISODE = 10_000, 100
 OBSERVATION, ACTIONS = (4,), 2
@@ -50,12 +46,11 @@ def updates(config, runs, capacity=CAPACITY):
         actions, rewards = random.integers(ACTIONS, size=runs), random.normal(size=runs)
         terminated = random.random(runs) < 1 / EPISODE
         replay.add(state, actions, rewards, following, terminated)
-    fresh = {"td_errors": learner.td_errors} if config.sampler == "laber" else {}
 
     def block(count=BLOCK):
         start = time.process_time()
         for _ in range(count):
-            batch = replay.sample(config.batch_size, config.beta_start, **fresh)
+            batch = replay.sample(config.batch_size, config.beta_start)
             update = learner.update(batch)
             replay.update_priorities(batch.indices, update.td_errors)
         return (time.process_time() - start) / count

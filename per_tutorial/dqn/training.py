@@ -202,7 +202,7 @@ def _checked_axes(replay: Any, config: DQNConfig, runs: int) -> tuple[int, ...]:
             "replay: must be for one run and one environment without an axis of runs, "
             f"got {runs} and {config.environments}"
         )
-    storage = getattr(replay, "storage", None)
+    storage: Any = getattr(replay, "storage", None)
     if not hasattr(storage, "leading_axes"):  # not a `Replay`
         return (runs,)
     if storage.n_step > 1 and storage.discount != config.discount:
