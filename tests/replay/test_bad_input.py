@@ -7,7 +7,6 @@ import pytest
 from replay_helpers import bits, every_kind, used
 
 from per_tutorial.replay import (
-    LaberSampler,
     PrioritizedReplayBuffer,
     RankBasedReplayBuffer,
     Replay,
@@ -242,19 +241,6 @@ def test_a_setting_that_there_is_not_is_named_with_those_that_there_are(kind):
         kind(5, 2, alhpa=0.5)
     with pytest.raises(TypeError, match="^alhpa: the sampler 'lap' .* settings are: alpha, kappa"):
         make_sampler("lap", 5, alhpa=0.5)
-
-
-def test_td_errors_that_add_to_the_buffer_are_refused():
-    buffer = Replay(TransitionStorage(8, ()), LaberSampler(8, seeds=[0]))
-    for k in range(4):
-        buffer.add(k, k, 0.0, k, False)
-
-    def td_errors(batch):
-        buffer.add(9, 9, 0.0, 9, False)
-        return np.ones(len(batch.indices))
-
-    with pytest.raises(ValueError, match="td_errors: must leave the buffer as it is, got a func"):
-        buffer.sample(1, td_errors=td_errors)
 
 
 def test_a_buffer_to_which_no_td_error_comes_back_says_so_once(monkeypatch):

@@ -8,51 +8,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from replay_helpers import add, assert_same_batches, bits, every_kind, learn, used, with_sampler
+from replay_helpers import add, assert_same_batches, bits, every_kind, learn, used
 
 from per_tutorial.replay import (
     PrioritizedReplayBuffer,
-    ProportionalSampler,
     RankBasedReplayBuffer,
     ReplayBuffer,
 )
 
 DATA = Path(__file__).parents[1] / "data"
-
-
-class Forgetful(ProportionalSampler):
-    """One array is not in the file."""
-
-    forgotten = ""
-
-    @property
-    def state(self):
-        return {name: array for name, array in super().state.items() if name != self.forgotten}
-
-    @property
-    def schema(self):
-        return {name: spec for name, spec in super().schema.items() if name != self.forgotten}
-
-
-class ForgetsMaximum(Forgetful):
-    forgotten = "largest_priority"
-
-
-class ForgetsGenerator(Forgetful):
-    forgotten = "streams"
-
-
-class ForgetsPriorities(Forgetful):
-    """After loading, all transitions count as new."""
-
-    forgotten = "sums"
-
-    def check(self, state, sizes):
-        pass
-
-    def restore(self, state):
-        super().restore(state)
-        self.add(np.arange(self.capacity)[None], np.array([self.capacity]))
 
 
 def holds_a_loaded_buffer_goes_on_as_if_it_had_never_stopped(make, directory, added=17):
@@ -76,29 +40,6 @@ def holds_a_loaded_buffer_goes_on_as_if_it_had_never_stopped(make, directory, ad
 def test_a_loaded_buffer_goes_on_as_if_it_had_never_stopped(kind, added, n_step, tmp_path):
     make = partial(kind, n_step=n_step)
     holds_a_loaded_buffer_goes_on_as_if_it_had_never_stopped(make, tmp_path, added)
-
-
-@pytest.mark.parametrize(
-    ("make", "name", "drawn"),
-    [
-        (partial(PrioritizedReplayBuffer, alpha=0.6), "replay", [6, 2, 2, 4, 5, 2, 3, 4]),
-        (partial(RankBasedReplayBuffer, alpha=0.7), "rank", [5, 5, 4, 6, 5, 2, 4, 3]),
-    ],
-)
-def test_a_file_of_version_0_1_0_goes_on_as_it_did_there(make, name, drawn):
-    buffer = make(5, (2,))
-    buffer.load(DATA / f"{name}-0.1.0.npz")
-    assert [index for _ in range(2) for index in buffer.sample(4, 0.5).indices] == drawn
-
-
-@pytest.mark.parametrize("bugged", [ForgetsMaximum, ForgetsGenerator, ForgetsPriorities])
-def test_a_checkpoint_that_forgets_is_noticed(bugged, tmp_path):
-    for sampler in (ProportionalSampler, Forgetful):  # it forgets nothing yet
-        make = partial(with_sampler, sampler)
-        holds_a_loaded_buffer_goes_on_as_if_it_had_never_stopped(make, tmp_path)
-    with pytest.raises(AssertionError):
-        make = partial(with_sampler, bugged)
-        holds_a_loaded_buffer_goes_on_as_if_it_had_never_stopped(make, tmp_path)
 
 
 @pytest.mark.parametrize("normalize", ["batch", "buffer", "none"])

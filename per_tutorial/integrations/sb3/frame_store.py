@@ -88,7 +88,7 @@ class FrameStore:
         frames = self.frames.reshape(-1, self.frames.shape[-1])
         indices = np.empty((1, len(steps), self.stack), dtype=np.int64)
         ids = steps * self.environments + environments  # as in `FrameStorage`
-        find_stacks(ids[None], depths[None], self.environments, len(frames), indices)
+        find_stacks(ids[None], self.environments, 0, self.depths, indices)
         stacks = frames.take(indices[0], axis=0)
         for k in np.flatnonzero(depths < self.stack).tolist():
             depth = int(depths[k])

@@ -34,19 +34,23 @@ LARGEST_STACK = 255  # the frames of a stack are counted in one byte
 
 
 @njit_cached
-def find_stacks(newest, depths, stride, ring, indices):
-    """Write into `indices` (runs, batch, stack) the rows of the frames of stacks, oldest first.
+def find_stacks(ids, environments, ahead, depths, indices):
+    """Write into `indices` (runs, batch, stack) which frames make up stacks, the oldest first.
 
-    `newest` (runs, batch) are the ids of their newest frames, and `depths` the number of frames of
-    each. These are `stride` apart in the ring of `ring` frames. Frames before the episode are
+    `ids` (runs, batch) are of transitions. `ahead` 0 means their observations, and 1 their next
+    observations, if episodes go on. `depths` is (rows, columns); frames before an episode are
     NO_SLOT.
     """
+    rows, columns = depths.shape
     runs, batch, stack = indices.shape
     for run in range(runs):
         for k in range(batch):
+            step, column = ids[run, k] // environments, ids[run, k] % environments
+            column += run * environments
+            depth = depths[step % rows, column] + ahead
             for back in range(stack):
-                frame = (newest[run, k] - back * stride) % ring
-                indices[run, k, stack - 1 - back] = frame if back < depths[run, k] else NO_SLOT
+                frame = (step + ahead - back) % rows * columns + column
+                indices[run, k, stack - 1 - back] = frame if back < depth else NO_SLOT
 
 
 @njit_cached
@@ -77,7 +81,7 @@ class FrameStore:
 
     Args:
         steps: how many are kept; the oldest is overwritten.
-        columns: number of environments.
+        runs, environments: environment e of run r has the column r · environments + e.
         stack: frames of an observation.
         frame_shape: shape of a frame.
         dtype: of its numbers.
@@ -91,50 +95,46 @@ class FrameStore:
     def __init__(
         self,
         steps: int,
-        columns: int,
+        runs: int,
+        environments: int,
         stack: int,
         frame_shape: tuple[int, ...],
         dtype: DTypeLike = np.uint8,
     ) -> None:
-        self.steps, self.columns, self.stack = steps, columns, stack
+        self.steps, self.stack = steps, stack
+        self.runs, self.environments = runs, environments
         # The oldest step needs the stack − 1 frames before its own; a step that is being added
         # overwrites neither these nor the frame ahead of the newest one.
-        self.rows = steps + stack + 1
-        count, frame = self.rows * columns + 1, np.dtype((dtype, frame_shape))
+        self.rows, self.columns = steps + stack + 1, runs * environments
+        count, frame = self.rows * self.columns + 1, np.dtype((dtype, frame_shape))
         promise_memory(self, "capacity", count * frame.itemsize)
         self.frames = np.zeros(count, frame)
-        self.depths = np.zeros((self.rows, columns), dtype=np.uint8)
+        self.depths = np.zeros((self.rows, self.columns), dtype=np.uint8)
         self.finals: dict[tuple[int, int], NDArray] = {}
-
-    def depths_at(self, step: int, begins: NDArray[np.bool_]) -> NDArray[np.uint8]:
-        """(columns,): depths of a step that continues the one before, except where it begins."""
-        before = self.depths[(step - 1) % self.rows]
-        return np.where(begins, 1, np.minimum(before, self.stack - 1) + 1).astype(np.uint8)
 
     def compare(
         self, step: int, stacks: NDArray, next_stacks: NDArray, begins: NDArray[np.bool_]
     ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-        """(columns,) each: whether stacks (columns, stack, ...) are as they would be rebuilt.
+        """(columns,) each: whether stacks (columns, stack, ...) are as they will be rebuilt.
 
         The second array says whether the next ones are the same frames, shifted by one.
+
+        Args:
+            step: the one that is about to be `put`.
+            begins: (columns,) where an episode begins, so that the newest frame may be any.
         """
-        indices = self._indices(
-            np.full((1, self.columns), step),
-            np.arange(self.columns)[None],
-            self.depths_at(step, begins)[None],
-        )[0]
+        before = np.minimum(self.depths[(step - 1) % self.rows], self.stack - 1)
+        self.depths[step % self.rows] = np.where(begins, 1, before + 1)  # not in use yet
+        indices = self.indices(self.ids_of(step))
         shape = (self.columns, self.stack, -1)
         same, moved = np.empty(self.columns, dtype=bool), np.empty(self.columns, dtype=bool)
-        stacks, next_stacks = stacks.reshape(shape), next_stacks.reshape(shape)
         frames = self.frames.reshape(len(self.frames), -1)
-        compare_stacks(stacks, next_stacks, begins, frames, indices, same, moved)
+        stacks, next_stacks = stacks.reshape(shape), next_stacks.reshape(shape)
+        compare_stacks(stacks, next_stacks, begins, frames, indices.reshape(shape[:2]), same, moved)
         return same, moved
 
-    def put(
-        self, step: int, frames: NDArray, next_frames: NDArray, begins: NDArray[np.bool_]
-    ) -> None:
-        """Write the newest frame of each stack of a step, and that of the next one ahead of it."""
-        self.depths[step % self.rows] = self.depths_at(step, begins)
+    def put(self, step: int, frames: NDArray, next_frames: NDArray) -> None:
+        """Write the newest frames (columns, ...) of a step, and the next ones ahead of them."""
         rows = self.frames[:-1].reshape(self.rows, self.columns, *self.frames.shape[1:])
         rows[step % self.rows] = frames
         rows[(step + 1) % self.rows] = next_frames
@@ -149,20 +149,23 @@ class FrameStore:
         while self.finals and (first := next(iter(self.finals)))[0] < oldest:  # in order of steps
             del self.finals[first]
 
-    def stacks(self, steps: Slots, columns: Slots, ahead: Slots | int = 0) -> NDArray:
-        """(runs, n, stack, *frame_shape): the stacks of these steps, or of those ``ahead`` of them.
+    def stacks(self, ids: Slots, ahead: int = 0) -> NDArray:
+        """(runs, n, stack, *frame_shape): the observations of transitions (runs, n).
 
-        With 1 step ahead, they are the next observations, if the episodes go on. All (runs, n).
+        With 1 step ahead, they are the next observations, if the episodes go on.
         """
-        depths = self.depths[steps % self.rows, columns].astype(np.int64) + ahead
-        return self.frames.take(self._indices(steps + ahead, columns, depths), axis=0)
+        return self.frames.take(self.indices(ids, ahead), axis=0)
 
-    def _indices(self, steps: Slots, columns: Slots, depths: NDArray) -> NDArray[np.int64]:
-        """(runs, n, stack): which `frames` make up the stacks of steps (runs, n)."""
-        indices = np.empty((*steps.shape, self.stack), dtype=np.int64)
-        newest = steps * self.columns + columns
-        find_stacks(newest, depths, self.columns, len(self.frames) - 1, indices)
+    def indices(self, ids: Slots, ahead: int = 0) -> NDArray[np.int64]:
+        """(runs, n, stack): which `frames` make up the `stacks` of these transitions."""
+        indices = np.empty((*ids.shape, self.stack), dtype=np.int64)
+        find_stacks(ids, self.environments, ahead, self.depths, indices)
         return indices
+
+    def ids_of(self, step: int) -> NDArray[np.int64]:
+        """(runs, environments): the ids of the transitions of a step."""
+        ids = step * self.environments + np.arange(self.environments)
+        return np.broadcast_to(ids, (self.runs, self.environments))
 
     def written(self, step: int) -> NDArray:
         """The frames in memory when ``step`` is the next one: all whose row was ever written."""
@@ -234,7 +237,7 @@ class FrameStorage(RowStorage):
         self._dtypes = {"observation": observation, "next_observation": observation}
         self._dtypes |= {name: self.rows.dtype[name] for name in self.rows.dtype.names}
         steps = -(-self.capacity // self.environments)
-        self.store = FrameStore(steps, self.runs * self.environments, shape[0], shape[1:])
+        self.store = FrameStore(steps, self.runs, self.environments, shape[0], shape[1:])
 
     @property
     def frames(self) -> NDArray[np.uint8]:
@@ -272,17 +275,15 @@ class FrameStorage(RowStorage):
         if not (same & moved).all():
             self._refuse(int((same & moved).argmin()), begins)
         rows = np.zeros(self.leading_axes, self.rows.dtype)  # with zeros between fields, too
-        row_names = ("action", "reward", "terminated", "truncated")
-        for name in row_names:
+        for name in ("action", "reward", "terminated", "truncated"):
             rows[name] = fields[name]
         ended = (rows["terminated"] | rows["truncated"]).reshape(-1)
         # All frames are there before the step is counted. What they overwrite is no longer needed.
+        store.forget(step - store.steps)
         store.keep_final(step, ended, next_stacks[:, -1])
-        store.put(step, stacks[:, -1], next_stacks[:, -1], begins)
+        store.put(step, stacks[:, -1], next_stacks[:, -1])
         columns = (rows.reshape(-1).view(np.uint8),)
-        slots = self._write(columns, WHOLE_ROWS, self.environments, self._every_run)
-        store.forget(step + 1 - store.steps)
-        return slots
+        return self._write(columns, WHOLE_ROWS, self.environments, self._every_run)
 
     def n_step_transitions(self, slots: Slots) -> tuple[dict[str, NDArray], NDArray[np.int64]]:
         """The n-step transitions that start in ``slots`` (runs, batch), a dict of arrays, and k.
@@ -292,19 +293,20 @@ class FrameStorage(RowStorage):
         rows = self._take(slots)
         returns, last_slots, steps = self._walk(slots)
         last = self._take(last_slots)
+        store, last_ids = self.store, self.ring.ids(last_slots)
+        indices = np.empty((2, *slots.shape, store.stack), dtype=np.int64)
+        find_stacks(self.ring.ids(slots), store.environments, 0, store.depths, indices[0])
+        find_stacks(last_ids, store.environments, 1, store.depths, indices[1])
         # One array for both: the allocator reuses one large block for the next batch.
-        steps_of, columns = self._places(np.concatenate([slots, last_slots], axis=1))
-        ahead = np.tile(np.repeat([0, 1], slots.shape[1]), (self.runs, 1))
-        stacks = self.store.stacks(steps_of, columns, ahead)
+        stacks = store.frames.take(indices, axis=0)
         for run, k in np.argwhere(last["terminated"] | last["truncated"]).tolist():
-            at = run, slots.shape[1] + k
-            stacks[(*at, -1)] = self.store.finals[int(steps_of[at]), int(columns[at])]
-        observations, following = np.split(stacks, 2, axis=1)
+            step, environment = divmod(int(last_ids[run, k]), self.environments)
+            stacks[1, run, k, -1] = store.finals[step, run * self.environments + environment]
         return {
-            "observation": observations,
+            "observation": stacks[0],
             "action": rows["action"],
             "reward": returns.astype(np.float32),
-            "next_observation": following,
+            "next_observation": stacks[1],
             "terminated": last["terminated"],
             "truncated": last["truncated"],
         }, steps
@@ -315,17 +317,10 @@ class FrameStorage(RowStorage):
         running = ~self._ended(step)
         if step < 0 or not running.any():
             return
-        self.store.keep_final(
-            step, running, self.store.stacks(*self._newest(step), ahead=1)[0, :, -1]
-        )
+        following = self.store.stacks(self.store.ids_of(step), ahead=1)[:, :, -1]
+        self.store.keep_final(step, running, following.reshape(-1, *following.shape[2:]))
         slots = self.ring.newest(self.environments)
-        np.put_along_axis(
-            self.rows["truncated"],
-            slots,
-            running.reshape(slots.shape)
-            | np.take_along_axis(self.rows["truncated"], slots, axis=1),
-            axis=1,
-        )
+        self.rows["truncated"][np.arange(self.runs)[:, None], slots] |= running.reshape(slots.shape)
 
     @property
     def state(self) -> State:
@@ -375,16 +370,6 @@ class FrameStorage(RowStorage):
             return np.ones(self.store.columns, dtype=bool)
         slots = (step * self.environments + np.arange(self.environments)) % self.capacity
         return (self._ends[0][:, slots] | self._ends[1][:, slots]).reshape(-1)
-
-    def _places(self, slots: Slots) -> tuple[Slots, Slots]:
-        """The steps and columns of ``slots``, all (runs, batch)."""
-        steps, environments = np.divmod(self.ring.ids(slots), self.environments)
-        columns = environments + np.arange(self.runs)[:, None] * self.environments
-        return steps, columns
-
-    def _newest(self, step: int) -> tuple[Slots, Slots]:
-        """The steps and columns of all transitions of a step, (1, columns)."""
-        return np.full((1, self.store.columns), step), np.arange(self.store.columns)[None]
 
     def _fields(self, transition: Fields, stacked: bool) -> dict[str, NDArray]:
         """The fields by name, checked, with the axis for runs."""

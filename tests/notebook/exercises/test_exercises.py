@@ -164,7 +164,8 @@ def n_steps_from_behind(rewards, terminated, next_value, discount):
 def packaged_numbers(newest, depth, environments, stack=4):
     """The package's own, in a ring that holds all frames."""
     places = np.empty((1, 1, stack), dtype=np.int64)
-    find_stacks(np.array([[newest]]), np.array([[depth]]), environments, newest + 1, places)
+    depths = np.full((newest // environments + 1, environments), depth)
+    find_stacks(np.array([[newest]]), environments, 0, depths, places)
     return places[0, 0]
 
 

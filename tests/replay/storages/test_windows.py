@@ -77,8 +77,8 @@ def test_windows_are_those_of_the_whole_log(size, life, discount):
 class NoTruncation(TransitionStorage):
     """Only terminations are stored, so windows run on into the next episode."""
 
-    def prepare(self, transition, valid=None):
-        return super().prepare(transition._replace(truncated=False), valid)
+    def add(self, transition, valid=None):
+        return super().add(transition._replace(truncated=False), valid)
 
 
 class AcrossTheNewest(TransitionStorage):

@@ -7,11 +7,11 @@ from replay_helpers import bits
 
 from per_tutorial.replay import (
     PrioritizedReplayBuffer,
-    ReaperSampler,
     Replay,
     ReplayBuffer,
     Transition,
     TransitionStorage,
+    UniformSampler,
 )
 
 CONTENT = ("observation", "action", "reward", "next_observation")
@@ -145,7 +145,7 @@ def test_a_step_of_all_environments_at_once_is_one_turn_of_each():
 @pytest.mark.parametrize("count", [0, 2, 3, 4, 30])
 def test_a_cut_ends_the_running_episode_of_each_environment(count):
     storage = TransitionStorage(8, 2, environments=3)
-    replay = Replay(storage, ReaperSampler(8, seeds=[0]))
+    replay = Replay(storage, UniformSampler(8, seeds=[0]))
     steps = [(*step[:4], False, False) for step in turns(3, count)]
     for step in steps:
         replay.add(*step)
