@@ -278,7 +278,8 @@ def evaluate(
     environments = spec.module().evaluation_environments(config, seeds)
     _check_fit(agent, environments)
     exploration = RandomStreams(first_seeds, "evaluation")
-    limit = None if environments.ends_by_itself else LONGEST_EPISODE
+    limited = config.max_episode_steps is not None or environments.ends_by_itself
+    limit = None if limited else LONGEST_EPISODE
     returns = np.zeros(len(seeds))
     running = np.ones(len(seeds), dtype=bool)
     steps = 0

@@ -111,7 +111,7 @@ BAD = {
 @pytest.mark.parametrize("name", FIELDS)
 def test_every_field_is_checked_explained_and_in_the_table_above(name):
     field = DQNConfig.__dataclass_fields__[name]
-    assert re.search(rf'^    {name}: .* = .*\n    """\w', SOURCE, re.MULTILINE)
+    assert re.search(rf'^    {name}: .* = .*\n    """\S', SOURCE, re.MULTILINE)
     assert field.default is not dataclasses.MISSING
     assert BAD[name]
 
