@@ -37,7 +37,7 @@ class LivePlot:
     def __init__(self) -> None:
         # Outside pyplot, so that an interrupted training leaves no open figure behind. Finding a
         # layout would take more time than all the rest, so it is fixed.
-        self._figure = Figure(figsize=(9.6, 2.7), layout="none")
+        self._figure = Figure(figsize=(9.6, 2.7), layout="none")  # type: ignore[arg-type]
         self._figure.subplots_adjust(left=0.05, right=0.985, bottom=0.19, top=0.89, wspace=0.26)
         self._live: LiveFigure | None = None
 

@@ -66,7 +66,8 @@ def test_help_lists_every_setting_with_its_explanation_and_default():
         assert f"--{field.name.replace('_', '-')}" in text
         default = field.default
         shown = " ".join(map(str, default)) if isinstance(default, tuple) else str(default)
-        explained = re.search(rf'^    {field.name}: .*\n    """(.*?)"""', source, re.M | re.S)[1]
+        pattern = rf"^    {field.name}: [^\n]*\n    \"\"\"(.*?)\"\"\""
+        explained = re.search(pattern, source, re.M | re.S)[1]
         assert unwrapped(f"{explained}(default: {shown})") in text.replace(".(def", "(def")
 
 
@@ -255,7 +256,7 @@ def test_the_film_of_a_game_ends_at_the_time_limit_of_the_settings(tmp_path, mon
         ("long-cartpole --video nowhere/a.mp4", "--video: there is no folder for 'nowhere/a.mp4'"),
         ("long-cartpole --video a.gif", "--video: must end in .mp4, got 'a.gif'"),
         ("{}/walk --video {}/a.mp4", "--video: 'per_tutorial.cliffwalk:per_tutorial/Blind"),
-        ("{}/text", "path: '{}/text' holds no agent ("),
+        ("{}/text", "path: '{}/text' holds no agent, "),
         ("long-cartpole --episodes 1", "--episodes: must be at least 2, got 1"),
     ],
 )
