@@ -31,7 +31,6 @@ from unittest.mock import patch
 
 import numpy as np
 import torch
-from per_tutorial.dqn.autotune import why_not_compiled
 from torch.profiler import ProfilerActivity, profile
 
 from benchmarks import training

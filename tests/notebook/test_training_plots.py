@@ -10,6 +10,7 @@ from pictures import alt_texts, pictures
 
 from per_tutorial.dqn.config import DQNConfig
 from per_tutorial.dqn.history import History
+from per_tutorial.notebook import page
 from per_tutorial.notebook import training_plots as plots
 from per_tutorial.notebook.style import COLORS
 
