@@ -30,9 +30,15 @@ PACKAGES = ("torch", "numpy", "numba")
 STUDY = STUDIES["after-cartpole"]
 PER = "per"
 BY_BATCH = "reaper, weights by the minibatch"
+REAPER = STUDY.arms["uniform"].replace(
+    sampler="reaper", alpha=0.3, omega=0.3, beta_start=0.5, beta_end=0.5, normalize="buffer"
+)
 ARMS = {
     **{name: STUDY.arms[name] for name in STUDY.arms if not name.endswith("-quarter")},
-    BY_BATCH: STUDY.arms["reaper"].replace(normalize="batch"),
+    "pal": STUDY.arms["uniform"].replace(loss="pal", alpha=0.4, kappa=1.0),
+    "reaper": REAPER,
+    "laber": STUDY.arms["uniform"].replace(sampler="laber", candidates=4),
+    BY_BATCH: REAPER.replace(normalize="batch"),
 }
 STACKS = (1, 10)  # runs
 CAPACITY, EPISODE = 10_000, 100

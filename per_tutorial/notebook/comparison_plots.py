@@ -46,8 +46,7 @@ def draw_curves(
         curves: {label: (grid (points,) of environment steps, values (points, runs))}; NaN where a
             run has no value yet.
         colors: {label: colour}.
-        statistic: function(values, axis=-1), such as `np.mean`, `np.median` or
-            `interquartile_mean`.
+        statistic: function(values, axis=-1), such as `np.mean` or `np.median`.
         threshold: a value to mark by a dashed line.
         linestyles: {label: linestyle} of the statistic; solid by default.
     """

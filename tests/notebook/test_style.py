@@ -6,7 +6,6 @@ import pytest
 from matplotlib import pyplot as plt
 from matplotlib.figure import Figure
 
-from per_tutorial.cliffwalk import figures
 from per_tutorial.dqn.config import DQNConfig
 from per_tutorial.notebook import style
 from per_tutorial.notebook.style import COLORS
@@ -30,13 +29,6 @@ def test_the_colours_of_concepts_agree_with_those_of_samplers():
         concept: style.sampler_color(name) for concept, name in names.items()
     }
     assert COLORS["priority"] == COLORS["per"]
-
-
-def test_the_blind_cliffwalk_has_the_same_colours():
-    names = {"greedy": COLORS["weight"], "oracle": COLORS["return"]}
-    names |= style.SAMPLER_COLORS
-    found = figures.COLORS
-    assert found == {name: names[name] for name in found}
 
 
 @pytest.mark.parametrize(
