@@ -71,7 +71,7 @@ def test_curves_are_the_runs_the_statistic_and_its_interval(rng):
     values = curves["a"][1]
     *faint, bold = axes.lines[:9]
     assert [list(line.get_ydata()) for line in faint] == values.T.tolist()
-    np.testing.assert_array_equal(bold.get_ydata(), np.median(values))
+    np.testing.assert_array_equal(bold.get_ydata(), np.median(values, axis=-1))
     assert (bold.get_color(), bold.get_linestyle(), bold.get_label()) == ("red", ":", "a")
     assert all(line.get_alpha() < 0.5 and line.get_linestyle() == "-" for line in faint)
     band = axes.collections[0].get_paths()[0].vertices
