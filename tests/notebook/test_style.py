@@ -4,7 +4,6 @@ import re
 
 from matplotlib.figure import Figure
 
-from per_tutorial.cliffwalk import figures
 from per_tutorial.dqn.config import DQNConfig
 from per_tutorial.notebook import style
 from per_tutorial.notebook.style import COLORS
@@ -16,8 +15,6 @@ def test_colours_are_distinct_and_the_same_wherever_a_sampler_is_drawn():
     assert len(set(colors)) == len(colors)
     assert style.sampler_color("new") == COLORS["quiet"]
     assert COLORS["priority"] == COLORS["per"] == style.sampler_color("proportional")
-    names = {"greedy": COLORS["weight"], "oracle": COLORS["return"], **style.SAMPLER_COLORS}
-    assert figures.COLORS == {name: names[name] for name in figures.COLORS}
 
 
 def test_networks_have_linestyles_and_steps_are_in_thousands():
