@@ -44,7 +44,7 @@ def available_memory() -> int | None:
     limits = [free + own]
     for limit in (_GROUPS / "memory.max", _GROUPS / "memory/memory.limit_in_bytes"):
         try:
-            limits.append(int(limit.read_text()))
+            limits.append(int(limit.read_text(encoding="ascii")))
         except (OSError, ValueError):  # no container, or "max"
             continue
     return min(limits)
@@ -52,5 +52,7 @@ def available_memory() -> int | None:
 
 def _kilobytes(path: str, name: str) -> int:
     """The bytes in a line of a file such as "MemAvailable:  2048 kB"."""
-    found = re.search(rf"{name}:\s+(\d+) kB", Path(path).read_text())
+    found = re.search(
+        rf"{name}:\s+(\d+) kB", Path(path).read_text(encoding="ascii", errors="replace")
+    )
     return 1024 * int(found[1]) if found else 0
