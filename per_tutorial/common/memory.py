@@ -44,7 +44,7 @@ def available_memory() -> int | None:
     limits = [free + own]
     for limit in (_GROUPS / "memory.max", _GROUPS / "memory/memory.limit_in_bytes"):
         try:
-            limits.append(int(limit.read_text(encoding="ascii")))
+            limits.append(int(limit.read_text()))
         except (OSError, ValueError):  # no container, or "max"
             continue
     return min(limits)
@@ -52,11 +52,5 @@ def available_memory() -> int | None:
 
 def _kilobytes(path: str, name: str) -> int:
     """The bytes in a line of a file such as "MemAvailable:  2048 kB"."""
-<<<<<<< HEAD
-    found = re.search(
-        rf"{name}:\s+(\d+) kB", Path(path).read_text(encoding="ascii", errors="replace")
-    )
-=======
     found = re.search(rf"{name}:\s+(\d+) kB", Path(path).read_text(encoding="utf-8"))
->>>>>>> main
     return 1024 * int(found[1]) if found else 0
