@@ -36,7 +36,7 @@ class ObservationStore(FrameStore):
     def __init__(
         self, steps: int, environments: int, stack: int, frame_size: int, dtype: DTypeLike
     ) -> None:
-        super().__init__(steps, environments, stack, (frame_size,), dtype)
+        super().__init__(steps, 1, environments, stack, (frame_size,), dtype)
         self.whole: dict[tuple[int, int], NDArray] = {}
         self.unmoved = 0
 
@@ -57,7 +57,7 @@ class ObservationStore(FrameStore):
             self.finals.pop((step, environment), None)
         begins = ended | (step == 0)
         if step > 0:
-            ahead = self.stacks(np.full(self.columns, step - 1), every, ahead=1)[:, -1]
+            ahead = self.stacks(self.ids_of(step - 1), ahead=1)[0, :, -1]
             # Also where an environment was reset without an end: `put` overwrites the frame ahead.
             begins = begins | (observations[:, -1] != ahead).any(axis=1)
             kept = np.array([(step - 1, environment) in self.finals for environment in every])
@@ -66,13 +66,13 @@ class ObservationStore(FrameStore):
         for environment in np.flatnonzero(~(same & moved)).tolist():
             both = observations[environment], next_observations[environment]
             self.whole[step, environment] = np.stack(both)
-        self.put(step, observations[:, -1], next_observations[:, -1], begins)
+        self.put(step, observations[:, -1], next_observations[:, -1])
         self.forget(step + 1 - self.steps)
         self._notice_unmoved(bool(moved.all()))
 
     def observations(self, steps: Slots, environments: Slots, ahead: int = 0) -> NDArray:
         """(batch, stack, frame_size): the observations of steps, or the next ones (1 ``ahead``)."""
-        stacks = self.stacks(steps, environments, ahead)
+        stacks = self.stacks((steps * self.environments + environments)[None], ahead)[0]
         for k, place in enumerate(zip(steps.tolist(), environments.tolist(), strict=True)):
             if place in self.whole:
                 stacks[k] = self.whole[place][ahead]

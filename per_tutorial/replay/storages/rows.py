@@ -415,7 +415,8 @@ class StagedRows:
         columns = []
         for name, array in zip(self._names, arrays, strict=True):
             field = self._as_field(name, array, counts)
-            field = np.ascontiguousarray(field, self.dtype[name].base)
+            # Writeable, since compiled code takes only one kind of arrays in a tuple.
+            field = np.require(field, self.dtype[name].base, ["C", "W"])
             if self._may_be_infinite and name in OBSERVATIONS:
                 refuse_infinite_observations(name, field)
             columns.append(field.reshape(-1).view(np.uint8))

@@ -13,7 +13,7 @@ def filled(capacity=100, seed=0, runs=1, **options):
     """A sampler whose slots have the TD errors 1, 2, …, one order a run, and the sizes."""
     sampler = RankBasedSampler(capacity, range(seed, seed + runs), **options)
     slots = np.tile(np.arange(capacity), (runs, 1))
-    sampler.add(slots, np.full(runs, capacity))
+    sampler.add(slots)
     orders = [np.random.default_rng(seed + run).permutation(capacity) for run in range(runs)]
     sampler.update(slots, np.array(orders) + 1.0)
     for run in range(runs):
@@ -64,13 +64,12 @@ operations = st.lists(
 @given(operations, st.sampled_from([1, 5, None]))
 def test_the_heap_agrees_with_a_naive_twin_after_every_operation(script, sort_every):
     sampler = RankBasedSampler(13, [0, 1], sort_every=sort_every)
-    twin, largest, added = {}, 1.0, np.zeros(2, dtype=np.int64)
+    twin, largest = {}, 1.0
     for adds, pairs in script:
         slots = np.array([[slot for slot, _ in pairs]] * 2, dtype=np.int64).reshape(2, -1)
         slots[1] = -1  # nothing ever happens to the other run
         if adds:
-            added[0] += (slots[0] >= 0).sum()
-            sampler.add(slots, added)
+            sampler.add(slots)
             twin |= {slot: largest for slot in slots[0].tolist() if slot >= 0}
         else:
             values = np.array([[error for _, error in pairs]] * 2).reshape(2, -1)
@@ -100,7 +99,7 @@ def test_a_full_sort_makes_positions_ranks():
 
 def test_full_sorts_come_at_intervals():
     sampler = RankBasedSampler(64, [0], sort_every=100)
-    sampler.add(np.arange(64)[None], np.array([64]))
+    sampler.add(np.arange(64)[None])
     rng = np.random.default_rng(0)
     sampler.update(rng.permutation(64)[None, :35], rng.random((1, 35)))
     assert sampler.written == 99
@@ -113,7 +112,7 @@ def test_full_sorts_come_at_intervals():
 def test_newcomers_come_first_among_equals():
     sampler = RankBasedSampler(100, [0])
     for slot in range(50):
-        sampler.add(np.array([[slot]]), np.array([slot + 1]))
+        sampler.add(np.array([[slot]]))
         assert sampler.ranks[0, slot] == 1
 
 
