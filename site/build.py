@@ -92,7 +92,8 @@ def prepared(notebook, explorable):
                 f'<iframe class="explorable" src="../explorables/{explorable}/index.html" '
                 'title="Try it without a kernel"></iframe>'
             )
-            cells.append({"cell_type": "markdown", "metadata": {}, "source": frame})
+            shown = {"cell_type": "markdown", "id": "explorable", "metadata": {}, "source": frame}
+            cells.append(shown)
             explorable = None
         if cell["cell_type"] == "code":
             settings = cell["metadata"]["mystnb"] = {}

@@ -12,13 +12,14 @@ project = "Prioritized experience replay"
 author = copyright = "The per_tutorial authors"
 version = release = per_tutorial.__version__
 
-extensions = ["sphinx.ext.autodoc", "sphinx.ext.autosummary", "sphinx.ext.napoleon", "myst_nb"]
+extensions = ["sphinx.ext.autodoc", "sphinx.ext.napoleon", "myst_nb"]
 exclude_patterns = ["_extra", "_doctrees"]
 nb_execution_mode = "off"  # notebooks are shown as they were published
 nb_merge_streams = True
 myst_enable_extensions = ["dollarmath", "colon_fence"]
 myst_heading_anchors = 3
 
+suppress_warnings = ["ref.python"]  # an attribute's name is that of several classes
 default_role = "literal"
 add_module_names = False
 autodoc_typehints = "none"  # docstrings say what is meant, with shapes and units

@@ -38,13 +38,10 @@ export function slider(id, changed) {
   };
 }
 
-/**
- * Show a picture of this height (pixels) and its children, in place of the one before.
- * `status` says what there is to see: it is read out, and is the picture's alternative text.
- */
+/** Show a picture of these pixels in place of the one before; `status` says what there is to see. */
 export function show(width, height, children, status) {
   const viewBox = `0 0 ${width} ${height}`;
-  const picture = svg("svg", { viewBox, height, role: "img", "aria-label": status }, ...children);
+  const picture = svg("svg", { viewBox, height, "aria-hidden": "true" }, ...children);
   byId("picture").replaceChildren(picture);
   byId("status").textContent = status;
 }
