@@ -39,6 +39,8 @@ html_theme_options = {
     "repository_url": tomllib.loads(PYPROJECT.read_text("utf-8"))["project"]["urls"]["Repository"],
     "use_repository_button": True,
     "show_toc_level": 2,
+    # The sidebar has the search; a bar above the page would show it twice.
+    **dict.fromkeys(["navbar_start", "navbar_center", "navbar_end", "navbar_persistent"], []),
     "pygments_light_style": "a11y-high-contrast-light",
     "pygments_dark_style": "a11y-high-contrast-dark",
 }

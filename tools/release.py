@@ -17,7 +17,7 @@ DIST, PAGES = ROOT / "dist", ROOT / "notebooks"
 BUFFER = """from per_tutorial import PrioritizedReplayBuffer
 buffer = PrioritizedReplayBuffer(100, (2,), seed=0)
 buffer.add([1, 2], 0, 1.0, [3, 4], True)
-buffer.update_priorities(buffer.sample(32).indices, [1.0] * 32)"""
+buffer.update_priorities(buffer.sample(1, beta=0.4).indices, [1.0])"""
 TRAIN = "train --sampler proportional --steps 300 --learning-starts 100".split()
 
 

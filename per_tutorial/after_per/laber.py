@@ -93,5 +93,5 @@ class LaberLearner(DQNLearner):
 
     def restore(self, state: Mapping[str, AnyArray]) -> None:
         """Continue from the `state` of a learner with the same settings."""
-        super().restore(state)
+        super().restore(state)  # type: ignore[arg-type]
         self.streams.states[:] = in_memory(state["choices"])

@@ -4,3 +4,7 @@
 """
 
 from per_tutorial.cliffwalk.environment import BlindCliffwalk as BlindCliffwalk
+from per_tutorial.cliffwalk.environment import right_action as right_action
+from per_tutorial.cliffwalk.environment import true_values as true_values
+from per_tutorial.cliffwalk.learner import SAMPLERS as SAMPLERS
+from per_tutorial.cliffwalk.learner import CliffwalkLearner as CliffwalkLearner

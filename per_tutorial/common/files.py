@@ -9,6 +9,7 @@ import json
 import math
 import os
 import secrets
+import stat
 import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -35,23 +36,26 @@ def atomic_write(path: PathLike) -> Iterator[IO[bytes]]:
     Raises:
         OSError: ``path`` cannot be written; an existing file is unchanged. The error names it.
     """
-    target = Path(os.path.realpath(path))
-    if target.exists() and not target.is_file():
-        with open(target, "wb") as file:
-            yield file
-        return
+    path, target = Path(path), Path(os.path.realpath(path))
+    device = path.exists() and not path.is_file()
     temporary = target.with_name(f".{target.name}.{secrets.token_hex(8)}")
     try:
-        with open(temporary, "xb") as file:
+        if device:
+            with open(path, "wb") as file:
+                yield file
+            return
+        mode = stat.S_IMODE(target.stat().st_mode) if target.exists() else 0o666
+        with open(temporary, "xb", opener=lambda name, flags: os.open(name, flags, mode)) as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
         if target.exists():
-            os.chmod(temporary, target.stat().st_mode)
+            os.chmod(temporary, mode)  # whatever the umask is
         os.replace(temporary, target)
     except BaseException as error:
         temporary.unlink(missing_ok=True)
-        if isinstance(error, OSError) and error.errno:  # such as for a full disk
+        own = str(temporary), None  # what an error may name: the temporary file, or nothing
+        if isinstance(error, OSError) and error.errno and error.filename in own:
             raise OSError(error.errno, error.strerror, str(path)) from error
         raise
 
@@ -68,7 +72,8 @@ def check_writable(path: PathLike, name: str = "path") -> None:
         raise IsADirectoryError(f"{name}: {str(path)!r} is a folder")
     if not target.parent.is_dir():
         raise FileNotFoundError(f"{name}: there is no folder for {str(path)!r}")
-    if not os.access(target.parent, os.W_OK):
+    device = Path(path).exists() and not target.is_file()
+    if not os.access(path if device else target.parent, os.W_OK):
         raise PermissionError(f"{name}: {str(path)!r} cannot be written")
 
 

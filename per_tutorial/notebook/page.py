@@ -4,6 +4,7 @@ import base64
 import datetime
 import io
 import os
+import sys
 import time
 from typing import Any, TypeVar
 

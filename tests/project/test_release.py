@@ -62,6 +62,11 @@ def test_a_wheel_holds_the_package_alone_and_its_page_has_whole_links(tmp_path):
     assert release.wrong_contents(wheel, tmp_path / "source") == {"per_tutorial/more.py"}
 
 
+def test_what_the_trial_runs_works():
+    exec(release.BUFFER, {})
+    assert (release.PAGES / "01_segment_tree.ipynb").exists()
+
+
 def test_actions_are_pinned_by_commit():
     for path in WORKFLOWS.glob("*.yml"):
         for job in jobs(path.stem).values():

@@ -32,12 +32,9 @@ def test_only_the_job_that_publishes_may_publish():
 def test_links_to_what_the_site_lacks_lead_to_the_repository(tmp_path):
     (tmp_path / "docs").mkdir()
     (tmp_path / "docs" / "speed.md").touch()
-    text = "[a](speed.md) [b](../LICENSE) [c](#x) [d](https://else.where) [e](nowhere.md)"
-    found = build.reachable(text, Path("docs"), tmp_path)
-    license_there = "/blob/main/LICENSE)"
-    assert license_there in found
-    rest = found.replace(found[found.index("[b](") : found.index(" [c]")], "[b](../LICENSE)")
-    assert rest == text
+    same = "[a](speed.md) [b](#x) [c](https://else.where) [d](nowhere.md) "
+    found = build.reachable(f"{same}[e](../LICENSE)", Path("docs"), tmp_path)
+    assert found.startswith(same) and found.endswith("/blob/main/LICENSE)")
 
 
 @pytest.fixture(scope="module")
@@ -68,7 +65,9 @@ class Page(HTMLParser):
 
 def broken_links(folder):
     """(page, reference) of each link, picture, script or style that leads nowhere in the folder."""
-    pages = {path.relative_to(folder).as_posix(): Page(path) for path in folder.rglob("*.html")}
+    names = [path.relative_to(folder).as_posix() for path in folder.rglob("*.html")]
+    # The theme leaves its templates in _static.
+    pages = {name: Page(folder / name) for name in names if not name.startswith("_static")}
     broken = []
     for name, page in pages.items():
         for reference in page.references:
@@ -101,8 +100,6 @@ def test_pages_hold_what_they_should(site):
         text = (site / "notebooks" / f"{path.stem}.html").read_text("utf-8")
         outputs = str([cell.get("outputs") for cell in read(path).cells])
         assert text.count("<video") == outputs.count("<video")
-        titles = [cell.source for cell in read(path).cells if cell.source.startswith("# @title ")]
-        assert text.count("Show code cell source") == 0 or not titles
         assert Page(site / "notebooks" / f"{path.stem}.html").without_alt == []
         framed += [name for name in build.EXPLORABLES.values() if f"explorables/{name}/" in text]
     assert framed == list(build.EXPLORABLES.values())
@@ -116,7 +113,8 @@ def test_every_public_name_is_in_the_reference(site):
         missing = [
             name
             for name in module.__all__
-            if not name.startswith("_") and not {f"{place}.{name}" for place in places} & anchors
+            if callable(getattr(module, name))
+            and not {f"{place}.{name}" for place in places} & anchors
         ]
         assert missing == []
 

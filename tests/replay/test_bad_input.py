@@ -1,5 +1,7 @@
 """What replay buffers refuse: the error names the argument, and nothing has changed."""
 
+import os
+import threading
 import warnings
 
 import numpy as np
@@ -7,7 +9,6 @@ import pytest
 from replay_helpers import bits, every_kind, used
 
 from per_tutorial.replay import (
-    LaberSampler,
     PrioritizedReplayBuffer,
     RankBasedReplayBuffer,
     Replay,
@@ -81,12 +82,12 @@ BAD_CALLS = {
     "observation NaN": (
         adding_with(observation=np.array([0.0, NAN], np.float32)),
         ValueError,
-        ["observation", "no NaN", "nan"],
+        ["observation", "finite", "nan"],
     ),
     "next observation NaN": (
         adding_with(next_observation=[NAN, 0.0]),
         ValueError,
-        ["next_observation", "no NaN", "nan"],
+        ["next_observation", "finite", "nan"],
     ),
     "action float": (
         adding_with(action=0.5),
@@ -123,7 +124,7 @@ BAD_CALLS = {
     "one observation NaN": (
         extending_with(next_observations=np.array([[0.0, 0.0]] * 8 + [[0.0, NAN]])),
         ValueError,
-        ["next_observation", "no NaN", "nan"],
+        ["next_observation", "finite", "nan"],
     ),
     "one reward NaN": (
         extending_with(rewards=[0.0] * 8 + [NAN]),
@@ -230,7 +231,7 @@ def test_a_nan_of_any_float_is_refused_but_not_where_a_run_has_nothing_to_add(dt
     stack = ReplayBuffer(4, 1, runs=2, observation_dtype=dtype)
     seen, zeros = np.array([[0.0], [NAN]], dtype), np.zeros(2, dtype=int)
     fields = seen, zeros, zeros, np.zeros((2, 1)), zeros
-    with pytest.raises(ValueError, match="^observation: must have no NaN"):
+    with pytest.raises(ValueError, match="^observation: must be finite"):
         stack.add(*fields)
     stack.add(*fields, valid=np.array([True, False]))
     assert stack.storage.ring.sizes.tolist() == [1, 0]
@@ -244,19 +245,6 @@ def test_a_setting_that_there_is_not_is_named_with_those_that_there_are(kind):
         make_sampler("lap", 5, alhpa=0.5)
 
 
-def test_td_errors_that_add_to_the_buffer_are_refused():
-    buffer = Replay(TransitionStorage(8, ()), LaberSampler(8, seeds=[0]))
-    for k in range(4):
-        buffer.add(k, k, 0.0, k, False)
-
-    def td_errors(batch):
-        buffer.add(9, 9, 0.0, 9, False)
-        return np.ones(len(batch.indices))
-
-    with pytest.raises(ValueError, match="td_errors: must leave the buffer as it is, got a func"):
-        buffer.sample(1, td_errors=td_errors)
-
-
 def test_a_buffer_to_which_no_td_error_comes_back_says_so_once(monkeypatch):
     monkeypatch.setattr("per_tutorial.replay.replay.DRAWS_WITHOUT_UPDATE", 3)
 
@@ -264,14 +252,13 @@ def test_a_buffer_to_which_no_td_error_comes_back_says_so_once(monkeypatch):
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             for _ in range(count):
-                buffer.sample(1, td_errors=lambda batch: np.ones(len(batch.indices)))
+                buffer.sample(1)
         return [str(warning.message) for warning in caught]
 
     for name, needs_updates in {
         "lap": True,
         "rank": True,
         "uniform": False,
-        "laber": False,
     }.items():
         buffer = Replay(TransitionStorage(8, ()), make_sampler(name, 8, seed=0))
         buffer.add(0, 0, 0.0, 0, False)
@@ -297,3 +284,67 @@ def test_transitions_of_environments_that_take_turns_come_in_whole_rounds():
     assert bits(buffer) == before
     buffer.extend(rows[:4], [0] * 4, [0.0] * 4, rows[:4], [False] * 4)
     assert len(buffer) == 4
+
+
+def test_integers_that_would_be_rounded_are_refused_and_floats_are_said():
+    buffer = ReplayBuffer(4, 1, seed=0)
+    for number, fits in ((2**24, True), (2**24 + 1, False)):
+        if fits:
+            buffer.add([number], 0, 0.0, [0], False)
+        else:
+            with pytest.raises(ValueError, match="^observation: must be integers that float32"):
+                buffer.add([number], 0, 0.0, [0], False)
+    with pytest.warns(UserWarning, match="next_observation: 1700000000.0 .* are rounded"):
+        buffer.add([0.0], 0, 0.0, [1.7e9], False)
+    assert len(buffer) == 2
+
+
+@every_kind
+def test_infinite_observations_are_refused(kind):
+    buffer = used(kind)
+    before = bits(buffer)
+    with pytest.raises(ValueError, match="^observation: must be finite, got -inf"):
+        buffer.add([0.0, -np.inf], 0, 0.0, [0.0, 0.0], False)
+    with pytest.raises(ValueError, match="^next_observations?: must be finite, got inf"):
+        buffer.extend([[0.0, 0.0]], [0], [0.0], [[np.inf, 0.0]], [False])
+    assert bits(buffer) == before
+
+
+def test_two_threads_at_once_are_told_of_a_lock():
+    buffer, inside, go_on = ReplayBuffer(4, 1, seed=0), threading.Event(), threading.Event()
+    buffer.add([0.0], 0, 0.0, [0.0], False)
+    draw = buffer.sampler.sample
+
+    def slowly(*arguments):
+        inside.set()
+        assert go_on.wait(60)
+        return draw(*arguments)
+
+    buffer.sampler.sample = slowly
+    other = threading.Thread(target=buffer.sample, args=[1])
+    other.start()
+    assert inside.wait(60)
+    with pytest.raises(RuntimeError, match="one thread at a time.*lock"):
+        buffer.add([0.0], 0, 0.0, [0.0], False)
+    go_on.set()
+    other.join()
+    buffer.add([0.0], 0, 0.0, [0.0], False)
+    assert len(buffer) == 2
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_a_fork_is_told_that_it_draws_the_same():
+    buffer = ReplayBuffer(4, 1, seed=0)
+    buffer.add([0.0], 0, 0.0, [0.0], False)
+    child = os.fork()
+    if child == 0:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            buffer.sample(1)
+            buffer.sample(1)
+        os._exit(["forked" in str(each.message) for each in caught] == [True])
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 1
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        buffer.sample(1)

@@ -8,51 +8,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from replay_helpers import add, assert_same_batches, bits, every_kind, learn, used, with_sampler
+from replay_helpers import add, assert_same_batches, bits, every_kind, learn, used
 
 from per_tutorial.replay import (
     PrioritizedReplayBuffer,
-    ProportionalSampler,
     RankBasedReplayBuffer,
     ReplayBuffer,
 )
 
 DATA = Path(__file__).parents[1] / "data"
-
-
-class Forgetful(ProportionalSampler):
-    """One array is not in the file."""
-
-    forgotten = ""
-
-    @property
-    def state(self):
-        return {name: array for name, array in super().state.items() if name != self.forgotten}
-
-    @property
-    def schema(self):
-        return {name: spec for name, spec in super().schema.items() if name != self.forgotten}
-
-
-class ForgetsMaximum(Forgetful):
-    forgotten = "largest_priority"
-
-
-class ForgetsGenerator(Forgetful):
-    forgotten = "streams"
-
-
-class ForgetsPriorities(Forgetful):
-    """After loading, all transitions count as new."""
-
-    forgotten = "sums"
-
-    def check(self, state, sizes):
-        pass
-
-    def restore(self, state):
-        super().restore(state)
-        self.add(np.arange(self.capacity)[None], np.array([self.capacity]))
 
 
 def holds_a_loaded_buffer_goes_on_as_if_it_had_never_stopped(make, directory, added=17):
@@ -76,29 +40,6 @@ def holds_a_loaded_buffer_goes_on_as_if_it_had_never_stopped(make, directory, ad
 def test_a_loaded_buffer_goes_on_as_if_it_had_never_stopped(kind, added, n_step, tmp_path):
     make = partial(kind, n_step=n_step)
     holds_a_loaded_buffer_goes_on_as_if_it_had_never_stopped(make, tmp_path, added)
-
-
-@pytest.mark.parametrize(
-    ("make", "name", "drawn"),
-    [
-        (partial(PrioritizedReplayBuffer, alpha=0.6), "replay", [6, 2, 2, 4, 5, 2, 3, 4]),
-        (partial(RankBasedReplayBuffer, alpha=0.7), "rank", [5, 5, 4, 6, 5, 2, 4, 3]),
-    ],
-)
-def test_a_file_of_version_0_1_0_goes_on_as_it_did_there(make, name, drawn):
-    buffer = make(5, (2,))
-    buffer.load(DATA / f"{name}-0.1.0.npz")
-    assert [index for _ in range(2) for index in buffer.sample(4, 0.5).indices] == drawn
-
-
-@pytest.mark.parametrize("bugged", [ForgetsMaximum, ForgetsGenerator, ForgetsPriorities])
-def test_a_checkpoint_that_forgets_is_noticed(bugged, tmp_path):
-    for sampler in (ProportionalSampler, Forgetful):  # it forgets nothing yet
-        make = partial(with_sampler, sampler)
-        holds_a_loaded_buffer_goes_on_as_if_it_had_never_stopped(make, tmp_path)
-    with pytest.raises(AssertionError):
-        make = partial(with_sampler, bugged)
-        holds_a_loaded_buffer_goes_on_as_if_it_had_never_stopped(make, tmp_path)
 
 
 @pytest.mark.parametrize("normalize", ["batch", "buffer", "none"])
@@ -130,11 +71,10 @@ def test_a_save_that_fails_leaves_the_old_file_and_nothing_else(kind, tmp_path, 
     buffer.save(path)
     old = path.read_bytes()
 
-    def disk_full(file, **arrays):
-        file.write(b"half of the new file")
+    def disk_full(handle):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(np, "savez", disk_full)
+    monkeypatch.setattr("os.fsync", disk_full)
     with pytest.raises(OSError, match="No space left"):
         add(buffer).save(path)
     assert path.read_bytes() == old
@@ -147,11 +87,11 @@ def test_a_save_that_fails_leaves_the_old_file_and_nothing_else(kind, tmp_path, 
         (partial(PrioritizedReplayBuffer, 6, 2), ["capacity = 6", "has 5"]),
         (
             partial(PrioritizedReplayBuffer, 5, 3),
-            ["observation float32 (3,), this buffer has float32 (2,); next_obs"],
+            ["observation = 'float32 (3,)', this buffer has 'float32 (2,)'"],
         ),
         (
             partial(PrioritizedReplayBuffer, 5, 2, action_dtype=np.int32),
-            ["saved with action int32 (), this buffer has int64 ()"],
+            ["saved with action = 'int32 ()', this buffer has 'int64 ()'"],
         ),
         (partial(PrioritizedReplayBuffer, 5, 2, runs=2), ["runs = 2", "has None"]),
         (partial(PrioritizedReplayBuffer, 5, 2, alpha=0.5), ["alpha = 0.5", "has 0.6"]),
@@ -228,14 +168,14 @@ def test_files_that_are_no_replay_buffers_are_refused(tmp_path):
     path = tmp_path / "file.npz"
     for content in (b"", b"hello", b"PK\x03\x04"):
         path.write_bytes(content)
-        assert_load_fails(path, ValueError, ["damaged or incomplete"])
+        assert_load_fails(path, ValueError, ["is damaged, or is not such a file"])
     with open(path, "wb") as file:
         np.save(file, np.zeros(3))
-    assert_load_fails(path, ValueError, ["damaged or incomplete"])
+    assert_load_fails(path, ValueError, ["is damaged, or is not such a file"])
     np.savez(path, weights=np.zeros(3))
-    assert_load_fails(path, ValueError, ["is not a saved replay buffer"])
+    assert_load_fails(path, ValueError, ["is damaged, or is not such a file"])
     np.savez(path, settings=np.array([{}], dtype=object))  # a pickle could run any code
-    assert_load_fails(path, ValueError, ["damaged or incomplete"])
+    assert_load_fails(path, ValueError, ["is damaged, or is not such a file"])
 
 
 def test_a_file_that_lacks_an_array_is_refused(tmp_path):

@@ -50,7 +50,16 @@ def with_sampler(sampler, capacity, shape, runs=None, seed=None):
 
 def bits(part):
     """The state of a buffer, a storage or a sampler, to the bit."""
-    return {name: (array.dtype, array.shape, array.tobytes()) for name, array in part.state.items()}
+    return {name: (array.dtype, array.shape, _content(array)) for name, array in part.state.items()}
+
+
+def _content(array):
+    """The bytes of an array; of rows, those of their fields."""
+    return (
+        [array[name].tobytes() for name in array.dtype.names]
+        if array.dtype.names
+        else array.tobytes()
+    )
 
 
 def copy_of(state):

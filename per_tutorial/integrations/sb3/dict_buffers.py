@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import numpy as np
 from gymnasium import spaces
 from stable_baselines3.common.buffers import DictReplayBuffer
 
@@ -37,7 +38,9 @@ class PrioritizedDictReplayBuffer(PrioritizedReplayBuffer, DictReplayBuffer):  #
 
     def _empty_observations(self) -> Any:
         spaces = self.observation_space.spaces
-        return {key: self._zeros(self.obs_shape[key], spaces[key].dtype) for key in spaces}
+        return {
+            key: self._zeros(self.obs_shape[key], np.dtype(spaces[key].dtype)) for key in spaces
+        }
 
     def _checked(self, name: str, values: Any) -> Any:
         missing = sorted(set(self.obs_shape) - set(values))

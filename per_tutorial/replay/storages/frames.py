@@ -108,7 +108,7 @@ class FrameStore:
         self.rows, self.columns = steps + stack + 1, runs * environments
         count, frame = self.rows * self.columns + 1, np.dtype((dtype, frame_shape))
         promise_memory(self, "capacity", count * frame.itemsize)
-        self.frames = np.zeros(count, frame)
+        self.frames: NDArray = np.zeros(count, frame)
         self.depths = np.zeros((self.rows, self.columns), dtype=np.uint8)
         self.finals: dict[tuple[int, int], NDArray] = {}
 
@@ -274,7 +274,9 @@ class FrameStorage(RowStorage):
         same, moved = store.compare(step, stacks, next_stacks, begins)
         if not (same & moved).all():
             self._refuse(int((same & moved).argmin()), begins)
-        rows = np.zeros(self.leading_axes, self.rows.dtype)  # with zeros between fields, too
+        rows: NDArray = np.zeros(
+            self.leading_axes, self.rows.dtype
+        )  # with zeros between fields, too
         for name in ("action", "reward", "terminated", "truncated"):
             rows[name] = fields[name]
         ended = (rows["terminated"] | rows["truncated"]).reshape(-1)

@@ -135,7 +135,7 @@ class RowStorage:
         self._allocate(row)
         self.settings: dict[str, Any] = {
             "capacity": self.capacity,
-            "row": str(self.rows.dtype.descr),
+            **{name: _described(row[name]) for name in row.names or ()},
             "n_step": self.n_step,
             "discount": self.discount,
             "environments": self.environments,
@@ -435,6 +435,11 @@ class StagedRows:
                 made_with = f"action_shape is {dtype.shape}, action_dtype is {dtype.base}"
                 error.args = (f"{error}; {made_with}",)
             raise
+
+
+def _described(field: np.dtype) -> str:
+    """Type and shape of a field, such as "float32 (4,)"."""
+    return f"{field.base} {field.shape}"
 
 
 def in_memory(array: AnyArray) -> NDArray:

@@ -74,44 +74,6 @@ def test_windows_are_those_of_the_whole_log(size, life, discount):
     holds_windows_are_those_of_the_log(TransitionStorage, size, life, discount)
 
 
-class NoTruncation(TransitionStorage):
-    """Only terminations are stored, so windows run on into the next episode."""
-
-    def prepare(self, transition, valid=None):
-        return super().prepare(transition._replace(truncated=False), valid)
-
-
-class AcrossTheNewest(TransitionStorage):
-    """Windows run on from the newest transition into the oldest, which lies behind it."""
-
-    def n_step_transitions(self, slots):
-        added, windows = self.ring.added, []
-        for column in slots.T:
-            self.ring.added = column  # as if it were the oldest one of its run
-            windows.append(super().n_step_transitions(column[:, None]))
-        self.ring.added = added
-        rows, steps = zip(*windows, strict=True)
-        return np.hstack(rows), np.hstack(steps)
-
-
-class NoYoungOnes(TransitionStorage):
-    """A window that is not complete yet is taken for a single step."""
-
-    def n_step_transitions(self, slots):
-        rows, steps = super().n_step_transitions(slots)
-        unfinished = (steps < self.n_step) & ~rows["terminated"] & ~rows["truncated"]
-        rows[unfinished] = self._take(slots)[unfinished]
-        return rows, np.where(unfinished, 1, steps)
-
-
-@pytest.mark.parametrize("bugged", [NoTruncation, AcrossTheNewest, NoYoungOnes])
-def test_windows_that_end_elsewhere_are_noticed(bugged):
-    life = [("on", "on", "on"), ("on", "truncated", "on"), ("on", "on", "nothing")] * 4
-    holds_windows_are_those_of_the_log(TransitionStorage, (5, 3), life, 0.5)
-    with pytest.raises(AssertionError):
-        holds_windows_are_those_of_the_log(bugged, (5, 3), life, 0.5)
-
-
 @pytest.mark.slow
 @varied
 @given(sizes, lives)

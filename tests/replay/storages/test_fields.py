@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 import torch
-from per_tutorial.replay.storages.ring import as_field, as_shape
 
 from per_tutorial.replay import TransitionStorage
+from per_tutorial.replay.storages.fields import as_field, as_shape
 
 
 @pytest.mark.parametrize("capacity", [1, 2, 5])

@@ -13,13 +13,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from naive import NaiveTree
 from numba import njit
-from per_tutorial.replay.intrinsics import prefetch
 
 from per_tutorial import MinTree, SumTree
 from per_tutorial.replay.trees import (
     CACHED,
     find_leaf,
     find_leaves,
+    prefetch,
     set_minima,
     set_sums,
     step_down,
@@ -495,17 +495,3 @@ def test_a_forest_wants_one_row_for_each_run(indices):
     with pytest.raises(ValueError, match=r"prefix_sums: must have the shape \(3, batch\)"):
         forest.find(indices)
     assert not forest.nodes.any()
-
-
-@pytest.mark.parametrize("tree_class, outside", [(SumTree, math.inf), (MinTree, 1.0)])
-def test_a_leaf_without_a_transition_must_be_empty(tree_class, outside):
-    """An infinite sum would break the first draw after something was added."""
-    tree = tree_class(4, runs=2)
-    nodes, nothing = tree.nodes.copy(), np.zeros(2, dtype=int)
-    tree.check("tree", nodes, nothing)
-    node = tree.leaves * tree.first_root  # the first leaf of the first run
-    while node >= tree.first_root:
-        nodes[node] = outside
-        node //= 2
-    with pytest.raises(ValueError, match="^state: in tree, leaves are .* filled where none are$"):
-        tree.check("tree", nodes, nothing)

@@ -7,11 +7,11 @@ from replay_helpers import bits
 
 from per_tutorial.replay import (
     PrioritizedReplayBuffer,
-    ReaperSampler,
     Replay,
     ReplayBuffer,
     Transition,
     TransitionStorage,
+    UniformSampler,
 )
 
 CONTENT = ("observation", "action", "reward", "next_observation")
@@ -74,22 +74,6 @@ def test_a_buffer_refuses_them_as_well(name):
     assert len(buffer) == 1
 
 
-def test_a_state_holds_no_stray_bytes():
-    """Rows are padded. NumPy copies fields only, and would leave old memory between them."""
-    for capacity in (2, 3, 7):
-        storage = TransitionStorage(capacity, 3, 3, **OPTIONS)
-        row = storage.rows.dtype
-        between = np.ones(row.itemsize, dtype=bool)
-        for name in row.names:
-            between[row.fields[name][1] :][: row[name].itemsize] = False
-        assert between.any()
-        for valid in ([True, True, True], [True, False, True], [False, True, False]) * 2:
-            storage.add(step(3), np.array(valid))
-            for rows in (storage.state["rows"], storage.__getstate__()["rows"]):
-                assert rows.flags.c_contiguous
-                assert not rows.view(np.uint8).reshape(-1, row.itemsize)[:, between].any()
-
-
 # Environments that take turns ------------------------------------------------------------------
 
 
@@ -145,7 +129,7 @@ def test_a_step_of_all_environments_at_once_is_one_turn_of_each():
 @pytest.mark.parametrize("count", [0, 2, 3, 4, 30])
 def test_a_cut_ends_the_running_episode_of_each_environment(count):
     storage = TransitionStorage(8, 2, environments=3)
-    replay = Replay(storage, ReaperSampler(8, seeds=[0]))
+    replay = Replay(storage, UniformSampler(8, seeds=[0]))
     steps = [(*step[:4], False, False) for step in turns(3, count)]
     for step in steps:
         replay.add(*step)

@@ -1,0 +1,91 @@
+"""ReaPER, LaBER, ReLo and PAL against their formulas, and in short trainings."""
+
+import numpy as np
+import pytest
+
+pytest.importorskip("torch")
+
+import torch  # noqa: E402
+
+from per_tutorial import DQNConfig, Replay, train  # noqa: E402
+from per_tutorial.after_per import (  # noqa: E402
+    LaberLearner,
+    LaberSampler,
+    PalLearner,
+    ReaperSampler,
+    ReloLearner,
+    pal_losses,
+)
+from per_tutorial.after_per.laber import choose  # noqa: E402
+from per_tutorial.replay import TransitionStorage, UniformSampler  # noqa: E402
+
+
+def reaper_buffer(capacity=10, environments=2, **settings):
+    storage = TransitionStorage(capacity, (1,), environments=environments)
+    return Replay(storage, ReaperSampler(storage, seeds=[0], **settings))
+
+
+@pytest.mark.parametrize("steps", [6, 14])
+def test_reaper_draws_by_reliability_and_error(steps):
+    alpha, omega = 0.6, 0.5
+    replay = reaper_buffer(alpha=alpha, omega=omega)
+    over = [k in (2, 5, 8, 9) for k in range(steps)]
+    for k in range(steps):
+        replay.add([k], 0, 0.0, [k + 1], over[k])
+    stored = np.arange(max(0, steps - 10), steps)
+    errors = dict(zip(stored.tolist(), np.linspace(0.1, 3.0, len(stored)).tolist(), strict=True))
+    replay.update_priorities(stored, list(errors.values()))
+    wanted = np.zeros(10)
+    for k in stored.tolist():
+        mine = [i for i in stored.tolist() if i % 2 == k % 2]  # of the same environment
+        begins = [i for i in mine if i <= k and not any(over[j] for j in mine if i <= j < k)]
+        ends = [i for i in mine if i >= k and over[i]]
+        p = {i: abs(errors[i]) + 1e-6 for i in mine}
+        r = 1.0
+        if ends:
+            episode = [i for i in mine if min(begins) <= i <= ends[0]]
+            r = sum(p[i] for i in episode if i <= k) / sum(p[i] for i in episode)
+        wanted[k % 10] = r**omega * p[k] ** alpha
+    assert np.allclose(replay.probabilities, wanted / wanted.sum())
+
+
+def test_reapers_weights_correct_for_its_draws():
+    replay = reaper_buffer()
+    for k in range(10):
+        replay.add([k], 0, 0.0, [k + 1], k in (4, 5))
+    replay.update_priorities(np.arange(10), np.linspace(0.1, 3.0, 10))
+    batch, shares = replay.sample(10, beta=1.0), replay.probabilities
+    assert np.allclose(batch.weights, shares.min() / shares[batch.indices])
+
+
+def test_laber_keeps_candidates_by_size_and_weighs_them():
+    p = np.array([[1.0, 0.0, 3.0]])
+    kept, weights = choose(p, np.array([[0.0, 0.24, 0.26, 0.999]]))
+    assert kept.tolist() == [[0, 0, 2, 2]]
+    assert np.allclose(weights, (4 / 3) / p[:, kept[0]])
+
+
+@pytest.mark.parametrize(("kappa", "alpha"), [(1.0, 0.6), (0.1, 1.0)])
+def test_pals_slope_is_hubers_times_the_priority_of_lap(kappa, alpha):
+    errors = torch.tensor([[0.02, -0.5, 3.0, -20.0]], dtype=torch.float64)
+    p = errors.abs().clamp(min=kappa) ** alpha
+    _, slopes = pal_losses(errors, kappa, alpha)
+    assert torch.allclose(slopes, errors.clamp(-kappa, kappa) * p / p.mean())
+
+
+@pytest.mark.parametrize("method", ["reaper", "laber", "relo", "pal"])
+def test_each_trains(method):
+    config = DQNConfig(steps=200, learning_starts=100, hidden=(8,), capacity=300)
+    if method == "relo":
+        config = config.replace(sampler="proportional")
+    storage = TransitionStorage(300, (4,), 2)
+    samplers = {
+        "reaper": ReaperSampler(storage, [0, 1]),
+        "laber": LaberSampler(300, [0, 1]),
+        "pal": UniformSampler(300, [0, 1]),
+    }
+    learners = {"laber": LaberLearner, "relo": ReloLearner, "pal": PalLearner}
+    replay = Replay(storage, samplers[method], 2) if method in samplers else None
+    history = train(config, [0, 1], replay=replay, learner=learners.get(method))
+    assert np.isfinite(history.measure("loss")[-1]).all()
+    assert (history.measure("td_error")[-1] > 0).all() or method == "relo"

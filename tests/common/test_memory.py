@@ -1,0 +1,42 @@
+"""What is promised is compared with what there is, all buffers together."""
+
+import gc
+
+import numpy as np
+import pytest
+
+from per_tutorial.common import memory
+from per_tutorial.replay import ReplayBuffer
+
+
+class Owner:
+    pass
+
+
+def test_all_owners_count_together_until_they_are_gone(monkeypatch, recwarn):
+    gc.collect()
+    promised = sum(memory._promised.values())
+    monkeypatch.setattr(memory, "available_memory", lambda: promised + 100)
+    one, two = Owner(), Owner()
+    memory.promise_memory(one, "capacity", 60)
+    assert not recwarn
+    with pytest.warns(UserWarning, match="^capacity: all replay buffers together will need"):
+        memory.promise_memory(two, "capacity", 60)
+    del one
+    gc.collect()
+    memory.promise_memory(two, "capacity", 60)
+    assert len(recwarn) <= 1
+
+
+def test_a_containers_limit_counts(monkeypatch, tmp_path):
+    (tmp_path / "memory.max").write_text("12345\n")
+    monkeypatch.setattr(memory, "_GROUPS", tmp_path)
+    assert memory.available_memory() in (12345, None)
+
+
+def test_a_buffer_promises_its_rows(monkeypatch):
+    monkeypatch.setattr(memory, "available_memory", lambda: 0)
+    with pytest.warns(UserWarning, match="choose a smaller one"):
+        buffer = ReplayBuffer(1000, (4,))
+    assert memory._promised[buffer.storage] == buffer.storage.rows.nbytes
+    assert np.isfinite(buffer.storage.rows.nbytes)

@@ -1,0 +1,32 @@
+"""A newcomer's sampler: one file, passed as an object."""
+
+import numpy as np
+from toy_samplers import LowSlots
+
+from per_tutorial import Replay
+from per_tutorial.replay import SAMPLERS, TransitionStorage
+
+
+def a_replay(seed=0):
+    replay = Replay(TransitionStorage(10, (1,)), LowSlots(10, [seed]))
+    for k in range(14):
+        replay.add([k], k, 0.5, [k + 1], False)
+    return replay
+
+
+def test_it_draws_saves_and_loads(tmp_path):
+    replay, other = a_replay(), a_replay(1)
+    batch = replay.sample(8, beta=1.0)
+    assert np.allclose(
+        batch.weights * replay.probabilities[batch.indices % 10],
+        batch.weights.min() * replay.probabilities[batch.indices[batch.weights.argmin()] % 10],
+    )
+    replay.update_priorities(batch.indices, np.ones(8))
+    replay.save(tmp_path / "mine.npz")
+    other.load(tmp_path / "mine.npz")
+    assert other.sample(8).indices.tolist() == replay.sample(8).indices.tolist()
+
+
+def test_the_names_are_a_plain_dict():
+    assert list(SAMPLERS) == ["uniform", "proportional", "rank", "lap"]
+    assert all(make(5, [0]).settings["sampler"] == name for name, make in SAMPLERS.items())
