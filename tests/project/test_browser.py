@@ -7,7 +7,6 @@ import socket
 import subprocess
 import sys
 import time
-import urllib.error
 import urllib.request
 
 import pytest
@@ -19,16 +18,14 @@ pytestmark = pytest.mark.browser
 PAGE = series()[1]
 MINUTE = 60_000  # milliseconds, Playwright's unit
 TOKEN = "a-token-for-this-test"
-# JavaScript for the notebook's code cells as they would be saved.
-CODE_CELLS = """jupyterapp.shell.currentWidget.model.toJSON().cells.filter(
-    cell => cell.cell_type === "code")"""
+# JavaScript: the notebook's code cells as they would be saved.
+CELLS = "jupyterapp.shell.currentWidget.model.toJSON().cells"
+CODE_CELLS = f"{CELLS}.filter(cell => cell.cell_type === 'code')"
 # Every cell's output stays in the page, scrolled to or not, and no news dialog covers the page.
 SETTINGS = {
     "notebook-extension/tracker": {"windowingMode": "none"},
     "apputils-extension/notification": {"fetchNews": "false", "checkForUpdates": False},
 }
-PLACES = {"_CONFIG": "config", "_DATA": "data", "_RUNTIME": "runtime"}
-PLACES |= {"LAB_SETTINGS": "settings", "LAB_WORKSPACES": "workspaces"}
 
 
 @pytest.fixture
@@ -40,23 +37,33 @@ def lab(tmp_path):
     (tmp_path / "notebooks").mkdir()
     write(notebook, tmp_path / "notebooks" / PAGE.name)
     for name, settings in SETTINGS.items():
-        file = tmp_path / "settings" / "@jupyterlab" / f"{name}.jupyterlab-settings"
+        file = (
+            tmp_path
+            / ".jupyter"
+            / "lab"
+            / "user-settings"
+            / "@jupyterlab"
+            / f"{name}.jupyterlab-settings"
+        )
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(json.dumps(settings), encoding="utf-8")
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    places = {f"JUPYTER{key}_DIR": str(tmp_path / folder) for key, folder in PLACES.items()}
-    environment = {**os.environ, **places, "PER_TUTORIAL_FAST": "1"}
+    environment = {**os.environ, "HOME": str(tmp_path), "PER_TUTORIAL_FAST": "1"}
     command = [sys.executable, "-m", "jupyter", "lab", "--no-browser", "--allow-root"]
     command += [f"--ServerApp.port={port}", "--ServerApp.port_retries=0"]
     command += ["--LabApp.expose_app_in_browser=True", f"--IdentityProvider.token={TOKEN}"]
     command += [f"--ServerApp.root_dir={tmp_path / 'notebooks'}"]
     with open(tmp_path / "log", "w", encoding="utf-8") as log:
         server = subprocess.Popen(command, env=environment, stdout=log, stderr=subprocess.STDOUT)
+    address = f"http://127.0.0.1:{port}"
+    deadline = time.monotonic() + 120
     try:
-        address = f"http://127.0.0.1:{port}"
-        wait_for(f"{address}/api/status?token={TOKEN}", server, tmp_path / "log")
+        while not answers(f"{address}/api/status?token={TOKEN}"):
+            late = server.poll() is not None or time.monotonic() > deadline
+            assert not late, (tmp_path / "log").read_text(encoding="utf-8")
+            time.sleep(0.2)
         yield address
     finally:
         server.terminate()
@@ -65,14 +72,11 @@ def lab(tmp_path):
         server.kill()
 
 
-def wait_for(url, server, log):
-    """Wait until a server answers."""
-    deadline = time.monotonic() + 120
-    while time.monotonic() < deadline and server.poll() is None:
-        with contextlib.suppress(urllib.error.URLError, OSError):
-            return urllib.request.urlopen(url, timeout=10).close()
-        time.sleep(0.2)
-    pytest.fail(f"JupyterLab did not start:\n{log.read_text(encoding='utf-8')}")
+def answers(url):
+    """Whether a server is there."""
+    with contextlib.suppress(OSError):
+        urllib.request.urlopen(url, timeout=10).close()
+        return True
 
 
 def test_a_reader_runs_all_and_sees_pictures_and_the_film(browser, lab):
@@ -86,14 +90,9 @@ def test_a_reader_runs_all_and_sees_pictures_and_the_film(browser, lab):
     page.get_by_role("menuitem", name="Run", exact=True).click()
     page.get_by_role("menuitem", name="Run All Cells", exact=True).click()
     # Until every code cell has run or one has failed
-    page.wait_for_function(
-        f"""() => {{
-            const cells = {CODE_CELLS};
-            const failed = cells.some(c => c.outputs.some(o => o.output_type === "error"));
-            return failed || cells.every(c => c.execution_count);
-        }}""",
-        timeout=5 * MINUTE,
-    )
+    failed = "cell.outputs.some(output => output.output_type === 'error')"
+    ended = f"cells => cells.every(cell => cell.execution_count) || cells.some(cell => {failed})"
+    page.wait_for_function(f"() => ({ended})({CODE_CELLS})", timeout=5 * MINUTE)
     outputs = page.evaluate(f"{CODE_CELLS}.flatMap(cell => cell.outputs)")
     assert [each["evalue"] for each in outputs if each["output_type"] == "error"] == []
     assert pictures.count() > 0
