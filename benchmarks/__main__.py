@@ -25,8 +25,7 @@ def main():
     unknown = sorted(set(options.names) - {*ANYWHERE, "gpu"})
     if unknown:
         parser.error(f"names: must be replay, training, agents or gpu, got {', '.join(unknown)}")
-    usual = ROOT / ("build/benchmarks" if options.quick else "docs/speed")
-    folder = options.folder or usual
+    folder = options.folder or ROOT / ("build/benchmarks" if options.quick else "docs/speed")
     for name in options.names or ([] if options.write else ANYWHERE):
         if name == "gpu":
             gpu.run(folder, quick=options.quick, minutes=options.minutes)

@@ -59,9 +59,8 @@ def machine(packages):
 
 def write(folder, name, measured):
     """Write what was measured, and at which commit, into NAME.json."""
-    git = ["git", "-C", ROOT, "rev-parse", "--short", "HEAD"]
-    commit = subprocess.run(git, capture_output=True, text=True).stdout.strip()
-    text = json.dumps({"commit": commit or "unknown", **measured}, indent=1)
+    status, commit = subprocess.getstatusoutput(f'git -C "{ROOT}" rev-parse --short HEAD')
+    text = json.dumps({"commit": "unknown" if status else commit, **measured}, indent=1)
     # What was measured in all rounds stands in one line.
     text = re.sub(r"\[[-+.\w,\s]*\]", lambda numbers: " ".join(numbers[0].split()), text)
     folder.mkdir(parents=True, exist_ok=True)

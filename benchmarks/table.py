@@ -69,8 +69,7 @@ def rows(data):
         what = f"CartPole, {runs}: a frame"
         yield "training", what, frames, f"{runs}, proportional", others
     for what, batch, times in data["agents"]["seconds"]:
-        *_, ours = times
-        own = next(iter(times))
+        own, *_, ours = times
         yield "agents", f"{what}, {batch}: {ours}", times, ours, [(SB3, own)]
     for batch, times in data["gpu"]["minibatches"].items():
         what = f"Pong: sample {batch}, update, write back"
