@@ -36,7 +36,7 @@ class ObservationStore(FrameStore):
     def __init__(
         self, steps: int, environments: int, stack: int, frame_size: int, dtype: DTypeLike
     ) -> None:
-        super().__init__(steps, 1, environments, stack, (frame_size,), dtype)
+        super().__init__(steps, environments, stack, (frame_size,), dtype)
         self.whole: dict[tuple[int, int], NDArray] = {}
         self.unmoved = 0
 
