@@ -7,20 +7,16 @@ are written back. Both agents have the same network, memory and minibatch, and t
 each. Pictures are 84×84×4 bytes; buffers hold the same 8,000 transitions, in SB3's own form and in
 that of `FrameReplayBuffer`, which keeps each frame once.
 
-Times are of the processor, so that other programs disturb them less; the verdict is the ratio of
-medians.
-
-Writes docs/agents_speed.md and, with all numbers, docs/agents_speed.json.
+Times are of the processor, so that other programs disturb them less.
 """
 
-import statistics
 import time
 import warnings
 
 import numpy as np
 import torch
 
-from benchmarks.harness import alternate, machine, write_report
+from benchmarks.harness import alternate, machine
 
 PACKAGES = ("torch", "numpy", "numba", "gymnasium", "stable-baselines3")
 BATCHES = (32, 256)
@@ -77,7 +73,8 @@ def pictures(steps):
 
 
 def measure(quick):
-    """A list of (what, batch size, {name: seconds of the processor of each call})."""
+    """``seconds`` is a list of (what, batch size, {name: processor seconds of each call})."""
+    torch.set_num_threads(1)
 
     def timed(function, *arguments):
         def measured():
@@ -97,34 +94,4 @@ def measure(quick):
             ("training step", batch, alternate(steps, 20 if quick else 1_500)),
             ("minibatch of frames", batch, alternate(samples, 5 if quick else 200)),
         ]
-    return results
-
-
-def report(data):
-    """The text of agents_speed.md."""
-    lines = [
-        "# What PER costs in Stable-Baselines3's agents",
-        "",
-        "Written by `make bench ARGS=agents` (`benchmarks/agents.py`, which describes the work),",
-        f"on {data['machine']}.",
-        "",
-        "| | batch | | µs, median | relative to Stable-Baselines3's own |",
-        "|---|---|---|---|---|",
-    ]
-    for what, batch, seconds in data["seconds"]:
-        medians = {name: statistics.median(each) for name, each in seconds.items()}
-        own = next(iter(medians.values()))
-        for name, median in medians.items():
-            lines.append(
-                f"| {what} | {batch} | {name} | {1e6 * median:.0f} | ×{median / own:.2f} |"
-            )
-    return "\n".join(lines) + "\n"
-
-
-def run(folder, *, quick=False, redraw=False):
-    """Measure (or read what was measured) and write the report into `folder`."""
-    data = None
-    if not redraw:
-        torch.set_num_threads(1)
-        data = {"machine": machine(PACKAGES), "seconds": measure(quick)}
-    write_report(folder, "agents_speed", data, report)
+    return {"machine": machine(PACKAGES), "seconds": results}

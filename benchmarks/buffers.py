@@ -45,10 +45,6 @@ class Contestant:
     def installed(cls):
         return find_spec(cls.package) is not None
 
-    def fill(self, *columns):
-        """`extend`, or a short cut to the same contents where that takes minutes."""
-        self.extend(*columns)
-
 
 class Limit(Contestant):
     """No buffer at all: rows taken at random indices drawn beforehand, and an array written to.
@@ -253,17 +249,6 @@ class StableBaselines3(Contestant):
         for fields in zip(*columns, strict=True):
             self.add(*fields)
 
-    def fill(self, observations, actions, rewards, next_observations, terminated):
-        buffer = self.buffer
-        slots = slice(buffer.pos, buffer.pos + len(observations))
-        buffer.observations[slots, 0] = observations
-        buffer.actions[slots, 0, 0] = actions
-        buffer.rewards[slots, 0] = rewards
-        buffer.next_observations[slots, 0] = next_observations
-        buffer.dones[slots, 0] = terminated
-        buffer.full |= slots.stop == buffer.buffer_size
-        buffer.pos = slots.stop % buffer.buffer_size
-
     def sample(self, batch_size):
         return self.buffer.sample(batch_size)
 
@@ -332,7 +317,7 @@ def filled(contestant, capacity, shape, dtype, prioritized, *, chunk=2**17):
     random = np.random.default_rng(0)
     for start in range(0, capacity, chunk):
         numbers = np.arange(start, min(start + chunk, capacity))
-        buffer.fill(*transitions(numbers, shape, dtype))
+        buffer.extend(*transitions(numbers, shape, dtype))
         if prioritized:
             buffer.update(numbers, random.standard_normal(len(numbers), dtype=np.float32))
     return buffer

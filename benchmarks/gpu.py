@@ -1,29 +1,25 @@
-"""Speed on a GPU: stacks of CartPole, updates from Pong's frames; Stable-Baselines3's DQN beside.
+"""Speed on a GPU, in one visit of fifteen minutes; Stable-Baselines3's DQN beside.
 
     make bench ARGS=gpu
 
-It took four minutes on an H200, and needs a GPU that PyTorch knows as "cuda" (on Colab: Runtime,
-Change runtime type). All contestants take turns, round after round; ratios are taken within a round
-(`benchmarks/harness.py`).
+In turn, until `--minutes` are over: the tests for a GPU (`tests`); sample, update and write-back
+for Pong, 84×84 pixels (`minibatches`); short trainings of Pong (`pong`) and of CartPole
+(`cartpole`); the notebooks 03 and 05 in full (`pages`, whose films need the wheel imageio-ffmpeg);
+and Pong until it wins by 18 points (`pong_to_18`). Each part writes its result as it ends.
 
-- **CartPole**: the work of `benchmarks/training.py`, on the GPU. All environments of a stack are
-  stepped at once (NumPy), on the processor.
-- **Pong, a minibatch**: sample from a memory on the host, update, write priorities back; 84×84
-  pixels, the network of Mnih et al. (2015). Stable-Baselines3's is the same, without priorities.
-  Frames are noise.
-- **Pong, training**: eight games that feed one run, an update of 32 for every four agent steps.
-- **Where an update's time goes**: *there* is what brings a minibatch to the GPU, *launched* how
-  long Python takes to ask for an update, *computed* the sum of what the GPU's kernels take, *all*
-  an update from start to end, its results fetched.
+All contestants of a part take turns, round after round; ratios are taken within a round
+(`benchmarks/harness.py`). The network is that of Mnih et al. (2015); Stable-Baselines3's has no
+priorities. The memory is on the host, and its frames are noise. In trainings of Pong eight games
+feed a run, with an update of 32 for every four agent steps.
 
-Writes docs/gpu_speed.md and, with all numbers, docs/gpu_speed.json. Without a GPU it measures
-nothing, but for `--quick`, which tries the code on the processor.
+It needs a GPU that PyTorch knows as "cuda". Without one it measures nothing, but for `--quick`,
+which tries the code on the processor.
 """
 
-import importlib.util
+import functools
 import os
-import shutil
-import statistics
+import subprocess
+import sys
 import time
 from importlib.util import find_spec
 from typing import NamedTuple
@@ -31,10 +27,9 @@ from unittest.mock import patch
 
 import numpy as np
 import torch
-from torch.profiler import ProfilerActivity, profile
 
 from benchmarks import training
-from benchmarks.harness import alternate, machine, ratio, write_report
+from benchmarks.harness import ROOT, alternate, machine, timed, write
 from per_tutorial import DQNConfig, DQNLearner, FrameStorage, train
 from per_tutorial.dqn import history
 from per_tutorial.replay import ProportionalSampler, Replay
@@ -48,20 +43,14 @@ PONG = DQNConfig(
     sampler="proportional",
     loss="huber",
     max_grad_norm=10.0,
-    precision="float32",
     update_every=4,
     target_update_every=1000,
     tau=1.0,
     learning_rate=1e-4,
     epsilon_start=0.05,
 )
-# {name: changes to these settings}
-WAYS = {
-    "as it is": {},
-    "bfloat16": {"precision": "bfloat16"},
-    "compiled": {"compiled": True},
-    "compiled, bfloat16": {"compiled": True, "precision": "bfloat16"},
-}
+WON = 18  # points, the mean of the last games
+GAMES = 20
 
 
 class Plan(NamedTuple):
@@ -75,77 +64,74 @@ class Plan(NamedTuple):
     minibatches: int = 40
     pong_steps: int = 960
     rounds: int = 3
+    pages: tuple[str, ...] = ("03", "05")
+    whole: int = 480_000  # steps of Pong, unless it has won before
 
 
-QUICK = Plan((1, 3), 100, (32,), 36, 128, 2, 160, 1)
-
-
-def finish(device):
-    """Wait until the device has done what it was asked for."""
-    if torch.device(device).type == "cuda":
-        torch.cuda.synchronize(device)
-
-
-def seconds(function, count, device):
-    """A function that measures the seconds of one of ``count`` calls."""
-
-    def measured():
-        finish(device)
-        start = time.perf_counter()
-        for _ in range(count):
-            function()
-        finish(device)
-        return (time.perf_counter() - start) / count
-
-    return measured
-
-
-def why_not_compiled(device):
-    """What is missing to compile for this device, in a few words; None if nothing is."""
-    if torch.device(device).type == "cpu":
-        return None if shutil.which(os.environ.get("CXX", "g++")) else "there is no C++ compiler"
-    return None if importlib.util.find_spec("triton") else "triton is not installed"
+QUICK = Plan((1, 3), 100, (32,), 36, 128, 2, 160, 1, pages=(), whole=160)
 
 
 def ways(device):
-    """Those of `WAYS` that this machine can go."""
-    possible = why_not_compiled(device) is None
-    return {
-        name: changes for name, changes in WAYS.items() if possible or "compiled" not in changes
-    }
+    """{name: changes to the settings}. On a processor, where code is only tried, none compiles."""
+    return {"as it is": {}, **({"compiled": {"compiled": True}} if device == "cuda" else {})}
 
 
-# CartPole
+def seconds(function, calls, device, parts=None):
+    """A function that calls one, waits for the device, and returns the seconds of a part.
+
+    Args:
+        parts: how many equal parts the calls have; None: each call is one.
+    """
+
+    def work():
+        for _ in range(calls):
+            function()
+        if device == "cuda":
+            torch.cuda.synchronize()
+
+    return timed(work, parts or calls)
 
 
-def cartpole(plan, device):
-    """{contestant: seconds of a step of all its runs, in each round}."""
-    turns = {}
-    if find_spec("stable_baselines3"):
-        turns[f"{SB3}, 1 run"] = lambda steps: training.stable_baselines3(steps, device)
-    for runs in plan.stacks:
-        for name, changes in ways(device).items():
-            if "precision" not in changes:  # networks so small are not made for bfloat16
-                turns[f"{runs} run{'s' if runs > 1 else ''}, {name}"] = training.ours(
-                    runs,
-                    "proportional",
-                    vectorization="vector_entry_point",
-                    device=device,
-                    **changes,
-                )
-    return alternate(
-        {
-            name: lambda turn=turn: seconds(lambda: turn(plan.steps), 1, device)() / plan.steps
-            for name, turn in turns.items()
-        },
-        plan.rounds,
+# (a) and (d): the tests, and the pages ------------------------------------------------------------
+
+
+def command(arguments, left):
+    """What a Python module, run as a command, says last, its exit status and its seconds."""
+    start = time.perf_counter()
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    environment.pop("PER_TUTORIAL_FAST", None)
+    ran = subprocess.run(
+        [sys.executable, "-m", *arguments],
+        cwd=ROOT,
+        env=environment,
+        timeout=left,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
     )
+    took = round(time.perf_counter() - start, 1)
+    return {"status": ran.returncode, "seconds": took, "says": ran.stdout.splitlines()[-3:]}
 
 
-# Pong
+def tests(plan, device, left, folder):
+    """The tests that need a GPU; without one pytest leaves them out."""
+    return command(["pytest", "-q", "-p", "no:cacheprovider", "tests/dqn/test_gpu.py"], left)
 
 
-def full_replay(plan, batch_size):
+def pages(plan, device, left, folder):
+    """{notebook: what running it in full said}; the notebook with its outputs is in ``folder``."""
+    start, found = time.perf_counter(), {}
+    for number in plan.pages:
+        (path,) = (ROOT / "notebooks").glob(f"{number}_*.ipynb")
+        run = ["nbconvert", "--to", "notebook", "--execute", "--output-dir", str(folder), str(path)]
+        found[path.stem] = command(run, left - (time.perf_counter() - start))
+    return found
+
+
+# (b): sample, update, write back ------------------------------------------------------------------
+
+
+def full_replay(plan):
     """A memory on the host, full of noise: the time does not depend on what is in the pictures."""
     storage = FrameStorage(plan.memory, (4, plan.size, plan.size))
     replay = Replay(storage, ProportionalSampler(plan.memory, [0]), runs=1)
@@ -157,26 +143,23 @@ def full_replay(plan, batch_size):
         following, over = np.concatenate([stack[:, :, 1:], film[k % 64]], axis=2), k % 50 == 49
         replay.add(stack, [[k % 6]], [[0.0]], following, terminated=[[over]])
         stack = black if over else following
-    return lambda: replay.sample(batch_size), replay
-
-
-def learner(plan, batch_size, device, changes):
-    config = PONG.replace(
-        frame_size=plan.size,
-        batch_size=batch_size,
-        learning_starts=max(PONG.learning_starts, batch_size),
-        device=device,
-        **changes,
-    )
-    return DQNLearner(config, (4, plan.size, plan.size), 6, seeds=[0])
+    return replay
 
 
 def sb3_model(plan, device, batch_size=32, environments=1, **settings):
+    """Stable-Baselines3's DQN with the settings of `PONG`."""
+    import ale_py
+    import gymnasium
     from stable_baselines3 import DQN
+    from stable_baselines3.common.env_util import make_atari_env
+    from stable_baselines3.common.vec_env import VecFrameStack
 
+    gymnasium.register_envs(ale_py)
+    screen = {"screen_size": plan.size}
+    games = make_atari_env("PongNoFrameskip-v4", environments, seed=0, wrapper_kwargs=screen)
     return DQN(
         "CnnPolicy",
-        sb3_games(plan, environments),
+        VecFrameStack(games, n_stack=4),
         batch_size=batch_size,
         buffer_size=plan.memory,
         learning_starts=max(PONG.learning_starts, batch_size),
@@ -192,33 +175,24 @@ def sb3_model(plan, device, batch_size=32, environments=1, **settings):
     )
 
 
-def sb3_games(plan, environments):
-    import ale_py
-    import gymnasium
-    from stable_baselines3.common.env_util import make_atari_env
-    from stable_baselines3.common.vec_env import VecFrameStack
-
-    gymnasium.register_envs(ale_py)
-    games = make_atari_env(
-        "PongNoFrameskip-v4",
-        n_envs=environments,
-        seed=0,
-        wrapper_kwargs={"screen_size": plan.size},
-    )
-    return VecFrameStack(games, n_stack=4)
-
-
-def minibatches(plan, device):
+def minibatches(plan, device, left, folder):
     """{batch size: {contestant: seconds of sample, update and writing back, in each round}}."""
-    results = {}
+    replay, results = full_replay(plan), {}
     for batch_size in plan.batches:
         turns = {}
         for name, changes in ways(device).items():
-            sample, replay = full_replay(plan, batch_size)
-            agent = learner(plan, batch_size, device, changes)
+            starts = max(PONG.learning_starts, batch_size)
+            config = PONG.replace(
+                frame_size=plan.size,
+                batch_size=batch_size,
+                learning_starts=starts,
+                device=device,
+                **changes,
+            )
+            agent = DQNLearner(config, (4, plan.size, plan.size), 6, seeds=[0])
 
-            def step(sample=sample, replay=replay, agent=agent):
-                batch = sample()
+            def step(agent=agent, batch_size=batch_size):
+                batch = replay.sample(batch_size)
                 replay.update_priorities(batch.indices, agent.update(batch).td_errors)
 
             turns[name] = seconds(step, plan.minibatches, device)
@@ -227,14 +201,16 @@ def minibatches(plan, device):
             model.learn(model.learning_starts)  # makes what `train` needs
             buffer = model.replay_buffer
             buffer.pos, buffer.full = 0, True  # whatever is in it: the time is the same
-            turns[SB3] = seconds(
-                lambda model=model, size=batch_size: model.train(1, size), plan.minibatches, device
-            )
+            their_step = functools.partial(model.train, 1, batch_size)
+            turns[SB3] = seconds(their_step, plan.minibatches, device)
         results[batch_size] = alternate(turns, plan.rounds)
     return results
 
 
-def pong_training(plan, device):
+# (c): short trainings -----------------------------------------------------------------------------
+
+
+def pong(plan, device, left, folder):
     """{contestant: seconds of an agent step of a training, in each round}."""
 
     def ours(changes):
@@ -245,196 +221,106 @@ def pong_training(plan, device):
             device=device,
             **changes,
         )
+        # As often as in a long training: a short one would measure itself all the time.
+        with patch.object(history, "LOG_POINTS", 2):
+            train(config, seeds=0)
 
-        def train_all():
-            # As often as in a long training: a short one would measure itself all the time.
-            with patch.object(history, "LOG_POINTS", 2):
-                train(config, seeds=0)
-
-        return train_all
-
-    def sb3():
+    def theirs():
         # In each step of all games eight agent steps and two updates
-        model = sb3_model(
-            plan, device, environments=PONG.environments, train_freq=1, gradient_steps=2
-        )
+        model = sb3_model(plan, device, environments=8, train_freq=1, gradient_steps=2)
         model.learn(plan.pong_steps)
         model.get_env().close()
 
-    turns = {name: ours(changes) for name, changes in ways(device).items()}
+    turns = {name: functools.partial(ours, changes) for name, changes in ways(device).items()}
     if find_spec("stable_baselines3"):
-        turns[SB3] = sb3
-    return alternate(
-        {
-            name: lambda turn=turn: seconds(turn, 1, device)() / plan.pong_steps
-            for name, turn in turns.items()
-        },
-        plan.rounds,
-    )
+        turns[SB3] = theirs
+    steps = plan.pong_steps
+    turns = {name: seconds(turn, 1, device, steps) for name, turn in turns.items()}
+    return alternate(turns, plan.rounds)
 
 
-def parts(plan, device):
-    """{batch size: {way: {part: seconds}}} of an update, medians of many."""
-    return {
-        batch_size: {
-            name: parts_of_update(
-                learner(plan, batch_size, device, changes),
-                full_replay(plan, batch_size)[0](),
-                plan.minibatches,
-                device,
-            )
-            for name, changes in ways(device).items()
-        }
-        for batch_size in plan.batches
-    }
+def cartpole(plan, device, left, folder):
+    """{contestant: seconds of a step of all its runs, in each round}."""
+    turns = {}
+    if find_spec("stable_baselines3"):
+        theirs = functools.partial(training.stable_baselines3, plan.steps, device)
+        turns[f"{SB3}, 1 run"] = theirs
+    settings = {"vectorization": "vector_entry_point", "device": device}
+    for runs in plan.stacks:
+        for name, changes in ways(device).items():
+            ours = training.ours(runs, "proportional", **settings, **changes)
+            contestant = f"{runs} run{'s' if runs > 1 else ''}, {name}"
+            turns[contestant] = functools.partial(ours, plan.steps)
+    turns = {name: seconds(turn, 1, device, plan.steps) for name, turn in turns.items()}
+    return alternate(turns, plan.rounds)
 
 
-def parts_of_update(agent, batch, count, device):
-    """{part: seconds}"""
-    agent.update(batch)
-    tensors = agent._on_device(batch)
-
-    def there():
-        agent._on_device(batch)
-        finish(device)
-
-    def launched():
-        agent._step(tensors)
-
-    return {
-        "there": _median(there, count, device),
-        "launched": _median(launched, count, device),
-        "computed": computed(launched, count, device),
-        "all": _median(lambda: agent.update(batch), count, device),
-    }
+# (e): until it wins -------------------------------------------------------------------------------
 
 
-def _median(function, count, device):
-    """The median time of a call, which waits for nothing that is still to be done on the device."""
-    times = []
-    for _ in range(count):
-        finish(device)
-        start = time.perf_counter()
-        function()
-        times.append(time.perf_counter() - start)
-    finish(device)
-    return statistics.median(times)
+class Over(Exception):
+    """The training has won, or its time is over."""
 
 
-def computed(function, count, device):
-    """Seconds that the device's kernels take in a call, all together."""
-    on_gpu = torch.device(device).type == "cuda"
-    activity = ProfilerActivity.CUDA if on_gpu else ProfilerActivity.CPU
-    with profile(activities=[activity]) as profiled:
-        for _ in range(count):
-            function()
-        finish(device)
-    events = profiled.key_averages()
-    micros = [
-        each.self_device_time_total if on_gpu else each.self_cpu_time_total for each in events
-    ]
-    return sum(micros) / 1e6 / count
+def pong_to_18(plan, device, left, folder):
+    """{"curve": [seconds, step, mean return of the last games], "won": whether it has won}.
+
+    The settings are those of the study `pong`, whose frames have 42×42 pixels.
+    """
+    from per_tutorial.studies.declared import STUDIES
+
+    config = STUDIES["pong"].arms["per"].replace(device=device, steps=plan.whole)
+    if device == "cuda":
+        config = config.replace(compiled=True)
+    else:
+        config = config.replace(capacity=plan.memory, learning_starts=plan.memory)
+    start, curve = time.perf_counter(), []
+
+    def clock(record):
+        returns = [episode_return for _, _, episode_return, _ in record.episodes[-GAMES:]]
+        mean = float(np.mean(returns)) if len(returns) == GAMES else None
+        took = round(time.perf_counter() - start, 1)
+        curve.append([took, record.step, mean])
+        if took > left or (mean is not None and mean >= WON):
+            raise Over
+
+    try:
+        train(config, seeds=0, callbacks=[clock])
+    except Over:
+        pass
+    return {"curve": curve, "won": curve[-1][2] is not None and curve[-1][2] >= WON}
 
 
-# The report
+# {name: a function of the plan, the device, the seconds left, and a folder for its files}
+PARTS = {
+    "tests": tests,
+    "minibatches": minibatches,
+    "pong": pong,
+    "cartpole": cartpole,
+    "pages": pages,
+    "pong_to_18": pong_to_18,
+}
 
 
-def report(data):
-    """The text of gpu_speed.md."""
-    plan = Plan(**data["plan"])
-    lines = [
-        "# Speed on a GPU",
-        "",
-        "Written by `make bench ARGS=gpu` (`benchmarks/gpu.py`, which describes the work).",
-        f"{plan.rounds} rounds on **{data['device']}**, beside {data['machine']}.",
-        "Medians over rounds; for ratios, median and range over the rounds.",
-    ]
-    if data["uncompiled"]:
-        lines += ["", f"Nothing was compiled: {data['uncompiled']}."]
-    lines += [
-        "",
-        "## CartPole, stacks of runs",
-        "",
-        f"{plan.steps} steps of each run, its start included.",
-        "",
-        f"| | ms per step of all runs | frames per second | × {SB3} |",
-        "|---|--:|--:|--:|",
-    ]
-    frames = {
-        name: [each / int(name.removeprefix(f"{SB3}, ").split()[0]) for each in values]
-        for name, values in data["cartpole"].items()
-    }
-    peer = frames.get(f"{SB3}, 1 run")
-    for name, values in frames.items():
-        step, frame = statistics.median(data["cartpole"][name]), statistics.median(values)
-        lines.append(f"| {name} | {1000 * step:.2f} | {1 / frame:,.0f} | {_times(peer, values)} |")
-    lines += [
-        "",
-        f"## Pong, {plan.size}×{plan.size}: sample, update, write back",
-        "",
-        f"| minibatch | | ms | × {SB3} |",
-        "|--:|---|--:|--:|",
-    ]
-    for batch_size, found in data["minibatches"].items():
-        for name, values in found.items():
-            milliseconds = 1000 * statistics.median(values)
-            row = (batch_size, name, f"{milliseconds:.2f}", _times(found.get(SB3), values))
-            lines.append(f"| {' | '.join(map(str, row))} |")
-    lines += [
-        "",
-        f"## Pong, {plan.size}×{plan.size}: training",
-        "",
-        f"Eight games feed a run of {plan.pong_steps} steps, its start included; an update of 32 "
-        "for every four agent steps.",
-        "",
-        f"| | agent steps per second | × {SB3} |",
-        "|---|--:|--:|",
-    ]
-    for name, values in data["pong"].items():
-        times = _times(data["pong"].get(SB3), values)
-        lines.append(f"| {name} | {1 / statistics.median(values):,.0f} | {times} |")
-    lines += [
-        "",
-        "## Where an update's time goes",
-        "",
-        "In ms, Pong as above: to bring a minibatch there, to launch an update, the sum of what "
-        "the kernels compute, and an update from start to end.",
-        "",
-        "| minibatch | | there | launched | computed | all |",
-        "|--:|---|--:|--:|--:|--:|",
-    ]
-    for batch_size, found in data["parts"].items():
-        for name, each in found.items():
-            numbers = " | ".join(f"{1000 * value:.2f}" for value in each.values())
-            lines.append(f"| {batch_size} | {name} | {numbers} |")
-    return "\n".join(lines) + "\n"
+def run(folder, *, quick=False, minutes=14):
+    """Measure what the time allows, and write each part's result into gpu.json as it ends.
 
-
-def _times(peer, values):
-    return "·" if peer is None else ratio(peer, values)
-
-
-def measure(plan, device):
-    """All numbers, as they are written to gpu_speed.json."""
-    on_gpu = torch.device(device).type == "cuda"
-    return {
-        "device": torch.cuda.get_device_name(device) if on_gpu else "no GPU",
-        "machine": machine(PACKAGES),
-        "uncompiled": why_not_compiled(device),
-        "plan": plan._asdict(),
-        "cartpole": cartpole(plan, device),
-        "minibatches": minibatches(plan, device),
-        "pong": pong_training(plan, device),
-        "parts": parts(plan, device),
-    }
-
-
-def run(folder, *, quick=False, redraw=False):
-    """Measure (or read what was measured) and write the report into `folder`."""
-    data = None
-    if not redraw:
-        if not torch.cuda.is_available() and not quick:
-            raise SystemExit("gpu: PyTorch finds no GPU here; --quick tries the code without one")
-        device = "cuda" if torch.cuda.is_available() else "cpu"
-        data = measure(QUICK if quick else Plan(), device)
-    write_report(folder, "gpu_speed", data, report)
+    A part that fails is told in its place, and the next one begins.
+    """
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    if device == "cpu" and not quick:
+        raise SystemExit("gpu: PyTorch finds no GPU here; --quick tries the code without one")
+    plan = QUICK if quick else Plan()
+    end = time.perf_counter() + 60 * minutes
+    card = torch.cuda.get_device_name() if device == "cuda" else "no GPU"
+    found = {"device": card, "machine": machine(PACKAGES), "plan": plan._asdict()}
+    for name, part in PARTS.items():
+        left = end - time.perf_counter()
+        if left <= 0:
+            break
+        try:
+            found[name] = part(plan, device, left, folder)
+        except Exception as error:
+            found[name] = {"failed": f"{type(error).__name__}: {error}"}
+        write(folder, "gpu", found)
+        print(f"{name}: {found[name]}", flush=True)

@@ -10,10 +10,10 @@ that does not count, blocks long enough for the clock, all raw numbers kept.
 import json
 import re
 import statistics
+import subprocess
 import time
 from pathlib import Path
 
-import numpy as np
 import torch
 
 from per_tutorial.common.provenance import processor, versions
@@ -49,17 +49,6 @@ def ratios(values, others):
     return statistics.median(pairs), min(pairs), max(pairs)
 
 
-def ratio(values, others):
-    """The `ratios` in words: the median, and the others in brackets."""
-    median, low, high = ratios(values, others)
-    return f"{median:.2f} ({low:.2f} to {high:.2f})"
-
-
-def exponent(sizes, times):
-    """The exponent k of time ∝ sizeᵏ: the slope of the line fitted through the logarithms."""
-    return float(np.polyfit(np.log(sizes), np.log(times), 1)[0])
-
-
 def machine(packages):
     """Processor, threads and versions, in a line."""
     threads = torch.get_num_threads()
@@ -68,29 +57,11 @@ def machine(packages):
     return f"{processor()}, {threads} thread{'s' if threads > 1 else ''}; {', '.join(listed)}"
 
 
-def table_of_parts(profiles, digits):
-    """Markdown: where the time goes, from {column: {part: seconds}}, in ms and in per cent."""
-    lines = [f"| | {' | '.join(profiles)} |", f"|---|{'--:|' * len(profiles)}"]
-    for part in next(iter(profiles.values())):
-        cells = [
-            f"{1000 * each[part]:.{digits}f} ({each[part] / sum(each.values()):.0%})"
-            for each in profiles.values()
-        ]
-        lines.append(f"| {part} | {' | '.join(cells)} |")
-    return lines
-
-
-def write_report(folder, name, measured, report):
-    """Write what was measured into NAME.json, and what ``report`` makes of it into NAME.md.
-
-    With ``measured`` None, NAME.json stays as it is: the report is of what was measured last.
-    """
-    raw = folder / f"{name}.json"
-    if measured is not None:
-        text = json.dumps(measured, indent=1)
-        # What was measured in all rounds stands in one line.
-        text = re.sub(r"\[[-+.\w,\s]*\]", lambda numbers: " ".join(numbers[0].split()), text)
-        raw.write_text(text + "\n", encoding="utf-8")
-    text = report(json.loads(raw.read_text(encoding="utf-8")))
-    (folder / f"{name}.md").write_text(text, encoding="utf-8")
-    print(text)
+def write(folder, name, measured):
+    """Write what was measured, and at which commit, into NAME.json."""
+    status, commit = subprocess.getstatusoutput(f'git -C "{ROOT}" rev-parse --short HEAD')
+    text = json.dumps({"commit": "unknown" if status else commit, **measured}, indent=1)
+    # What was measured in all rounds stands in one line.
+    text = re.sub(r"\[[-+.\w,\s]*\]", lambda numbers: " ".join(numbers[0].split()), text)
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / f"{name}.json").write_text(text + "\n", encoding="utf-8")

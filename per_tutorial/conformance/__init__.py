@@ -1,10 +1,8 @@
 """An examination for any prioritised replay buffer.
 
-```python
-from per_tutorial.conformance import Adapter, Drawn, examine
+    from per_tutorial.conformance import Adapter, Drawn, examine
 
-print(examine(MyAdapter))  # or any class with make, add, sample and update
-```
+    print(examine(MyAdapter))  # or any class with make, add, sample and update
 
 `adapter.py` defines what the examination needs to know of a buffer, `checks.py` and
 `further_checks.py` hold the checks, and `examination.py` runs them. `plain.py` is a buffer as plain

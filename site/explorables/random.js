@@ -17,18 +17,3 @@ export function stream(state) {
     return Number(bits >> 11n) * 2 ** -53;
   };
 }
-
-/** One number of the normal distribution with mean 0 and standard deviation 1 (Box and Muller). */
-export function normal(random) {
-  const radius = Math.sqrt(-2 * Math.log(1 - random())); // 1 − u is never 0
-  return radius * Math.cos(2 * Math.PI * random());
-}
-
-/** Shuffle an array in place (Fisher and Yates), and return it. */
-export function shuffle(array, random) {
-  for (let last = array.length - 1; last > 0; last--) {
-    const other = Math.floor(random() * (last + 1));
-    [array[last], array[other]] = [array[other], array[last]];
-  }
-  return array;
-}

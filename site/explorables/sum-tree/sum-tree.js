@@ -1,4 +1,4 @@
-// The sum tree, as in per_tutorial/replay/segment_tree.py. Nothing here draws.
+// The sum tree, as in per_tutorial/replay/trees.py. Nothing here draws.
 
 /**
  * Leaves with values >= 0; finds the leaf at a given prefix sum.
