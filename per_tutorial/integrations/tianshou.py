@@ -47,11 +47,6 @@ class _Prioritized(ReplayBuffer):
         seed: int | None = None,
         **settings: Any,
     ) -> None:
-        if settings.pop("sample_avail", False):
-            raise ValueError(
-                "sample_avail: must be False, got True; with priorities every transition may be "
-                "drawn, including those with an incomplete stack of frames"
-            )
         theirs = {name: settings.pop(name) for name in OF_TIANSHOU if name in settings}
         refuse_unknown(type(self), sampler, settings, *OF_TIANSHOU)
         super().__init__(*sizes, **theirs)

@@ -4,7 +4,6 @@ Each is SB3's agent with its own `train`, which differs in three lines: each tra
 multiplied by its weight before the mean is taken, and the raw TD errors go back to the buffer.
 """
 
-import inspect
 import warnings
 from typing import Any
 
@@ -22,7 +21,6 @@ from torch.nn import functional as F
 from per_tutorial.common.arguments import up_to_one
 from per_tutorial.integrations.sb3.buffers import PrioritizedReplayBuffer, Samples
 from per_tutorial.integrations.sb3.dict_buffers import PrioritizedDictReplayBuffer
-from per_tutorial.replay.samplers import check_settings
 
 # Arguments of a buffer that the agent sets.
 OF_THE_AGENT = {
@@ -45,18 +43,8 @@ class PrioritizedAlgorithm(OffPolicyAlgorithm):
         beta: float | Schedule | None = None,
         **kwargs: Any,
     ) -> None:
-        theirs = inspect.signature(super().__init__).parameters
-        if not any(each.kind is each.VAR_KEYWORD for each in theirs.values()):
-            allowed = ["alpha", "beta", *(name for name in theirs if not name.startswith("_"))]
-            unknown = [name for name in kwargs if name not in theirs]
-            check_settings(type(self).__name__, unknown, allowed)
         self.alpha = alpha
         self.beta: float | Schedule = LinearSchedule(0.4, 1.0, 1.0) if beta is None else beta
-        if isinstance(beta, str):  # some libraries name a schedule
-            raise TypeError(
-                "beta: must be a number, or a schedule, a function of the remaining progress, "
-                f"got {beta!r}"
-            )
         for remaining in (1.0, 0.5, 0.0):
             up_to_one("beta", self.beta(remaining) if callable(self.beta) else self.beta)
         super().__init__(policy, env, *args, **kwargs)
@@ -64,7 +52,6 @@ class PrioritizedAlgorithm(OffPolicyAlgorithm):
     def _setup_model(self) -> None:
         if self.replay_buffer is None:
             self.replay_buffer = self._new_buffer()
-        self._default_alpha = self.alpha is None
         if self.alpha is None:
             self.alpha = self.replay_buffer.settings.get("alpha")
         n_steps = self.n_steps
@@ -111,10 +98,6 @@ class PrioritizedAlgorithm(OffPolicyAlgorithm):
         if seed is not None and self.replay_buffer_kwargs.get("seed") is None:
             assert self.replay_buffer is not None
             self.replay_buffer.seed_draws(seed)
-
-    def _excluded_save_params(self) -> list[str]:
-        # An α that was left out is the sampler's own when the agent is loaded, with any sampler.
-        return [*super()._excluded_save_params(), *(["alpha"] if self._default_alpha else [])]
 
     def _setup_learn(
         self,
@@ -251,8 +234,7 @@ class PrioritizedDQN(PrioritizedQLearner, DQN):
             `{"sampler": "rank", "normalize": "none"}`.
 
     Raises:
-        ValueError, TypeError: an argument is invalid, or not supported with prioritised replay. For
-            an unknown argument, the error lists the known ones.
+        ValueError, TypeError: an argument is invalid, or not supported with prioritised replay.
 
     Example:
         >>> from per_tutorial.integrations.sb3 import PrioritizedDQN
