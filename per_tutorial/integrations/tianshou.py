@@ -49,7 +49,7 @@ class _Prioritized(ReplayBuffer):
     ) -> None:
         theirs = {name: settings.pop(name) for name in OF_TIANSHOU if name in settings}
         refuse_unknown(type(self), sampler, settings, *OF_TIANSHOU)
-        super().__init__(*sizes, **theirs)
+        super().__init__(*sizes, **theirs)  # type: ignore[arg-type]
         settings |= {"sampler": sampler, "seed": seed, "alpha": alpha}
         self._sampler = SlotSampler(self.maxsize, beta, **settings)
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import torch as th
 from gymnasium import spaces
-from numpy.typing import ArrayLike, DTypeLike, NDArray
+from numpy.typing import ArrayLike, NDArray
 from stable_baselines3.common.buffers import ReplayBuffer
 from stable_baselines3.common.type_aliases import DictReplayBufferSamples, ReplayBufferSamples
 from stable_baselines3.common.vec_env import VecNormalize
@@ -117,7 +117,7 @@ class PrioritizedReplayBuffer(ReplayBuffer):
         self._check_space(observation_space, optimize_memory_usage)
         self.n_steps = whole_number("n_steps", n_steps)
         self.gamma = real_number("gamma", gamma, 0, 1)
-        self._make_sampler = partial(make_sampler, sampler, **settings)
+        self._make_sampler: Callable[..., Any] = partial(make_sampler, sampler, **settings)
         self._seed = seed
         super(ReplayBuffer, self).__init__(
             buffer_size, observation_space, action_space, device, n_envs
@@ -143,7 +143,7 @@ class PrioritizedReplayBuffer(ReplayBuffer):
                 f"got {observation_space}"
             )
 
-    def _zeros(self, shape: tuple[int, ...], dtype: DTypeLike) -> NDArray:
+    def _zeros(self, shape: tuple[int, ...], dtype: Any) -> NDArray:
         return np.zeros((self.buffer_size, self.n_envs, *shape), dtype)
 
     def _empty_observations(self) -> Any:
