@@ -1,35 +1,51 @@
-"""One of our samplers for a library that identifies transitions by slot.
+"""What all integrations share: one of our samplers for one run, inside another library's buffer.
 
-tianshou gives each environment its own ring, and torchrl leaves the order to its writers, but our
-samplers expect slots to be filled from 0 on. So each slot is mapped to the next free *row* when
-it is first written, and the sampler sees rows only.
+`SlotSampler` is for libraries that identify transitions by slot. tianshou gives each environment
+its own ring, and torchrl leaves the order to its writers, but our samplers expect slots to be
+filled from 0 on. So each slot is mapped to the next free *row* when it is first written, and the
+sampler sees rows only.
 
 Both libraries return TD errors with the slots of a minibatch, and these may hold other transitions
-by then. So the last minibatches without TD errors are kept, with the ids of their transitions
-(`ids`). An update of the same slots in the same order belongs to the oldest of them.
+by then. So the last minibatches without TD errors are kept, with the ids of their transitions. An
+update of the same slots in the same order belongs to the oldest of them.
 """
 
 from collections import deque
-from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from per_tutorial.common.arguments import index_array, up_to_one, whole_number
+from per_tutorial.common.arguments import index_array, one_of, plain_array, up_to_one, whole_number
 from per_tutorial.common.files import copy_arrays, join_parts, part_of, require_like
-from per_tutorial.integrations.hosted import errors_of, hosted_sampler
-from per_tutorial.replay.contracts import State
-from per_tutorial.replay.ring import NO_SLOT, refuse_infinite
+from per_tutorial.replay.contracts import Floats, State
+from per_tutorial.replay.ring import NO_SLOT, errors_like, refuse_infinite
+from per_tutorial.replay.samplers import SAMPLERS, check_settings, make_sampler, settings_of
 
 MAX_PENDING = 32  # pending minibatches that are kept; more are rarely in flight
 
 
-class PendingBatch(NamedTuple):
-    """A minibatch whose TD errors have not come back yet."""
+def refuse_unknown(kind: type, sampler: str, settings: Iterable[str], *others: str) -> None:
+    """Raise TypeError for a keyword that neither the sampler nor its owner accepts.
 
-    slots: NDArray[np.int64]  # (batch,)
-    ids: NDArray[np.int64]  # (batch,) of the transitions that were in them
+    The error lists the settings of the ``sampler``, the keyword-only arguments of the owner's
+    ``kind``, and ``others``. Raises ValueError if there is no such sampler.
+    """
+    allowed = settings_of(SAMPLERS[one_of("sampler", sampler, SAMPLERS)])
+    for each in kind.__mro__:
+        if "__init__" in vars(each):
+            allowed += settings_of(each.__init__)  # type: ignore[misc]
+    allowed = list(dict.fromkeys([*allowed, *others]))
+    check_settings(f"replay with the sampler {sampler!r}", settings, allowed)
+
+
+def errors_of(indices: NDArray[np.int64], td_errors: ArrayLike) -> Floats:
+    """TD errors (batch,) or (batch, 1), as floats of the shape of ``indices`` (batch,)."""
+    errors = plain_array("td_errors", td_errors)
+    if errors.shape == (*indices.shape, 1):
+        errors = errors[..., 0]
+    return errors_like(indices, errors)
 
 
 class SlotSampler:
@@ -59,14 +75,16 @@ class SlotSampler:
     ) -> None:
         self.capacity = whole_number("capacity", capacity)
         self.beta = beta
-        self.sampler = hosted_sampler(sampler, self.capacity, seed, settings)
+        given = {name: value for name, value in settings.items() if value is not None}
+        self.sampler: Any = make_sampler(sampler, self.capacity, seed, **given)
         self._made_of = {"sampler": sampler, "seed": seed, **settings}
         self.filled = 0  # slots that hold a transition
         self.added = 0  # transitions ever added
         self._rows = np.full(self.capacity, -1, dtype=np.int64)  # of the slots; −1: none yet
         self._slots = np.full(self.capacity, -1, dtype=np.int64)  # of the rows
         self._ids = np.full(self.capacity, -1, dtype=np.int64)  # by row
-        self._awaited: deque[PendingBatch] = deque(maxlen=MAX_PENDING)
+        # Slots and ids, both (batch,), of minibatches whose TD errors have not come back yet.
+        self._pending: deque[tuple[NDArray, NDArray]] = deque(maxlen=MAX_PENDING)
         self._unfinished: NDArray[np.int64] | None = None  # slots of a write, until it is done
 
     @property
@@ -78,23 +96,13 @@ class SlotSampler:
     def beta(self, beta: float) -> None:
         self._beta = up_to_one("beta", beta)
 
-    @property
-    def sizes(self) -> NDArray[np.int64]:
-        """(1,): slots that hold a transition."""
-        return np.array([self.filled])
-
     def clear(self) -> None:
         """Remove all transitions. With a seed, the random stream starts again."""
         # In one step: an interrupt leaves either the old state or the new one.
         vars(self).update(vars(SlotSampler(self.capacity, self.beta, **self._made_of)))
 
     def sync(self, stored: int, slots: Callable[[], NDArray[np.int64]]) -> None:
-        """Catch up with transitions that were added or removed without this sampler's knowledge.
-
-        Args:
-            stored: how many the library stores.
-            slots: returns their slots, (stored,).
-        """
+        """Catch up with a library that has ``stored`` transitions, in the ``slots`` (stored,)."""
         self._finish()
         if self.filled > stored:
             self.clear()
@@ -103,11 +111,7 @@ class SlotSampler:
             self.write(held[self._rows[held] < 0])
 
     def write(self, slots: ArrayLike) -> None:
-        """Give the transitions that were written to ``slots`` (n,) the largest priority so far.
-
-        Raises:
-            IndexError: a slot is outside [0, capacity).
-        """
+        """Give the transitions that were written to ``slots`` (n,) the largest priority so far."""
         self._finish()
         written = np.unique(self._checked(slots))
         if len(written):
@@ -115,18 +119,14 @@ class SlotSampler:
             self._finish()
 
     def sample(self, batch_size: int) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-        """Slots and importance-sampling weights, both (batch,).
-
-        Raises:
-            ValueError: nothing is stored yet.
-        """
+        """Slots and importance-sampling weights, both (batch,); ValueError if nothing is stored."""
         self._finish()
         if self.filled == 0:
             raise ValueError("sample: the replay buffer is empty")
         batch_size = whole_number("batch_size", batch_size)
-        rows, weights = self.sampler.sample(batch_size, self.sizes, self.beta)
+        rows, weights = self.sampler.sample(batch_size, np.array([self.filled]), self.beta)
         slots = self._slots[rows[0]]
-        self._awaited.append(PendingBatch(slots.copy(), self._ids[rows[0]]))
+        self._pending.append((slots.copy(), self._ids[rows[0]]))
         return slots, weights[0].astype(np.float32)
 
     def update(self, slots: ArrayLike, td_errors: ArrayLike) -> None:
@@ -148,17 +148,19 @@ class SlotSampler:
         if (rows < 0).any():
             raise IndexError(f"indices: no transition is stored at {known[rows < 0][0]}")
         refuse_infinite(errors)
-        ids = self._ids_as_drawn(known)
-        if ids is not None:
-            rows = np.where(self._ids[rows] == ids, rows, NO_SLOT)
+        for k, (drawn, ids) in enumerate(self._pending):
+            if np.array_equal(drawn, known):
+                rows = np.where(self._ids[rows] == ids, rows, NO_SLOT)
+                del self._pending[k]
+                break
         self.sampler.update(rows[None], errors[None])
 
     def probabilities(self) -> NDArray[np.float64]:
         """(capacity,): P(i) of every slot, 0 where nothing is stored."""
         self._finish()
-        shares = np.zeros(self.capacity)
-        rows = np.arange(self.filled)
-        shares[self._slots[rows]] = self.sampler.probabilities(rows[None], self.sizes)[0]
+        shares, rows = np.zeros(self.capacity), np.arange(self.filled)
+        sizes = np.array([self.filled])
+        shares[self._slots[rows]] = self.sampler.probabilities(rows[None], sizes)[0]
         return shares
 
     @property
@@ -178,21 +180,17 @@ class SlotSampler:
         }
 
     def restore(self, state: Mapping[str, NDArray]) -> None:
-        """Continue from a `state`.
-
-        Raises:
-            ValueError: it is not a state of such a sampler. Nothing has changed then.
-        """
+        """Continue from a `state`; ValueError, with no change, if it is not of such a sampler."""
         require_like(self.state, state)
-        restored = SlotSampler(self.capacity, float(state["beta"][0]), **self._made_of)
-        copy_arrays(restored.sampler.state, part_of(state, "sampler"))
-        copy_arrays({"slots": restored._slots, "ids": restored._ids}, state)
-        restored.filled, restored.added = state["counts"].tolist()
-        slots = restored._slots[: restored.filled]
-        if not all(0 <= slot < self.capacity for slot in slots.tolist()):
+        new = SlotSampler(self.capacity, float(state["beta"][0]), **self._made_of)
+        copy_arrays(new.sampler.state, part_of(state, "sampler"))
+        copy_arrays({"slots": new._slots, "ids": new._ids}, state)
+        new.filled, new.added = state["counts"].tolist()
+        slots = new._slots[: new.filled]
+        if ((slots < 0) | (slots >= self.capacity)).any():
             raise ValueError(f"state: slots must be in [0, {self.capacity}), got others")
-        restored._rows[slots] = np.arange(len(slots))
-        vars(self).update(vars(restored))  # in one step, as in `clear`
+        new._rows[slots] = np.arange(len(slots))
+        vars(self).update(vars(new))  # in one step, as in `clear`
 
     def __getstate__(self) -> dict[str, Any]:
         self._finish()
@@ -220,11 +218,3 @@ class SlotSampler:
         if outside.any():
             raise IndexError(f"indices: must be in [0, {self.capacity}), got {known[outside][0]}")
         return known
-
-    def _ids_as_drawn(self, slots: NDArray[np.int64]) -> NDArray[np.int64] | None:
-        """The ids in the oldest pending minibatch with exactly these slots, if there is one."""
-        for k, draw in enumerate(self._awaited):
-            if np.array_equal(draw.slots, slots):
-                del self._awaited[k]
-                return draw.ids
-        return None

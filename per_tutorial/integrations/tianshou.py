@@ -21,8 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from per_tutorial.common.arguments import whole_number
-from per_tutorial.integrations.hosted import refuse_unknown
-from per_tutorial.integrations.slot_sampler import SlotSampler
+from per_tutorial.integrations.slot_sampler import SlotSampler, refuse_unknown
 
 try:
     from tianshou.data import ReplayBuffer, VectorReplayBuffer
@@ -33,19 +32,25 @@ except ImportError as error:
     ) from error
 
 
+OF_TIANSHOU = ("stack_num", "ignore_obs_next", "save_only_last_obs")  # arguments of its buffers
+
+
 class _Prioritized(ReplayBuffer):
     """What both buffers share; a base class that comes before tianshou's."""
 
-    _sampler: SlotSampler
-
-    def _start_sampler(self, beta: float, settings: dict[str, Any]) -> None:
-        """Make the sampler of a buffer of `maxsize` slots, or refuse its settings."""
-        if settings.pop("sample_avail", False):
-            raise ValueError(
-                "sample_avail: must be False, got True; with priorities every transition may be "
-                "drawn, including those with an incomplete stack of frames"
-            )
-        refuse_unknown(type(self), settings["sampler"], settings, ["alpha", "beta"])
+    def __init__(
+        self,
+        *sizes: int,
+        alpha: float | None,
+        beta: float,
+        sampler: str = "proportional",
+        seed: int | None = None,
+        **settings: Any,
+    ) -> None:
+        theirs = {name: settings.pop(name) for name in OF_TIANSHOU if name in settings}
+        refuse_unknown(type(self), sampler, settings, *OF_TIANSHOU)
+        super().__init__(*sizes, **theirs)  # type: ignore[arg-type]
+        settings |= {"sampler": sampler, "seed": seed, "alpha": alpha}
         self._sampler = SlotSampler(self.maxsize, beta, **settings)
 
     @property
@@ -169,21 +174,9 @@ class PrioritizedReplayBuffer(_Prioritized):
     """
 
     def __init__(
-        self,
-        size: int,
-        alpha: float | None = None,
-        beta: float = 0.4,
-        *,
-        sampler: str = "proportional",
-        seed: int | None = None,
-        stack_num: int = 1,
-        ignore_obs_next: bool = False,
-        save_only_last_obs: bool = False,
-        **settings: Any,
+        self, size: int, alpha: float | None = None, beta: float = 0.4, **settings: Any
     ) -> None:
-        frames = stack_num, ignore_obs_next, save_only_last_obs
-        ReplayBuffer.__init__(self, whole_number("size", size), *frames)
-        self._start_sampler(beta, settings | {"sampler": sampler, "seed": seed, "alpha": alpha})
+        super().__init__(whole_number("size", size), alpha=alpha, beta=beta, **settings)
 
 
 class PrioritizedVectorReplayBuffer(_Prioritized, VectorReplayBuffer):
@@ -197,17 +190,6 @@ class PrioritizedVectorReplayBuffer(_Prioritized, VectorReplayBuffer):
 
     Raises:
         ValueError, TypeError: an argument is invalid, or the sampler has no such setting.
-
-    Example:
-        >>> from tianshou.data import Batch
-        >>> from per_tutorial.integrations.tianshou import PrioritizedVectorReplayBuffer
-        >>> buffer = PrioritizedVectorReplayBuffer(100, buffer_num=2, alpha=0.6, seed=0)
-        >>> ends = {"terminated": False, "truncated": False}
-        >>> step = Batch(obs=[0.0], act=1, rew=0.5, obs_next=[1.0], **ends)
-        >>> _ = buffer.add(Batch.stack([step, step]))  # one step of each environment
-        >>> batch, slots = buffer.sample(4)
-        >>> len(buffer), batch.weight.tolist()
-        (2, [1.0, 1.0, 1.0, 1.0])
     """
 
     def __init__(
@@ -216,18 +198,10 @@ class PrioritizedVectorReplayBuffer(_Prioritized, VectorReplayBuffer):
         buffer_num: int,
         alpha: float | None = None,
         beta: float = 0.4,
-        *,
-        sampler: str = "proportional",
-        seed: int | None = None,
-        stack_num: int = 1,
-        ignore_obs_next: bool = False,
-        save_only_last_obs: bool = False,
         **settings: Any,
     ) -> None:
         sizes = whole_number("total_size", total_size), whole_number("buffer_num", buffer_num)
-        frames = {"stack_num": stack_num, "ignore_obs_next": ignore_obs_next}
-        VectorReplayBuffer.__init__(self, *sizes, **frames, save_only_last_obs=save_only_last_obs)
-        self._start_sampler(beta, settings | {"sampler": sampler, "seed": seed, "alpha": alpha})
+        super().__init__(*sizes, alpha=alpha, beta=beta, **settings)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Make a copy's rings views of the copy's memory: tianshou finds open episodes in them."""

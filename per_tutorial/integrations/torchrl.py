@@ -19,7 +19,6 @@ A wheel of torchrl fits one version of torch; with any other, importing torchrl 
 """
 
 import os
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -34,8 +33,7 @@ from per_tutorial.common.arguments import (
     whole_number,
 )
 from per_tutorial.common.files import open_arrays, write_arrays
-from per_tutorial.integrations.hosted import refuse_unknown
-from per_tutorial.integrations.slot_sampler import SlotSampler
+from per_tutorial.integrations.slot_sampler import SlotSampler, refuse_unknown
 
 try:
     import torch
@@ -100,7 +98,7 @@ class PrioritizedSampler(Sampler):
         squared: bool = False,
         **settings: Any,
     ) -> None:
-        refuse_unknown(type(self), sampler, settings, ["alpha", "beta"])
+        refuse_unknown(type(self), sampler, settings, "alpha", "beta")
         self.reduction = one_of("reduction", reduction, ("max", "min", "median", "mean"))
         self.squared = squared
         settings |= {"sampler": sampler, "seed": seed, "alpha": alpha}
@@ -148,7 +146,8 @@ class PrioritizedSampler(Sampler):
 
     def mark_update(self, index: Any, *, storage: Any = None) -> None:
         """Give written elements the largest priority so far. Writers call this; so may you."""
-        self._write(index, storage)
+        slots = _slots(index, storage)
+        self._sampler.write(slots[slots != NOT_STORED])
         self._marked = index
 
     def add(self, index: Any) -> None:
@@ -158,7 +157,7 @@ class PrioritizedSampler(Sampler):
     def extend(self, index: Any) -> None:
         """Register written elements, unless `mark_update` has just done it."""
         if index is not None and index is not self._marked:  # None: a writer stored nothing
-            self._write(index, None)
+            self.mark_update(index)
         self._marked = None
 
     def update_priority(self, index: Any, priority: Any, *, storage: Any = None) -> None:
@@ -192,10 +191,6 @@ class PrioritizedSampler(Sampler):
         if len(slots) > 0:
             self._sampler.update(slots, np.sqrt(errors) if self.squared else errors)
 
-    def _write(self, index: Any, storage: Any) -> None:
-        slots = _slots(index, storage)
-        self._sampler.write(slots[slots != NOT_STORED])
-
     def _sync(self, storage: Any) -> None:
         """Catch up with elements that were stored or removed without this sampler's knowledge."""
         self._sampler.sync(len(storage), lambda: np.arange(len(storage)))
@@ -214,12 +209,14 @@ class PrioritizedSampler(Sampler):
         Raises:
             ValueError: it belongs to something else, or to other settings. Nothing has changed.
         """
-        if not all(isinstance(state_dict.get(part), Mapping) for part in ("settings", "state")):
-            raise ValueError(
-                "state_dict: must be that of a PrioritizedSampler of per_tutorial, with the dicts "
-                f"settings and state, got {', '.join(state_dict)}"
-            )
-        self._continue("state_dict", state_dict["settings"], state_dict["state"])
+        settings, state = (state_dict.get(part, {}) for part in ("settings", "state"))
+        for name, value in self._sampler.settings.items():
+            if settings.get(name) != value:
+                raise ValueError(
+                    f"state_dict: must be of a sampler with {name} = {value!r}, "
+                    f"got {settings.get(name)!r}"
+                )
+        self._sampler.restore({name: plain_array(name, array) for name, array in state.items()})
 
     def dumps(self, path: str | os.PathLike[str]) -> None:
         """Write one file into a folder, which is created if missing."""
@@ -234,22 +231,9 @@ class PrioritizedSampler(Sampler):
             FileNotFoundError: there is no such file.
             ValueError: it is damaged, or has other settings. Nothing has changed then.
         """
-        file = Path(path) / FILE
-        with open_arrays(file) as (settings, arrays):
+        with open_arrays(Path(path) / FILE) as (settings, arrays):
             state = {name: array.read() for name, array in arrays.items()}
-            self._continue(f"path: {os.fspath(file)!r}", settings, state)
-
-    def _continue(self, name: str, settings: Mapping[str, Any], state: Mapping[str, Any]) -> None:
-        """Restore a state; errors begin with ``name``, that of the argument it came from."""
-        for key, value in self._sampler.settings.items():
-            if settings.get(key) != value:
-                raise ValueError(
-                    f"{name} must be of a sampler with {key} = {value!r}, got {settings.get(key)!r}"
-                )
-        try:
-            self._sampler.restore({key: plain_array(key, array) for key, array in state.items()})
-        except ValueError as error:
-            raise ValueError(f"{name} is damaged ({error})") from error
+        self.load_state_dict({"settings": settings, "state": state})
 
 
 # torchrl's buffers write TD errors back only to instances of torchrl's own class.

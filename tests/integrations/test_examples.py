@@ -179,13 +179,6 @@ def test_an_actor_sends_each_step_once_as_a_window_with_its_own_td_error(apex, m
         np.testing.assert_allclose(errors, transitions["rewards"] + open_end - promised, rtol=1e-5)
 
 
-def test_the_ladder_of_exploration_goes_from_often_to_almost_never(apex):
-    args = apex.Args(actors=4)
-    epsilons = [apex.Actor(args, number).epsilon for number in range(4)]
-    np.testing.assert_allclose(epsilons, [0.4, 0.4 ** (10 / 3), 0.4 ** (17 / 3), 0.4**8])
-    assert apex.Actor(apex.Args(actors=1), 0).epsilon == 0.4
-
-
 def test_the_memory_keeps_the_actors_priorities_until_the_learner_knows_better(apex):
     memory = apex.Memory(apex.Args(buffer_size=8, learning_starts=6, batch_size=4, alpha=0.5))
     messages = iter(range(100))

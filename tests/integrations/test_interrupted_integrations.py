@@ -77,7 +77,7 @@ def test_the_next_step_completes_an_interrupted_one():
         buffer.add(states, states, np.zeros(2, int), np.ones(2), np.zeros(2), [{}, {}])
 
     def heard(buffer):
-        return buffer._sampler.added, bits(buffer._sampler.sampler.state)
+        return buffer._told, bits(buffer._sampler.state)
 
     buffer = PrioritizedReplayBuffer(8, VECTORS, ACTIONS, "cpu", 2, seed=0)
     for _ in range(3):

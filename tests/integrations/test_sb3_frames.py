@@ -2,7 +2,6 @@
 
 import copy
 import itertools
-import pickle
 import warnings
 
 import numpy as np
@@ -99,12 +98,6 @@ def test_channels_may_be_first_or_last_and_frames_in_colour(space, stack):
     assert not both.one._frames.finals and not both.one._frames.whole  # all was shared
 
 
-def test_a_million_atari_transitions_take_7_gigabytes():
-    pictures = spaces.Box(0, 255, (4, 84, 84), np.uint8)
-    buffer = FrameReplayBuffer(10**6, pictures, spaces.Discrete(6), "cpu")
-    assert buffer.nbytes < 7.2e9
-
-
 def test_observations_that_are_no_stacks_come_back_and_are_told():
     """Such as the channels of one colour picture."""
     both = pair(2)
@@ -152,33 +145,6 @@ def test_the_next_step_replaces_an_interrupted_one(fill):
             again.buffer = twin
             again.add(3)
             assert_same_batches(twin.one, twin.other, 60)
-
-
-@pytest.mark.parametrize("copied", [copy.deepcopy, lambda b: pickle.loads(pickle.dumps(b))])
-@pytest.mark.parametrize("steps", [4, 40])
-def test_copies_share_nothing_and_go_on_alike(copied, steps):
-    both = pair(2)
-    episodes = Episodes(both, stack=STACK).add(steps)
-    twin = copied(both.one)
-    assert_same_batches(twin, both.one)
-    both.other = twin
-    episodes.add(5)
-    assert_same_batches(twin, both.one)
-
-
-@pytest.mark.parametrize(
-    "space, stack, message",
-    [
-        (spaces.Box(0, 1, (3,)), None, "observation_space: must be a Box of the shape"),
-        (spaces.Discrete(3), None, "observation_space: must be a Box of the shape"),
-        (PICTURES, 3, "stack: must divide the number of channels, 4"),
-        (PICTURES, 0, "stack: must be at least 1"),
-        (PICTURES, 256, "stack: must be at most 255"),
-    ],
-)
-def test_what_is_no_stack_is_refused(space, stack, message):
-    with pytest.raises(ValueError, match=message):
-        FrameReplayBuffer(10, space, ACTIONS, stack=stack)
 
 
 def test_an_agent_learns_from_frames():

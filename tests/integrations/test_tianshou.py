@@ -98,14 +98,6 @@ def test_environments_need_not_take_turns():
     assert set(batch.rew) == {99.0, *range(ROWS, 2 * ROWS)}
 
 
-def test_newcomers_get_the_largest_priority_so_far():
-    buffer = fill(make(2, alpha=0.5), 2, 2)
-    buffer.update_weight(np.array([0, 1]), np.array([-9.0, 4.0]))
-    add(buffer, [7, 8])
-    shares = buffer.probabilities
-    assert shares[2] == shares[ROWS + 2] == shares[0] > shares[1] > shares[ROWS]
-
-
 @pytest.mark.parametrize("environments", [1, 2])
 def test_errors_reach_only_the_transitions_that_were_drawn(environments):
     buffer = fill(make(environments, alpha=1.0), ROWS, environments)
@@ -115,15 +107,6 @@ def test_errors_reach_only_the_transitions_that_were_drawn(environments):
     shares = buffer.probabilities.reshape(environments, ROWS)
     assert set(slots) == set(range(ROWS * environments))
     np.testing.assert_allclose(shares[:, 0], 1 / environments, rtol=1e-4)
-
-
-def test_samples_of_all_and_of_as_many_as_there_are():
-    buffer = fill(make(2), 3, 2)
-    batch, slots = buffer.sample(0)
-    assert sorted(slots) == [0, 1, 2, ROWS, ROWS + 1, ROWS + 2]
-    assert (batch.weight == 1).all()
-    assert len(buffer.sample(None)[1]) == 6
-    assert len(buffer.sample_indices(11)) == 11
 
 
 def test_what_came_without_add_is_drawn_as_well():
@@ -186,27 +169,6 @@ def test_files_of_buffers_without_our_priorities_are_refused(tmp_path):
         PrioritizedReplayBuffer.load_hdf5(str(tmp_path / "buffer.hdf5"))
 
 
-def test_bad_arguments_are_refused():
-    for environments in (1, 2):
-        with pytest.raises(ValueError, match="sample_avail"):
-            make(environments, sample_avail=True)
-        with pytest.raises(ValueError, match="alpha"):
-            make(environments, alpha=-0.1)
-        with pytest.raises(TypeError, match="weight_norm"):
-            make(environments, weight_norm=True)
-    with pytest.raises(ValueError, match="^size: must be at least 1, got 0"):
-        PrioritizedReplayBuffer(0)
-    with pytest.raises(ValueError, match="buffer_num"):
-        PrioritizedVectorReplayBuffer(10, 0)
-    buffer = fill(make(), 3, 1)
-    with pytest.raises(ValueError, match="beta"):
-        buffer.set_beta(2)
-    with pytest.raises(ValueError, match="td_errors: must be finite"):
-        buffer.update_weight(np.array([0]), torch.tensor([float("nan")]))
-    with pytest.raises(IndexError, match="stored"):
-        buffer.update_weight(np.array([ROWS - 1]), np.ones(1))
-
-
 def agent(n_step=3):
     torch.manual_seed(0)
     policy = DiscreteQLearningPolicy(
@@ -220,28 +182,6 @@ def agent(n_step=3):
         n_step_return_horizon=n_step,
         target_update_freq=20,
     )
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("environments", [1, 3])
-def test_tianshous_dqn_learns_from_it(environments):
-    algorithm = agent()
-    worlds = DummyVectorEnv([lambda: gym.make("CartPole-v1")] * environments)
-    worlds.seed(0)
-    buffer = PrioritizedVectorReplayBuffer(120, environments, alpha=0.6, seed=0)
-    collector = Collector[CollectStats](algorithm, worlds, buffer, exploration_noise=True)
-    collector.reset()
-    collector.collect(n_step=60, random=True)
-    before, losses = buffer.probabilities, []
-    with policy_within_training_step(algorithm.policy):
-        for turn in range(40):
-            buffer.set_beta(0.4 + 0.6 * turn / 40)
-            collector.collect(n_step=environments * 2)
-            losses.append(algorithm.update(buffer, 32).loss)
-    assert np.isfinite(losses).all()
-    shares = buffer.probabilities
-    assert len(buffer) == 120 and len(set(before[before > 0])) == 1
-    assert len(set(shares)) > 30
 
 
 @pytest.mark.slow

@@ -40,15 +40,6 @@ class PrioritizedActorCritic(PrioritizedAlgorithm):
 class PrioritizedSAC(PrioritizedActorCritic, SAC):
     """SB3's `SAC` with prioritised replay: its arguments, and `alpha` and `beta` as in
     `PrioritizedDQN`.
-
-    Example:
-        >>> from per_tutorial.integrations.sb3 import PrioritizedSAC
-        >>> model = PrioritizedSAC(
-        ...     "MlpPolicy", "Pendulum-v1", buffer_size=1000, learning_starts=50, seed=0
-        ... )
-        >>> model = model.learn(60)
-        >>> model.replay_buffer.size(), model.replay_buffer.beta > 0.9  # β goes from 0.4 to 1
-        (60, True)
     """
 
     # As long as SB3's method, so that the two can be compared line by line.
@@ -123,15 +114,6 @@ class PrioritizedSAC(PrioritizedActorCritic, SAC):
 class PrioritizedTD3(PrioritizedActorCritic, TD3):
     """SB3's `TD3` with prioritised replay: its arguments, and `alpha` and `beta` as in
     `PrioritizedDQN`.
-
-    Example:
-        >>> from per_tutorial.integrations.sb3 import PrioritizedTD3
-        >>> model = PrioritizedTD3(
-        ...     "MlpPolicy", "Pendulum-v1", buffer_size=1000, learning_starts=50, seed=0
-        ... )
-        >>> model = model.learn(60)
-        >>> model.replay_buffer.size(), model.replay_buffer.beta > 0.9  # β goes from 0.4 to 1
-        (60, True)
     """
 
     def train(self, gradient_steps: int, batch_size: int = 100) -> None:

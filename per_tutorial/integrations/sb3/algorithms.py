@@ -4,51 +4,33 @@ Each is SB3's agent with its own `train`, which differs in three lines: each tra
 multiplied by its weight before the mean is taken, and the raw TD errors go back to the buffer.
 """
 
-import inspect
-import io
-import pathlib
 import warnings
-from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 import torch as th
 from gymnasium import spaces
 from stable_baselines3 import DQN
-from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 from stable_baselines3.common.policies import BasePolicy
 from stable_baselines3.common.save_util import load_from_pkl
-from stable_baselines3.common.type_aliases import GymEnv, MaybeCallback, Schedule
+from stable_baselines3.common.type_aliases import GymEnv, Schedule
 from stable_baselines3.common.utils import LinearSchedule
 from torch.nn import functional as F
 
 from per_tutorial.common.arguments import up_to_one
-from per_tutorial.integrations.sb3.buffers import PrioritizedReplayBuffer
+from per_tutorial.integrations.sb3.buffers import PrioritizedReplayBuffer, Samples
 from per_tutorial.integrations.sb3.dict_buffers import PrioritizedDictReplayBuffer
-from per_tutorial.integrations.sb3.samples import Samples
-from per_tutorial.replay.samplers import check_settings
 
 # Arguments of a buffer that the agent sets.
-OF_THE_AGENT = (
+OF_THE_AGENT = {
     *("buffer_size", "observation_space", "action_space", "beta"),
     *("device", "n_envs", "optimize_memory_usage"),
-)
+}
 
 
 class PrioritizedAlgorithm(OffPolicyAlgorithm):
-    """A mixin that makes SB3's agents learn from prioritised replay.
-
-    Args:
-        policy, env, args, kwargs: of SB3's agent. Settings of the buffer and of its sampler, such
-            as `{"sampler": "rank", "normalize": "none"}`, go to `replay_buffer_kwargs`;
-            `replay_buffer_class` is a `PrioritizedReplayBuffer`; None: one that fits the space.
-        alpha, beta: as in `PrioritizedDQN`.
-
-    Raises:
-        ValueError, TypeError: an argument is invalid, or not supported with prioritised replay. For
-            an unknown argument, the error lists the known ones.
-    """
+    """A mixin that makes SB3's agents learn from prioritised replay; see `PrioritizedDQN`."""
 
     replay_buffer: PrioritizedReplayBuffer | None
 
@@ -61,31 +43,15 @@ class PrioritizedAlgorithm(OffPolicyAlgorithm):
         beta: float | Schedule | None = None,
         **kwargs: Any,
     ) -> None:
-        self._refuse_unknown(kwargs)
         self.alpha = alpha
         self.beta: float | Schedule = LinearSchedule(0.4, 1.0, 1.0) if beta is None else beta
-        if isinstance(beta, str):  # some libraries name a schedule
-            raise TypeError(
-                "beta: must be a number, or a schedule, a function of the remaining progress, "
-                f"got {beta!r}"
-            )
         for remaining in (1.0, 0.5, 0.0):
             up_to_one("beta", self.beta(remaining) if callable(self.beta) else self.beta)
         super().__init__(policy, env, *args, **kwargs)
 
-    def _refuse_unknown(self, given: Iterable[str]) -> None:
-        """Raise TypeError for an argument that neither this class nor SB3's agent has."""
-        theirs = inspect.signature(super().__init__).parameters
-        if any(each.kind is each.VAR_KEYWORD for each in theirs.values()):
-            return  # a user's class between the two accepts any keyword
-        allowed = ["alpha", "beta", *(name for name in theirs if not name.startswith("_"))]
-        unknown = [name for name in given if name not in theirs]
-        check_settings(type(self).__name__, unknown, allowed)
-
     def _setup_model(self) -> None:
         if self.replay_buffer is None:
             self.replay_buffer = self._new_buffer()
-        self._default_alpha = self.alpha is None
         if self.alpha is None:
             self.alpha = self.replay_buffer.settings.get("alpha")
         n_steps = self.n_steps
@@ -96,38 +62,34 @@ class PrioritizedAlgorithm(OffPolicyAlgorithm):
             self.n_steps = n_steps
 
     def _new_buffer(self) -> PrioritizedReplayBuffer:
-        if self.replay_buffer_class is None:
-            is_dict = isinstance(self.observation_space, spaces.Dict)
-            self.replay_buffer_class = (
-                PrioritizedDictReplayBuffer if is_dict else PrioritizedReplayBuffer
-            )
         kind = self.replay_buffer_class
+        if kind is None:
+            is_dict = isinstance(self.observation_space, spaces.Dict)
+            kind = PrioritizedDictReplayBuffer if is_dict else PrioritizedReplayBuffer
+            self.replay_buffer_class = kind
         if not issubclass(kind, PrioritizedReplayBuffer):
             raise TypeError(
                 "replay_buffer_class: must be per_tutorial.integrations.sb3.PrioritizedReplayBuffer"
                 f" or a subclass, got {kind.__module__}.{kind.__qualname__}; others have no "
                 "priorities, and HER's relabelled goals are not supported"
             )
-        for name in self.replay_buffer_kwargs:
-            if name in OF_THE_AGENT:
-                raise TypeError(f"replay_buffer_kwargs: must not have {name}, which the agent sets")
-        agents: dict[str, Any] = {"gamma": self.gamma, "alpha": self.alpha}
-        agents["n_steps"] = self.n_steps if self.n_steps > 1 else None
+        given = self.replay_buffer_kwargs
+        for name in OF_THE_AGENT.intersection(given):
+            raise TypeError(f"replay_buffer_kwargs: must not have {name}, which the agent sets")
+        n_steps = self.n_steps if self.n_steps > 1 else None
+        agents: dict[str, Any] = {"gamma": self.gamma, "alpha": self.alpha, "n_steps": n_steps}
         agents = {name: value for name, value in agents.items() if value is not None}
         for name, value in agents.items():
-            if self.replay_buffer_kwargs.get(name, value) != value:
+            if given.get(name, value) != value:
                 raise ValueError(
-                    f"replay_buffer_kwargs: {name} must be the agent's, {value}, "
-                    f"got {self.replay_buffer_kwargs[name]}"
+                    f"replay_buffer_kwargs: {name} must be the agent's, {value}, got {given[name]}"
                 )
         return kind(
-            self.buffer_size,
-            self.observation_space,
-            self.action_space,
+            *(self.buffer_size, self.observation_space, self.action_space),
             device=self.device,
             n_envs=self.n_envs,
             optimize_memory_usage=self.optimize_memory_usage,
-            **({"seed": self.seed} | self.replay_buffer_kwargs | agents),
+            **({"seed": self.seed} | given | agents),
         )
 
     def set_random_seed(self, seed: int | None = None) -> None:
@@ -137,37 +99,31 @@ class PrioritizedAlgorithm(OffPolicyAlgorithm):
             assert self.replay_buffer is not None
             self.replay_buffer.seed_draws(seed)
 
-    def _excluded_save_params(self) -> list[str]:
-        # An α that was left out is the sampler's own when the agent is loaded, with any sampler.
-        return [*super()._excluded_save_params(), *(["alpha"] if self._default_alpha else [])]
-
     def _setup_learn(
         self,
         total_timesteps: int,
-        callback: MaybeCallback = None,
+        callback: Any = None,
         reset_num_timesteps: bool = True,
-        tb_log_name: str = "run",
-        progress_bar: bool = False,
-    ) -> tuple[int, BaseCallback]:
-        if self.replay_buffer is not None and (reset_num_timesteps or self._last_obs is None):
+        *args: Any,
+        **kwargs: Any,
+    ) -> Any:
+        assert self.replay_buffer is not None
+        if reset_num_timesteps or self._last_obs is None:
             self.replay_buffer.truncate_episodes()  # SB3 is about to reset the environments
         begun = super()._setup_learn(
-            total_timesteps, callback, reset_num_timesteps, tb_log_name, progress_bar
+            total_timesteps, callback, reset_num_timesteps, *args, **kwargs
         )
-        if self.replay_buffer is not None and self.num_timesteps > 0:
-            now = self._beta_at(1 - self.num_timesteps / self._total_timesteps)
-            before = self.replay_buffer.beta
-            if now < before:
-                warnings.warn(
-                    f"beta: falls from {before:.2f} to {now:.2f}, since its schedule follows the "
-                    "progress to the end of this learn; give a number, or learn in one call",
-                    stacklevel=3,
-                )
+        now = self._beta_at(1 - self.num_timesteps / self._total_timesteps)
+        if self.num_timesteps > 0 and now < self.replay_buffer.beta:
+            warnings.warn(
+                f"beta: falls from {self.replay_buffer.beta:.2f} to {now:.2f}, since its schedule "
+                "follows the progress to the end of this learn; give a number, or learn in one "
+                "call",
+                stacklevel=3,
+            )
         return begun
 
-    def load_replay_buffer(
-        self, path: str | pathlib.Path | io.BufferedIOBase, truncate_last_traj: bool = True
-    ) -> None:
+    def load_replay_buffer(self, path: Any, truncate_last_traj: bool = True) -> None:
         """Continue with what `save_replay_buffer` wrote, priorities and random streams included.
 
         Like every pickle, the file must be trusted: it can run any code.
@@ -183,11 +139,10 @@ class PrioritizedAlgorithm(OffPolicyAlgorithm):
                 f"path: must hold a PrioritizedReplayBuffer, got a {type(loaded).__name__}, which "
                 "has no priorities"
             )
+        assert self.replay_buffer is not None
         names = "observation_space", "action_space", "n_envs"
-        wanted = {name: getattr(self, name) for name in names}
+        wanted = {name: getattr(self, name) for name in names} | self.replay_buffer.settings
         found = {name: getattr(loaded, name) for name in names} | loaded.settings
-        if self.replay_buffer is not None:
-            wanted |= self.replay_buffer.settings
         for name, value in wanted.items():
             if found.get(name) != value:
                 raise ValueError(
@@ -215,10 +170,7 @@ class PrioritizedAlgorithm(OffPolicyAlgorithm):
         return batch.rewards + (1 - batch.dones) * discounts * next_values
 
     def dump_logs(self) -> None:
-        """Write the log, with the metrics of replay.
-
-        They are computed only here: at every step, this would take longer than drawing.
-        """
+        """Write the log, with the metrics of replay: at every step they would cost too much."""
         if self.replay_buffer is not None:
             for name, value in self.replay_buffer.metrics().items():
                 self.logger.record(f"train/{name}", value)
@@ -277,8 +229,12 @@ class PrioritizedDQN(PrioritizedQLearner, DQN):
             the remaining progress of `learn` (from 1 to 0). None: linear from 0.4 to 1, as in the
             paper. With ``learn(…, reset_num_timesteps=False)`` SB3 counts the progress to the end
             of that call, so β (like ε) falls back when an agent is continued; a warning says so.
+        replay_buffer_class: a `PrioritizedReplayBuffer`; None: one that fits the observations.
         replay_buffer_kwargs: settings of the buffer and of its sampler, such as
             `{"sampler": "rank", "normalize": "none"}`.
+
+    Raises:
+        ValueError, TypeError: an argument is invalid, or not supported with prioritised replay.
 
     Example:
         >>> from per_tutorial.integrations.sb3 import PrioritizedDQN

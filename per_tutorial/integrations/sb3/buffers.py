@@ -1,33 +1,65 @@
-"""Prioritised replay as a replay buffer of Stable-Baselines3."""
+"""Prioritised replay as a replay buffer of Stable-Baselines3.
 
+All environments share one sampler. With E environments, the transition of environment e in step t
+has the id t · E + e, and a `Ring` maps ids to slots. The sampler learns only how many steps were
+added. So steps that SB3 or a user wrote directly into the arrays get priorities, too, and the next
+call completes an interrupted one.
+"""
+
+import math
 import warnings
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 import torch as th
 from gymnasium import spaces
-from numpy.typing import ArrayLike, DTypeLike, NDArray
+from numpy.typing import ArrayLike, NDArray
 from stable_baselines3.common.buffers import ReplayBuffer
+from stable_baselines3.common.type_aliases import DictReplayBufferSamples, ReplayBufferSamples
 from stable_baselines3.common.vec_env import VecNormalize
 
-from per_tutorial.common.arguments import plain_array, real_number, whole_number
+from per_tutorial.common.arguments import index_array, plain_array, real_number, whole_number
 from per_tutorial.common.memory import promise_memory
-from per_tutorial.integrations.hosted import refuse_unknown
 from per_tutorial.integrations.sb3.frame_store import ObservationStore
-from per_tutorial.integrations.sb3.returns import Returns, n_step_returns
-from per_tutorial.integrations.sb3.ring_sampler import RingSampler
-from per_tutorial.integrations.sb3.samples import (
-    PrioritizedDictSamples,
-    PrioritizedSamples,
-    Samples,
-    for_each,
-)
+from per_tutorial.integrations.slot_sampler import errors_of, refuse_unknown
 from per_tutorial.replay.contracts import Slots
 from per_tutorial.replay.random_streams import RandomStreams
 from per_tutorial.replay.replay import DRAWS_WITHOUT_UPDATE
+from per_tutorial.replay.ring import Ring, sum_n_steps
+from per_tutorial.replay.samplers import make_sampler
 from per_tutorial.replay.storages.fields import as_field
 
-ARRAYS = ("observations", "next_observations", "actions", "rewards", "dones", "timeouts")
+
+class PrioritizedSamples(ReplayBufferSamples):
+    """A minibatch of SB3, with (batch, ...) tensors, and what prioritised replay adds to it.
+
+    Attributes:
+        weights: (batch, 1) float32, importance-sampling weights, of the shape of SB3's loss.
+        indices: (batch,) ids of the transitions, counted from 0 as they were added; for
+            `PrioritizedReplayBuffer.update_priorities`.
+    """
+
+    weights: th.Tensor
+    indices: NDArray[np.int64]
+
+
+class PrioritizedDictSamples(DictReplayBufferSamples):
+    """`PrioritizedSamples` whose observations are dicts of tensors."""
+
+    weights: th.Tensor
+    indices: NDArray[np.int64]
+
+
+Samples = PrioritizedSamples | PrioritizedDictSamples
+
+
+def for_each(function: Callable[..., Any], arrays: Any) -> Any:
+    """Apply a function to an array, or to each array in the dict of Dict observations."""
+    if isinstance(arrays, dict):
+        return {key: function(array) for key, array in arrays.items()}
+    return function(arrays)
 
 
 class PrioritizedReplayBuffer(ReplayBuffer):
@@ -81,11 +113,12 @@ class PrioritizedReplayBuffer(ReplayBuffer):
     ) -> None:
         whole_number("buffer_size", buffer_size)
         whole_number("n_envs", n_envs)
-        refuse_unknown(type(self), sampler, settings, ["handle_timeout_termination"])
+        refuse_unknown(type(self), sampler, settings, "handle_timeout_termination")
         self._check_space(observation_space, optimize_memory_usage)
         self.n_steps = whole_number("n_steps", n_steps)
         self.gamma = real_number("gamma", gamma, 0, 1)
-        self.sampler_settings = {"sampler": sampler, "seed": seed, "settings": settings}
+        self._make_sampler: Callable[..., Any] = partial(make_sampler, sampler, **settings)
+        self._seed = seed
         super(ReplayBuffer, self).__init__(
             buffer_size, observation_space, action_space, device, n_envs
         )
@@ -110,7 +143,7 @@ class PrioritizedReplayBuffer(ReplayBuffer):
                 f"got {observation_space}"
             )
 
-    def _zeros(self, shape: tuple[int, ...], dtype: DTypeLike) -> NDArray:
+    def _zeros(self, shape: tuple[int, ...], dtype: Any) -> NDArray:
         return np.zeros((self.buffer_size, self.n_envs, *shape), dtype)
 
     def _empty_observations(self) -> Any:
@@ -126,14 +159,11 @@ class PrioritizedReplayBuffer(ReplayBuffer):
         return self._bytes_of_arrays() + (0 if self._frames is None else self._frames.nbytes)
 
     def _bytes_of_arrays(self) -> int:
-        arrays = self._arrays().values()
-        parts = [
-            part for one in arrays for part in (one.values() if isinstance(one, dict) else [one])
-        ]
-        return sum(part.nbytes for part in parts)
-
-    def _arrays(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in ARRAYS if hasattr(self, name)}
+        arrays = [self.actions, self.rewards, self.dones, self.timeouts]
+        if self._frames is None:
+            for each in (self.observations, self.next_observations):
+                arrays += each.values() if isinstance(each, dict) else [each]
+        return sum(array.nbytes for array in arrays)
 
     @property
     def pos(self) -> int:
@@ -167,22 +197,27 @@ class PrioritizedReplayBuffer(ReplayBuffer):
         return ObservationStore(self.buffer_size, self.n_envs, 1, size, self._dtype)
 
     def _start_sampler(self) -> None:
-        settings: dict[str, Any] = dict(self.sampler_settings)
-        if settings["seed"] is None:
-            settings["seed"] = int(np.random.randint(2**31))
-        self._sampler = RingSampler(self.capacity, **settings)
+        seed = int(np.random.randint(2**31)) if self._seed is None else self._seed
+        self._sampler: Any = self._make_sampler(self.capacity, seed)
+        self._ring = Ring(np.zeros(1, dtype=np.int64), self.capacity)
+        self._told = 0  # how many transitions the sampler knows of
+        self._draws_without_update = 0
+        self._last_weights: NDArray = np.empty(0)  # of the last minibatch
+        self._last_errors: NDArray = np.empty(0)  # TD errors of the last update
 
     def seed_draws(self, seed: int) -> None:
         """Start the stream of random numbers again, as if made with this seed."""
-        self._sampler.sampler.streams.states[:] = RandomStreams([seed], "replay").states
+        self._sampler.streams.states[:] = RandomStreams([seed], "replay").states
 
     def _sync(self) -> None:
         """Tell the sampler of transitions that it does not know yet."""
         added = self._steps * self.n_envs
-        if self._sampler.added > added:  # a user moved `pos` back
+        if self._told > added:  # a user moved `pos` back
             self._start_sampler()
-        if self._sampler.added < added:
-            self._sampler.add(added)
+        self._ring.added[0] = added
+        if self._told < added:
+            self._sampler.add(self._ring.since(np.array([self._told])))
+            self._told = added  # last, so that an interrupted call is repeated
 
     def add(
         self,
@@ -206,7 +241,7 @@ class PrioritizedReplayBuffer(ReplayBuffer):
         next_observations = self._checked("next observation", next_obs)
         actions = self._field("action", action, self.actions.dtype, (self.action_dim,))
         rewards = self._field("reward", reward, self.rewards.dtype, ())
-        dones = self._field("done", done, np.dtype(bool), ())
+        dones = self._field("done", done, bool, ())
         if len(infos) != self.n_envs:
             raise ValueError(f"infos: must be one for each of {self.n_envs}, got {len(infos)}")
         row = self.pos
@@ -231,23 +266,18 @@ class PrioritizedReplayBuffer(ReplayBuffer):
         return (self.dones[row] != 0) | (self.timeouts[row] != 0)
 
     def _checked(self, name: str, values: Any) -> Any:
-        return self._space_field(name, values, self.observation_space, self.obs_shape)
+        return self._observation(name, values, self.observation_space, self.obs_shape)
 
-    def _space_field(
-        self, name: str, values: ArrayLike, space: spaces.Space, shape: tuple[int, ...]
-    ) -> NDArray:
-        """Observations of one space as (n_envs, *shape)."""
-        array = plain_array(name, values)
-        if isinstance(space, spaces.Discrete):  # stored with one more axis
-            array = array.reshape(-1, *shape)
-        return as_field(name, array, np.dtype((space.dtype, shape)), environments=self.n_envs)
+    def _observation(self, name: str, values: Any, space: Any, shape: tuple[int, ...]) -> NDArray:
+        # A Discrete observation is stored with one more axis.
+        return self._field(name, values, space.dtype, shape, isinstance(space, spaces.Discrete))
 
     def _field(
-        self, name: str, values: ArrayLike, dtype: np.dtype, shape: tuple[int, ...]
+        self, name: str, values: Any, dtype: Any, shape: tuple[int, ...], any_shape: bool = True
     ) -> NDArray:
-        """One of the other fields. Like SB3, accept any shape of the right size."""
+        """A field as (n_envs, *shape). Like SB3, accept ``any_shape`` of the right size."""
         array = plain_array(name, values)
-        if array.size == self.n_envs * int(np.prod(shape)):
+        if any_shape and array.size == self.n_envs * math.prod(shape):
             array = array.reshape(self.n_envs, *shape)
         return as_field(name, array, np.dtype((dtype, shape)), environments=self.n_envs)
 
@@ -272,8 +302,10 @@ class PrioritizedReplayBuffer(ReplayBuffer):
         batch_size = whole_number("batch_size", batch_size)
         if self._steps == 0:
             raise ValueError("sample: the replay buffer is empty")
-        slots, weights = self._sampler.sample(batch_size, self.beta)
-        if self._sampler.since_update == DRAWS_WITHOUT_UPDATE and self._sampler.needs_updates:
+        slots, weights = self._sampler.sample(batch_size, self._ring.sizes, self.beta)
+        self._last_weights = weights
+        self._draws_without_update += getattr(self._sampler, "needs_updates", False)
+        if self._draws_without_update == DRAWS_WITHOUT_UPDATE:
             warnings.warn(
                 f"{DRAWS_WITHOUT_UPDATE} minibatches were drawn and no TD error came back, so "
                 "priorities stay what they are. Use PrioritizedDQN, PrioritizedQRDQN, "
@@ -295,23 +327,35 @@ class PrioritizedReplayBuffer(ReplayBuffer):
             ValueError: a TD error is not finite, or the shapes differ.
         """
         self._sync()
-        self._sampler.update(indices, td_errors)
+        ids = index_array("indices", indices)
+        errors = errors_of(ids, td_errors).reshape(1, -1)
+        self._sampler.update(self._ring.slots_to_update(ids.reshape(1, -1), errors), errors)
+        self._draws_without_update, self._last_errors = 0, errors
 
     @property
     def probabilities(self) -> NDArray[np.float64]:
         """(buffer_size, n_envs): P(i) of every transition, 0 where nothing is stored."""
         self._sync()
-        return self._sampler.probabilities().reshape(self.buffer_size, self.n_envs)
+        slots = np.arange(self.capacity)[None]
+        shares = self._sampler.probabilities(slots, self._ring.sizes)
+        return shares.reshape(self.buffer_size, self.n_envs)
 
     def metrics(self) -> dict[str, float]:
         """What an agent logs, by name: the sampler's metrics, and means of the last minibatch."""
         self._sync()
-        return self._sampler.metrics()
+        measure = getattr(self._sampler, "metrics", None)  # which a sampler may leave out
+        measured = measure(self._ring.sizes) if measure and self._told else {}
+        means = {name: float(values[0]) for name, values in measured.items()}
+        if self._last_weights.size:
+            means["mean_weight"] = float(self._last_weights.mean())
+        if self._last_errors.size:
+            means["mean_td_error"] = float(np.abs(self._last_errors).mean())
+        return means
 
     @property
     def settings(self) -> dict[str, Any]:
         """What must match to continue with another buffer's transitions and priorities."""
-        return self._sampler.sampler.settings | {"n_steps": self.n_steps, "gamma": self.gamma}
+        return self._sampler.settings | {"n_steps": self.n_steps, "gamma": self.gamma}
 
     def _get_samples(self, batch_inds: np.ndarray, env: VecNormalize | None = None) -> Samples:  # type: ignore[override]
         """SB3's own hook: these rows, each of a random environment, with weights of 1."""
@@ -322,7 +366,7 @@ class PrioritizedReplayBuffer(ReplayBuffer):
 
     def _batch(self, slots: Slots, weights: NDArray, env: VecNormalize | None) -> Samples:
         """The transitions in ``slots`` (1, batch) as tensors."""
-        first, ids = slots[0], self._sampler.ring.ids(slots)[0]
+        first, ids = slots[0], self._ring.ids(slots)[0]
         rewards, last, discounts = self._returns(first, env)
         ends = self.dones.reshape(-1)[last] * (1 - self.timeouts.reshape(-1)[last])
         fields = (
@@ -334,28 +378,46 @@ class PrioritizedReplayBuffer(ReplayBuffer):
             None if discounts is None else self._tensors(discounts),
         )
         kind = PrioritizedDictSamples if isinstance(fields[0], dict) else PrioritizedSamples
-        return kind(*fields).with_draw(self._tensors(weights[0, :, None].astype(np.float32)), ids)
+        batch = kind(*fields)
+        batch.weights = self._tensors(weights[0, :, None].astype(np.float32))
+        batch.indices = ids
+        return batch
 
-    def _returns(self, slots: NDArray[np.int64], env: VecNormalize | None) -> Returns:
-        """The returns of ``slots`` (batch,); as in SB3, no discounts if n_steps is 1."""
+    def _returns(
+        self, slots: NDArray[np.int64], env: VecNormalize | None
+    ) -> tuple[NDArray, NDArray[np.int64], NDArray | None]:
+        """Of ``slots`` (batch,): n-step returns (batch, 1), last slots, and γ^k (batch, 1).
+
+        A return covers k ≤ n_steps steps: fewer if its episode or the stored data end. At the
+        newest transition, as at a time limit, the value of the next observation counts. As in SB3,
+        there are no discounts if n_steps is 1.
+        """
         if self.n_steps == 1:
             rewards = self.rewards.reshape(-1).take(slots)[:, None]
-            return Returns(self._normalize_reward(rewards, env), slots, None)
-        return n_step_returns(
-            *(slots, self.rewards, self.dones, self.timeouts),
-            added=self._sampler.added,
-            n_steps=self.n_steps,
-            gamma=self.gamma,
-            normalize=None if env is None else env.normalize_reward,
+            return self._normalize_reward(rewards, env), slots, None
+        shape = (1, len(slots))
+        sums, last, steps = np.empty(shape), np.empty(shape, np.int64), np.empty(shape, np.int64)
+        sum_n_steps(
+            *(array.reshape(1, -1) for array in (self.rewards, self.dones, self.timeouts)),
+            *(self._ring.added, self.n_envs, slots[None], self.n_steps, self.gamma),
+            *(sums, last, steps),
         )
+        lengths = steps[0, :, None]
+        if env is not None:  # each reward is normalised before the sum
+            ahead = np.arange(self.n_steps)
+            windows = (slots[:, None] + ahead * self.n_envs) % self.capacity
+            rewards = env.normalize_reward(self.rewards.reshape(-1).take(windows))
+            factors = np.where(ahead < lengths, self.gamma**ahead, 0)
+            sums = (rewards * factors).sum(axis=1)[None]
+        discounts = self.gamma ** lengths.astype(np.float32)
+        return sums[0, :, None].astype(np.float32), last[0], discounts
 
     def _observations(self, slots: NDArray[np.int64], ahead: int = 0) -> Any:
         """The observations of ``slots`` (batch,), or the next ones, which are 1 step ahead."""
         if self._frames is None:
             arrays = self.next_observations if ahead else self.observations
             return for_each(lambda array: self._taken(array, slots), arrays)
-        steps, environments = np.divmod(self._sampler.ring.ids(slots[None])[0], self.n_envs)
-        return self._from_stacks(self._frames.observations(steps, environments, ahead))
+        return self._from_stacks(self._frames.observations(self._ring.ids(slots[None]), ahead))
 
     def _taken(self, array: NDArray, slots: NDArray[np.int64]) -> NDArray:
         return array.reshape(self.capacity, *array.shape[2:]).take(slots, axis=0)
@@ -371,21 +433,3 @@ class PrioritizedReplayBuffer(ReplayBuffer):
     def _from_stacks(self, stacks: NDArray) -> NDArray:
         """Stacks of an `ObservationStore` as observations (batch, *obs_shape)."""
         return stacks.reshape(len(stacks), *self.obs_shape)
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Copies and pickles leave out empty rows."""
-        rows = self.size()
-        kept = {
-            name: for_each(lambda array: array[:rows], one) for name, one in self._arrays().items()
-        }
-        return vars(self) | kept
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        def whole(array: NDArray) -> NDArray:
-            grown = self._zeros(array.shape[2:], array.dtype)
-            grown[: len(array)] = array
-            return grown
-
-        vars(self).update(state)
-        for name, array in self._arrays().items():
-            setattr(self, name, for_each(whole, array))

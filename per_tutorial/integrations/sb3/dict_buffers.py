@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import numpy as np
 from gymnasium import spaces
 from stable_baselines3.common.buffers import DictReplayBuffer
 
@@ -37,10 +36,8 @@ class PrioritizedDictReplayBuffer(PrioritizedReplayBuffer, DictReplayBuffer):  #
             )
 
     def _empty_observations(self) -> Any:
-        spaces = self.observation_space.spaces
-        return {
-            key: self._zeros(self.obs_shape[key], np.dtype(spaces[key].dtype)) for key in spaces
-        }
+        dtypes = {key: space.dtype for key, space in self.observation_space.spaces.items()}
+        return {key: self._zeros(self.obs_shape[key], dtypes[key]) for key in dtypes}
 
     def _checked(self, name: str, values: Any) -> Any:
         missing = sorted(set(self.obs_shape) - set(values))
@@ -49,10 +46,8 @@ class PrioritizedDictReplayBuffer(PrioritizedReplayBuffer, DictReplayBuffer):  #
                 f"{name}: must have the keys {sorted(self.obs_shape)}, lacks {missing}"
             )
         return {
-            key: self._space_field(
-                f"{name}[{key!r}]", values[key], self.observation_space[key], shape
-            )
-            for key, shape in self.obs_shape.items()
+            key: self._observation(f"{name}[{key!r}]", values[key], space, self.obs_shape[key])
+            for key, space in self.observation_space.spaces.items()
         }
 
     def _write(self, row: int, observations: Any, next_observations: Any) -> None:

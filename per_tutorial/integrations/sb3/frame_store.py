@@ -1,8 +1,8 @@
 """Observations that are kept once, although two transitions and several stacks contain them.
 
 The next observation of a step is the observation of the step after it, and a stack of 4 frames
-shares 3 with the stack before. A `FrameStore` keeps each frame once, and pads the first stacks of
-an episode with black frames. What cannot be rebuilt from it is kept here as it came.
+shares 3 with the stack before. `replay.storages.frames` keeps each frame once and pads the first
+stacks of an episode with black frames. What cannot be rebuilt so is kept here as it came.
 """
 
 import warnings
@@ -17,13 +17,13 @@ MAX_UNMOVED = 10  # steps whose observations were no stacks of frames, before th
 
 
 class ObservationStore(FrameStore):
-    """A `FrameStore` with a column per environment, from which all observations come back exactly.
+    """A `FrameStore` for one run, from which all observations come back exactly.
 
     `add` may be called again for the same step, even with other observations: the last call counts.
 
     Args:
         steps: how many steps are kept; the oldest is overwritten.
-        environments: E; all act in every step.
+        environments: each has a column; all act in every step.
         stack: frames of an observation; 1: an observation is one frame.
         frame_size: numbers in a frame.
         dtype: of these.
@@ -51,29 +51,32 @@ class ObservationStore(FrameStore):
 
         ``ended`` (environments,): whether the step before ended an episode.
         """
-        every = np.arange(self.columns)
-        for environment in every.tolist():
-            self.whole.pop((step, environment), None)
-            self.finals.pop((step, environment), None)
+        for column in range(self.columns):
+            self.whole.pop((step, column), None)
+            self.finals.pop((step, column), None)
         begins = ended | (step == 0)
         if step > 0:
             ahead = self.stacks(self.ids_of(step - 1), ahead=1)[0, :, -1]
             # Also where an environment was reset without an end: `put` overwrites the frame ahead.
-            begins = begins | (observations[:, -1] != ahead).any(axis=1)
-            kept = np.array([(step - 1, environment) in self.finals for environment in every])
-            self.keep_final(step - 1, begins & ~kept, ahead)
+            begins |= (observations[:, -1] != ahead).any(axis=1)
+            kept = [(step - 1, column) in self.finals for column in range(self.columns)]
+            self.keep_final(step - 1, begins & ~np.array(kept), ahead)
         same, moved = self.compare(step, observations, next_observations, begins)
-        for environment in np.flatnonzero(~(same & moved)).tolist():
-            both = observations[environment], next_observations[environment]
-            self.whole[step, environment] = np.stack(both)
+        for column in np.flatnonzero(~(same & moved)).tolist():
+            self.whole[step, column] = np.stack((observations[column], next_observations[column]))
         self.put(step, observations[:, -1], next_observations[:, -1])
         self.forget(step + 1 - self.steps)
-        self._notice_unmoved(bool(moved.all()))
+        if not moved.all():
+            self._count_unmoved()
 
-    def observations(self, steps: Slots, environments: Slots, ahead: int = 0) -> NDArray:
-        """(batch, stack, frame_size): the observations of steps, or the next ones (1 ``ahead``)."""
-        stacks = self.stacks((steps * self.environments + environments)[None], ahead)[0]
-        for k, place in enumerate(zip(steps.tolist(), environments.tolist(), strict=True)):
+    def observations(self, ids: Slots, ahead: int = 0) -> NDArray:
+        """(batch, stack, frame_size): the observations of transitions (1, batch).
+
+        With 1 step ahead, they are the next observations.
+        """
+        stacks = self.stacks(ids, ahead)[0]
+        for k, number in enumerate(ids[0].tolist()):
+            place = divmod(number, self.environments)
             if place in self.whole:
                 stacks[k] = self.whole[place][ahead]
             elif ahead and place in self.finals:
@@ -92,10 +95,10 @@ class ObservationStore(FrameStore):
         outside = [*self.finals.values(), *self.whole.values()]
         return self.frames.nbytes + self.depths.nbytes + sum(each.nbytes for each in outside)
 
-    def _notice_unmoved(self, moved: bool) -> None:
+    def _count_unmoved(self) -> None:
         """Warn once if observations are no stacks: each then takes the memory of all its frames."""
-        self.unmoved += not moved
-        if self.unmoved == MAX_UNMOVED and not moved:
+        self.unmoved += 1
+        if self.unmoved == MAX_UNMOVED:
             warnings.warn(
                 f"FrameReplayBuffer: in {MAX_UNMOVED} steps the next observation was not the "
                 f"observation moved on by one of {self.stack} frames, so both are stored in full; "

@@ -3,7 +3,6 @@
 from typing import Any
 
 import numpy as np
-import torch as th
 from gymnasium import spaces
 from numpy.typing import NDArray
 from stable_baselines3.common.preprocessing import is_image_space_channels_first
@@ -26,7 +25,7 @@ class FrameReplayBuffer(PrioritizedReplayBuffer):
     Args:
         stack: how many frames are stacked on the channel axis, the oldest first; None: one for each
             channel. It is 4 for 4 colour frames, which have 12 channels, and 1 for a single one.
-        kwargs: as in `PrioritizedReplayBuffer`, such as `alpha`.
+        args, kwargs: as in `PrioritizedReplayBuffer`, such as `alpha`.
 
     Raises:
         ValueError: observations don't have 3 axes, or `stack` does not divide the channels.
@@ -45,12 +44,7 @@ class FrameReplayBuffer(PrioritizedReplayBuffer):
         self,
         buffer_size: int,
         observation_space: spaces.Space,
-        action_space: spaces.Space,
-        device: th.device | str = "auto",
-        n_envs: int = 1,
-        optimize_memory_usage: bool = False,  # SB3 passes it; frames are kept once in any case
-        handle_timeout_termination: bool = True,
-        *,
+        *args: Any,
         stack: int | None = None,
         **kwargs: Any,
     ) -> None:
@@ -62,23 +56,13 @@ class FrameReplayBuffer(PrioritizedReplayBuffer):
         shape = observation_space.shape
         self.channels_first = is_image_space_channels_first(observation_space)
         channels = shape[0] if self.channels_first else shape[-1]
-        self.stack = (
-            channels if stack is None else whole_number("stack", stack, maximum=LARGEST_STACK)
-        )
+        self.stack = whole_number("stack", channels if stack is None else stack, 1, LARGEST_STACK)
         if channels % self.stack:
             raise ValueError(
                 f"stack: must divide the number of channels, {channels} in {shape}, got {stack}"
             )
-        super().__init__(
-            buffer_size,
-            observation_space,
-            action_space,
-            device,
-            n_envs,
-            optimize_memory_usage=True,
-            handle_timeout_termination=handle_timeout_termination,
-            **kwargs,
-        )
+        kwargs["optimize_memory_usage"] = True  # whatever SB3 passes
+        super().__init__(buffer_size, observation_space, *args, **kwargs)
 
     def _new_frames(self) -> ObservationStore:
         size = int(np.prod(self.obs_shape)) // self.stack

@@ -4,7 +4,7 @@ import torch as th
 from torch.nn import functional as F
 
 from per_tutorial.integrations.sb3.algorithms import PrioritizedQLearner
-from per_tutorial.integrations.sb3.samples import Samples
+from per_tutorial.integrations.sb3.buffers import Samples
 
 try:
     from sb3_contrib import QRDQN
@@ -35,15 +35,6 @@ class PrioritizedQRDQN(PrioritizedQLearner, QRDQN):
 
     Priorities come from the |δ| of the Q-values, the means of the quantiles. The loss itself is not
     used: it has another unit, and stays positive even if the Q-value is right.
-
-    Example:
-        >>> from per_tutorial.integrations.sb3 import PrioritizedQRDQN
-        >>> model = PrioritizedQRDQN(
-        ...     "MlpPolicy", "CartPole-v1", buffer_size=1000, learning_starts=50, seed=0
-        ... )
-        >>> model = model.learn(60)
-        >>> model.replay_buffer.size(), model.replay_buffer.beta > 0.9  # β goes from 0.4 to 1
-        (60, True)
     """
 
     def _losses(self, batch: Samples) -> tuple[th.Tensor, th.Tensor]:
