@@ -24,7 +24,7 @@ EXERCISES["05.1"] = Exercise(
         (lambda s, r: max_and_skip(s, r, lambda s: s[-2:].mean(axis=0)),
          "That is the mean: what is not on every screen would be seen dimly."),
         (lambda s, r: (np.maximum(s[-2], s[-1]), r.sum()),
-         "A game can end within a step, which then has one screen: `screens[-2:]` allows for that."),
+         "A game may end within a step, which then has one screen: `screens[-2:]` allows that."),
     ])  # fmt: skip
 
 
