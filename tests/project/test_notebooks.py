@@ -82,7 +82,6 @@ def test_pictures_have_alternative_text(notebook):
 
 def test_checked_cells_have_something_to_check(notebook):
     checked = [cell for cell in code_cells(notebook) if "NBVAL_CHECK_OUTPUT" in cell.source]
-    assert checked
     # nbval passes over a cell without a count, silently.
     assert [cell.id for cell in checked if not (cell.execution_count and cell.outputs)] == []
 

@@ -1,12 +1,12 @@
-"""Notebook 05, Atari: skipped frames, stacks, memory, clipped rewards and lives, convolutions."""
+"""Notebook 05, Atari: the screens of a step, the frames of an observation, memory."""
 
 import numpy as np
 
 from per_tutorial.notebook.checking import EXERCISES, Exercise
 
 
-def max_and_skip(frames, rewards, see=lambda frames: frames[-2:].max(axis=0)):
-    return see(frames), rewards.sum()
+def max_and_skip(screens, rewards, see=lambda screens: screens[-2:].max(axis=0)):
+    return see(screens), rewards.sum()
 
 
 RANDOM = np.random.default_rng(5)
@@ -17,14 +17,14 @@ EXERCISES["05.1"] = Exercise(
     cases=[(RANDOM.integers(100, 256, (len(rewards), 2, 3), dtype=np.uint8), np.array(rewards))
            for rewards in ([0.5, -3.0, 0.0, 1.0], [4.0, 0.0, 5.0, 2.0], [1.0, 4.0], [4.0])],
     hints=[
-        (lambda f, r: (f[-1], r.sum()),
-         "That is the last frame alone: it may lack what flickers."),
-        (lambda f, r: (f.max(axis=0), r.sum()),
-         "You take the maximum of all frames: whatever moves leaves a trail. Two are enough."),
-        (lambda f, r: max_and_skip(f, r, lambda f: f[-2:].mean(axis=0)),
-         "That is the mean: what is not in every frame would be seen dimly."),
-        (lambda f, r: (np.maximum(f[-2], f[-1]), r.sum()),
-         "A game can end within a step, which then has one frame: `frames[-2:]` allows for that."),
+        (lambda s, r: (s[-1], r.sum()),
+         "That is the last screen alone: it may lack what flickers."),
+        (lambda s, r: (s.max(axis=0), r.sum()),
+         "You take the maximum of all screens: whatever moves leaves a trail. Two are enough."),
+        (lambda s, r: max_and_skip(s, r, lambda s: s[-2:].mean(axis=0)),
+         "That is the mean: what is not on every screen would be seen dimly."),
+        (lambda s, r: (np.maximum(s[-2], s[-1]), r.sum()),
+         "A game may end within a step, which then has one screen: `screens[-2:]` allows that."),
     ])  # fmt: skip
 
 
@@ -62,49 +62,4 @@ EXERCISES["05.3"] = Exercise(
         (lambda n, single, f, k: gigabytes(n, not single, f, k),
          "The other way round: `single_frames=True` holds every frame once."),
         (lambda *given: 4 * gigabytes(*given), "Four bytes per pixel is float32; uint8 is one."),
-    ])  # fmt: skip
-
-
-def learning_view(reward, lives_before, lives, over):
-    return np.clip(reward, -1, 1), over or 0 < lives < lives_before
-
-
-EXERCISES["05.4"] = Exercise(
-    right=learning_view, parts=["the clipped reward", "whether the step terminates"],
-    # A life lost, two, gained; the last one; none ever, as in Pong; a new game; games over.
-    cases=[
-        (4.0, 3, 3, False), (-7.0, 3, 2, False), (0.5, 4, 2, False), (-0.25, 2, 3, False),
-        (0.0, 1, 0, False), (1.0, 0, 0, False), (0.0, 0, 3, False), (-1.0, 3, 2, True),
-        (0.0, 1, 0, True), (1.0, 0, 0, True), (1.0, 3, 3, True),
-    ],
-    hints=[
-        (lambda r, *end: (r, learning_view(r, *end)[1]), "The reward is not clipped."),
-        (lambda r, *end: (np.sign(r), learning_view(r, *end)[1]),
-         "That is the sign: clipping leaves what lies between −1 and 1 as it is."),
-        (lambda r, before, lives, over: (np.clip(r, -1, 1), over),
-         "A lost life ends an episode, too."),
-        (lambda r, before, lives, over: (np.clip(r, -1, 1), over or lives < before),
-         "At 0 lives the game is about to be over: one end would become two."),
-    ])  # fmt: skip
-
-
-def output_size(size, layers, step=lambda size, kernel, stride: (size - kernel) // stride + 1):
-    for kernel, stride in layers:
-        size = step(size, kernel, stride)
-    return size
-
-
-EXERCISES["05.5"] = Exercise(
-    right=output_size,
-    cases=[(50, [(6, 3)]), (84, [(8, 4), (4, 2), (3, 1)]), (42, [(5, 2), (3, 2), (3, 2)]),
-           (96, [(8, 4), (4, 2), (3, 1)]), (10, [])],
-    hints=[
-        (lambda n, layers: output_size(n, layers, lambda n, k, s: (n - k) / s + 1),
-         "A size is a whole number: divide with `//`, which leaves out what does not fit."),
-        (lambda n, layers: output_size(n, layers, lambda n, k, s: (n - k) // s),
-         "The + 1 is missing: the kernel has a position before its first step."),
-        (lambda n, layers: output_size(n, layers, lambda n, k, s: n // s),
-         "Where is the kernel? Its corner can move by size − kernel."),
-        (lambda n, layers: output_size(n, layers, lambda n, k, s: -(-(n - k) // s) + 1),
-         "You round up: a step that would carry the kernel over the edge is not taken."),
     ])  # fmt: skip
