@@ -20,6 +20,9 @@ Writes docs/gpu_speed.md and, with all numbers, docs/gpu_speed.json. Without a G
 nothing, but for `--quick`, which tries the code on the processor.
 """
 
+import importlib.util
+import os
+import shutil
 import statistics
 import time
 from importlib.util import find_spec
@@ -34,7 +37,6 @@ from benchmarks import training
 from benchmarks.harness import alternate, machine, ratio, write_report
 from per_tutorial import DQNConfig, DQNLearner, FrameStorage, train
 from per_tutorial.dqn import history
-from per_tutorial.dqn.autotune import why_not_compiled
 from per_tutorial.replay import ProportionalSampler, Replay
 
 PACKAGES = ("torch", "numpy", "numba", "gymnasium", "ale-py", "stable-baselines3")
@@ -96,6 +98,13 @@ def seconds(function, count, device):
         return (time.perf_counter() - start) / count
 
     return measured
+
+
+def why_not_compiled(device):
+    """What is missing to compile for this device, in a few words; None if nothing is."""
+    if torch.device(device).type == "cpu":
+        return None if shutil.which(os.environ.get("CXX", "g++")) else "there is no C++ compiler"
+    return None if importlib.util.find_spec("triton") else "triton is not installed"
 
 
 def ways(device):

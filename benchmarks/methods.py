@@ -29,11 +29,7 @@ from per_tutorial.studies.declared import STUDIES
 PACKAGES = ("torch", "numpy", "numba")
 STUDY = STUDIES["after-cartpole"]
 PER = "per"
-BY_BATCH = "reaper, weights by the minibatch"
-ARMS = {
-    **{name: STUDY.arms[name] for name in STUDY.arms if not name.endswith("-quarter")},
-    BY_BATCH: STUDY.arms["reaper"].replace(normalize="batch"),
-}
+ARMS = {name: STUDY.arms[name] for name in STUDY.arms if not name.endswith("-quarter")}
 STACKS = (1, 10)  # runs
 CAPACITY, EPISODE = 10_000, 100
 OBSERVATION, ACTIONS = (4,), 2
@@ -50,12 +46,11 @@ def updates(config, runs, capacity=CAPACITY):
         actions, rewards = random.integers(ACTIONS, size=runs), random.normal(size=runs)
         terminated = random.random(runs) < 1 / EPISODE
         replay.add(state, actions, rewards, following, terminated)
-    fresh = {"td_errors": learner.td_errors} if config.sampler == "laber" else {}
 
     def block(count=BLOCK):
         start = time.process_time()
         for _ in range(count):
-            batch = replay.sample(config.batch_size, config.beta_start, **fresh)
+            batch = replay.sample(config.batch_size, config.beta_start)
             update = learner.update(batch)
             replay.update_priorities(batch.indices, update.td_errors)
         return (time.process_time() - start) / count

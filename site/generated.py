@@ -52,8 +52,7 @@ SECTIONS = {
     "examination": "The examination",
     "adapter": "How the examination knows a buffer",
     "adapters": "How the examination knows a buffer",
-    "answers": "Questions and answers",
-    "report": "Questions and answers",
+    "checks": "The checks",
 }
 LIBRARIES = {"sb3": "Stable-Baselines3"}  # others are called as their module is
 

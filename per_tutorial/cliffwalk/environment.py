@@ -74,10 +74,14 @@ class BlindCliffwalk(gym.Env[NDArray[np.float32], np.int64]):
 
     Args:
         n: number of states.
+        render_mode: None, or "ansi" for a line of text.
     """
 
-    def __init__(self, n: int = 8) -> None:
+    metadata = {"render_modes": ["ansi"], "render_fps": 4}
+
+    def __init__(self, n: int = 8, render_mode: str | None = None) -> None:
         self.n = whole_number("n", n)
+        self.render_mode = render_mode
         self.observation_space = gym.spaces.Box(0.0, 1.0, (self.n,), np.float32)
         self.action_space = gym.spaces.Discrete(2)
         self.state = 0
@@ -97,6 +101,9 @@ class BlindCliffwalk(gym.Env[NDArray[np.float32], np.int64]):
         if right and not arrived:
             self.state += 1
         return self._observation(), float(arrived), not right or arrived, False, {}
+
+    def render(self) -> str:
+        return "".join("●" if state == self.state else "○" for state in range(self.n))
 
     def _observation(self) -> NDArray[np.float32]:
         return np.eye(self.n, dtype=np.float32)[self.state]

@@ -52,5 +52,5 @@ def available_memory() -> int | None:
 
 def _kilobytes(path: str, name: str) -> int:
     """The bytes in a line of a file such as "MemAvailable:  2048 kB"."""
-    found = re.search(rf"{name}:\s+(\d+) kB", Path(path).read_text())
+    found = re.search(rf"{name}:\s+(\d+) kB", Path(path).read_text(encoding="utf-8"))
     return 1024 * int(found[1]) if found else 0

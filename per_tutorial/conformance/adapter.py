@@ -1,27 +1,6 @@
 """What the examination needs to know of a replay buffer: how to make it, add, sample and update.
 
-A class of about fifteen lines is enough. It need not be a subclass of `Adapter`:
-
-```python
-class Mine:
-    epsilon = 1e-6  # MyBuffer draws by |δ| + 1e-6
-
-    def make(self, settings):
-        return MyBuffer(settings.capacity, alpha=settings.alpha, seed=settings.seed)
-
-    def add(self, buffer, transition):
-        buffer.push(*transition[:5])  # observation, action, reward, next_observation, terminated
-
-    def sample(self, buffer, batch_size, beta):
-        batch = buffer.sample(batch_size, beta)
-        return Drawn(batch.observations, batch.weights, keys=batch.indices)
-
-    def update(self, buffer, keys, td_errors):
-        buffer.update_priorities(keys, td_errors)
-
-print(examine(Mine))
-```
-
+A class of about fifteen lines is enough, as docs/examined.md shows; it need not be an `Adapter`.
 The examination recognises a transition by its observation, which is unique. So it doesn't matter
 what a buffer uses as an index, or whether it returns any.
 

@@ -17,7 +17,7 @@ from per_tutorial.conformance.adapter import ACTIONS, Adapter, Drawn, Settings, 
 from per_tutorial.replay.contracts import Floats, Transition
 
 SIGMAS = 5.5  # a correct buffer is beyond that in fewer than one of 10⁷ cases
-ENOUGH = 20_000  # draws of a full buffer of 64, for most comparisons
+ENOUGH = 12_000  # draws of a full buffer of 64, for most comparisons
 Serials = NDArray[np.int64]  # numbers of transitions, from 0 as they were added
 
 
@@ -35,7 +35,7 @@ class Raised(AssertionError):
     @property
     def by_adapter(self) -> bool:
         """Whether an adapter's own line raised it, such as an attribute that isn't there."""
-        trace, depth = self.__cause__ and self.__cause__.__traceback__, 0
+        trace, depth = self.__cause__.__traceback__ if self.__cause__ else None, 0
         while trace is not None:
             trace, depth = trace.tb_next, depth + 1
         kinds = (TypeError, AttributeError, NameError, KeyError)
@@ -57,7 +57,7 @@ class Bench:
     ) -> None:
         self.adapter, self.capacity, self.batch_size = adapter, capacity, batch_size
         self.rng = np.random.default_rng([seed, zlib.crc32(name.encode())])
-        self.draws = (ENOUGH if adapter.replacement else ENOUGH // 3) * capacity // 64
+        self.draws = (ENOUGH if adapter.replacement else ENOUGH // 2) * capacity // 64
 
     def fill(self, added: int | None = None, *, exact: bool = False, **settings: Any) -> "Filled":
         """A new buffer.

@@ -144,7 +144,7 @@ def maximum_of_the_last_batch(self: Plain, priorities: Floats) -> None:
 @planted("remember", "newcomers")
 def decaying_maximum(self: Plain, priorities: Floats) -> None:
     """The largest priority shrinks by a thousandth with every update."""
-    self.largest = max(0.999 * self.largest, *priorities.tolist())
+    self.largest = max([0.999 * self.largest, *priorities.tolist()])
 
 
 @planted("add", "newcomers")
@@ -192,7 +192,7 @@ def beta_ignored(self: Plain, probabilities: Floats, beta: float) -> Floats:
 
 
 @planted("sample", "weights", "MorvanZhou/Reinforcement-learning-with-tensorflow#183")
-def beta_climbs_with_draws(self: Plain, batch_size: int, beta: float = 0.4) -> Batch:
+def beta_climbs_with_draws(self: Any, batch_size: int, beta: float = 0.4) -> Batch:
     """β grows by 0.001 with each minibatch, whatever the schedule says, and is 1 after 600."""
     self.sampled = getattr(self, "sampled", -1) + 1
     return Plain.sample(self, batch_size, min(1.0, beta + 0.001 * self.sampled))
@@ -278,7 +278,7 @@ def single_precision_prefix(self: Plain, prefix_sums: Floats, masses: Floats) ->
 
 
 @planted("prefix_sums", "sums", "instadeepai/flashbax#52")
-def drifting_sums(self: Plain, batch_size: int, masses: Floats) -> Floats:
+def drifting_sums(self: Any, batch_size: int, masses: Floats) -> Floats:
     """Each change is added to the total in float32, and the rounding errors stay."""
     before = getattr(self, "before", np.zeros(0))
     total = np.float32(getattr(self, "total", 0.0))
@@ -351,6 +351,14 @@ def not_a_number(self: Plain, indices: NDArray, td_errors: Floats) -> None:
     self.remember(self.priority(td_errors))
 
 
+@planted("sample", "empty")
+def empty_sampled(self: Plain, batch_size: int, beta: float = 0.4) -> Batch:
+    """An empty buffer returns zeros, as if they had been stored."""
+    if len(self) == 0:
+        return Plain.batch(self, np.zeros(batch_size, np.int64), np.ones(batch_size))
+    return Plain.sample(self, batch_size, beta)
+
+
 @planted("update_priorities", "arguments")
 def errors_written_over(self: Plain, indices: NDArray, td_errors: Floats) -> None:
     """Priorities are computed in the caller's array, whose TD errors are gone."""
@@ -370,7 +378,8 @@ def ring_one_short(self: Plain) -> int:
 def truncation_as_terminal(self: Plain, *fields: Any) -> None:
     """A time limit counts as an end, so that the value of the last state is lost."""
     *rest, terminated, truncated = fields
-    Plain.add(self, *rest, terminated or truncated, truncated)
+    fields = (*rest, terminated or truncated, truncated)
+    Plain.add(self, *fields)
 
 
 @planted("batch", "contents")
@@ -411,7 +420,7 @@ def tail_never_flushed(self: Plain) -> Floats:
 
 
 @planted("add", "arrays-added")
-def kept_arrays(self: Plain, *fields: Any) -> None:
+def kept_arrays(self: Any, *fields: Any) -> None:
     """Observations are stored without a copy; the environment writes over its own array."""
     self.kept = [*getattr(self, "kept", []), (self.next_slot(), fields[0], fields[3])]
     Plain.add(self, *fields)

@@ -191,7 +191,7 @@ def updates(bench: Bench) -> str:
         # It has a hundredth of the others' |δ|, or ranks last. If nothing arrived, it is as likely.
         assert mine < 0.7 * counts.mean(), (
             f"the TD error at position {position + 1} of {size} does not arrive: with a hundredth "
-            f"of the others' |δ|, it still comes {mine / counts.mean():.1f} times as often as they do"
+            f"of the others' |δ|, it still comes {mine / counts.mean():.1f} times as often"
         )
     if not bench.adapter.replacement:
         return f"all of {size} positions arrive"
@@ -376,7 +376,7 @@ def newcomers(bench: Bench) -> str:
         sentences.append(judge_newcomers(filled, new, largest, bench.draws))
     # Now the largest is of one transition that is not replayed while all others become small.
     filled = bench.fill(batch_size=4 if bench.adapter.replacement else 2)
-    outlier = int(filled.stored[-1])
+    outlier = int(filled.stored[bench.capacity // 2])
     filled.set_errors(lambda k: 20.0 * unit if k == outlier else 5.0 * unit)
     updated = 0
     for _ in range(4000):
@@ -385,7 +385,7 @@ def newcomers(bench: Bench) -> str:
             filled.update(drawn, np.full(len(serials), unit))
             filled.errors.update(dict.fromkeys(serials.tolist(), unit))
             updated += 1
-            if updated == 1000:
+            if updated == 400:
                 break
     said = judge_newcomers(filled, new, 20.0 * unit, 2 * bench.draws)
     return f"{'; '.join(sentences)}; {said}, after {updated} updates with |δ| = {unit:g}"
@@ -398,6 +398,8 @@ def judge_newcomers(filled: Filled, new: int, largest: float, draws: int) -> str
     counts = filled.add(new + adapter.delay).counts(draws)
     fresh = counts[-new:]
     is_top = np.array([filled.errors.get(k) == largest for k in filled.stored.tolist()])
+    if not is_top.any():
+        raise Inconclusive("no transition could be given the largest |δ|")
     if adapter.distribution == "rank":
         rest = counts[:-new]
         assert np.median(fresh) > np.median(rest), "new transitions do not rank among the first"
@@ -544,15 +546,16 @@ def weights_scale(bench: Bench) -> str:
 @check("3.3, sum tree", "Draws go wrong for good, within one training or after one outlier.")
 def sums(bench: Bench) -> str:
     """Are draws still right after many updates, and after errors over many orders of magnitude?"""
-    filled, error_of = bench.fill(exact=True), bench.mixed_errors()
-    for what, largest, rounds in (("usual", 1e3, 400), ("huge", 1e10, 50)):
+    error_of = bench.mixed_errors()
+    filled = bench.fill(exact=True).set_errors(error_of)
+    for what, largest, rounds in (("usual", 1e3, 150), ("huge", 1e10, 30)):
         for _ in range(rounds):
             drawn, serials, _ = filled.sample()
             filled.update(drawn, np.exp(bench.rng.uniform(-7, np.log(largest), len(serials))))
-        filled.set_errors(lambda serial: 1e-2 * error_of(serial))
         try:
+            filled.set_errors(lambda serial: 1e-2 * error_of(serial))
             assert_proportions(filled, bench.draws)
-        except AssertionError as error:
+        except (AssertionError, Inconclusive) as error:
             raise AssertionError(
                 f"after {what} errors, up to {largest:g}, {error}; likely: sums are changed by "
                 "differences and keep their rounding errors"

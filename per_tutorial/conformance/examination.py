@@ -312,7 +312,7 @@ def _ask_all(
     """Run in the child: send each result to the parent."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C, and kills this one
     signal.signal(signal.SIGPROF, signal.SIG_DFL)
-    with open(os.devnull, "w") as nowhere:  # hides what libraries print
+    with open(os.devnull, "w", encoding="utf-8") as nowhere:  # hides what libraries print
         os.dup2(nowhere.fileno(), 1)
         os.dup2(nowhere.fileno(), 2)
         sys.stdout = sys.stderr = nowhere

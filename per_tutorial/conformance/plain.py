@@ -1,8 +1,7 @@
 """Prioritised replay as plainly as the paper describes it: one method for each promise.
 
-`Plain` has no tree and is slow. It is the buffer of page 07, and the one that `bugs` plants mistakes
-in; and it is
-the naive twin with which tests compare the buffers of `per_tutorial.replay`.
+`Plain` has no tree and is slow. Page 07 shows it, `bugs` plants mistakes in it, and tests compare
+the buffers of `per_tutorial.replay` with it.
 """
 
 import pickle
@@ -208,7 +207,7 @@ class Plain:
 
     def remember(self, priorities: Floats) -> None:
         """Note the largest priority of an update."""
-        self.largest = max(self.largest, *priorities.tolist())
+        self.largest = max([self.largest, *priorities.tolist()])
 
     # Files ----------------------------------------------------------------------------------------
 

@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Callable
 from typing import Any
 
@@ -58,25 +58,19 @@ class TensorBoard:
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         from torch.utils.tensorboard import SummaryWriter
 
-        self._folder = folder
-        self._writer_class = SummaryWriter
+        self._writer = lambda seed: SummaryWriter(f"{folder}/seed-{seed}", purge_step=0)
         self._writers: list[Any] = []  # one per seed, made at the first measurements
-        self._recent: list[deque[float]] = []  # the returns of the last 100 episodes
+        self._recent: dict[int, deque[float]] = defaultdict(lambda: deque(maxlen=100))  # by run
         self._episodes = self._rows = 0  # written so far
 
     def __call__(self, history: History) -> None:
-        if not self._writers:
-            self._writers = [
-                self._writer_class(f"{self._folder}/seed-{seed}", purge_step=0)
-                for seed in history.seeds
-            ]
-            self._recent = [deque(maxlen=100) for _ in history.seeds]
+        self._writers = self._writers or [self._writer(seed) for seed in history.seeds]
         for run, step, episode_return, length in history.episodes[self._episodes :]:
-            self._recent[run].append(episode_return)
-            mean_return = np.mean(self._recent[run])
-            self._writers[run].add_scalar("charts/episodic_return", episode_return, step)
-            self._writers[run].add_scalar("charts/mean_return_100", mean_return, step)
-            self._writers[run].add_scalar("charts/episodic_length", length, step)
+            recent, add = self._recent[run], self._writers[run].add_scalar
+            recent.append(episode_return)
+            add("charts/episodic_return", episode_return, step)
+            add("charts/mean_return_100", np.mean(recent), step)
+            add("charts/episodic_length", length, step)
         self._episodes = len(history.episodes)
         for row in range(self._rows, len(history.log_steps)):
             for name, rows in history.measures.items():

@@ -74,12 +74,7 @@ class History:
         self._log_every = max(1, config.steps // LOG_POINTS // together) * together
 
     def record_step(self, finished: Iterable[tuple[int, float, int]]) -> None:
-        """Count a step of every environment, and record the episodes that it ended.
-
-        Args:
-            finished: (environment, return, length) of each, see `Environments`; the environments
-                of the first run come first.
-        """
+        """Count a step of every environment, and the episodes that it ended (`Environments`)."""
         self.step += self.config.environments
         for environment, value, length in finished:
             run = environment // self.config.environments
@@ -99,12 +94,10 @@ class History:
         return self.step % self._log_every == 0 or self.step == self.config.steps
 
     def log(self, replay: Any) -> None:
-        """Write a row of measurements.
-
-        Args:
-            replay: a `Replay`; of another memory, less is known.
-        """
+        """Write a row of measurements; of a memory that is no `Replay`, less is known."""
         storage: Any = getattr(replay, "storage", None)
+        if not hasattr(storage, "n_step_transitions"):  # not a `Replay`
+            storage = None
         sampler: Any = getattr(replay, "sampler", None)
         runs = len(self.seeds)
         nothing = np.full(runs, np.nan)
@@ -114,7 +107,7 @@ class History:
             "loss": np.mean(self._losses, axis=0) if self._losses else nothing,
             **dict.fromkeys(BATCH_MEASURES, nothing),
             **(batch_measures(storage, **self._last) if self._last else {}),
-            **(sampler.metrics(storage.sizes) if hasattr(sampler, "metrics") else {}),
+            **(sampler.metrics(storage.sizes) if storage and hasattr(sampler, "metrics") else {}),
             "held_out_q": self._held_out_q(replay, storage, nothing),
         }
         self._losses = []
@@ -195,11 +188,8 @@ class History:
         The first line, a comment, holds the settings; `pandas.read_csv(path, comment="#")` reads
         the rest. Atomic.
         """
-        heading = {
-            "config": dataclasses.asdict(self.config),
-            "seeds": self.seeds,
-            "step": self.step,
-        }
+        config = dataclasses.asdict(self.config)
+        heading = {"config": config, "seeds": self.seeds, "step": self.step}
         write_table(path, heading, COLUMNS, self._rows())
 
     def _rows(self) -> Iterator[tuple[Any, ...]]:

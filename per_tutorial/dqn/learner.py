@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
 from per_tutorial.common.arguments import whole_number
-from per_tutorial.common.files import AnyArray, PathLike, copy_arrays, require_like
+from per_tutorial.common.files import AnyArray, PathLike, copy_arrays, join_parts, require_like
 from per_tutorial.dqn.compiled import CompiledStep
 from per_tutorial.dqn.config import DQNConfig
 from per_tutorial.dqn.environments import env_spec
@@ -129,15 +129,10 @@ class DQNLearner:
         self.config = config
         self._env_spec = env_spec(config.env)
         self._on_cpu = torch.device(config.device).type == "cpu"
+        inputs = self._env_spec.network_inputs(self.observation_shape)
+        options = {"dueling": config.dueling, "bfloat16": config.precision == "bfloat16"}
         self.online, self.target = (
-            QNetwork(
-                self._env_spec.network_inputs(self.observation_shape),
-                actions,
-                config.hidden,
-                self.seeds,
-                dueling=config.dueling,
-                bfloat16=config.precision == "bfloat16",
-            ).to(config.device)
+            QNetwork(inputs, actions, config.hidden, self.seeds, **options).to(config.device)
             for _ in range(2)
         )  # made from the same seeds, so equal at the start
         self.target.requires_grad_(False)
@@ -220,14 +215,10 @@ class DQNLearner:
     @property
     def _tensors(self) -> dict[str, Tensor]:
         """Both networks and the optimiser's moments: all that changes, except `updates`."""
-        tensors = {}
-        for network in ("online", "target"):
-            for name, tensor in getattr(self, network).state_dict().items():
-                tensors[f"{network}.{name}"] = tensor
-        for number, moments in enumerate(self.optimizer.state.values()):
-            for name, tensor in moments.items():
-                tensors[f"{self.config.optimizer}.{number}.{name}"] = tensor
-        return tensors
+        moments = self.optimizer.state.values()
+        parts = {"online": self.online.state_dict(), "target": self.target.state_dict()}
+        parts |= {f"{self.config.optimizer}.{k}": each for k, each in enumerate(moments)}
+        return join_parts(**parts)
 
     @property
     def state(self) -> State:
@@ -237,11 +228,7 @@ class DQNLearner:
 
     @torch.no_grad()
     def restore(self, state: Mapping[str, AnyArray]) -> None:
-        """Continue from the `state` of a learner with the same settings.
-
-        Raises:
-            ValueError: it is not a state of such a learner, which is then unchanged.
-        """
+        """Continue from the `state` of a learner with the same settings; ValueError for others."""
         own = self.state
         require_like(own, state)
         own = {name: array.copy() for name, array in own.items()}
@@ -306,13 +293,9 @@ class DQNLearner:
 
     def _targets(self, tensors: Tensors) -> Tensor:
         next_q = self.target(tensors.next_observations)
-        return td_targets(
-            tensors.rewards,
-            tensors.terminated,
-            next_q,
-            tensors.discounts,
-            self.online(tensors.next_observations) if self.config.double else None,
-        )
+        chosen_by = self.online(tensors.next_observations) if self.config.double else None
+        rewards, terminated = tensors.rewards, tensors.terminated
+        return td_targets(rewards, terminated, next_q, tensors.discounts, chosen_by)
 
     @torch.no_grad()
     def update_target(self, tau: float) -> None:

@@ -4,7 +4,7 @@ Shapes: (runs, batch) unless a comment says otherwise.
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -74,19 +74,16 @@ def weighted_losses(
 
 
 def losses_and_gradients(
-    td_errors: Tensor,
-    weights: Tensor,
-    loss: str = "huber",
-    clip: float | None = None,
-    kappa: float = 1.0,
+    td_errors: Tensor, weights: Tensor, *options: Any
 ) -> tuple[Tensor, Tensor]:
     """The `weighted_losses`, and their gradients with respect to Q(s, a), δ = target − Q(s, a).
 
     The gradients are (runs, batch). Line 13 of Algorithm 1 has the opposite sign: it adds
-    w_j · δ_j · ∇Q to the step, and an optimiser subtracts a gradient.
+    w_j · δ_j · ∇Q to the step, and an optimiser subtracts a gradient. ``options`` are those of
+    `losses_and_slopes`.
     """
     assert td_errors.shape == weights.shape, (td_errors.shape, weights.shape)
-    losses, slopes = losses_and_slopes(td_errors, loss, clip, kappa)
+    losses, slopes = losses_and_slopes(td_errors, *options)
     return (weights * losses).mean(dim=1), weights * slopes / -td_errors.shape[1]
 
 

@@ -89,9 +89,9 @@ def read_agent(path: PathLike, device: str, *, trusted: bool) -> SavedAgent:
     return agent
 
 
-def _whole_numbers(name: str, values: Any, minimum: int) -> list[int]:
-    if not isinstance(values, list) or not values:
-        raise TypeError(f"{name}: must be a list of numbers, got {values!r}")
+def _whole_numbers(name: str, values: list[Any], minimum: int) -> list[int]:
+    if not values:
+        raise ValueError(f"{name}: must be at least one number, got none")
     return [whole_number(name, value, minimum, LARGEST_SEED) for value in values]
 
 

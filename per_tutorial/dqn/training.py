@@ -204,8 +204,8 @@ def _checked_axes(replay: Any, config: DQNConfig, runs: int) -> tuple[int, ...]:
             "replay: must be for one run and one environment without an axis of runs, "
             f"got {runs} and {config.environments}"
         )
-    storage = getattr(replay, "storage", None)
-    if storage is None:
+    storage: Any = getattr(replay, "storage", None)
+    if not hasattr(storage, "leading_axes"):  # not a `Replay`
         return (runs,)
     if storage.n_step > 1 and storage.discount != config.discount:
         raise ValueError(
@@ -281,7 +281,8 @@ def evaluate(
     environments = spec.module().evaluation_environments(config, seeds)
     _check_fit(agent, environments)
     exploration = RandomStreams(first_seeds, "evaluation")
-    limit = None if environments.ends_by_itself else LONGEST_EPISODE
+    limited = config.max_episode_steps is not None or environments.ends_by_itself
+    limit = None if limited else LONGEST_EPISODE
     returns = np.zeros(len(seeds))
     running = np.ones(len(seeds), dtype=bool)
     steps = 0

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure, FigureBase
+from matplotlib.ticker import LogLocator, NullFormatter
 from numpy.typing import ArrayLike, NDArray
 
 from per_tutorial.notebook.comparison_plots import draw_curves
@@ -36,9 +37,8 @@ class LivePlot:
     def __init__(self) -> None:
         # Outside pyplot, so that an interrupted training leaves no open figure behind. Finding a
         # layout would take more time than all the rest, so it is fixed.
-        self._figure = Figure(figsize=(9.6, 2.7))
-        self._figure.set_layout_engine("none")
-        self._figure.subplots_adjust(left=0.06, right=0.985, bottom=0.18, top=0.9, wspace=0.22)
+        self._figure = Figure(figsize=(9.6, 2.7), layout="none")  # type: ignore[arg-type]
+        self._figure.subplots_adjust(left=0.05, right=0.985, bottom=0.19, top=0.89, wspace=0.26)
         self._live: LiveFigure | None = None
 
     def __call__(self, history: History) -> None:
@@ -72,6 +72,9 @@ def draw_history(figure: FigureBase, history: History) -> None:
     loss_axes.set_title("loss (log scale)")
     if (losses > 0).any():  # before the first update there is none
         loss_axes.set_yscale("log")
+        loss_axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        loss_axes.yaxis.set_major_formatter("{x:g}")  # shorter than 5 × 10⁻¹
+        loss_axes.yaxis.set_minor_formatter(NullFormatter())
     epsilon_axes.set_title(r"exploration $\epsilon$")
     epsilon_axes.set_ylim(0, 1.05)
     for axes in (score_axes, loss_axes, epsilon_axes):

@@ -69,3 +69,12 @@ def test_the_name_alone_is_enough_where_nothing_is_imported():
     code = f"import gymnasium; print(gymnasium.make('per_tutorial.cliffwalk:{ENV}', n=3).spec.id)"
     shown = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     assert shown.stdout.strip() == ENV
+
+
+def test_an_episode():
+    env = gym.make(ENV, n=3, render_mode="ansi")
+    assert env.reset()[0].tolist() == [1, 0, 0]
+    assert env.step(0)[1:4] == (0.0, False, False)
+    assert env.render() == "○●○"
+    env.step(1)
+    assert env.step(0)[1:4] == (1.0, True, False)

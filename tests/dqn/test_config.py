@@ -12,6 +12,7 @@ from per_tutorial.dqn import schedules
 from per_tutorial.dqn.config import EPSILON_SCHEDULES, DQNConfig
 from per_tutorial.replay import SAMPLERS
 
+SOURCE = inspect.getsource(DQNConfig)
 FIELDS = [field.name for field in dataclasses.fields(DQNConfig)]
 
 # Values that a field refuses, by what it holds: (value, exception, what the message says is
@@ -110,8 +111,7 @@ BAD = {
 @pytest.mark.parametrize("name", FIELDS)
 def test_every_field_is_checked_explained_and_in_the_table_above(name):
     field = DQNConfig.__dataclass_fields__[name]
-    source = inspect.getsource(DQNConfig)
-    assert re.search(rf'^    {name}: .* = .*\n    """\w', source, re.MULTILINE)
+    assert re.search(rf'^    {name}: .* = .*\n    """\S', SOURCE, re.MULTILINE)
     assert field.default is not dataclasses.MISSING
     assert BAD[name]
 

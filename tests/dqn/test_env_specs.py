@@ -8,7 +8,6 @@ import pytest
 from counting import COUNTING, CountingEnv
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
-from per_tutorial.dqn import environments
 from per_tutorial.dqn.config import DQNConfig
 from per_tutorial.dqn.environments import ENV_SPECS, EnvSpec, env_spec, gymnasium_envs
 from per_tutorial.dqn.training import evaluate, train
@@ -40,7 +39,7 @@ def test_games_of_minatar():
 
 
 def test_the_longest_beginning_decides(monkeypatch):
-    one, other = EnvSpec(environments._gymnasium), EnvSpec(environments._gymnasium)
+    one, other = EnvSpec(ENV_SPECS[""].module), EnvSpec(ENV_SPECS[""].module)
     monkeypatch.setitem(ENV_SPECS, "Mini", one)
     monkeypatch.setitem(ENV_SPECS, "MiniMini", other)
     assert env_spec("Mini-v0") is one

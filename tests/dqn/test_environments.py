@@ -277,11 +277,11 @@ ODD = {
     ),
     "another length": (
         {"length": 3},
-        r"observation of the shape \(2,\), got an array of the shape",
+        r"observations must have the shape \(2,\), got \(3,\)",
     ),
     "a reward of shape (1,)": (
         {"reward": np.ones(1)},
-        "the reward must be a single number, got an",
+        "the reward must be a single number, got array",
     ),
     "pictures": ({"shape": (96, 96, 3)}, r"shows pictures of the shape \(96, 96, 3\); only ALE/"),
     "grey pictures": ({"shape": (84, 84)}, r"shows pictures of the shape \(84, 84\)"),

@@ -1,11 +1,87 @@
-"""Films: small files that every browser plays, whole or absent."""
+"""Films of episodes: one format that every browser plays, whatever an environment renders."""
 
 import gymnasium as gym
 import numpy as np
 import pytest
 
-from per_tutorial.dqn.recording import record_episode, save_video
-from per_tutorial.notebook.videos import read_frames
+pytest.importorskip("moviepy")
+
+from per_tutorial.dqn import recording  # noqa: E402
+from per_tutorial.notebook.videos import read_frames  # noqa: E402
+
+
+class Rendering(gym.Env):
+    """Shows what it is told to; ends after ``length`` steps, or never."""
+
+    metadata = {"render_modes": ["rgb_array"], "render_fps": 10}
+    observation_space = gym.spaces.Box(0, 1, (1,), np.float32)
+    action_space = gym.spaces.Discrete(2)
+    render_mode = "rgb_array"
+
+    def __init__(self, frame, length=3):
+        self.frame, self.length = frame, length
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.steps = 0
+        return np.ones(1, np.float32), {}
+
+    def step(self, action):
+        self.steps += 1
+        return np.ones(1, np.float32), 1.0, self.steps == self.length, False, {}
+
+    def render(self):
+        return self.frame
+
+
+def pixel_format(path):
+    """Of an MP4 file, as ffmpeg reports it."""
+    from imageio_ffmpeg import read_frames
+
+    reader = read_frames(str(path))
+    facts = next(reader)
+    reader.close()
+    return facts["pix_fmt"].partition("(")[0], facts["size"]
+
+
+@pytest.mark.parametrize("shape", [(97, 65, 3), (64, 33, 3), (64, 48, 3)])
+def test_films_of_any_size_are_yuv420p(shape, tmp_path):
+    path = tmp_path / "film.mp4"
+    env = Rendering(np.full(shape, 100, np.uint8))
+    assert recording.record_episode(lambda _: 0, env, path, seed=0) == 3
+    height, width = (length // 2 * 2 for length in shape[:2])
+    assert pixel_format(path) == ("yuv420p", (width, height))
+
+
+FRAMES = {
+    "None": (None, "got a NoneType"),
+    "a list": ([np.zeros((8, 8, 3), np.uint8)], "got a list"),
+    "grey": (np.zeros((8, 8), np.uint8), r"got uint8 of the shape \(8, 8\)"),
+    "floats": (np.zeros((8, 8, 3)), r"got float64 of the shape \(8, 8, 3\)"),
+}
+
+
+@pytest.mark.parametrize("case", FRAMES)
+def test_what_is_no_picture_is_named_and_leaves_no_file(case, tmp_path):
+    frame, message = FRAMES[case]
+    with pytest.raises(ValueError, match=f"^env: what render returns must be uint8 .*, {message}"):
+        recording.record_episode(lambda _: 0, Rendering(frame), tmp_path / "film.mp4", seed=0)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_episode_that_nothing_ends_is_stopped_with_a_word_about_it(tmp_path, monkeypatch):
+    monkeypatch.setattr(recording, "LONGEST_EPISODE", 30)
+    frame = np.zeros((16, 16, 3), np.uint8)
+    options = {"seed": 0, "max_frames": 5}
+    with pytest.warns(UserWarning, match="did not end in 30 steps and was stopped"):
+        value = recording.record_episode(
+            lambda _: 0, Rendering(frame, length=None), tmp_path / "film.mp4", **options
+        )
+    assert value == 30
+    gym.register("tests/Rendering-v0", lambda **_: Rendering(frame, length=None))
+    options |= {"max_episode_steps": 40}  # a limit of one's own may be longer
+    path = tmp_path / "film.mp4"
+    assert recording.record_episode(lambda _: 0, "tests/Rendering-v0", path, **options) == 40
 
 
 def moving_square(count, height, width):
@@ -17,7 +93,7 @@ def moving_square(count, height, width):
 
 def test_save_video_writes_all_frames_in_an_even_size(tmp_path):
     path = tmp_path / "new" / "square.mp4"
-    save_video(moving_square(12, 65, 101), path, fps=10)
+    recording.save_video(moving_square(12, 65, 101), path, fps=10)
     frames = list(read_frames(path))
     assert len(frames) in (12, 13)  # moviepy 1 repeats the last frame
     assert frames[0].shape == (64, 100, 3)
@@ -32,7 +108,7 @@ def test_save_video_needs_frames_and_leaves_the_old_file(tmp_path):
     path = tmp_path / "square.mp4"
     path.write_bytes(b"old")
     with pytest.raises(ValueError, match="frames: at least one"):
-        save_video([], path, fps=10)
+        recording.save_video([], path, fps=10)
     assert path.read_bytes() == b"old"
 
 
@@ -45,7 +121,7 @@ def test_record_episode_returns_the_return_and_films_every_step(tmp_path):
         observations.append(observation)
         return 1
 
-    episode_return = record_episode(policy, "CartPole-v1", path, seed=3)
+    episode_return = recording.record_episode(policy, "CartPole-v1", path, seed=3)
     env = gym.make("CartPole-v1")
     first, _ = env.reset(seed=3)
     assert (observations[0] == first).all()
@@ -58,5 +134,5 @@ def test_record_episode_returns_the_return_and_films_every_step(tmp_path):
 @pytest.mark.slow
 def test_an_error_in_the_policy_leaves_no_file(tmp_path):
     with pytest.raises(ZeroDivisionError):
-        record_episode(lambda _: 1 // 0, "CartPole-v1", tmp_path / "episode.mp4", seed=0)
+        recording.record_episode(lambda _: 1 // 0, "CartPole-v1", tmp_path / "episode.mp4", seed=0)
     assert list(tmp_path.iterdir()) == []

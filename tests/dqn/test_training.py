@@ -401,7 +401,7 @@ def test_a_buffer_without_an_axis_of_runs_trains_as_one_with_it():
 def test_a_memory_that_does_not_fit_is_refused():
     with pytest.raises(TypeError, match="replay: must have sample, got "):
         train(SHORT, 0, replay=type("Half", (), {"__len__": len, "add": print})())
-    with pytest.raises(ValueError, match="replay: without an axis of runs .* got 2 and 1"):
+    with pytest.raises(ValueError, match="replay: must be for one run .* got 2 and 1"):
         train(SHORT, [0, 1], replay=OwnMemory())
     with pytest.raises(ValueError, match=r"replay: must have the number of runs .* \(2\), got 3"):
         train(SHORT, [0, 1], replay=ReplayBuffer(240, (4,), runs=3))

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from per_tutorial.statistics import Estimate, bootstrap_interval
 from per_tutorial.notebook import comparison_plots as plots
+from per_tutorial.statistics import Estimate, bootstrap_interval
 
 RNG = np.random.default_rng(0)
 

@@ -10,9 +10,9 @@ from pictures import alt_texts, pictures
 
 from per_tutorial.dqn.config import DQNConfig
 from per_tutorial.dqn.history import History
+from per_tutorial.notebook import page
 from per_tutorial.notebook import training_plots as plots
 from per_tutorial.notebook.style import COLORS
-from per_tutorial.statistics import bootstrap_interval
 
 
 def recorded(upto=400, **settings):
@@ -68,6 +68,25 @@ def test_live_plot_shows_one_picture_and_updates_it_at_the_end(shown):
         "bold"
     }
     assert plt.get_fignums() == []
+
+
+@pytest.mark.slow
+def test_a_live_plot_takes_at_most_a_tenth_of_a_training(shown, monkeypatch):
+    """Drawing that takes half a second, and a row of measurements every twentieth."""
+    clock, drawn = [100.0], []
+    monkeypatch.setattr(page.time, "perf_counter", lambda: clock[0])
+
+    def slow(figure, alt):
+        clock[0] += 0.5
+        drawn.append(0.5)
+        return {"text/plain": alt}, {}
+
+    monkeypatch.setattr(page, "_picture", slow)
+    live, history = plots.LivePlot(), recorded(upto=100)
+    for _ in range(1200):
+        live(history)
+        clock[0] += 0.05
+    assert 4 <= len(drawn) and sum(drawn) <= 0.1 * (clock[0] - 100)
 
 
 def test_learning_curves_are_means_with_the_look_of_sampler_and_network():

@@ -87,7 +87,12 @@ def test_an_error_cancels_what_waits_and_keeps_what_is_finished(stub, tmp_path):
 def test_a_real_ray_gives_the_rows_of_a_local_run(finished, tmp_path, monkeypatch):
     ray = pytest.importorskip("ray")
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(sys.path))
-    ray.init(num_cpus=1, include_dashboard=False, log_to_driver=False)
+    try:
+        ray.init(num_cpus=1, include_dashboard=False, log_to_driver=False)
+    except Exception as error:  # its parts wait 15 seconds for each other
+        if "timed out during startup" not in str(error):
+            raise
+        pytest.skip("the machine is too busy for Ray")
     try:
         run_study(STUDY, tmp_path, executor=on_ray)
     finally:

@@ -17,7 +17,6 @@ ADAPTERS = {
     "plain": "ours:PlainAdapter",
     "our-sb3": "integrations:OurSB3",
     "our-tianshou": "integrations:OurTianshou",
-    "our-tianshou-vector": "integrations:OurTianshouVector",
     "our-torchrl": "integrations:OurTorchRL",
 }
 

@@ -127,28 +127,6 @@ class OurTianshou(Adapter):
         return type(buffer).load_hdf5(f"{path}.hdf5")
 
 
-class OurTianshouVector(OurTianshou):
-    """`PrioritizedVectorReplayBuffer` of two environments, of which only the second acts."""
-
-    name = "per_tutorial in tianshou, vectorised"
-
-    def make(self, settings: Settings) -> Any:
-        """An empty buffer; the ring of the second environment has the whole capacity."""
-        return import_module("per_tutorial.integrations.tianshou").PrioritizedVectorReplayBuffer(
-            2 * settings.capacity,
-            2,
-            settings.alpha,
-            settings.beta,
-            priority_epsilon=EPSILON,
-            seed=settings.seed,
-        )
-
-    def add(self, buffer: Any, transition: Transition) -> None:
-        """Store one step of the second environment."""
-        many = Transition(*[np.asarray(field)[None] for field in transition])
-        buffer.add(tianshou_batch(many), buffer_ids=[1])
-
-
 def tianshou_batch(transition: Transition) -> Any:
     """A transition, or one for each environment, as a tianshou batch."""
     names = ("obs", "act", "rew", "obs_next", "terminated", "truncated")

@@ -6,7 +6,8 @@ A module is imported when its environments are made; settings need none.
 
 import math
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from importlib import import_module
+from typing import TYPE_CHECKING, NamedTuple, Protocol, cast
 
 from per_tutorial.dqn.environments.settings import EnvSettings
 from per_tutorial.replay.storages.frames import FrameStorage
@@ -55,32 +56,18 @@ class EnvSpec(NamedTuple):
         return tuple(observation_shape) if self.frames else math.prod(observation_shape)
 
 
-def _gymnasium() -> EnvModule:
-    from per_tutorial.dqn.environments import gymnasium_envs
-
-    return gymnasium_envs
-
-
-def _atari() -> EnvModule:
-    from per_tutorial.dqn.environments import atari
-
-    return atari
-
-
-def _minatar() -> EnvModule:
-    from per_tutorial.dqn.environments import minatar
-
-    return minatar
+def _module(name: str) -> Callable[[], EnvModule]:
+    return lambda: cast(EnvModule, import_module(f"{__name__}.{name}"))
 
 
 # Prefix of an environment's id → its kind
 ENV_SPECS = {
-    "": EnvSpec(_gymnasium),
+    "": EnvSpec(_module("gymnasium_envs")),
     # Without random actions, a policy may loop forever.
     "ALE/": EnvSpec(
-        _atari, storage=FrameStorage, frames=True, side_by_side=True, evaluation_epsilon=0.01
+        _module("atari"), FrameStorage, frames=True, side_by_side=True, evaluation_epsilon=0.01
     ),
-    "MinAtar/": EnvSpec(_minatar, observation_dtype="bool", frames=True, frame_size=10),
+    "MinAtar/": EnvSpec(_module("minatar"), observation_dtype="bool", frames=True, frame_size=10),
 }
 
 

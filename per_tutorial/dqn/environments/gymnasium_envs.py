@@ -180,11 +180,9 @@ def _renewed(seeds: Any, step: int) -> Any:
 
 def training_environments(config: EnvSettings, seeds: Sequence[int]) -> Environments:
     """One environment per seed, made by the settings."""
+    limit, vectorization = config.max_episode_steps, config.vectorization
     return make_environments(
-        config.env,
-        seeds,
-        max_episode_steps=config.max_episode_steps,
-        vectorization=config.vectorization,
+        config.env, seeds, max_episode_steps=limit, vectorization=vectorization
     )
 
 

@@ -274,7 +274,9 @@ class FrameStorage(RowStorage):
         same, moved = store.compare(step, stacks, next_stacks, begins)
         if not (same & moved).all():
             self._refuse(int((same & moved).argmin()), begins)
-        rows: NDArray = np.zeros(self.leading_axes, self.rows.dtype)  # with zeros between fields, too
+        rows: NDArray = np.zeros(
+            self.leading_axes, self.rows.dtype
+        )  # with zeros between fields, too
         for name in ("action", "reward", "terminated", "truncated"):
             rows[name] = fields[name]
         ended = (rows["terminated"] | rows["truncated"]).reshape(-1)

@@ -1,0 +1,293 @@
+"""An examination has a verdict for whatever it is given, and loses none."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+from per_tutorial.conformance import CHECKS, Adapter, Drawn, examine, parametrize_with_checks
+from per_tutorial.conformance import checks as checks_module
+from per_tutorial.conformance.adapters.ours import PlainAdapter
+from per_tutorial.conformance.bench import Bench, exponent_of, misfit
+from per_tutorial.conformance.bugs import BUGS
+from per_tutorial.conformance.plain import Plain
+
+FAST = ["handling", "reach", "contents"]
+
+
+def results(adapter, checks=FAST, **options):
+    report = examine(adapter, checks=checks, **options)
+    return {one.check: (one.verdict, one.measured) for one in report.results}
+
+
+def with_sample(act, when=lambda buffer, batch_size: True):
+    """The adapter of a plain buffer that first does something strange, if this is so."""
+
+    class Strange(Plain):
+        def sample(self, batch_size, beta=0.4):
+            if when(self, batch_size):
+                act()
+            return super().sample(batch_size, beta)
+
+    return PlainAdapter(Strange)
+
+
+def part_full(buffer, batch_size):
+    return buffer.added == 33
+
+
+# Verdicts -----------------------------------------------------------------------------------------
+
+
+def test_an_exception_is_a_failure_and_is_shown():
+    found = results(with_sample(lambda: 1 / 0, part_full), isolate=False)
+    assert found["handling"][0] == found["contents"][0] == "passed"
+    assert found["reach"] == ("failed", "`sample` raises ZeroDivisionError: division by zero")
+
+
+def test_time_outs_and_crashes_are_inconclusive_and_lose_nothing():
+    for act, said in (
+        (lambda: [None for _ in iter(int, 1)], "it took more than 0.5 s of processor time"),
+        (lambda: os._exit(3), "its process died (3)"),
+        (os.abort, "its process died (SIGABRT)"),
+    ):
+        adapter = with_sample(act, part_full)
+        adapter.time_limit = 0.5
+        began = time.perf_counter()
+        found = results(adapter)
+        assert found["reach"] == ("inconclusive", said)
+        assert found["handling"][0] == found["contents"][0] == "passed"
+        assert time.perf_counter() - began < 60
+
+
+def test_a_mistake_of_a_check_is_inconclusive_and_loses_nothing(monkeypatch):
+    def broken(bench):
+        return 1 / 0
+
+    monkeypatch.setitem(CHECKS, "reach", CHECKS["reach"]._replace(function=broken))
+    found = results(PlainAdapter(), isolate=False)
+    assert found["reach"][0] == "inconclusive"
+    assert "the check itself failed: ZeroDivisionError" in found["reach"][1]
+    assert found["contents"][0] == "passed"
+
+
+def test_an_interrupt_keeps_what_was_measured():
+    def stop(result):
+        if result.check == "reach":
+            raise KeyboardInterrupt
+
+    found = results(PlainAdapter(), isolate=False, progress=stop)
+    assert [verdict for verdict, _ in found.values()] == ["passed", "passed", "inconclusive"]
+    assert found["contents"][1] == "interrupted"
+
+
+def test_a_missing_library_is_said_at_once():
+    class Missing(Adapter):
+        def make(self, settings):
+            import no_such_library  # noqa: F401
+
+    for isolate in (False, True):
+        with pytest.raises(ImportError, match="no_such_library"):
+            examine(Missing, isolate=isolate)
+
+
+@pytest.mark.parametrize("name", ["exponent", "weights", "newcomers"])
+def test_a_check_has_the_same_verdict_alone_as_together(name):
+    adapter = PlainAdapter(BUGS["huber-priority"])
+    together = results(adapter, ["handling", "exponent", "weights", "newcomers"], isolate=False)
+    assert results(adapter, [name], isolate=False)[name] == together[name]
+    assert results(adapter, [name])[name] == together[name]  # in a process of its own
+
+
+def test_verdicts_do_not_depend_on_the_seed():
+    for seed in range(5):
+        found = results(PlainAdapter(), ["exponent", "sign", "epsilon", "weights"], seed=seed)
+        assert {verdict for verdict, _ in found.values()} == {"passed"}
+        found = results(PlainAdapter(BUGS["alpha-twice"]), ["exponent"], seed=seed, isolate=False)
+        assert found["exponent"][0] == "failed"
+
+
+# Adapters -----------------------------------------------------------------------------------------
+
+
+class Bare(Adapter):
+    """Nothing but observations."""
+
+    distribution, seeded = "uniform", False
+
+    def make(self, settings):
+        return Plain(settings.capacity, (2,), kind="uniform")
+
+    def add(self, buffer, transition):
+        buffer.add(*transition)
+
+    def sample(self, buffer, batch_size, beta):
+        return Drawn(buffer.sample(batch_size).observations)
+
+    def update(self, buffer, keys, td_errors):
+        pass
+
+
+def test_what_is_absent_is_skipped_and_said():
+    report = examine(Bare, checks=["handling", "contents", "weights", "saving"], isolate=False)
+    assert report.passed and report.summary() == "1 passed, 3 skipped"
+    assert "absent, so not checked: weights, keys, actions" in str(report)
+
+
+def test_update_may_take_weights_and_gets_copies_of_the_errors():
+    seen = []
+
+    class Weighted(PlainAdapter):
+        def update(self, buffer, keys, td_errors, weights):
+            seen.append(weights)
+            buffer.update_priorities(keys, td_errors)
+            td_errors[:] = 0.0
+
+    found = results(Weighted(), ["exponent", "arguments"], isolate=False)
+    assert found["exponent"][0] == "passed" and np.shape(seen[0]) == (32,)
+    assert found["arguments"] == ("failed", "`update` changed TD errors from -2 … to 0 …")
+
+
+def test_a_fault_in_the_agents_line_is_named():
+    class Huber(PlainAdapter):
+        def update(self, buffer, keys, td_errors):
+            size = np.abs(td_errors)
+            loss = np.where(size < 1, size**2 / 2, size - 0.5)
+            buffer.update_priorities(keys, loss)
+
+    said = results(Huber(), ["exponent"], isolate=False)["exponent"]
+    assert said[0] == "failed" and "the Huber loss, not |δ|" in said[1]
+
+
+def test_an_adapter_that_stops_by_itself_does_not_pass_for_a_buffer_that_refuses():
+    class Stops(PlainAdapter):
+        def sample(self, buffer, batch_size, beta):
+            return super().sample(buffer if len(buffer) else None, batch_size, beta)
+
+        def update(self, buffer, keys, td_errors):
+            buffer.no_such_method()
+
+    found = results(Stops(), ["late-updates"], isolate=False)
+    assert found["late-updates"][0] == "inconclusive"
+
+
+@pytest.mark.parametrize(
+    "changes, message",
+    [
+        ({"epsilon": -1.0}, r"epsilon: must be in \[0, inf\], got -1.0"),
+        ({"clip": 0}, r"clip: must be greater than 0, got 0"),
+        ({"newcomers": "best"}, r"newcomers: must be one of 'largest', 'mean', 'agent'"),
+        ({"packages": "torch"}, "packages: must be a tuple of names, got 'torch'"),
+        ({"update": None}, "adapter: Wrong lacks update"),
+    ],
+)
+def test_a_wrong_adapter_is_refused(changes, message):
+    with pytest.raises((ValueError, TypeError), match=message):
+        examine(type("Wrong", (Bare,), changes))
+
+
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        ({"checks": ["signs"]}, "checks: must be one of 'handling'.*, got 'signs'"),
+        ({"capacity": 8}, "capacity: must be at least 16, got 8"),
+        ({"batch_size": 1}, "batch_size: must be at least 2, got 1"),
+        ({"seed": -1}, "seed: must be at least 0, got -1"),
+    ],
+)
+def test_wrong_options_are_refused(options, message):
+    with pytest.raises(ValueError, match=message):
+        examine(Bare, **options)
+
+
+# Reports and tests --------------------------------------------------------------------------------
+
+
+def test_a_report_is_short_and_begins_with_the_likely_cause():
+    report = examine(PlainAdapter(BUGS["signed-priority"]), isolate=False)
+    lines = str(report).splitlines()
+    assert len(lines) <= 15 and max(map(len, lines)) <= 200
+    assert lines[1].startswith("FAILED ") and "Paper: " in " ".join(lines)
+    assert json.loads(json.dumps(report.as_dict()))["results"]["sign"][0] == "failed"
+    assert report["sign"].verdict == "failed" and not report.passed
+    robust = examine(PlainAdapter(BUGS["stale-write-back"]), checks=["late-updates"], isolate=False)
+    assert robust.passed and "FAILED late-updates (not the algorithm)" in str(robust)
+
+
+TESTS = """
+from per_tutorial.conformance import parametrize_with_checks
+from per_tutorial.conformance.adapters.ours import PlainAdapter
+from per_tutorial.conformance.bugs import BUGS
+
+ADAPTERS = [PlainAdapter(BUGS["alpha-twice"]), PlainAdapter(BUGS["no-weights"])]
+
+@parametrize_with_checks(
+    ADAPTERS,
+    expected_failed_checks=lambda one: {"weights": "known"} if one.name == "NoWeights" else {},
+)
+def test_buffers(adapter, check):
+    if check.name in ("handling", "exponent", "weights"):
+        check(adapter)
+"""
+
+
+def test_pytest_runs_the_checks_and_known_failures_are_expected(tmp_path):
+    (tmp_path / "test_mine.py").write_text(TESTS, encoding="utf-8")
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "-rfx",
+        str(tmp_path),
+    ]
+    said = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path).stdout
+    assert "FAILED test_mine.py::test_buffers[AlphaTwice-exponent]" in said
+    assert "XFAIL test_mine.py::test_buffers[NoWeights-weights] - known" in said
+    assert "1 failed, 24 passed, 1 xfailed" in said, said
+
+
+def test_a_known_failure_of_no_check_is_refused():
+    with pytest.raises(ValueError, match="expected_failed_checks: must be one of"):
+        parametrize_with_checks([Bare], expected_failed_checks=lambda one: {"signs": "?"})
+
+
+def test_a_newcomer_adds_a_check_by_one_function(monkeypatch):
+    monkeypatch.setattr(checks_module, "CHECKS", dict(CHECKS))
+
+    @checks_module.check("not in the paper", "None.", kind="further")
+    def of_this_test(bench: Bench) -> str:
+        """Does it have a capacity?"""
+        filled = bench.fill()
+        assert filled.buffer.capacity == bench.capacity
+        return "yes"
+
+    assert checks_module.CHECKS["of-this-test"](PlainAdapter()) == "yes"
+
+
+# Chance -------------------------------------------------------------------------------------------
+
+
+def test_counts_of_a_right_buffer_fit_and_small_shifts_do_not():
+    rng, right = np.random.default_rng(0), np.geomspace(1.0, 50.0, 64)
+    right /= right.sum()
+    assert all(misfit(rng.multinomial(20_000, right), right) is None for _ in range(2000))
+    wrong = right.copy()
+    wrong[60] *= 0.5
+    found = [misfit(rng.multinomial(20_000, wrong / wrong.sum()), right) for _ in range(50)]
+    assert found.count(60) > 45
+
+
+def test_the_exponent_is_that_of_the_draws():
+    rng, bases = np.random.default_rng(0), np.geomspace(0.01, 1.0, 64)
+    for exponent in (0.0, 0.36, 0.6, 1.2):
+        masses = bases**exponent
+        counts = rng.multinomial(20_000, masses / masses.sum())
+        found, deviation = exponent_of(bases, counts)
+        assert abs(found - exponent) < 4 * deviation < 0.05
