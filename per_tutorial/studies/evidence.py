@@ -56,6 +56,13 @@ def per_minus_uniform(only: Collection[str] | None = None) -> list[Row]:
     return rows(each for each in found if not _changed(*each) - REPLAY)
 
 
+def quarter_minus_full(only: Collection[str] | None = None) -> list[Row]:
+    """Declared comparisons of PER at η/4 with uniform replay at η, the rule of PER's authors."""
+    found = _declared("PER", "uniform", only)
+    rates = {"learning_rate"}, {"learning_rate", "learning_rate_end"}
+    return rows(each for each in found if _changed(*each) - REPLAY in rates)
+
+
 def other_exponents(only: Collection[str] | None = None) -> list[Row]:
     """The same with an α or β that is not the other arm's, which has the default."""
     found = _declared("PER", "uniform", only)
@@ -85,15 +92,18 @@ def rows(comparisons: Iterable[tuple[StudyResults, str, str]]) -> list[Row]:
 
 def _pooled(pool: list[tuple[StudyResults, str, str]]) -> Row:
     seen: set[int] = set()
-    tries, ours, theirs, curves = {}, [], [], []
+    tries: dict[str, NDArray[np.float64]] = {}
+    ours, theirs, curves = [], [], []
     for study, arm, other in pool:
         new = np.array([seed not in seen for seed in study.seeds])
         if not new.any():  # the same runs again
             continue
         seen.update(study.seeds)
-        a, b = study.scores(arm)[new], study.scores(other)[new]
+        a, b = study.scores(arm)[new], study.scores(other)[new]  # paired by seed
         tries[study.facts["study"]] = a - b
-        ours.append(a), theirs.append(b), curves.append(study.curve(other)[1][:, new])
+        ours.append(a)
+        theirs.append(b)
+        curves.append(study.curve(other)[1][:, new])
     mean = np.nanmean(np.concatenate(curves, axis=1), axis=1)
     study, arm, other = pool[0]
     settings = study.arms[arm]
@@ -165,12 +175,10 @@ def _setting(study: StudyResults, arm: str) -> str:
     words = {f"{settings['steps'] // 1000}k steps": True}
     if "agent" not in settings:
         double, dueling = settings["double"], settings["dueling"]
-        limit, memory = settings["max_episode_steps"], settings["capacity"]
-        classic = "MinAtar" not in settings["env"]
+        limit, classic = settings["max_episode_steps"], "MinAtar" not in settings["env"]
         words |= {
             f"{settings['hidden'][0]} units": classic,
             f"≤ {limit}": "CartPole" in settings["env"] and limit,
-            f"memory {memory // 1000}k": memory < settings["steps"] and classic,
             "double": double and not dueling,
             "dueling": dueling and not double,
             "D3QN": double and dueling,
