@@ -15,7 +15,7 @@ SLIDERS = {
     ("00_blind_cliffwalk", "explorer"): "cliffwalk",
     ("01_segment_tree", "explorer-sliders"): "sum-tree",
     ("03_per_dqn", "explorer-sliders"): "alpha-beta",
-    ("10_when_per_helps", "the-map-6"): "when-map",
+    ("09_should_i_use_it", "map-curves"): "when-map",
 }
 
 

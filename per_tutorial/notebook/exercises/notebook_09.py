@@ -24,25 +24,22 @@ EXERCISES["09.1"] = Exercise(
 
 
 def pooled_mean(first, second):
-    return np.mean(list({**second, **first}.values()))
-
-
-def each(study):
-    return list(study.values())
+    new = ~np.isin(second[:, 0], first[:, 0])
+    return np.concatenate([first[:, 1], second[new, 1]]).mean()
 
 
 EXERCISES["09.2"] = Exercise(
     right=pooled_mean,
-    # No seed in both, one in both with other rounding, and all of the first again.
-    cases=[
-        ({0: 3.0, 1: 5.0}, {2: 1.0, 3: 2.0, 4: 0.5}),
-        ({0: 3.0, 1: 5.0}, {1: 4.5, 2: 1.0, 3: 2.0}),
-        ({7: 2.0, 8: -1.0, 9: 4.0}, {7: 2.0, 8: -1.0, 9: 4.0, 10: 8.0}),
-    ],
+    # No seed in both; one in both, with another difference; and all of the first again.
+    cases=[tuple(map(np.array, studies)) for studies in (
+        ([[0, 3.0], [1, 5.0]], [[2, 1.0], [3, 2.0], [4, 0.5]]),
+        ([[0, 3.0], [1, 5.0]], [[1, 4.5], [2, 1.0], [3, 2.0]]),
+        ([[7, 2.0], [8, -1.0], [9, 4.0]], [[7, 2.0], [8, -1.0], [9, 4.0], [10, 8.0]]))],
     hints=[
-        (lambda a, b: (np.mean(each(a)) + np.mean(each(b))) / 2,
+        (lambda a, b: (a[:, 1].mean() + b[:, 1].mean()) / 2,
          "The mean of two means counts the pairs of the smaller study for more."),
-        (lambda a, b: np.mean(each(a) + each(b)), "A seed in both studies is counted twice."),
-        (lambda a, b: np.mean(each({**a, **b})),
-         "Where both have a seed, the value of the first study counts."),
+        (lambda a, b: np.concatenate([a, b])[:, 1].mean(),
+         "A seed in both studies is counted twice."),
+        (lambda a, b: pooled_mean(b, a),
+         "Where both have a seed, the difference of the first study counts."),
     ])  # fmt: skip
