@@ -39,7 +39,7 @@ def on_pages():
         sources = ["".join(cell["source"]) for cell in json.loads(path.read_text())["cells"]]
         for cell, following in pairwise(sources):
             called = re.search(r'^check\("(\d\d\.\d)", (\w+)\)', cell, re.MULTILINE)
-            if called and called[1][:2] != "09":
+            if called:
                 solution = re.search(r"```python\n(.*?)```", following, re.DOTALL)[1]
                 found[called[1]] = cell[: called.start()], solution, called[2]
     return found
