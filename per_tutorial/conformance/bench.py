@@ -75,8 +75,8 @@ class Bench:
 class Filled:
     """A buffer, and a record of everything that was added to it.
 
-    States are numbered, and an episode starts one state after the end of the last one, so the number
-    in an observation identifies the transition. Every other episode ends by a time limit.
+    States are numbered, and an episode starts one state after the last one's end, so the number in
+    an observation identifies the transition. Every other episode ends by a time limit.
     """
 
     def __init__(

@@ -275,7 +275,7 @@ def newcomers(bench: Bench) -> str:
     few = bench.fill(batch_size=size)
     for _ in range(bench.capacity // 16):
         few.update(*few.sample()[:2], lambda k: 0.01)
-    counts = few.counts(bench.draws // 2)
+    counts = few.counts(bench.draws // 8)
     ratio = counts[~few.known].mean() / max(counts[few.known].mean(), 1e-9)
     sentence = f"at first, they are {ratio:.3g} times as likely as those with |δ| = 0.01"
     assert ratio > 0.8, f"{sentence}: a new one has a tiny priority, or none"
@@ -285,12 +285,12 @@ def newcomers(bench: Bench) -> str:
     filled, largest = bench.fill(batch_size=size), 10.0 * unit
     top = int(filled.stored[bench.capacity // 2])
     filled.set_errors(lambda k: largest if k == top else 5.0 * unit)
-    for _ in range(1000):
+    for _ in range(300):
         drawn, serials, _ = filled.sample()
         if top not in serials:
             filled.update(drawn, serials, lambda k: unit * (1 + 2 * (k % 3)))
     stored_errors = np.array(list(filled.errors.values()))
-    counts = filled.add(new + adapter.delay).counts(2 * bench.draws)
+    counts = filled.add(new + adapter.delay).counts(bench.draws)
     fresh, of_top = counts[-new:], counts[filled.stored == top]
     if adapter.distribution == "rank":
         assert fresh.min() > np.median(counts), "new transitions do not rank among the first"

@@ -97,7 +97,7 @@ class Report(NamedTuple):
         said += [(f"handling: {m}", 1) for name, _, m in found["passed"] if name == "handling"]
         lines = []
         for line, most in said:
-            wrapped = textwrap.wrap(line, 99, subsequent_indent="  ", drop_whitespace=False)
+            wrapped = textwrap.wrap(line, 99, subsequent_indent="  ")
             lines += wrapped[:most]
             lines[-1] += "…" * (len(wrapped) > most)
         return "\n".join(lines)
