@@ -123,7 +123,8 @@ class Filled:
             self.serial_of[state] = serial
             self.call("add", self.buffer, given)
             if spoil:
-                given.observation[:] = given.next_observation[:] = 0
+                for array in (given.observation, given.next_observation):
+                    np.asarray(array)[:] = 0
             self.state += 2 if over else 1
         return self
 

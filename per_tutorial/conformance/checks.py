@@ -161,7 +161,9 @@ def contents(bench: Bench) -> str:
 def updates(bench: Bench) -> str:
     """Does every TD error of an update arrive, also where a transition is in a minibatch twice?"""
     skip_uniform(bench)
-    size = 8 if bench.adapter.replacement else 2  # of 8 stored: most minibatches repeat one
+    size = (
+        min(8, bench.batch_size) if bench.adapter.replacement else 2
+    )  # of 8 stored: most minibatches repeat one
     few = bench.fill(8 + bench.adapter.delay, batch_size=size, alpha=1.0)
     few.set_errors(lambda serial: 1.0 + serial)
     for _ in range(160 // size):
@@ -271,7 +273,8 @@ def newcomers(bench: Bench) -> str:
     adapter, unit = bench.adapter, bench.unit
     if adapter.newcomers == "agent":
         raise Skipped("the agent gives the first priority")
-    size, new = 4 if adapter.replacement else 2, bench.capacity // 8
+    size = min(4, bench.batch_size) if adapter.replacement else 2
+    new = bench.capacity // 8
     few = bench.fill(batch_size=size)
     for _ in range(bench.capacity // 16):
         few.update(*few.sample()[:2], lambda k: 0.01)

@@ -123,9 +123,9 @@ class Plain:
         ids = self.added - 1 - (self.added - 1 - slots) % self.capacity
         returns, last, steps = self.windows(ids)
         end = last % self.capacity
-        fields = [self.gather(name, slots) for name in ("observation", "action")]
-        after = [self.gather(name, end) for name in ("next_observation", "terminated")]
-        return Batch(*fields, returns, *after, weights, ids, steps)
+        observations, actions = (self.gather(name, slots) for name in ("observation", "action"))
+        after, over = (self.gather(name, end) for name in ("next_observation", "terminated"))
+        return Batch(observations, actions, returns, after, over, weights, ids, steps)
 
     def gather(self, field: str, slots: Slots) -> NDArray:
         """Copies of the values in these slots."""
