@@ -83,7 +83,7 @@ class Filled:
         self, adapter: Adapter, *, first_state: int = 1, episode: int = 10, **settings: Any
     ) -> None:
         self.adapter, self.settings, self.episode = adapter, Settings(**settings), episode
-        self.log: list[Transition] = []  # by serial number
+        self.log: list[Any] = []  # each `Transition`, by serial number
         self.serial_of: dict[int, int] = {}  # by the state in which a transition begins
         self.state = first_state
         self.errors: dict[int, float] = {}  # serial number → the TD error that was set

@@ -169,7 +169,7 @@ def updates(bench: Bench) -> str:
     for _ in range(160 // size):
         drawn, serials, _ = few.sample()
         errors = bench.rng.uniform(1.0, 8.0, len(few.log))
-        few.update(drawn, serials, lambda k, errors=errors: float(errors[k]))
+        few.update(drawn, serials, dict(enumerate(errors.tolist())).__getitem__)
     try:
         few.assert_fits(bench.draws // 2)
     except AssertionError as error:
@@ -197,7 +197,7 @@ def exponent(bench: Bench) -> str:
         signed = np.repeat(sizes[::2], 2)[: bench.capacity] * (-1.0) ** np.arange(bench.capacity)
         signed *= 1 + 1e-4 * bench.rng.random(bench.capacity)
         filled = bench.fill(exact=True, alpha=alpha)
-        filled.set_errors(lambda k, errors=signed: float(errors[k % len(errors)]))
+        filled.set_errors(dict(enumerate(np.resize(signed, len(filled.log)).tolist())).__getitem__)
         counts = filled.counts(bench.draws)
         if bench.adapter.distribution == "uniform":
             alpha = 0.0
@@ -421,7 +421,7 @@ def sums(bench: Bench) -> str:
     for what, largest, rounds in (("usual", 1e3, 150), ("huge", 1e10, 30)):
         for _ in range(rounds):
             sizes = np.exp(bench.rng.uniform(-7, np.log(largest), len(filled.log)))
-            filled.update(*filled.sample()[:2], lambda k, sizes=sizes: float(sizes[k]))
+            filled.update(*filled.sample()[:2], dict(enumerate(sizes.tolist())).__getitem__)
         try:
             filled.set_errors(lambda serial: 1e-2 * error_of(serial)).assert_fits(bench.draws)
         except (AssertionError, Inconclusive) as error:

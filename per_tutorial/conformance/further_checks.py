@@ -115,7 +115,7 @@ def late_updates(bench: Bench) -> str:
         drawn, serials, _ = filled.sample()
         filled.add(bench.capacity)
         try:
-            filled.update(drawn, serials, lambda k, error=error: error)
+            filled.update(drawn, serials, dict.fromkeys(serials.tolist(), error).__getitem__)
         except Raised as raised:
             raised.require_refusal()
             continue

@@ -1,7 +1,7 @@
 """The buffers of `per_tutorial.replay`, and the plain one."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 from per_tutorial.conformance.adapter import OBSERVATION_SHAPE, Adapter, Drawn, Settings
 from per_tutorial.conformance.plain import Plain
@@ -14,7 +14,7 @@ class ReplayAdapter(Adapter):
     """A `Replay` of one run; a subclass defines its constructor and options."""
 
     n_step = True
-    packages = ("numba",)
+    packages: ClassVar[tuple[str, ...]] = ("numba",)
     kind: Callable[..., Replay]
 
     def make(self, settings: Settings) -> Replay:
@@ -68,7 +68,7 @@ class PlainAdapter(Proportional):
     packages = ()
 
     def __init__(self, buffer: type[Plain] = Plain, **options: Any) -> None:
-        self.kind, self.name, self.given = buffer, buffer.__name__, options  # type: ignore[misc]
+        self.kind, self.name, self.given = buffer, buffer.__name__, options  # type: ignore[misc, assignment]
 
     def options(self, settings: Settings) -> dict[str, Any]:
         return super().options(settings) | self.given
