@@ -70,7 +70,7 @@ dist: .dist/installed  ## build the release, and try it in an empty environment
 bench: .bench/installed  ## measure speed beside every peer: make bench ARGS="replay --quick"
 	.bench/$(PROGRAMS)/python -m benchmarks $(ARGS)
 
-examine: .examined/installed  ## examine other libraries' replay: make examine ARGS="cpprb rllib"
+examine: .examined/installed  ## examine other libraries' replay: make examine ARGS="cpprb pfrl"
 	.examined/$(PROGRAMS)/python -W ignore tools/examined $(ARGS)
 
 clean:  ## remove the environments and all that was built

@@ -15,7 +15,6 @@ def examine(
     batch_size: int = 32,
     seed: int = 0,
     as_json: Annotated[bool, tyro.conf.arg(name="json")] = False,
-    quiet: bool = False,
 ) -> None:
     """Examine a prioritised replay buffer; exit status 1 if a check of the algorithm fails.
 
@@ -28,16 +27,8 @@ def examine(
         batch_size: of minibatches
         seed: of the examination
         as_json: print the results as JSON
-        quiet: no progress line
     """
-    from per_tutorial.conformance import Result, examine, find_adapter
-
-    # One changing line, for a terminal only: the report repeats what matters.
-    watched = sys.stderr.isatty() and not quiet
-
-    def progress(result: Result) -> None:
-        if watched:
-            print(f"\r{result.check}: {result.verdict:30}", end="", file=sys.stderr)
+    from per_tutorial.conformance import examine, find_adapter
 
     report = examine(
         find_adapter(name),
@@ -46,10 +37,7 @@ def examine(
         everything=all,
         capacity=capacity,
         batch_size=batch_size,
-        progress=progress,
     )
-    if watched:
-        print(file=sys.stderr)
     print(json.dumps(report.as_dict(), ensure_ascii=False) if as_json else report)
     if report.failures:
         sys.exit(1)

@@ -1,13 +1,8 @@
 """An examination for any prioritised replay buffer.
 
-    from per_tutorial.conformance import Adapter, Drawn, examine
-
-    print(examine(MyAdapter))  # or any class with make, add, sample and update
-
-`adapter.py` defines what the examination needs to know of a buffer, `checks.py` and
-`further_checks.py` hold the checks, and `examination.py` runs them. `plain.py` is a buffer as plain
-as the paper, and `bugs.py` plants every known mistake in it. `adapters/` has this package's
-adapters; those of other libraries are in the repository, in `tools/examined/adapters/`.
+`examine` takes any class with make, add, sample and update, as `adapter.py` describes. `bugs.py`
+plants known mistakes in `plain.py`, a buffer as plain as the paper. Adapters of other libraries are
+in the repository, in `tools/examined/adapters/`.
 """
 
 from per_tutorial.conformance.adapter import Adapter, Drawn, Settings

@@ -29,12 +29,6 @@ class LossBroadcast(DQNLearner):
         return super().update(batch._replace(weights=mean + 0 * batch.weights), step_size)
 
 
-class WeightsAfterMean(LossBroadcast):
-    """The weights multiply a loss that is averaged already: the same collapse."""
-
-    seen: ClassVar = ()
-
-
 class WeightedSquaredPriority(DQNLearner):
     """w · δ² is written back in place of δ: the priority has the exponent 2α, and weights in it."""
 
@@ -49,6 +43,5 @@ class WeightedSquaredPriority(DQNLearner):
 
 AGENT_BUGS: dict[str, type[DQNLearner]] = {
     "loss-broadcast": LossBroadcast,
-    "weights-after-mean": WeightsAfterMean,
     "weighted-squared-priority": WeightedSquaredPriority,
 }

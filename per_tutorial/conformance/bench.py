@@ -10,14 +10,15 @@ from typing import Any
 from unittest import SkipTest
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
+from scipy.stats import chi2
 
 from per_tutorial.common.arguments import plain_array
 from per_tutorial.conformance.adapter import ACTIONS, Adapter, Drawn, Settings, takes_weights
 from per_tutorial.replay.contracts import Floats, Transition
 
-SIGMAS = 5.5  # a correct buffer is beyond that in fewer than one of 10⁷ cases
-ENOUGH = 12_000  # draws of a full buffer of 64, for most comparisons
+FALSE_ALARM, SIGMAS = 1e-7, 5.5  # how seldom a correct buffer fails; the same in deviations
+DRAWS = 12_000  # of a full buffer of 64, for most comparisons
 Serials = NDArray[np.int64]  # numbers of transitions, from 0 as they were added
 
 
@@ -32,73 +33,60 @@ class Inconclusive(SkipTest):
 class Raised(AssertionError):
     """The buffer or its adapter raised an exception, the `__cause__` of this one."""
 
-    @property
-    def by_adapter(self) -> bool:
-        """Whether an adapter's own line raised it, such as an attribute that isn't there."""
+    def require_refusal(self) -> None:
+        """Raise `Inconclusive` if an adapter's own line broke, such as by a missing attribute."""
         trace, depth = self.__cause__.__traceback__ if self.__cause__ else None, 0
         while trace is not None:
             trace, depth = trace.tb_next, depth + 1
-        kinds = (TypeError, AttributeError, NameError, KeyError)
-        return depth <= 2 and isinstance(self.__cause__, kinds)  # `Filled.call`, and the method
+        mistakes = (TypeError, AttributeError, NameError, KeyError)
+        if depth <= 2 and isinstance(self.__cause__, mistakes):  # `Filled.call`, and the method
+            raise Inconclusive(f"the adapter itself stops: {self}") from self
 
 
 class Bench:
-    """Makes buffers for one check; what it does depends on the adapter, the name and the seed.
-
-    Args:
-        adapter: of the examined buffer.
-        name: of the check.
-        capacity, batch_size: of most buffers.
-        seed: of the examination.
-    """
+    """Makes buffers of one kind for the check of this name, most with these sizes."""
 
     def __init__(
         self, adapter: Adapter, name: str, capacity: int, batch_size: int, seed: int
     ) -> None:
         self.adapter, self.capacity, self.batch_size = adapter, capacity, batch_size
         self.rng = np.random.default_rng([seed, zlib.crc32(name.encode())])
-        self.draws = (ENOUGH if adapter.replacement else ENOUGH // 2) * capacity // 64
+        self.draws = (DRAWS if adapter.replacement else DRAWS // 2) * capacity // 64
+        self.unit = min(1.0, (adapter.clip or 10.0) / 10)  # TD errors up to 10 units are told apart
 
     def fill(self, added: int | None = None, *, exact: bool = False, **settings: Any) -> "Filled":
-        """A new buffer.
+        """A new buffer, by default full; other arguments are those of `Filled`.
 
-        Args:
-            added: how many transitions are in it; by default it is full.
-            exact: whether frequencies will be compared with P(i). A buffer that draws without
-                replacement is then asked for minibatches of two.
-            settings: `Settings` that replace the usual ones, and arguments of `Filled`.
+        If frequencies are to be ``exact``, a buffer without replacement has minibatches of two.
         """
         capacity = settings.setdefault("capacity", self.capacity)
         added = capacity + self.adapter.delay if added is None else added
         size = 2 if exact and not self.adapter.replacement else self.batch_size
         settings.setdefault("batch_size", max(2, min(size, added - self.adapter.delay)))
-        seed = int(self.rng.integers(2**31))
-        return Filled(self.adapter, seed=seed, **settings).add(added)
+        settings.setdefault("seed", int(self.rng.integers(2**31)))
+        return Filled(self.adapter, **settings).add(added)
 
     def mixed_errors(self) -> Callable[[int], float]:
-        """TD errors by serial number: 0.1 to 4 in a random order, in units of the clip if any."""
-        sizes = np.geomspace(0.1, 4.0, self.capacity) * min(1.0, (self.adapter.clip or 4.0) / 4)
-        sizes = sizes[self.rng.permutation(self.capacity)]
+        """TD errors by serial number: 0.1 to 4 units in a random order."""
+        sizes = self.rng.permutation(np.geomspace(0.1, 4.0, self.capacity)) * self.unit
         return lambda serial: float(sizes[serial % len(sizes)]) * (1 + serial / 1e5)
 
 
 class Filled:
     """A buffer, and a record of everything that was added to it.
 
-    States of the environment are numbered. A step leads from state s to s + 1, and the next episode
-    starts one state after the end of the last one, so the number in an observation identifies the
-    transition. Episodes of ``episode`` steps end in a terminal state and by a time limit in turn.
+    States are numbered, and an episode starts one state after the last one's end, so the number in
+    an observation identifies the transition. Every other episode ends by a time limit.
     """
 
     def __init__(
         self, adapter: Adapter, *, first_state: int = 1, episode: int = 10, **settings: Any
     ) -> None:
         self.adapter, self.settings, self.episode = adapter, Settings(**settings), episode
-        self.log: list[Transition] = []  # by serial number
+        self.log: list[Any] = []  # each `Transition`, by serial number
         self.serial_of: dict[int, int] = {}  # by the state in which a transition begins
         self.state = first_state
         self.errors: dict[int, float] = {}  # serial number → the TD error that was set
-        self.wrote = ""  # what the buffer did to the caller's arrays, if anything
         self.buffer = self.call("make", self.settings)
 
     def call(self, method: str, *arguments: Any) -> Any:
@@ -106,10 +94,8 @@ class Filled:
         try:
             return getattr(self.adapter, method)(*arguments)
         except (Exception, SystemExit) as error:
-            text = str(error).strip().partition("\n")[0][:120]
-            raise Raised(
-                f"`{method}` raises {type(error).__name__}: {text}".rstrip(": ")
-            ) from error
+            text = f"{type(error).__name__}: {str(error).strip().partition(chr(10))[0][:120]}"
+            raise Raised(f"`{method}` raises {text}".rstrip(": ")) from error
 
     @property
     def stored(self) -> Serials:
@@ -127,17 +113,18 @@ class Filled:
             serial, state = len(self.log), self.state
             over = serial % self.episode == self.episode - 1
             terminal = over and serial // self.episode % 2 == 0
-            arrays = [observation_of(state), observation_of(state + 1)]
-            reward = 0.1 + (1 + serial * 37) % 101
-            step = (serial % ACTIONS, reward, observation_of(state + 1), terminal, over - terminal)
-            self.log.append(Transition(observation_of(state), *step))
-            self.serial_of[state] = serial
-            handed = self.log[-1]._replace(
-                observation=arrays[0], next_observation=arrays[1], truncated=over and not terminal
+            fields = serial % ACTIONS, 0.1 + (1 + serial * 37) % 101
+            ends = terminal, over and not terminal
+            given, kept = (
+                Transition(observation_of(state), *fields, observation_of(state + 1), *ends)
+                for _ in range(2)
             )
-            self.call("add", self.buffer, handed)
+            self.log.append(kept)
+            self.serial_of[state] = serial
+            self.call("add", self.buffer, given)
             if spoil:
-                arrays[0][:] = arrays[1][:] = 0
+                for array in (given.observation, given.next_observation):
+                    np.asarray(array)[:] = 0
             self.state += 2 if over else 1
         return self
 
@@ -146,57 +133,46 @@ class Filled:
         size = self.settings.batch_size
         drawn = self.call("sample", self.buffer, size, self.settings.beta)
         assert isinstance(drawn, Drawn), f"`sample` returned a {type(drawn).__name__}, not a Drawn"
-        seen = numbers("observations", drawn.observations, (size, 2))
-        first, serials = self.stored[0] if len(self.log) else 0, np.empty(size, np.int64)
-        for k, (state, other) in enumerate(seen.tolist()):
-            serials[k] = self.serial_of.get(state, -1)
-            assert serials[k] >= 0 and other == state % 7, (
-                f"an observation came that was never added: {[state, other]}"
-            )
-        assert serials.min() >= first, (
-            f"transition {serials.min()} came, which should have been overwritten: "
-            f"{self.settings.capacity} slots, {len(self.log)} added"
+        seen = numbers("observations", drawn.observations, (size, 2)).tolist()
+        serials = np.array([self.serial_of.get(state, -1) for state, _ in seen])
+        for serial, row in zip(serials, seen, strict=True):
+            known = serial >= 0 and row[1] == row[0] % 7
+            assert known, f"an observation came that was never added: {row}"
+        oldest = self.stored[0] if len(self.log) else 0
+        assert serials.min() >= oldest, (
+            f"transition {serials.min()} came, which should have been overwritten"
         )
         weights = None if drawn.weights is None else numbers("weights", drawn.weights, (size,))
         return drawn, serials, weights
 
-    def update(self, drawn: Drawn, td_errors: ArrayLike) -> None:
-        """Update a minibatch; the buffer gets copies of the TD errors."""
-        given = np.array(td_errors, np.float64)
-        arguments = [drawn.keys, given.copy()]
+    def update(self, drawn: Drawn, serials: Serials, error_of: Callable[[int], float]) -> Floats:
+        """Update a minibatch; returns the array of TD errors that the buffer was given."""
+        errors = {serial: error_of(serial) for serial in serials.tolist()}
+        given = np.array([errors[serial] for serial in serials.tolist()], np.float64)
+        arguments = [drawn.keys, given]
         if takes_weights(self.adapter):
             arguments.append(None if drawn.weights is None else np.array(drawn.weights, float))
         self.call("update", self.buffer, *arguments)
-        if not np.array_equal(arguments[1], given, equal_nan=True):
-            self.wrote = (
-                f"`update` changed TD errors from {given[0]:.3g} … to {arguments[1][0]:.3g} …"
-            )
+        self.errors |= errors
+        return given
 
-    def set_errors(self, error_of: Callable[[int], float], *, distinct: bool = False) -> "Filled":
+    def set_errors(self, error_of: Callable[[int], float]) -> "Filled":
         """Draw and update until the TD error of each stored transition is ``error_of(serial)``.
 
         One transition in sixteen may never come, so that a dead slot does not hide other faults.
-
-        Args:
-            error_of: TD error by serial number.
-            distinct: skip minibatches that hold a transition twice.
         """
         missing = set(self.stored.tolist())
         limit = 400 + 100 * self.settings.capacity // self.settings.batch_size
         for _ in range(limit):
             drawn, serials, _ = self.sample()
-            if distinct and len(set(serials.tolist())) < len(serials):
-                continue
-            errors = [error_of(serial) for serial in serials.tolist()]
-            self.update(drawn, errors)
-            self.errors.update(zip(serials.tolist(), errors, strict=True))
+            self.update(drawn, serials, error_of)
             missing -= set(serials.tolist())
             if not missing:
                 return self
         if len(missing) > len(self.stored) // 16:
             raise Inconclusive(
-                f"{len(missing)} of {len(self.stored)} transitions, such as number {min(missing)}, "
-                f"did not come in {limit} minibatches, so their TD errors could not be set"
+                f"{len(missing)} of {len(self.stored)} transitions did not come in {limit} "
+                "minibatches, so their TD errors could not be set"
             )
         return self
 
@@ -206,6 +182,15 @@ class Filled:
         serials = np.array([serials for serials, _ in batches])
         return serials, None if batches[0][1] is None else np.array([w for _, w in batches])
 
+    def weighted(self, draws: int) -> tuple[Serials, Floats]:
+        """`many`, for checks that need weights."""
+        serials, weights = self.many(draws)
+        if weights is None:
+            raise Skipped("it has no weights")
+        wrong = weights[~(np.isfinite(weights) & (weights > 0))]
+        assert not wrong.size, f"a weight is {wrong[0]}, with {len(self.stored)} stored"
+        return serials, weights
+
     def counts(self, draws: int) -> NDArray[np.int64]:
         """How often each of the `stored` comes in at least ``draws`` draws."""
         return self.count(self.many(draws)[0])
@@ -213,20 +198,9 @@ class Filled:
     def count(self, serials: Serials) -> NDArray[np.int64]:
         """How often each of the `stored` is among these."""
         counts = np.bincount(serials.ravel() - self.stored[0], minlength=len(self.stored))
-        assert len(counts) == len(self.stored), (
-            f"transition {serials.max()} came, which the adapter's `delay` says is too new"
-        )
+        newest = f"transition {serials.max()} came, too new for the adapter's `delay`"
+        assert len(counts) == len(self.stored), newest
         return counts
-
-    def weighted(self, draws: int) -> tuple[Serials, Floats]:
-        """`many`, for checks that need weights."""
-        serials, weights = self.many(draws)
-        if weights is None:
-            raise Skipped("it has no weights")
-        wrong = ~(np.isfinite(weights) & (weights > 0))
-        stored = f"with {len(self.stored)} of {self.settings.capacity} stored"
-        assert not wrong.any(), f"a weight is {weights[wrong][:1]}, {stored}"
-        return serials, weights
 
     @property
     def known(self) -> NDArray[np.bool_]:
@@ -235,33 +209,28 @@ class Filled:
 
     def bases(self) -> Floats:
         """What P(i) is a power of, for the `known`: p, or 1/rank."""
-        errors = np.array([self.errors[k] for k in self.stored.tolist() if k in self.errors])
+        errors = np.array([self.errors[k] for k in self.stored[self.known].tolist()])
         p = numbers("the adapter's `priorities`", self.call("priorities", errors), errors.shape)
         assert (np.isfinite(p) & (p >= 0)).all(), "the adapter's `priorities` must be ≥ 0"
-        if self.adapter.distribution == "rank":
-            ranks = np.empty(len(p))
-            ranks[np.argsort(-p, kind="stable")] = np.arange(1, len(p) + 1)
-            return 1 / ranks
-        return p
+        return 1 / (np.argsort(np.argsort(-p)) + 1) if self.adapter.distribution == "rank" else p
 
-    def probabilities(self, exponent: float | None = None) -> Floats:
-        """P(i) of the `known`, by default with the exponent that was set."""
-        uniform = self.adapter.distribution == "uniform"
-        usual = 0.0 if uniform else self.settings.alpha
-        masses = self.bases() ** (usual if exponent is None else exponent)
-        return masses / masses.sum()
+    def assert_fits(self, draws: int, exponent: float | None = None) -> float:
+        """Assert that the `known` come in proportion to a power of their priorities; return it.
 
-    def assert_fits(self, counts: NDArray, expected: Floats) -> None:
-        """Assert that the `known` came as often as expected, up to chance."""
-        n, slack = counts.sum(), 0.0 if self.adapter.replacement else 0.08
-        worst = misfit(counts, expected, slack)
-        if worst is None:
-            return
-        serial = self.stored[self.known][worst]
-        raise AssertionError(
+        By default it is the power that fits best, which the check `exponent` judges.
+        """
+        counts, bases = self.counts(draws)[self.known], self.bases()
+        if exponent is None:
+            uniform = self.adapter.distribution == "uniform"
+            exponent = 0.0 if uniform else exponent_of(bases, counts)[0]
+        expected = bases**exponent / (bases**exponent).sum()
+        worst = misfit(counts, expected, 0.0 if self.adapter.replacement else 0.08)
+        serial = self.stored[self.known][worst or 0]
+        assert worst is None, (
             f"transition {serial} (|δ| = {abs(self.errors[serial]):.3g}) came in "
-            f"{counts[worst] / n:.2%} of {n} draws, {expected[worst]:.2%} expected"
+            f"{counts[worst] / counts.sum():.2%} of the draws, {expected[worst]:.2%} expected"
         )
+        return exponent
 
 
 def observation_of(state: int) -> NDArray[np.float32]:
@@ -282,25 +251,18 @@ def numbers(name: str, values: Any, shape: tuple[int, ...]) -> Floats:
 def misfit(counts: NDArray, expected: Floats, slack: float = 0.0) -> int | None:
     """The item whose count fits least, or None if chance explains all (χ²).
 
-    Args:
-        counts: (items,) how often each came.
-        expected: (items,) their probabilities.
-        slack: how far, relatively, probabilities may be from ``expected``.
+    Probabilities, (items,) like the counts, may be off by a relative ``slack``.
     """
     wanted = expected * counts.sum()
     off = np.maximum(np.abs(counts - wanted) - slack * wanted, 0.0)
-    order = np.argsort(wanted)
-    rare = order[np.cumsum(wanted[order]) < 8]  # χ² needs some of each: these count as one item
-    rest = np.setdiff1d(order, rare)
-    parts = off[rest] ** 2 / wanted[rest]
-    if len(rare):
+    rare = np.cumsum(np.sort(wanted))[np.argsort(np.argsort(wanted))] < 8
+    parts = off[~rare] ** 2 / wanted[~rare]
+    if rare.any():  # χ² needs some of each: these count as one item
         total = wanted[rare].sum()
         parts = np.append(parts, (counts[rare].sum() - total) ** 2 / max(total, 1.0))
-    k = max(1, len(parts) - 1)
-    # Wilson and Hilferty: the cube root of χ²/k is almost normal.
-    z = ((parts.sum() / k) ** (1 / 3) - (1 - 2 / (9 * k))) / np.sqrt(2 / (9 * k))
-    worst = int(np.argmax(off / np.sqrt(wanted + 1)))
-    return worst if z > SIGMAS + (k < 3) else None
+    if chi2.sf(parts.sum(), max(1, len(parts) - 1)) > FALSE_ALARM:
+        return None
+    return int(np.argmax(off / np.sqrt(wanted + 1)))
 
 
 def exponent_of(bases: Floats, counts: NDArray) -> tuple[float, float]:

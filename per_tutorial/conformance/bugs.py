@@ -15,14 +15,14 @@ from per_tutorial.conformance.plain import Plain
 from per_tutorial.replay.contracts import Batch, Floats, Slots
 
 #: All planted bugs by name: a subclass of `Plain` with `mistake`, `found_by` (a check), `seen`
-#: (where, as "owner/repository#number"), `wrong` (the code) and `options` (that expose the bug).
+#: (where, as "owner/repository#number") and `wrong` (the code).
 #:
 #: >>> BUGS["signed-priority"].found_by
-#: 'sign'
+#: 'exponent'
 BUGS: dict[str, type[Plain]] = {}
 
 
-def planted(method: str, found_by: str, *seen: str, **options: Any) -> Callable:
+def planted(method: str, found_by: str, *seen: str) -> Callable:
     """Register a function as a bug: it takes the place of this method of `Plain`."""
 
     def register(function: Callable) -> Callable:
@@ -32,7 +32,6 @@ def planted(method: str, found_by: str, *seen: str, **options: Any) -> Callable:
             "mistake": " ".join(str(function.__doc__).split()),
             "found_by": found_by,
             "seen": seen,
-            "options": options,
             "wrong": inspect.getsource(function).split('"""')[2].strip(),
             "__doc__": function.__doc__,
         }
@@ -40,9 +39,6 @@ def planted(method: str, found_by: str, *seen: str, **options: Any) -> Callable:
         return function
 
     return register
-
-
-# Priorities ---------------------------------------------------------------------------------------
 
 
 @planted("priority", "exponent", "higgsfield/RL-Adventure#13", "Shmuma/ptan#36")
@@ -59,12 +55,6 @@ def huber_priority(self: Plain, td_errors: Floats) -> Floats:
 
 
 @planted("priority", "exponent")
-def clipped_priority(self: Plain, td_errors: Floats) -> Floats:
-    """|δ| is clipped at 1 without a word, so that all large errors are alike."""
-    return np.minimum(np.abs(td_errors), 1.0) + self.epsilon
-
-
-@planted("priority", "sign")
 def signed_priority(self: Plain, td_errors: Floats) -> Floats:
     """The absolute value is missing: what was worse than expected counts as if it were known."""
     return np.maximum(td_errors, self.epsilon)
@@ -76,25 +66,10 @@ def no_epsilon(self: Plain, td_errors: Floats) -> Floats:
     return np.abs(td_errors)
 
 
-@planted("priority", "epsilon")
-def epsilon_twice(self: Plain, td_errors: Floats) -> Floats:
-    """The caller adds ε and the buffer adds it again."""
-    return np.abs(td_errors) + 2 * self.epsilon
-
-
 @planted("masses", "exponent", "iffi/machin (prioritized buffer)")
 def alpha_twice(self: Plain) -> Floats:
     """α is applied to every priority twice, so the exponent is α²."""
     return Plain.masses(self) ** self.alpha
-
-
-@planted("masses", "exponent")
-def alpha_forgotten(self: Plain) -> Floats:
-    """Transitions are drawn in proportion to p: α is not applied."""
-    return self.priorities[: len(self)]
-
-
-# New transitions ----------------------------------------------------------------------------------
 
 
 @planted("newcomer", "newcomers", "pytorch/rl#3925")
@@ -104,29 +79,15 @@ def alpha_twice_for_newcomers(self: Plain) -> float:
 
 
 @planted("newcomer", "newcomers")
-def alpha_missing_for_newcomers(self: Plain) -> float:
-    """The mass of a new transition is p, where all others have p^α: it is drawn too often."""
-    return self.largest ** (1 / self.alpha) if self.alpha else 1.0
-
-
-@planted("newcomer", "newcomers-at-first")
 def starved_newcomers(self: Plain) -> float:
     """A new transition starts with ε, the smallest priority, and is hardly ever replayed."""
     return self.epsilon
 
 
-@planted(
-    "newcomer", "newcomers", "ray-project/ray#2927", "ray-project/ray#11750", "astooke/rlpyt#102"
-)
+@planted("newcomer", "newcomers", "ray-project/ray#2927", "astooke/rlpyt#102")
 def newcomers_at_one(self: Plain) -> float:
     """A new transition gets priority 1, however large the priorities have become."""
     return 1.0
-
-
-@planted("newcomer", "newcomers")
-def newcomers_at_half(self: Plain) -> float:
-    """A new transition gets half of the largest priority."""
-    return self.largest / 2
 
 
 @planted("newcomer", "reach")
@@ -141,12 +102,6 @@ def maximum_of_the_last_batch(self: Plain, priorities: Floats) -> None:
     self.largest = max(priorities.tolist(), default=self.largest)
 
 
-@planted("remember", "newcomers")
-def decaying_maximum(self: Plain, priorities: Floats) -> None:
-    """The largest priority shrinks by a thousandth with every update."""
-    self.largest = max([0.999 * self.largest, *priorities.tolist()])
-
-
 @planted("add", "newcomers")
 def inherited_priority(self: Plain, *fields: Any) -> None:
     """A transition that overwrites another inherits its priority."""
@@ -155,9 +110,6 @@ def inherited_priority(self: Plain, *fields: Any) -> None:
     Plain.add(self, *fields)
     if full:
         self.priorities[slot] = before
-
-
-# Weights ------------------------------------------------------------------------------------------
 
 
 @planted("weights", "weights")
@@ -173,22 +125,9 @@ def inverted_weights(self: Plain, probabilities: Floats, beta: float) -> Floats:
 
 
 @planted("weights", "weights")
-def weights_of_priorities(self: Plain, probabilities: Floats, beta: float) -> Floats:
-    """Weights are (N · p)^−β of the priority p, and not of the probability p^α / Σp^α."""
-    priorities = probabilities ** (1 / self.alpha) if self.alpha else probabilities
-    return (priorities / priorities.min()) ** -beta
-
-
-@planted("weights", "weights")
 def weights_of_another_alpha(self: Plain, probabilities: Floats, beta: float) -> Floats:
     """Weights are those of another α than the draws: they correct what did not happen."""
     return (probabilities / probabilities.min()) ** -(0.6 * beta)
-
-
-@planted("weights", "weights")
-def beta_ignored(self: Plain, probabilities: Floats, beta: float) -> Floats:
-    """β is always 0.4, whatever is asked for."""
-    return Plain.weights(self, probabilities, 0.4)
 
 
 @planted("sample", "weights", "MorvanZhou/Reinforcement-learning-with-tensorflow#183")
@@ -198,23 +137,11 @@ def beta_climbs_with_draws(self: Any, batch_size: int, beta: float = 0.4) -> Bat
     return Plain.sample(self, batch_size, min(1.0, beta + 0.001 * self.sampled))
 
 
-@planted("batch", "weights")
-def shuffled_apart(self: Plain, slots: Slots, weights: Floats) -> Batch:
-    """The minibatch is shuffled after its weights were computed, and they are not."""
-    return Plain.batch(self, self.rng.permutation(slots), weights)
-
-
 @planted("weights", "weights-scale")
 def weights_that_sum_to_one(self: Plain, probabilities: Floats, beta: float) -> Floats:
     """Weights are divided by their sum and then averaged: the step shrinks by the batch size."""
     weights = probabilities**-beta
     return weights / weights.sum()
-
-
-@planted("weights", "weights-scale")
-def weights_over_the_batch_size(self: Plain, probabilities: Floats, beta: float) -> Floats:
-    """Weights are divided by the batch size, and the loss is averaged as well."""
-    return Plain.weights(self, probabilities, beta) / len(probabilities)
 
 
 @planted("weights", "weights-scale")
@@ -237,17 +164,7 @@ def mixed_units(self: Plain, probabilities: Floats, beta: float) -> Floats:
     return (smallest / probabilities) ** beta
 
 
-# Draws --------------------------------------------------------------------------------------------
-
-
-@planted(
-    "prefix_sums",
-    "reach",
-    "openai/baselines#76",
-    "openai/baselines#170",
-    "hill-a/stable-baselines#941",
-    "Curt-Park/rainbow-is-all-you-need#88",
-)
+@planted("prefix_sums", "reach", "openai/baselines#76", "openai/baselines#170")
 def off_by_one_total(self: Plain, batch_size: int, masses: Floats) -> Floats:
     """The sum ends before the newest slot, or, in a full ring, before the last one."""
     return Plain.prefix_sums(self, batch_size, masses[:-1] if len(masses) > 1 else masses)
@@ -269,14 +186,6 @@ def tie_branch(self: Plain, prefix_sums: Floats, masses: Floats) -> Slots:
     return np.array(slots)
 
 
-@planted("find", "edges", "pytorch/rl#2230", "Kaixhin/Rainbow#76", "Kaixhin/Rainbow#81")
-def single_precision_prefix(self: Plain, prefix_sums: Floats, masses: Floats) -> Slots:
-    """A prefix sum in float32 is rounded up to the total, and finds a slot where nothing is."""
-    sums = np.cumsum(masses, dtype=np.float32)
-    found = np.searchsorted(sums, prefix_sums.astype(np.float32), side="right")
-    return np.minimum(found, self.capacity - 1)
-
-
 @planted("prefix_sums", "sums", "instadeepai/flashbax#52")
 def drifting_sums(self: Any, batch_size: int, masses: Floats) -> Floats:
     """Each change is added to the total in float32, and the rounding errors stay."""
@@ -295,47 +204,10 @@ def duplicates_count_twice(self: Plain, slots: Slots, priorities: Floats) -> Non
     self.priorities[slots] = np.maximum(self.priorities[slots], self.epsilon)
 
 
-@planted("__len__", "reach")
-def unfilled_slots(self: Plain) -> int:
-    """Every slot is drawn from the start, and a part-full buffer returns what was never stored."""
-    self.priorities[self.priorities == 0] = 1.0
-    return self.capacity
-
-
-@planted("prefix_sums", "reach")
-def seeded_at_each_draw(self: Plain, batch_size: int, masses: Floats) -> Floats:
-    """The generator is made anew from its seed at each draw, and minibatches repeat."""
-    self.rng = np.random.default_rng(0)
-    return Plain.prefix_sums(self, batch_size, masses)
-
-
-@planted("batch", "reach")
-def rejected_draws(self: Plain, slots: Slots, weights: Floats) -> Batch:
-    """Draws at a time limit are rejected, and so never updated."""
-    accepted = slots[~self.truncated[slots]]
-    return Plain.batch(self, np.resize(accepted if len(accepted) else slots, len(slots)), weights)
-
-
-# Updates ------------------------------------------------------------------------------------------
-
-
-@planted("update_priorities", "updates")
-def first_not_updated(self: Plain, indices: NDArray, td_errors: Floats) -> None:
-    """The update's loop begins at 1: the minibatch's first transition keeps its priority."""
-    Plain.update_priorities(self, indices[1:], td_errors[1:])
-
-
 @planted("update_priorities", "updates")
 def last_not_updated(self: Plain, indices: NDArray, td_errors: Floats) -> None:
     """The update's loop ends one early: the minibatch's last transition keeps its priority."""
     Plain.update_priorities(self, indices[:-1], td_errors[:-1])
-
-
-@planted("update_priorities", "updates")
-def unique_indices(self: Plain, indices: NDArray, td_errors: Floats) -> None:
-    """Repeated indices are dropped before the update, but not their TD errors."""
-    unique = np.unique(indices)
-    Plain.update_priorities(self, unique, td_errors[: len(unique)])
 
 
 @planted("slots_of", "late-updates", "vwxyzjn/cleanrl#511")
@@ -359,19 +231,10 @@ def empty_sampled(self: Plain, batch_size: int, beta: float = 0.4) -> Batch:
     return Plain.sample(self, batch_size, beta)
 
 
-@planted("update_priorities", "arguments")
+@planted("update_priorities", "arrays")
 def errors_written_over(self: Plain, indices: NDArray, td_errors: Floats) -> None:
     """Priorities are computed in the caller's array, whose TD errors are gone."""
     Plain.update_priorities(self, indices, np.abs(td_errors, out=td_errors))
-
-
-# What is stored -----------------------------------------------------------------------------------
-
-
-@planted("next_slot", "reach")
-def ring_one_short(self: Plain) -> int:
-    """The write position wraps one slot early, and the last slot stays empty."""
-    return self.added % (self.capacity - 1)
 
 
 @planted("add", "contents", "Curt-Park/rainbow-is-all-you-need#70", "hill-a/stable-baselines#863")
@@ -385,21 +248,22 @@ def truncation_as_terminal(self: Plain, *fields: Any) -> None:
 @planted("batch", "contents")
 def next_slots_observation(self: Plain, slots: Slots, weights: Floats) -> Batch:
     """The next observation is read from the next slot: wrong at ends, and at the write position."""
-    following = self.observations[(slots + 1) % self.capacity]
+    following = self.rows["observation"][(slots + 1) % self.capacity]
     return Plain.batch(self, slots, weights)._replace(next_observations=following)
 
 
 @planted("gather", "contents")
-def half_precision(self: Plain, column: NDArray, slots: Slots) -> NDArray:
+def half_precision(self: Plain, field: str, slots: Slots) -> NDArray:
     """Observations and rewards are stored as float16, which holds no odd number above 2048."""
-    return column[slots].astype(np.float16) if column.dtype == np.float32 else column[slots]
+    values = self.rows[field][slots]
+    return values.astype(np.float16) if values.dtype == np.float32 else values
 
 
 @planted("add", "handling")
 def autoreset_stored(self: Plain, *fields: Any) -> None:
     """The step on which a vector environment resets is stored, from an end to the next start."""
     if len(self) and self.ends(np.array([self.added - 1]) % self.capacity)[0]:
-        end = self.next_observations[(self.added - 1) % self.capacity].copy()
+        end = self.rows["next_observation"][(self.added - 1) % self.capacity].copy()
         Plain.add(self, end, fields[1], 0.0, fields[0], False)
     Plain.add(self, *fields)
 
@@ -407,10 +271,10 @@ def autoreset_stored(self: Plain, *fields: Any) -> None:
 @planted("ends", "n-step", "Curt-Park/rainbow-is-all-you-need#86", "tensorflow/agents#939")
 def windows_cross_truncations(self: Plain, slots: Slots) -> NDArray[np.bool_]:
     """n-step returns run on over a time limit into the next episode."""
-    return self.terminated[slots]
+    return self.rows["terminated"][slots]
 
 
-@planted("masses", "n-step-tail")
+@planted("masses", "n-step")
 def tail_never_flushed(self: Plain) -> Floats:
     """The last n − 1 steps of every episode are never the start of a window."""
     slots, masses = np.arange(len(self)), Plain.masses(self)
@@ -419,25 +283,22 @@ def tail_never_flushed(self: Plain) -> Floats:
     return masses
 
 
-@planted("add", "arrays-added")
+@planted("add", "arrays")
 def kept_arrays(self: Any, *fields: Any) -> None:
     """Observations are stored without a copy; the environment writes over its own array."""
     self.kept = [*getattr(self, "kept", []), (self.next_slot(), fields[0], fields[3])]
     Plain.add(self, *fields)
     for slot, observation, following in self.kept[-self.capacity :]:
-        self.observations[slot], self.next_observations[slot] = observation, following
+        self.rows["observation"][slot], self.rows["next_observation"][slot] = observation, following
 
 
-@planted("gather", "arrays-drawn")
-def one_array_for_all(self: Plain, column: NDArray, slots: Slots) -> NDArray:
+@planted("gather", "arrays")
+def one_array_for_all(self: Plain, field: str, slots: Slots) -> NDArray:
     """Each minibatch is written to the same arrays, so the next draw changes the one before."""
-    arrays = self.__dict__.setdefault("arrays", {})
-    array = arrays.setdefault((id(column), len(slots)), np.empty_like(column[slots]))
-    array[:] = column[slots]
+    values = Plain.gather(self, field, slots)
+    array = self.__dict__.setdefault("arrays", {}).setdefault((field, len(slots)), values)
+    array[:] = values
     return array
-
-
-# Seeds and files ----------------------------------------------------------------------------------
 
 
 @planted("prefix_sums", "seeds")
@@ -450,15 +311,3 @@ def seed_ignored(self: Plain, batch_size: int, masses: Floats) -> Floats:
 def lossy_checkpoint(self: Plain) -> dict[str, Any]:
     """A file does not keep the largest priority: it is 1 again after loading."""
     return Plain.state(self) | {"largest": 1.0}
-
-
-@planted("state", "saving")
-def forgotten_priorities(self: Plain) -> dict[str, Any]:
-    """A file keeps the transitions and not their priorities."""
-    return Plain.state(self) | {"priorities": 1.0 * (self.priorities > 0)}
-
-
-@planted("state", "saving")
-def position_not_saved(self: Plain) -> dict[str, Any]:
-    """The write position is not saved: a loaded buffer overwrites from slot 0."""
-    return Plain.state(self) | {"added": len(self)}

@@ -1,7 +1,6 @@
 """Prioritised replay as plainly as the paper describes it: one method for each promise.
 
-`Plain` has no tree and is slow. Page 07 shows it, `bugs` plants mistakes in it, and tests compare
-the buffers of `per_tutorial.replay` with it.
+`Plain` has no tree and is slow. `bugs` plants mistakes in it, and page 07 shows it.
 """
 
 import pickle
@@ -11,31 +10,21 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from per_tutorial.replay.contracts import Batch, Floats, Slots
+from per_tutorial.replay.contracts import Batch, Floats, Slots, Transition
 
 Kind = Literal["proportional", "rank", "uniform"]
 
 
 class Plain:
-    """A replay buffer for one run, with the methods of `per_tutorial.replay.replay.Replay`.
+    """A replay buffer for one run, with the arguments and methods of our own.
 
     Transitions have *ids*, counted from 0 as they are added; id k is in slot k % capacity.
-
-    Args:
-        capacity: slots.
-        observation_shape: of one observation.
-        kind: how priorities become probabilities (section 3.3); "uniform" ignores them.
-        alpha: how strongly priorities count.
-        priority_epsilon: ε, which keeps a transition without error alive.
-        seed: of the draws.
-        n_step: steps of a return, at most; 1 is the paper's.
-        discount: γ of the returns.
 
     Example:
         >>> from per_tutorial.conformance.plain import Plain
         >>> buffer = Plain(8, (1,), alpha=1.0, seed=0)
         >>> for step in range(3):
-        ...     buffer.add([step], 1, 0.5, [step + 1], terminated=False)
+        ...     buffer.add([step], 1, 0.5, [step + 1], False)
         >>> buffer.update_priorities([0, 1, 2], [-2.0, 1.0, 1.0])
         >>> buffer.probabilities[:4].round(3).tolist()
         [0.5, 0.25, 0.25, 0.0]
@@ -56,11 +45,9 @@ class Plain:
         self.capacity, self.kind, self.alpha, self.epsilon = capacity, kind, alpha, priority_epsilon
         self.n_step, self.discount = n_step, discount
         self.rng = np.random.default_rng(seed)
-        self.observations = np.zeros((capacity, *observation_shape), np.float32)
-        self.next_observations = np.zeros_like(self.observations)
-        self.actions = np.zeros(capacity, np.int64)
-        self.rewards = np.zeros(capacity, np.float32)
-        self.terminated, self.truncated = np.zeros((2, capacity), bool)
+        observation = (np.float32, observation_shape)
+        kinds = (observation, np.int64, np.float32, observation, bool, bool)
+        self.rows = np.zeros(capacity, [*zip(Transition._fields, kinds, strict=True)])
         self.priorities = np.zeros(capacity)  # p of each slot
         self.largest = 1.0  # the largest priority so far
         self.added = 0
@@ -70,20 +57,13 @@ class Plain:
 
     # What is stored (Algorithm 1, line 6) ---------------------------------------------------------
 
-    def add(
-        self,
-        observation: ArrayLike,
-        action: ArrayLike,
-        reward: ArrayLike,
-        next_observation: ArrayLike,
-        terminated: ArrayLike,
-        truncated: ArrayLike = False,
-    ) -> None:
-        """Store one transition in place of the oldest, with the priority of a newcomer."""
+    def add(self, *fields: Any) -> None:
+        """Store a transition in place of the oldest, with the priority of a newcomer.
+
+        The fields are those of a `Transition`; `truncated` may be left out.
+        """
         slot = self.next_slot()
-        self.observations[slot], self.next_observations[slot] = observation, next_observation
-        self.actions[slot], self.rewards[slot] = action, reward
-        self.terminated[slot], self.truncated[slot] = terminated, truncated
+        self.rows[slot] = (*fields, False)[:6]
         self.write(np.array([slot]), np.array([self.newcomer()]))
         self.added += 1
 
@@ -94,11 +74,6 @@ class Plain:
     def newcomer(self) -> float:
         """The priority of a transition that has no TD error yet: the largest so far."""
         return self.largest
-
-    def truncate_episodes(self) -> None:
-        """End the running episode at the newest transition, as a time limit does."""
-        newest = (self.added - 1) % self.capacity
-        self.truncated[newest] |= len(self) > 0 and not self.terminated[newest]
 
     # What is drawn (section 3.3) ------------------------------------------------------------------
 
@@ -148,38 +123,31 @@ class Plain:
         ids = self.added - 1 - (self.added - 1 - slots) % self.capacity
         returns, last, steps = self.windows(ids)
         end = last % self.capacity
-        return Batch(
-            self.gather(self.observations, slots),
-            self.gather(self.actions, slots),
-            returns,
-            self.gather(self.next_observations, end),
-            self.gather(self.terminated, end),
-            weights,
-            ids,
-            steps,
-        )
+        observations, actions = (self.gather(name, slots) for name in ("observation", "action"))
+        after, over = (self.gather(name, end) for name in ("next_observation", "terminated"))
+        return Batch(observations, actions, returns, after, over, weights, ids, steps)
 
-    def gather(self, column: NDArray, slots: Slots) -> NDArray:
+    def gather(self, field: str, slots: Slots) -> NDArray:
         """Copies of the values in these slots."""
-        return column[slots]
+        return self.rows[field][slots]
 
     def windows(self, ids: NDArray[np.int64]) -> tuple[Floats, NDArray[np.int64], NDArray]:
         """For each id: the return, the last step's id and how many steps it has, at most n.
 
         A window ends with its episode, and where nothing newer is stored.
         """
-        returns = self.gather(self.rewards, ids % self.capacity).astype(np.float64)
+        returns = self.gather("reward", ids % self.capacity).astype(np.float64)
         last = ids.copy()
         for k in range(1, self.n_step):
             goes_on = (last == ids + k - 1) & ~self.ends(last % self.capacity)
             last += goes_on & (last + 1 < self.added)
             arrived = last == ids + k
-            returns += arrived * self.discount**k * self.rewards[last % self.capacity]
+            returns += arrived * self.discount**k * self.rows["reward"][last % self.capacity]
         return returns, last, last - ids + 1
 
     def ends(self, slots: Slots) -> NDArray[np.bool_]:
         """Whether an episode ends here."""
-        return self.terminated[slots] | self.truncated[slots]
+        return self.rows["terminated"][slots] | self.rows["truncated"][slots]
 
     # What is learned (Algorithm 1, line 12) -------------------------------------------------------
 

@@ -18,7 +18,7 @@ def test_the_check_that_a_bug_names_finds_it(name):
 
 
 def test_everything_is_told_of_a_bug():
-    assert len(BUGS) >= 50
+    assert len(BUGS) >= 35
     assert {bug.found_by for bug in BUGS.values()} == set(CHECKS)  # no check finds nothing
     assert len({bug.mistake for bug in BUGS.values()}) == len(BUGS)
     for name, bug in BUGS.items():
@@ -28,13 +28,12 @@ def test_everything_is_told_of_a_bug():
 
 
 def test_what_the_algorithm_promises_is_checked_by_default():
-    """Those that only `everything` finds are not about the algorithm: but one, at an edge."""
+    """Those that only `everything` finds are not about the algorithm."""
     further = {n for n, bug in BUGS.items() if CHECKS[bug.found_by].kind == "further"}
     assert further == {
-        *("single-precision-prefix", "stale-write-back", "not-a-number", "errors-written-over"),
-        "empty-sampled",
+        *("stale-write-back", "not-a-number", "empty-sampled", "errors-written-over"),
         *("windows-cross-truncations", "tail-never-flushed", "kept-arrays", "one-array-for-all"),
-        *("seed-ignored", "lossy-checkpoint", "forgotten-priorities", "position-not-saved"),
+        *("seed-ignored", "lossy-checkpoint"),
     }
 
 
@@ -43,7 +42,7 @@ def test_what_the_algorithm_promises_is_checked_by_default():
     "name, others",
     [
         ("alpha-twice", set()),
-        ("signed-priority", {"exponent", "proportions", "epsilon"}),
+        ("signed-priority", {"proportions", "epsilon", "updates"}),
         ("newcomers-at-one", set()),
         ("no-weights", set()),
         ("weights-that-sum-to-one", set()),
@@ -108,10 +107,9 @@ def test_the_bugs_of_agents_do_what_they_say():
 
     batch, real = updates_of(DQNLearner)
     each = real.td_errors.astype(float) ** 2 / 2
-    for name in ("loss-broadcast", "weights-after-mean"):  # the mean of a table of two factors
-        _, wrong = updates_of(AGENT_BUGS[name])
-        np.testing.assert_allclose(wrong.losses, batch.weights.mean() * each.mean(), rtol=1e-5)
-        assert not np.allclose(wrong.losses, real.losses, rtol=0.01)
+    _, wrong = updates_of(AGENT_BUGS["loss-broadcast"])  # the mean of a table of two factors
+    np.testing.assert_allclose(wrong.losses, batch.weights.mean() * each.mean(), rtol=1e-5)
+    assert not np.allclose(wrong.losses, real.losses, rtol=0.01)
     _, squared = updates_of(AGENT_BUGS["weighted-squared-priority"])
     expected = batch.weights.astype(float) * real.td_errors.astype(float) ** 2
     np.testing.assert_allclose(squared.td_errors, expected, rtol=1e-6)

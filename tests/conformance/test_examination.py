@@ -51,12 +51,12 @@ def test_an_exception_is_a_failure_and_is_shown():
 
 def test_time_outs_and_crashes_are_inconclusive_and_lose_nothing():
     for act, said in (
-        (lambda: [None for _ in iter(int, 1)], "it took more than 0.5 s of processor time"),
+        (lambda: [None for _ in iter(int, 1)], "it took more than 2 s"),
         (lambda: os._exit(3), "its process died (3)"),
-        (os.abort, "its process died (SIGABRT)"),
+        (os.abort, "its process died (-6)"),
     ):
         adapter = with_sample(act, part_full)
-        adapter.time_limit = 0.5
+        adapter.time_limit = 2.0
         began = time.perf_counter()
         found = results(adapter)
         assert found["reach"] == ("inconclusive", said)
@@ -75,13 +75,13 @@ def test_a_mistake_of_a_check_is_inconclusive_and_loses_nothing(monkeypatch):
     assert found["contents"][0] == "passed"
 
 
-def test_an_interrupt_keeps_what_was_measured():
-    def stop(result):
-        if result.check == "reach":
-            raise KeyboardInterrupt
+def test_an_interrupt_keeps_what_was_measured(monkeypatch):
+    def interrupted(bench):
+        raise KeyboardInterrupt
 
-    found = results(PlainAdapter(), isolate=False, progress=stop)
-    assert [verdict for verdict, _ in found.values()] == ["passed", "passed", "inconclusive"]
+    monkeypatch.setitem(CHECKS, "reach", CHECKS["reach"]._replace(function=interrupted))
+    found = results(PlainAdapter(), isolate=False)
+    assert [verdict for verdict, _ in found.values()] == ["passed", "inconclusive", "inconclusive"]
     assert found["contents"][1] == "interrupted"
 
 
@@ -105,7 +105,7 @@ def test_a_check_has_the_same_verdict_alone_as_together(name):
 
 def test_verdicts_do_not_depend_on_the_seed():
     for seed in range(5):
-        found = results(PlainAdapter(), ["exponent", "sign", "epsilon", "weights"], seed=seed)
+        found = results(PlainAdapter(), ["exponent", "epsilon", "weights"], seed=seed)
         assert {verdict for verdict, _ in found.values()} == {"passed"}
         found = results(PlainAdapter(BUGS["alpha-twice"]), ["exponent"], seed=seed, isolate=False)
         assert found["exponent"][0] == "failed"
@@ -147,9 +147,9 @@ def test_update_may_take_weights_and_gets_copies_of_the_errors():
             buffer.update_priorities(keys, td_errors)
             td_errors[:] = 0.0
 
-    found = results(Weighted(), ["exponent", "arguments"], isolate=False)
+    found = results(Weighted(), ["exponent", "arrays"], isolate=False)
     assert found["exponent"][0] == "passed" and np.shape(seen[0]) == (32,)
-    assert found["arguments"] == ("failed", "`update` changed TD errors from -2 … to 0 …")
+    assert found["arrays"][0] == "failed" and "`update` changed TD errors" in found["arrays"][1]
 
 
 def test_a_fault_in_the_agents_line_is_named():
@@ -181,7 +181,6 @@ def test_an_adapter_that_stops_by_itself_does_not_pass_for_a_buffer_that_refuses
         ({"epsilon": -1.0}, r"epsilon: must be in \[0, inf\], got -1.0"),
         ({"clip": 0}, r"clip: must be greater than 0, got 0"),
         ({"newcomers": "best"}, r"newcomers: must be one of 'largest', 'mean', 'agent'"),
-        ({"packages": "torch"}, "packages: must be a tuple of names, got 'torch'"),
         ({"update": None}, "adapter: Wrong lacks update"),
     ],
 )
@@ -212,8 +211,8 @@ def test_a_report_is_short_and_begins_with_the_likely_cause():
     lines = str(report).splitlines()
     assert len(lines) <= 15 and max(map(len, lines)) <= 200
     assert lines[1].startswith("FAILED ") and "Paper: " in " ".join(lines)
-    assert json.loads(json.dumps(report.as_dict()))["results"]["sign"][0] == "failed"
-    assert report["sign"].verdict == "failed" and not report.passed
+    assert json.loads(json.dumps(report.as_dict()))["results"]["exponent"][0] == "failed"
+    assert report["exponent"].verdict == "failed" and not report.passed
     robust = examine(PlainAdapter(BUGS["stale-write-back"]), checks=["late-updates"], isolate=False)
     assert robust.passed and "FAILED late-updates (not the algorithm)" in str(robust)
 
@@ -237,20 +236,12 @@ def test_buffers(adapter, check):
 
 def test_pytest_runs_the_checks_and_known_failures_are_expected(tmp_path):
     (tmp_path / "test_mine.py").write_text(TESTS, encoding="utf-8")
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-q",
-        "-p",
-        "no:cacheprovider",
-        "-rfx",
-        str(tmp_path),
-    ]
+    options = ["-q", "-p", "no:cacheprovider", "-rfx", str(tmp_path)]
+    command = [sys.executable, "-m", "pytest", *options]
     said = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path).stdout
     assert "FAILED test_mine.py::test_buffers[AlphaTwice-exponent]" in said
     assert "XFAIL test_mine.py::test_buffers[NoWeights-weights] - known" in said
-    assert "1 failed, 24 passed, 1 xfailed" in said, said
+    assert "1 failed, 20 passed, 1 xfailed" in said, said
 
 
 def test_a_known_failure_of_no_check_is_refused():

@@ -1,7 +1,7 @@
 """Examine the buffers of other libraries, and carry the results to docs/examined.md.
 
     make examine                      all that are installed in .examined
-    make examine ARGS="cpprb rllib"   only these; the results of the others stay
+    make examine ARGS="cpprb pfrl"   only these; the results of the others stay
 
 `adapters/` tells how to handle them. docs/examined.json holds the answers, and the page the table
 that is made of them.
@@ -20,12 +20,9 @@ START, END = "<!-- table: written by make examine -->", "<!-- end of the table -
 
 # Name → what `find_adapter` takes: ours by name, the others as a file of `adapters/` and a class.
 OTHERS = {
-    "agilerl": "agilerl.py:AgileRL",
     "cpprb": "cpprb.py:Cpprb",
     "flashbax": "flashbax.py:Flashbax",
     "pfrl": "pfrl.py:PFRL",
-    "rllib": "rllib.py:RLlibEpisodes",
-    "rllib-old": "rllib.py:RLlibTransitions",
     "tianshou": "tianshou.py:Tianshou",
     "torchrl": "torchrl.py:TorchRL",
     "xuance": "xuance.py:XuanCe",

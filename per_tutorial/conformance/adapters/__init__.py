@@ -20,13 +20,6 @@ ADAPTERS = {
     "our-torchrl": "integrations:OurTorchRL",
 }
 
-# class → the name of its adapter
-BUFFERS = {
-    "PrioritizedReplayBuffer": "proportional",
-    "RankBasedReplayBuffer": "rank",
-    "ReplayBuffer": "uniform",
-}
-
 
 def find_adapter(name: str) -> Adapter:
     """The adapter with a name in `ADAPTERS`, or from ``path/to/file.py:ClassName``.
@@ -39,26 +32,16 @@ def find_adapter(name: str) -> Adapter:
 
     Example:
         >>> from per_tutorial.conformance import find_adapter
-        >>> adapter = find_adapter("rank")
-        >>> adapter.distribution
+        >>> find_adapter("rank").distribution
         'rank'
     """
     if name in ADAPTERS:
-        module, _, kind = ADAPTERS[name].partition(":")
-        return getattr(importlib.import_module(f"{__name__}.{module}"), kind)()
+        place, _, kind = ADAPTERS[name].partition(":")
+        return getattr(importlib.import_module(f"{__name__}.{place}"), kind)()
     path, colon, kind = name.rpartition(":")
     if not colon or not path.endswith(".py"):
-        meant = f"; {name} is called {BUFFERS[name]!r} here" if name in BUFFERS else ""
-        raise ValueError(
-            f"NAME: must be one of {', '.join(ADAPTERS)}, or file.py:ClassName, got {name!r}{meant}"
-        )
-    found = getattr(_module_of(path), kind, None)
-    if not isinstance(found, type):
-        raise ValueError(f"NAME: {path!r} has no class {kind!r}")
-    return as_adapter(found)
-
-
-def _module_of(path: str) -> object:
+        known = f"{', '.join(ADAPTERS)}, or file.py:ClassName"
+        raise ValueError(f"NAME: must be one of {known}, got {name!r}")
     if not os.path.isfile(path):
         raise FileNotFoundError(f"NAME: no file {path!r}")
     spec = importlib.util.spec_from_file_location("examined", path)
@@ -69,7 +52,9 @@ def _module_of(path: str) -> object:
     except ImportError:
         raise
     except Exception as error:
-        raise ValueError(
-            f"NAME: {path!r} cannot be run: {type(error).__name__}: {error}"
-        ) from error
-    return module
+        said = f"{type(error).__name__}: {error}"
+        raise ValueError(f"NAME: {path!r} cannot be run: {said}") from error
+    found = getattr(module, kind, None)
+    if not isinstance(found, type):
+        raise ValueError(f"NAME: {path!r} has no class {kind!r}")
+    return as_adapter(found)

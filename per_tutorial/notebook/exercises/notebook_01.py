@@ -128,34 +128,3 @@ EXERCISES["01.3"] = Exercise(
          "A node holds the sum of its children, not the larger of them."),
     ],
     also=reads_few(sums(LARGE)[1:], 500, 30.0))  # fmt: skip
-
-
-def sum_before(nodes, leaf, added=lambda nodes, node: nodes[node - 1] if node % 2 else 0.0):
-    node, before = len(nodes) // 2 + leaf, 0.0
-    while node > 1:
-        before += added(nodes, node)
-        node //= 2
-    return before
-
-
-EXERCISES["01.4"] = Exercise(
-    right=sum_before, words=lambda nodes, leaf: f"{tree(nodes)} and leaf = {leaf}",
-    cases=[(sums(leaves), leaf) for leaves, leaf in (
-        *((LEAVES, leaf) for leaf in (0, 1, 2, 5, 7)), ([7.0], 0), ([2.0, 5.0], 1),
-        (LARGE[:64], 22))],
-    hints=[
-        (lambda n, k: sum_before(n, k) + n[len(n) // 2 + k],
-         "You count the leaf itself: the sum ends *before* it."),
-        (lambda n, k: n[1] - sum_before(n, k) - n[len(n) // 2 + k],
-         "That is the sum after the leaf: add left siblings of right children."),
-        (lambda n, k: sum_before(n, k, lambda nodes, node: nodes[node - 1]),
-         "You add a node at every step: only a *right* child has a sibling before it."),
-    ],
-    also=reads_few(sums(LARGE), 1023))  # fmt: skip
-
-EXERCISES["01.5"] = Exercise(right=2 * 2**20 * 8, hints=[
-    (2 * 1_000_000 * 8, "A million is not a power of two: what is it padded to?"),
-    (2**20 * 8, "That is half: the sums above the leaves need as much again."),
-    (2 * 2**20, "That is the number of nodes; each is a float64 of 8 bytes."),
-    (16, "That is in MiB, 2**20 bytes; the question asks for bytes."),
-])  # fmt: skip

@@ -69,38 +69,3 @@ EXERCISES["02.3"] = Exercise(
         (lambda q, a, t: t - q.amax(dim=1),
          "You take the best action's Q; the estimate is that of the action that was taken."),
     ])  # fmt: skip
-
-
-def too_low(step, limit, discount):
-    return discount ** (limit - step) / (1 - discount)
-
-
-def before_limit(step, limit, discount):
-    return sum(discount**k for k in range(limit - step))
-
-
-EXERCISES["02.4"] = Exercise(
-    right=too_low, cases=[(0, 1, 0.9), (3, 5, 0.5), (10, 50, 0.98), (120, 500, 0.99)], hints=[
-        (before_limit, "That is what the critic says; by how much is it too low?"),
-        (lambda step, limit, g: g ** (limit - step - 1) / (1 - g),
-         "Off by one: at step 0 all `limit` rewards still come before the limit."),
-        (lambda step, limit, g: g ** (limit - step),
-         "That is the share of the value that is missing; multiply it by the value, 1/(1 − γ)."),
-    ])  # fmt: skip
-
-
-def never_replayed(capacity, batch_size, every):
-    return (1 - 1 / capacity) ** (batch_size * capacity / every)
-
-
-EXERCISES["02.5"] = Exercise(
-    right=never_replayed, cases=[(10, 2, 1), (10, 2, 5), (40, 3, 8), (1_000, 4, 10)], hints=[
-        (lambda n, b, e: np.exp(-b / e),
-         "Nearly: that is the limit of a large memory. In a small one it is (1 − 1/N)^N, not 1/e."),
-        (lambda n, b, e: 1 - never_replayed(n, b, e),
-         "That is the chance of being replayed at least once."),
-        (lambda n, b, e: (1 - 1 / n) ** (n / e),
-         "That is one draw per update; a minibatch makes `batch_size` of them."),
-        (lambda n, b, e: (1 - 1 / n) ** (b * n),
-         "Updates do not come at every step, but once every `every` steps."),
-    ])  # fmt: skip

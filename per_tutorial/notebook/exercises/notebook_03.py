@@ -54,29 +54,11 @@ EXERCISES["03.2"] = Exercise(
     ])  # fmt: skip
 
 
-def beta_at(step, steps, beta_start):
-    return min(1.0, beta_start + (1 - beta_start) * step / steps)
-
-
-EXERCISES["03.3"] = Exercise(
-    right=beta_at,
-    cases=[(0, 1000, 0.4), (500, 1000, 0.4), (35, 70, 0.0), (900, 1000, 0.6), (999, 1000, 0.4),
-           (1000, 1000, 0.4), (1001, 1000, 0.4), (3000, 1000, 0.4)],
-    hints=[
-        (lambda t, n, b: b + (1 - b) * t / n, "After the last step it goes on, above 1."),
-        (lambda t, n, b: min(1.0, b + t / n),
-         "It reaches 1 too early: over all the steps it should rise by 1 − beta_start, not by 1."),
-        (lambda t, n, b: min(1.0, t / n), "At step 0 it is 0, not beta_start."),
-        (lambda t, n, b: b if t < n else 1.0,
-         "That is one jump, not a line: `//` drops the fraction, `/` keeps it."),
-    ])  # fmt: skip
-
-
 def weighted_loss(td_errors, weights):
     return (weights[:, 0] * 0.5 * td_errors**2).mean()
 
 
-EXERCISES["03.4"] = Exercise(
+EXERCISES["03.3"] = Exercise(
     right=weighted_loss, gradient=["td_errors"],
     cases=[(torch.tensor(errors), torch.tensor(weights)[:, None]) for errors, weights in (
         ([1.0, -2.0, 0.5], [0.9, 0.25, 0.5]), ([0.1, -0.2, 0.3, 4.0], [0.9, 0.8, 0.5, 0.1]),

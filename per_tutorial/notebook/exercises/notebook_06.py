@@ -73,16 +73,3 @@ EXERCISES["06.3"] = Exercise(
 
 def memory(transitions, pixels, stack):
     return 2 * stack * pixels * transitions, pixels * transitions
-
-
-EXERCISES["06.4"] = Exercise(
-    right=memory, parts=["the bytes in full", "the bytes with each frame once"],
-    cases=[(1_000, 100, 4), (50, 64, 3), (1_000_000, 7056, 4)], hints=[
-        (lambda n, pixels, stack: (stack * pixels * n, pixels * n),
-         "The next observation is stored as well, in full: two stacks for each transition."),
-        (lambda n, pixels, stack: (2 * stack * pixels * n, 2 * pixels * n),
-         "Each frame once: that of the next observation comes with the next transition."),
-        (lambda n, pixels, stack: (2 * stack * pixels * n, stack * pixels * n),
-         "That stores each observation once, and so each frame `stack` times."),
-        (lambda *given: memory(*given)[::-1], "In this order: in full, then each frame once."),
-    ])  # fmt: skip

@@ -21,7 +21,6 @@ class Flashbax(Adapter):
 
     name = "flashbax"
     packages = ("flashbax", "jax")
-    time_limit = 120.0  # JAX compiles for each capacity and batch size
 
     def make(self, settings: Settings) -> Any:
         """A buffer is its functions, its state and its random key."""

@@ -22,7 +22,6 @@ class PFRL(Adapter):
     epsilon = 0.01
     replacement = False
     copies_added = False  # its `LazyFrames` say that the buffer's observations share their frames
-    time_limit = 30.0
 
     def make(self, settings: Settings) -> Any:
         """An empty buffer; NumPy's global generator draws."""

@@ -14,7 +14,6 @@ class Tianshou(OurTianshou):
 
     name = "tianshou"
     epsilon = float(np.finfo(np.float32).eps)
-    time_limit = 30.0
 
     def make(self, settings: Settings) -> Any:
         """An empty buffer; NumPy's global generator draws."""

@@ -15,7 +15,6 @@ class XuanCe(Adapter):
 
     name = "xuance"
     packages = ("xuance",)
-    time_limit = 60.0
 
     def make(self, settings: Settings) -> Any:
         """An empty buffer; Python's global generator draws."""
