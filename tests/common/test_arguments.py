@@ -16,7 +16,6 @@ from per_tutorial.common.arguments import (
 )
 
 HUGE = 10**30
-UNSHOWABLE = 10**5000  # `str` refuses ints of more than 4,300 digits
 
 
 @pytest.mark.parametrize("value", [3, np.int8(3), np.uint64(3)])
@@ -43,7 +42,6 @@ def test_whole_numbers_have_bounds():
         (np.uint64(2**63), {}, f"n: must be at most {2**63 - 1}, got {2**63}"),
         (HUGE, {}, f"n: must be at most {2**63 - 1}, got {HUGE}"),
         (-HUGE, {}, f"n: must be at least 1, got -{HUGE}"),
-        (UNSHOWABLE, {}, f"n: must be at most {2**63 - 1}, got an integer of about 5001 digits"),
     ):
         with pytest.raises(ValueError) as caught:
             whole_number("n", value, **arguments)
@@ -79,9 +77,6 @@ def test_real_numbers_have_bounds():
         (math.nan, {"above": 0}, "x: must be greater than 0, got nan"),
         (math.inf, {"above": 0}, "x: must be finite, got inf"),
         (HUGE, {"low": 0, "high": 1}, f"x: must be in [0, 1], got {HUGE}"),
-        (10**400, {}, "x: must be finite, got an integer of about 401 digits"),
-        (-(10**400), {"above": 0}, "x: must be greater than 0, got an integer of about 401 digits"),
-        (UNSHOWABLE, {"low": 0}, "x: must be in [0, inf], got an integer of about 5001 digits"),
     ):
         with pytest.raises(ValueError) as caught:
             real_number("x", value, **arguments)

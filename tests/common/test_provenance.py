@@ -31,15 +31,15 @@ def test_no_package_is_imported_for_its_version(monkeypatch):
 
 def test_the_processor_is_the_first_of_the_systems_list(monkeypatch):
     listed = "processor\t: 0\nmodel name\t: A: Model\nprocessor\t: 1\nmodel name\t: Another\n"
-    monkeypatch.setattr(builtins, "open", lambda path: io.StringIO(listed))
+    monkeypatch.setattr(builtins, "open", lambda path, **_: io.StringIO(listed))
     assert processor() == "A: Model"
 
 
 def test_without_a_list_the_processor_is_what_python_knows(monkeypatch):
-    def no_list(path):
+    def no_list(path, **_):
         raise FileNotFoundError(path)
 
-    for opened in (no_list, lambda path: io.StringIO("CPU part\t: 0xd0c\n")):
+    for opened in (no_list, lambda path, **_: io.StringIO("CPU part\t: 0xd0c\n")):
         monkeypatch.setattr(builtins, "open", opened)
         monkeypatch.setattr(platform, "processor", lambda: "")
         monkeypatch.setattr(platform, "machine", lambda: "aarch64")

@@ -9,12 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from per_tutorial.common import tables
 from per_tutorial.common.tables import read_table, write_table
 
 COLUMNS = ("name", "at", "value")
 ROWS = [["a", "1", "0.5"], ["b, c", "2", "nan"], ["", "3", "-1e-300"]]
-PACKAGE = Path(tables.__file__).parents[1]
+RESULTS = Path(__file__).resolve().parents[2] / "notebooks" / "results"
 DATA = Path(__file__).parents[1] / "data"
 
 
@@ -72,7 +71,7 @@ def test_tables_of_version_0_1_0_are_written_as_they_were(tmp_path):
     version.
     """
     columns = {
-        PACKAGE / "results" / "pong.csv.gz": ("arm", "seed", "measure", "at", "value"),
+        RESULTS / "pong.csv.gz": ("arm", "seed", "measure", "at", "value"),
         DATA / "history-0.1.0.csv": ("seed", "step", "measure", "value"),
     }
     for old, names in columns.items():
@@ -86,7 +85,7 @@ def test_tables_of_version_0_1_0_are_written_as_they_were(tmp_path):
 def test_a_heading_may_be_silent_about_the_rows():
     """As it is in the Blind Cliffwalk's file of version 0.1.0."""
     names = ("figure", "n", "sampler", "alpha", "run", "updates", "seconds")
-    heading, rows = read_table(PACKAGE / "results" / "cliffwalk.csv", names)
+    heading, rows = read_table(RESULTS / "cliffwalk.csv", names)
     assert heading["settings"]["runs"] == 10
     assert len(rows) == 1850
 

@@ -169,7 +169,7 @@ def test_a_damaged_checkpoint_is_named_and_the_one_before_it_used(damage, killed
     shutil.copytree(killed, killed.parent / "before")
     (killed.parent / "before" / NAME).unlink()
     damage(killed / NAME)
-    with pytest.warns(UserWarning, match=f"{NAME}.* damaged .*; trying the one before it"):
+    with pytest.warns(UserWarning, match=f"{NAME}.* damaged.*; trying the one before it"):
         killed_at(0, killed)
     assert names(killed) == [NAME]  # the damaged one does not take the place of a whole one
     assert_identical(

@@ -147,7 +147,9 @@ def test_measurements_of_a_minibatch_by_hand():
     replay.update_priorities([[4, 5]], [[9.0 - 1e-6, 16.0 - 1e-6]])  # the other two keep p = 1
     history = History(CONFIG, [0])
     history.step = 1
-    batch = SimpleNamespace(weights=np.array([[1.0, 0.5]]), indices=np.array([[5, 2]]))
+    batch = SimpleNamespace(
+        weights=np.array([[1.0, 0.5]]), indices=np.array([[5, 2]]), observations=np.zeros((1, 2, 1))
+    )
     td_errors, q_values = np.array([[-3.0, 1.0]]), np.array([[4.0, 5.0]])
     for losses, sign in ((1.0, 0.0), (2.0, 1.0)):  # of all but the losses, the last one counts
         history.record_update(batch, Update(sign * td_errors, sign * q_values, np.array([losses])))

@@ -49,6 +49,7 @@ def test_the_set_up_cell_looks_for_what_the_notebooks_need():
     found = {canonicalize_name(name) for need in needs.split() for name in owners.get(need, ())}
     missing = requirements(of_extras("notebooks")).keys() - found - {"ray"}
     brought_along = {"imageio-ffmpeg", "pillow", "safetensors", "scipy", "stable-baselines3"}
+    brought_along |= {"tyro"}  # the command line's
     assert missing <= brought_along | {"ipython"}
 
 

@@ -57,7 +57,7 @@ def test_an_arm_of_ours_has_its_sampler_and_the_same_settings():
     assert (model.learning_rate, model.learning_starts, model.seed) == (1e-3, 30, 1)
     assert (model.buffer_size, model.batch_size, model._n_updates) == (100, 8, 5)
     assert model.policy.net_arch == [8]
-    assert model.replay_buffer.sampler_settings["sampler"] == "proportional"
+    assert model.replay_buffer.settings["sampler"] == "proportional"
 
 
 def test_a_history_has_the_episodes_of_every_run_which_depends_on_its_own_seed_alone():
