@@ -229,10 +229,6 @@ def test_a_misused_seed_is_noticed(bugged):
         ("a name!", r"env: 'a name!' cannot be made: Malformed environment ID"),
         ("Pendulum-v1", r"env: the actions must be discrete, those of 'Pendulum-v1' are Box"),
         ("FrozenLake-v1", r"env: the observations must be arrays \(a Box .*\), .* are Discrete"),
-        (
-            "PongNoFrameskip-v4",
-            r"env: no environment 'PongNoFrameskip-v4', did you mean 'ALE/Pong-v5'",
-        ),
     ],
 )
 def test_what_is_wrong_with_an_environment_is_said(env_id, message):
