@@ -16,9 +16,6 @@ from per_tutorial.replay.contracts import Batch, Floats, Slots
 
 #: All planted bugs by name: a subclass of `Plain` with `mistake`, `found_by` (a check), `seen`
 #: (where, as "owner/repository#number") and `wrong` (the code).
-#:
-#: >>> BUGS["signed-priority"].found_by
-#: 'exponent'
 BUGS: dict[str, type[Plain]] = {}
 
 

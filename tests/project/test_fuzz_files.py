@@ -71,7 +71,7 @@ def checkpoint(folder):
         return train(CONFIG, seeds=0, checkpoints=Checkpoints(folder, every=130)).episodes
 
     honest = trained()
-    return folder / "step-000000000130.npz", lambda: np.testing.assert_equal(trained(), honest)
+    return folder / "checkpoint.npz", lambda: np.testing.assert_equal(trained(), honest)
 
 
 def agent(folder):

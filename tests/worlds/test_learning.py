@@ -19,7 +19,7 @@ def plain(knobs, replaying, seed, rate):
     start = int(steps / 64)
     for t in range(steps):
         held[t % capacity] = t
-        sampler.add(np.array([[t % capacity]]), np.array([t + 1]))
+        sampler.add(np.array([[t % capacity]]))
         if t < start:
             continue
         share = (t - start) / (steps - start)
