@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -30,8 +31,8 @@ WINDOW = 20  # the score of a run is the mean return of its last WINDOW episodes
 class LivePlot:
     """Watch a training: pass it to `train(..., callbacks=[LivePlot()])`.
 
-    The picture is that of `draw_history`, redrawn so rarely that it takes at most a tenth of the
-    time, and at the end.
+    The picture is that of `draw_history`, with the steps and the time that are left, redrawn so
+    rarely that it takes at most a tenth of the time, and at the end.
     """
 
     def __init__(self) -> None:
@@ -40,6 +41,7 @@ class LivePlot:
         self._figure = Figure(figsize=(9.6, 2.7), layout="none")  # type: ignore[arg-type]
         self._figure.subplots_adjust(left=0.05, right=0.985, bottom=0.19, top=0.89, wspace=0.26)
         self._live: LiveFigure | None = None
+        self._began = 0.0, 0  # the time and the step of the first call
 
     def __call__(self, history: History) -> None:
         over = history.step == history.config.steps
@@ -48,12 +50,24 @@ class LivePlot:
             many = f"{runs} runs, each faint and their median bold" if runs > 1 else "one run"
             steps = f"{history.config.steps} environment steps"
             self._live = LiveFigure(f"Score, loss and epsilon over {steps} of {many}")
+            self._began = time.monotonic(), history.step
         if self._live.due or over:
             self._figure.clear()
             draw_history(self._figure, history)
+            if not over:
+                self._say_what_is_left(history)
             self._live.update(self._figure)
         if over:
             self._live.close()
+
+    def _say_what_is_left(self, history: History) -> None:
+        text = f"{history.step:,} of {history.config.steps:,} steps"
+        time_before, step_before = self._began
+        if history.step > step_before:
+            pace = (time.monotonic() - time_before) / (history.step - step_before)
+            text += f"\n{pace * (history.config.steps - history.step):.0f} s left"
+        axes = self._figure.axes[-1]  # epsilon falls, so the upper right corner is free
+        axes.text(0.97, 0.95, text, transform=axes.transAxes, ha="right", va="top", fontsize=8)
 
 
 def draw_history(figure: FigureBase, history: History) -> None:

@@ -70,6 +70,22 @@ def test_live_plot_shows_one_picture_and_updates_it_at_the_end(shown):
     assert plt.get_fignums() == []
 
 
+def test_a_live_plot_says_how_many_steps_and_seconds_are_left(monkeypatch):
+    clock, said = [50.0], []
+    monkeypatch.setattr(plots.time, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(page.LiveFigure, "due", True)
+
+    def shown(_, figure):
+        said.append([text.get_text() for text in figure.axes[-1].texts])
+
+    monkeypatch.setattr(page.LiveFigure, "update", shown)
+    live = plots.LivePlot()
+    for upto in (100, 300, 400):
+        live(recorded(upto=upto))
+        clock[0] += 30
+    assert said == [["100 of 400 steps"], ["300 of 400 steps\n15 s left"], []]
+
+
 @pytest.mark.slow
 def test_a_live_plot_takes_at_most_a_tenth_of_a_training(shown, monkeypatch):
     """Drawing that takes half a second, and a row of measurements every twentieth."""
