@@ -25,7 +25,7 @@ SLOWEST   := --durations=15 --durations-min=5
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help setup lab style check test test-colab publish site dist bench examine clean
+.PHONY: help setup lab style check test test-all test-colab publish site dist bench examine clean
 
 help:  ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' Makefile
@@ -47,9 +47,12 @@ check: style  ## pass style and the quick tests of the package
 	@echo "The quick tests take about 50 seconds on two idle cores."
 	PER_TUTORIAL_FAST=1 $(PYTEST) -m "not browser and not slow and not exhaustive" tests
 
-test: style  ## pass all tests: style, package, notebooks in fast mode, browser
-	@echo "All tests take about twelve minutes on two idle cores; the slowest are named at the end."
+test: style  ## pass the tests: style, package, notebooks in fast mode, browser
+	@echo "The tests take about five minutes on two idle cores; the slowest are named at the end."
 	PER_TUTORIAL_FAST=1 $(PYTEST) $(SLOWEST) $(NBVAL) -m "not exhaustive" tests notebooks
+
+test-all: style  ## pass all tests, those too that take long and rarely find more
+	PER_TUTORIAL_FAST=1 $(PYTEST) $(SLOWEST) $(NBVAL) -m "" tests notebooks
 
 test-colab: .venv-colab/installed  ## run the notebooks with Colab's versions, away from this folder
 	rm -rf build/content build/lib build/bdist.*

@@ -102,7 +102,7 @@ def test_the_table_is_that_of_the_numbers(tmp_path):
     assert "| replay | a step, 4 floats, 1,000,000 stored | 17.5 µs | bare gather" in page
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_a_tiny_visit_writes_each_part_and_goes_on_after_a_failure(tmp_path, monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     with pytest.raises(SystemExit, match="gpu: PyTorch finds no GPU here"):

@@ -109,12 +109,11 @@ def test_no_file_names_a_place_on_someones_machine():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("errors", ["", ":strict"])
-def test_the_command_line_prints_where_the_output_knows_few_characters(errors):
+def test_the_command_line_prints_where_the_output_knows_few_characters():
     """As a pipe on Windows does: the help has a − in it."""
     ran = subprocess.run(
         [sys.executable, "-m", "per_tutorial", "train", "--help"],
-        env={**os.environ, "PYTHONIOENCODING": f"cp1252{errors}"},
+        env={**os.environ, "PYTHONIOENCODING": "cp1252:strict"},
         capture_output=True,
     )
     assert (ran.returncode, ran.stderr) == (0, b"")

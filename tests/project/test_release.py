@@ -45,7 +45,7 @@ def test_the_version_is_one():
     assert newest == ("Unreleased" if ".dev" in VERSION else VERSION)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_a_wheel_holds_the_package_alone_and_its_page_has_whole_links(tmp_path):
     release.export(tmp_path / "source")
     command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir"]

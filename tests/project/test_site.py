@@ -74,7 +74,7 @@ AXE = "axe.run(document, {resultTypes: ['violations'], iframes: false})"
 
 
 @pytest.mark.browser
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("size, scheme", [(PHONE, "dark"), (DESKTOP, "light")])
 def test_a_page_is_accessible_and_fits_the_screen(site, browser, size, scheme):
     viewport = {"width": size[0], "height": size[1]}

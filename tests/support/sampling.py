@@ -1,4 +1,4 @@
-"""Parameters of which some are tried by default, and the others by `pytest -m exhaustive`."""
+"""Parameters of which some are tried by default, and the others by `make test-all`."""
 
 import pytest
 
