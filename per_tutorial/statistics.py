@@ -10,10 +10,9 @@ them say little more than one. Colas et al. (2019), Agarwal et al. (2021) and Pa
 (2024) explain the choices.
 """
 
-import warnings
 from collections.abc import Callable, Sequence
 from math import sqrt
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -28,7 +27,6 @@ BAND_RESAMPLES = 10_000  # for bands around curves of medians and the like: 100,
 
 Floats = NDArray[np.float64]
 Statistic = Callable[..., Any]  # takes an array and an axis, such as np.mean
-Verdict = Literal["clear", "borderline", "not told apart"]
 
 
 class Estimate(NamedTuple):
@@ -104,25 +102,6 @@ def failure_rate(values: ArrayLike, threshold: float, confidence: float = CONFID
     return Estimate(failures.statistic, float(low), float(high))
 
 
-def steps_to_threshold(curve: ArrayLike, grid: ArrayLike, threshold: float) -> Floats:
-    """The first step at which each run's curve reaches the threshold: (runs,) floats.
-
-    A run that never does is *censored*: it would need more steps than it had, and gets `inf`. So a
-    median is a number if more than half of the runs arrive. Functions that average or subtract need
-    the restricted times, ``np.minimum(steps, grid[-1])``.
-
-    Args:
-        curve: (len(grid), runs), as `History.learning_curve` returns it; NaN counts as below.
-        grid: increasing steps.
-        threshold: a run arrives where its curve is at least this.
-    """
-    curve, grid = float_array("curve", curve), float_array("grid", grid)
-    if curve.ndim != 2 or grid.shape != curve.shape[:1]:
-        raise ValueError(f"grid: must have the shape {curve.shape[:1]}, got {grid.shape}")
-    arrived = curve >= threshold
-    return np.where(arrived.any(axis=0), grid[arrived.argmax(axis=0)], np.inf)
-
-
 def bootstrap_interval(
     values: ArrayLike,
     axis: int = -1,
@@ -166,108 +145,6 @@ def estimate(
     return Estimate(_plain(statistic(values, axis=axis)), *interval)
 
 
-# What the pages call until they follow the rule --------------------------------------------------
-
-
-class Judged(NamedTuple):
-    """One comparison of a family, as `agreement` judges it."""
-
-    difference: Estimate  # with its 95 % bootstrap interval, which is not corrected
-    p: float  # the largest of `p_values`
-    p_values: tuple[float, float, float]  # bootstrap, t-test, signed ranks, corrected by `holm`
-    verdict: Verdict
-
-
-def paired_difference(
-    a: ArrayLike, b: ArrayLike, axis: int = -1, statistic: Statistic = np.mean, **options: Any
-) -> Estimate:
-    """The statistic of a − b over paired runs, and its `bootstrap_interval`: an `Estimate`."""
-    return estimate(differences_of(a, b), axis, statistic, **options)
-
-
-def verdict(a: ArrayLike, b: ArrayLike, resamples: int = RESAMPLES, seed: int = 0) -> Verdict:
-    """Whether the bootstrap, the t-test and the signed ranks all see a difference, or none does.
-
-    "borderline": they disagree, or a limit of the bootstrap interval is nearer to zero than its own
-    Monte Carlo error (two standard errors of the share of resamples below it).
-    """
-    differences = _runs("a, b", differences_of(a, b), 2)
-    means = _resampled(differences, np.mean, whole_number("resamples", resamples), seed)
-    tail = LEVEL / 2
-    margin = 2 * sqrt(tail * (1 - tail) / resamples)
-    low, high = _percentiles(means)
-    for limit, share in ((low, tail), (high, 1 - tail)):
-        below, above = np.quantile(means, np.clip((share - margin, share + margin), 0, 1))
-        if abs(limit) < (above - below) / 2:
-            return "borderline"
-    tests = (paired_t_test(a, b), signed_rank_test(a, b))
-    return _agreed([low > 0 or high < 0, *(p < LEVEL for p in tests)])
-
-
-def agreement(
-    pairs: Sequence[tuple[ArrayLike, ArrayLike]], resamples: int = RESAMPLES, seed: int = 0
-) -> list[Judged]:
-    """Judge a family by three tests, each corrected by `holm`: a `Judged` for each pair."""
-    if not pairs:
-        return []
-    each = [_runs("pairs", differences_of(a, b), 2) for a, b in pairs]
-    if len({len(d) for d in each}) > 1:
-        raise ValueError(f"pairs: must have equally many runs, got {[len(d) for d in each]}")
-    differences = np.array(each)
-    means = _resampled(differences, np.mean, whole_number("resamples", resamples), seed)
-    # Twice the share of resamples beyond zero, with 1 added to both counts
-    beyond = np.minimum((means <= 0).sum(axis=-1), (means >= 0).sum(axis=-1))
-    bootstrap_p = np.minimum(1.0, 2 * (beyond + 1) / (means.shape[-1] + 1))
-    bootstrap_p = np.where(np.isnan(means).any(axis=-1), np.nan, bootstrap_p)
-    t_p, rank_p = ([test(a, b) for a, b in pairs] for test in (paired_t_test, signed_rank_test))
-    corrected = np.array([holm(p_values) for p_values in (bootstrap_p, t_p, rank_p)]).T
-    estimates = zip(differences.mean(axis=1), *_percentiles(means), strict=True)
-    return [
-        Judged(Estimate(*map(float, one)), float(p.max()), tuple(p.tolist()), _agreed(p < LEVEL))
-        for one, p in zip(estimates, corrected, strict=True)
-    ]
-
-
-def paired_t_test(a: ArrayLike, b: ArrayLike) -> float:
-    """The p-value of Student's two-sided t-test that the mean of a − b is zero."""
-    from scipy.stats import ttest_1samp
-
-    differences = _runs("a, b", differences_of(a, b))
-    if not differences.any():  # the test would divide 0 by 0
-        return 1.0
-    with warnings.catch_warnings(action="ignore"):  # if all differences are equal
-        return float(ttest_1samp(differences, 0.0).pvalue)
-
-
-def signed_rank_test(a: ArrayLike, b: ArrayLike) -> float:
-    """The p-value of Wilcoxon's two-sided signed-rank test of a − b: only order and sign count."""
-    from scipy.stats import wilcoxon
-
-    differences = _runs("a, b", differences_of(a, b))
-    if not differences.any():
-        return 1.0
-    with warnings.catch_warnings(action="ignore"):  # if few differences are not 0, or some are tied
-        return float(wilcoxon(differences).pvalue)
-
-
-def holm(p_values: ArrayLike) -> Floats:
-    """(comparisons,) p-values corrected for their number by the method of Holm (1979)."""
-    p_values = float_array("p_values", p_values)
-    if p_values.ndim != 1 or ((p_values < 0) | (p_values > 1)).any():
-        raise ValueError(f"p_values: must be (comparisons,) numbers in [0, 1], got {p_values}")
-    order = np.argsort(p_values)
-    # The smallest is multiplied by their number, the next by one less, …: monotone, at most 1.
-    weighted = p_values[order] * np.arange(len(p_values), 0, -1)
-    corrected = np.empty_like(p_values)
-    corrected[order] = np.minimum(np.maximum.accumulate(weighted), 1)
-    return corrected
-
-
-def _agreed(sees_a_difference: ArrayLike) -> Verdict:
-    seen = np.asarray(sees_a_difference)
-    return "clear" if seen.all() else "borderline" if seen.any() else "not told apart"
-
-
 # Resampling and checks ---------------------------------------------------------------------------
 
 
@@ -301,8 +178,7 @@ def _finite(name: str, values: ArrayLike) -> Floats:
     values = float_array(name, values)
     if np.isinf(values).any():
         raise ValueError(
-            f"{name}: must not be infinite; for steps to a threshold, "
-            "pass np.minimum(steps, budget)"
+            f"{name}: must not be infinite; pass np.minimum(steps, budget) for steps to a threshold"
         )
     return values
 

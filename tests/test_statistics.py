@@ -1,4 +1,4 @@
-"""The one rule for evidence, intervals against what is known of them, and the pages' verdicts."""
+"""The one rule for evidence, and intervals against what is known of them."""
 
 import subprocess
 import sys
@@ -8,18 +8,11 @@ import pytest
 
 from per_tutorial.statistics import (
     LEVEL,
-    agreement,
     bootstrap_interval,
     compare,
     estimate,
     failure_rate,
-    holm,
-    paired_difference,
-    paired_t_test,
-    signed_rank_test,
-    steps_to_threshold,
     t_interval,
-    verdict,
 )
 
 ZERO = np.zeros(30)
@@ -127,67 +120,6 @@ def test_the_failure_rate_and_its_interval_are_wilsons(failures, runs):
     assert (low, high) == pytest.approx((middle - half, middle + half), abs=1e-6)
     # the threshold itself is no failure, a missing score is one
     assert failure_rate([195.0, 194.9, 200.0, np.nan], 195).value == 0.5
-
-
-def test_steps_to_a_threshold():
-    nan = np.nan
-    never, falls_back, at_once = [nan, nan, 2.0, 3.0], [0.0, 5.0, 4.0, 6.0], [9.0] * 4
-    curve = np.transpose([never, falls_back, at_once])
-    assert steps_to_threshold(curve, [10, 20, 30, 40], 5.0).tolist() == [np.inf, 20.0, 10.0]
-    with pytest.raises(ValueError, match=r"grid: must have the shape \(4,\), got \(3,\)"):
-        steps_to_threshold(np.zeros((4, 5)), [1, 2, 3], 1.0)
-
-
-# What the pages call until they follow the rule --------------------------------------------------
-
-
-def test_a_verdict_needs_all_three_tests(rng):
-    noise = rng.normal(size=30)
-    assert verdict(noise + 5, ZERO) == verdict(ZERO, noise + 5) == "clear"
-    assert verdict(noise - noise.mean(), ZERO) == verdict(noise, noise) == "not told apart"
-    assert verdict([1.0, np.nan], [0.0, 0.0]) == "not told apart"
-    # One run in six lost as much as three won: the mean is away from zero, the ranks hardly are.
-    a = np.r_[np.full(13, 0.1), np.full(12, -0.2), np.full(5, 4.0)]
-    assert paired_t_test(a, ZERO) < 0.05 < signed_rank_test(a, ZERO)
-    assert verdict(a, ZERO) == agreement([(a, ZERO)])[0].verdict == "borderline"
-    assert agreement([(a, ZERO)])[0].p == signed_rank_test(a, ZERO)
-
-
-def test_the_paired_t_test_is_students_and_the_signed_ranks_count_signs(rng):
-    a, b = rng.normal(size=(2, 12)) + [[0.5], [0]]
-    difference = a - b
-    t = difference.mean() / (difference.std(ddof=1) / np.sqrt(12))
-    draws = rng.standard_t(11, size=1_000_000)
-    assert paired_t_test(a, b) == pytest.approx((abs(draws) > abs(t)).mean(), abs=0.003)
-    assert paired_t_test(a, a) == signed_rank_test(a, a) == 1.0
-    positive = rng.uniform(1, 2, size=8)
-    assert signed_rank_test(positive, np.zeros(8)) == pytest.approx(2 / 2**8)
-
-
-def test_corrected_p_values_by_hand():
-    np.testing.assert_allclose(holm([0.02, 0.01, 0.5]), [0.04, 0.03, 0.5])
-    np.testing.assert_allclose(holm([0.01, 0.011]), [0.02, 0.02])  # never below a smaller one
-    assert holm([0.7, 0.8]).tolist() == [1.0, 1.0]
-    np.testing.assert_array_equal(holm([np.nan, 0.02]), [np.nan, 0.04])
-    with pytest.raises(ValueError, match="p_values: must be"):
-        holm([0.5, 1.1])
-
-
-def test_a_family_is_corrected_and_must_agree(rng):
-    clear, nothing = rng.normal(1.5, 1, size=30), rng.normal(size=30)
-    nothing -= nothing.mean()
-    weak = nothing / nothing.std() + 0.45  # clear by itself, and not among forty
-    assert verdict(weak, ZERO) == agreement([(weak, ZERO)])[0].verdict == "clear"
-    family = agreement([(clear, ZERO), (weak, ZERO), *[(nothing, ZERO)] * 38])
-    assert [each.verdict for each in family] == ["clear", *["not told apart"] * 39]
-    assert family[0].difference == pytest.approx(paired_difference(clear, ZERO))
-    assert family[0].p == max(family[0].p_values)
-    for test, p in zip((paired_t_test, signed_rank_test), family[0].p_values[1:], strict=True):
-        alone = [test(clear, ZERO), test(weak, ZERO), *[test(nothing, ZERO)] * 38]
-        assert p == pytest.approx(holm(alone)[0])
-    assert agreement([]) == []
-    with pytest.raises(ValueError, match=r"pairs: must have equally many runs, got \[3, 4\]"):
-        agreement([(np.ones(3), np.zeros(3)), (np.ones(4), np.zeros(4))])
 
 
 def test_the_module_loads_without_scipy_and_torch():

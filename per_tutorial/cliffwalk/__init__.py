@@ -1,4 +1,4 @@
-"""The Blind Cliffwalk: the environment, its learners, and the paper's figures 1 and 2.
+"""The Blind Cliffwalk: the environment and its learners.
 
 ``gym.make("per_tutorial.cliffwalk:per_tutorial/BlindCliffwalk-v0")`` imports this room.
 """

@@ -12,10 +12,7 @@ if TYPE_CHECKING:
     from per_tutorial.notebook.checking import check as check
     from per_tutorial.notebook.comparison_plots import draw_curves as draw_curves
     from per_tutorial.notebook.comparison_plots import draw_estimates as draw_estimates
-    from per_tutorial.notebook.comparison_plots import draw_grid as draw_grid
-    from per_tutorial.notebook.comparison_plots import draw_scores as draw_scores
     from per_tutorial.notebook.comparison_plots import rows_size as rows_size
-    from per_tutorial.notebook.explorers import TrainPanel as TrainPanel
     from per_tutorial.notebook.explorers import explore as explore
     from per_tutorial.notebook.explorers import gallery as gallery
     from per_tutorial.notebook.page import LiveFigure as LiveFigure
@@ -41,9 +38,9 @@ _HOMES = {
     "page": ("LiveFigure", "budget", "show", "stamp"),
     "style": ("COLORS", "label_steps", "sampler_color", "start_at_zero", "use_style"),
     "training_plots": ("LivePlot", "draw_learning_curves", "draw_runs"),
-    "comparison_plots": ("draw_curves", "draw_estimates", "draw_grid", "draw_scores", "rows_size"),
+    "comparison_plots": ("draw_curves", "draw_estimates", "rows_size"),
     "tree_pictures": ("draw_shares", "draw_tree"),
-    "explorers": ("TrainPanel", "explore", "gallery"),
+    "explorers": ("explore", "gallery"),
     "videos": ("record_episode", "save_video", "show_video", "video_file"),
     "checking": ("check",),
 }

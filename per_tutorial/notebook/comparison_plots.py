@@ -1,9 +1,8 @@
-"""Pictures that compare arms of an experiment: curves, estimates with intervals, scores, grids."""
+"""Pictures that compare arms of an experiment: curves, and estimates with intervals."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from typing import Any
+from collections.abc import Collection, Mapping
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -11,10 +10,6 @@ from numpy.typing import ArrayLike
 
 from per_tutorial.notebook.style import COLORS, label_steps, start_at_zero
 from per_tutorial.statistics import Estimate, Statistic, bootstrap_interval
-
-# The width of an estimate's bar, and the face of its dot; any other verdict is thin and hollow.
-VERDICT_STYLES = {"clear": (3.5, {}), "borderline": (2.2, {"fillstyle": "left"})}
-HOLLOW = (1.2, {"markerfacecolor": "white"})
 
 
 def draw_curves(
@@ -65,87 +60,37 @@ def draw_estimates(
     estimates: Mapping[str, Estimate],
     *,
     colors: Mapping[str, str] | None = None,
-    verdicts: Mapping[str, str] | None = None,
-    stars: Collection[str] = (),
     number: str = "+.1f",
     fontsize: str = "small",
 ) -> None:
     """Draw estimates with their intervals, one per row, and their numbers at the right.
 
+    An interval without 0 is a thick bar with a filled dot, any other is thin and hollow.
+
     Args:
         axes: where to draw; `rows_size` tells how much room it takes.
         estimates: {label: `Estimate`}, from top to bottom.
         colors: {label: colour}; that of PER by default.
-        verdicts: {label: verdict}: "clear" is a thick bar with a filled dot, "borderline" a thinner
-            one with half a dot, all else thin and hollow. By default, an interval without 0 is
-            clear.
-        stars: the labels whose numbers get a star.
         number: format of the numbers.
         fontsize: of the numbers.
     """
     for row, (label, (value, low, high)) in enumerate(estimates.items()):
-        found = verdicts[label] if verdicts else "" if low <= 0 <= high else "clear"
-        width, face = VERDICT_STYLES.get(found, HOLLOW)
         color = colors[label] if colors else COLORS["per"]
+        width, face = (1.2, "white") if low <= 0 <= high else (3.5, color)
         # Other caps than butt would make a bar look longer than its interval.
         axes.plot([low, high], [row, row], color=color, linewidth=width, solid_capstyle="butt")
-        dot: dict[str, Any] = {"color": color, "markerfacecoloralt": "white", **face}
-        axes.plot(value, row, "o", markersize=7, clip_on=False, **dot)
+        dot = {"color": color, "markerfacecolor": face, "markersize": 7}
+        axes.plot(value, row, "o", clip_on=False, **dot)
         value, low, high = (_written(each, number) for each in (value, low, high))
-        text = f"{value} [{low}, {high}]{' ∗' * (label in stars)}"
         right = axes.get_yaxis_transform()
+        text = f"{value} [{low}, {high}]"
         axes.text(1.03, row, text, transform=right, va="center", fontsize=fontsize)
     axes.axvline(0, color="black", linewidth=1, zorder=1)
     _label_rows(axes, estimates)
 
 
-def draw_scores(axes: Axes, scores: Mapping[str, ArrayLike], *, colors: Mapping[str, str]) -> None:
-    """Draw {label: (runs,) scores}, a row each: a dot for each run, and a tick at their median."""
-    dots: dict[str, Any] = {"markersize": 4.5, "markeredgewidth": 0, "alpha": 0.7}
-    for row, (label, values) in enumerate(scores.items()):
-        height = row + np.linspace(-0.3, 0.3, np.size(values))  # runs that agree stay apart
-        axes.plot(values, height, "o", color=colors[label], **dots)
-        name = "median" if row == 0 else None
-        axes.plot(
-            [np.median(np.asarray(values))] * 2, [row - 0.42, row + 0.42], color="black", label=name
-        )
-    axes.set_xlabel("score")
-    axes.margins(x=0.02)
-    _label_rows(axes, scores)
-    axes.legend(loc="lower right", bbox_to_anchor=(1, 1), borderaxespad=0)
-
-
-def draw_grid(
-    axes: Axes,
-    matrix: ArrayLike,
-    rows: Sequence[Any],
-    columns: Sequence[Any],
-    *,
-    number: str = ".0f",
-    **options: Any,
-) -> None:
-    """Draw (rows, columns) results as a heat map with the numbers in it; higher is brighter.
-
-    NaN means that there is no result. The ``options`` are those of `Axes.imshow`. Give ``vmin`` and
-    ``vmax`` where the colours must mean the same in several grids, or where a small difference must
-    not look like a large one.
-    """
-    results = np.asarray(matrix, dtype=float)
-    # Cividis is perceptually uniform and looks alike to colour-blind readers.
-    image = axes.imshow(results, **{"cmap": "cividis", "aspect": "auto", **options})
-    faces = image.to_rgba(results)
-    for (row, column), value in np.ndenumerate(results):
-        missing = np.isnan(value)
-        dark = not missing and np.dot(faces[row, column, :3], (0.3, 0.6, 0.1)) < 0.46
-        text, color = "–" if missing else _written(value, number), "white" if dark else "black"
-        axes.text(column, row, text, color=color, ha="center", va="center")
-    axes.set_xticks(range(len(columns)), columns)
-    axes.set_yticks(range(len(rows)), rows)
-    axes.grid(visible=False)
-
-
 def rows_size(rows: int, width: float = 7.0) -> tuple[float, float]:
-    """The size in inches of a figure with ``rows`` rows of `draw_estimates` or `draw_scores`."""
+    """The size in inches of a figure with ``rows`` rows of `draw_estimates`."""
     return width, 1.0 + 0.42 * rows
 
 

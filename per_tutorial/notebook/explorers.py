@@ -7,24 +7,14 @@ exactly what the static picture shows.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import ipywidgets as widgets
 from IPython.display import display
 from matplotlib import pyplot as plt
-from matplotlib.figure import Figure
 
 from per_tutorial.notebook.page import show
-from per_tutorial.notebook.style import COLORS
-
-if TYPE_CHECKING:
-    from per_tutorial.dqn.config import DQNConfig
-    from per_tutorial.dqn.history import History
-
-# For curves that the reader chooses: dark, and distinct for colour-blind readers.
-PANEL_COLORS = [COLORS[name] for name in ("uniform", "per", "weight", "rank", "epsilon", "return")]
 
 
 def gallery(
@@ -74,69 +64,6 @@ def explore(
 
     display(widgets.VBox([*shown.values(), widgets.interactive_output(redraw, shown)]))
     return shown
-
-
-class TrainPanel:
-    """Controls, a button that trains with their settings, and the curves of all trainings so far.
-
-    To show it, end a cell with its name. The button calls `train`. A training replaces an earlier
-    one with the same settings in ``histories``, {the settings in words: `History`}.
-
-    Args:
-        config: the `DQNConfig` whose settings the controls change.
-        seeds: one int per run; at least two, for the interval around the curves.
-        controls: setting=control, as in `explore`.
-    """
-
-    def __init__(self, config: DQNConfig, seeds: Sequence[int], **controls: Any) -> None:
-        self.config, self.seeds = config, list(seeds)
-        self.controls = {name: _control(name, control) for name, control in controls.items()}
-        self.histories: dict[str, History] = {}
-
-    def _ipython_display_(self) -> None:
-        button = widgets.Button(description="Train", button_style="primary")
-        output = widgets.Output()
-
-        def clicked(_: Any) -> None:
-            button.disabled = True
-            try:
-                output.clear_output()
-                with output:
-                    self.train()
-            finally:
-                button.disabled = False
-
-        button.on_click(clicked)
-        display(widgets.VBox([*self.controls.values(), button, output]))
-
-    def train(self) -> None:
-        """Train with these settings, print the scores, and draw the curves of all trainings."""
-        from per_tutorial.dqn.callbacks import ProgressBar
-        from per_tutorial.dqn.training import evaluate, train
-        from per_tutorial.notebook.training_plots import draw_learning_curves
-
-        values = {name: control.value for name, control in self.controls.items()}
-        label = _in_words(values)
-        history = train(self.config.replace(**values), self.seeds, callbacks=[ProgressBar()])
-        self.histories[label] = history
-        assert history.agent is not None  # a finished training has one
-        greedy = evaluate(history.agent).mean(axis=1)
-        runs = f"runs: {greedy.min():.0f} to {greedy.max():.0f}"
-        print(f"{label}: greedy score {greedy.mean():.0f} ({runs})")
-        palette = dict(zip(self.histories, itertools.cycle(PANEL_COLORS), strict=False))
-        figure = Figure(figsize=(7.0, 3.8))
-        draw_learning_curves(figure.subplots(), self.histories, colors=palette)
-        show(figure, f"Learning curves of {'; '.join(self.histories)}")
-
-
-def _in_words(values: Mapping[str, Any]) -> str:
-    """{"double": True, "dueling": False, "tau": 0.02} → "double, tau 0.02"."""
-    words = []
-    for name, value in values.items():
-        number = f" {value:g}" if isinstance(value, float) else f" {value}"
-        if value is not False:
-            words.append(name.replace("_", " ") + ("" if value is True else number))
-    return ", ".join(words) or "all off"
 
 
 def _control(name: str, control: Any) -> widgets.Widget:

@@ -28,7 +28,6 @@ from per_tutorial.common.provenance import processor, versions
 from per_tutorial.common.tables import write_table
 from per_tutorial.dqn.checkpoints import Checkpoints
 from per_tutorial.dqn.history import History
-from per_tutorial.studies import sb3
 from per_tutorial.studies.results import COLUMNS, StudyResults, load_study, read_results
 from per_tutorial.studies.study import EVALUATION_EPISODES, GRID_POINTS, SCORE_WINDOW, Study
 
@@ -76,7 +75,6 @@ def run_study(
         ValueError: ``folder`` holds results of this study made with other settings, or a damaged
             file; nothing has been trained then. Or a part's checkpoints, read when its turn comes,
             were made with other settings or are all damaged.
-        ImportError: the study trains agents of Stable-Baselines3, which is missing.
     """
     from per_tutorial.dqn.learner import check_device
 
@@ -165,34 +163,24 @@ def train_part(
     study: Study, arm: str, seeds: list[int], checkpoints_in: Path | None = None
 ) -> TrainedPart:
     """Train one part; writes only its checkpoints, to ``checkpoints_in``."""
+    from per_tutorial.dqn.training import evaluate, train
+
     heading, checkpoints = _identity(study, arm, seeds), None
     if study.checkpoint_every is not None and checkpoints_in is not None:
         heading["continued"] = any(checkpoints_in.glob("*.npz"))
         checkpoints = Checkpoints(checkpoints_in, every=study.checkpoint_every)
     start = time.perf_counter()
-    history, greedy = _train(study, arm, seeds, checkpoints)
+    history = train(study.arms[arm], seeds, checkpoints=checkpoints)
+    agent = history.agent
+    assert agent is not None, "a training leaves its agent"
+    greedy = evaluate(agent, EVALUATION_EPISODES).mean(axis=1)
     rows = [(arm, *row) for row in _measurements(study, history, greedy)]
     heading |= {
         "seconds": round(time.perf_counter() - start, 1),
         "processor": processor(),
         **versions("torch", "numpy", "numba", "gymnasium"),
     }
-    return TrainedPart(heading, rows, None if study.checkpoint_every is None else history.agent)
-
-
-def _train(
-    study: Study, arm: str, seeds: list[int], checkpoints: Checkpoints | None
-) -> tuple[History, NDArray[np.float64]]:
-    """The `History` of one part, and the mean greedy return of its runs, (runs,)."""
-    from per_tutorial.dqn.training import evaluate, train
-
-    config = study.arms[arm]
-    if isinstance(config, sb3.SB3Config):
-        return sb3.train(config, seeds, EVALUATION_EPISODES)
-    history = train(config, seeds, checkpoints=checkpoints)
-    agent = history.agent
-    assert agent is not None, "a training leaves its agent"
-    return history, evaluate(agent, EVALUATION_EPISODES).mean(axis=1)
+    return TrainedPart(heading, rows, None if study.checkpoint_every is None else agent)
 
 
 def _part_path(parts: Path, arm: str, seeds: list[int]) -> Path:
@@ -224,21 +212,15 @@ def _measurements(
 
 def _identity(study: Study, arm: str, seeds: list[int]) -> dict[str, Any]:
     """What must agree for a finished part to count as done, as it comes back from JSON."""
-    config = study.arms[arm]
-    identity: dict[str, Any] = {
+    identity = {
         "study": study.name,
         "arm": arm,
         "seeds": seeds,
         "episodes": study.episodes,
         "curves": study.curves,
         "score_window": study.score_window,
-        "settings": dataclasses.asdict(config),
+        "settings": dataclasses.asdict(study.arms[arm]),
     }
-    if isinstance(config, sb3.SB3Config):
-        from stable_baselines3 import __version__
-
-        # SB3's agents depend on its version, so one study must not mix runs of two versions.
-        identity[sb3.LIBRARY] = __version__
     return json.loads(json.dumps(identity))
 
 

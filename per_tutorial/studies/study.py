@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from per_tutorial.common.arguments import one_of, real_number, whole_number
 from per_tutorial.dqn.config import DQNConfig
 from per_tutorial.dqn.history import MEASURES
-from per_tutorial.studies.sb3 import SB3Config
 
 GRID_POINTS = 50  # steps at which a curve is kept
 SCORE_WINDOW = 20  # episodes
@@ -39,7 +38,7 @@ class Study:
     Args:
         name: of the study and its files; like the names of arms, made of a–z, 0–9, "-" and ".".
         question: one sentence.
-        arms: name → `DQNConfig` or `SB3Config`, all with the same number of steps.
+        arms: name → `DQNConfig`, all with the same number of steps.
         comparisons: pairs (arm, arm that it is compared with); together they are one family.
         metric: one of `METRICS`.
         failed_below: a run whose greedy score is lower counts as failed.
@@ -55,7 +54,7 @@ class Study:
 
     name: str
     question: str
-    arms: Mapping[str, DQNConfig | SB3Config]
+    arms: Mapping[str, DQNConfig]
     comparisons: tuple[tuple[str, str], ...]
     metric: str
     failed_below: float
@@ -83,28 +82,21 @@ class Study:
             raise ValueError(f"arms: must all have the same number of steps, got {sorted(steps)}")
         for arm in itertools.chain.from_iterable(self.comparisons):
             one_of("comparisons", arm, self.arms)
-        self._check_what_is_kept()
-
-    def _check_what_is_kept(self) -> None:
         for curve in self.curves:
             one_of("curves", curve, MEASURES)
-        theirs = any(isinstance(config, SB3Config) for config in self.arms.values())
-        if theirs and (self.curves or self.checkpoint_every is not None):
-            raise ValueError("curves, checkpoint_every: must be empty for runs of SB3")
 
     def fast(self) -> "Study":
         """The same study at a size that runs in seconds, to test the whole path."""
-
-        def small(config: DQNConfig | SB3Config) -> DQNConfig | SB3Config:
-            return config.replace(
+        arms = {
+            name: config.replace(
                 # A multiple of the number of environments; each of them ends an episode.
                 steps=max(300, 60 * config.environments),
                 max_episode_steps=50,
                 hidden=(16,),
                 learning_starts=min(config.learning_starts, 100),
             )
-
-        arms = {name: small(config) for name, config in self.arms.items()}
+            for name, config in self.arms.items()
+        }
         return dataclasses.replace(
             self, name=f"{self.name}-fast", arms=arms, seeds=self.seeds[:3], at_once=2
         )

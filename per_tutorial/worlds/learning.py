@@ -1,4 +1,4 @@
-"""Tables of Q that learn from replay in a world with knobs: a stack of runs at once.
+"""Tables of Q that learn from replay in a world with knobs: several runs at once.
 
 At each step a random policy adds one transition to the memory, and some transitions are replayed,
 one after another. So the experience of a run does not depend on what it learns: two methods with
@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 from per_tutorial.common.arguments import one_of
 from per_tutorial.replay import ProportionalSampler, RankBasedSampler, UniformSampler
 from per_tutorial.replay.compiling import njit_cached
-from per_tutorial.worlds import knobs as worlds
-from per_tutorial.worlds.knobs import Experience, Knobs
+from per_tutorial.worlds.knobs import Knobs, experience
 
 REWARDED = 32  # mean number of rewarded steps in a run's experience
 WARM = 1 / 64  # share of the experience before replay begins
@@ -40,15 +39,12 @@ class Replaying:
         batch: transitions drawn at once, before their priorities are written; a multiple of
             ``replays``.
         memory: capacity of the memory, as a share of the whole experience.
-        alpha, beta: replace the method's own; ``beta`` is then constant.
     """
 
     method: str = "uniform"
     replays: int = 8
     batch: int = 8
     memory: float = 1.0
-    alpha: float | None = None
-    beta: float | None = None
 
     def __post_init__(self) -> None:
         one_of("method", self.method, METHODS)
@@ -69,13 +65,13 @@ def steps_of(knobs: Knobs) -> int:
 
 
 @njit_cached
-def replay_in_order(q, experience, seed_index, slots, newest, step_sizes, discount, td_errors):
+def replay_in_order(q, met, seed_index, slots, newest, step_sizes, discount, td_errors):
     """Learn the drawn slots (runs, batch) one after another, and write their TD errors δ.
 
     ``newest`` is (step of the newest transition, capacity): it maps a slot of the ring to the step
     of its transition.
     """
-    states, actions, rewards, next_states, ended = experience
+    states, actions, rewards, next_states, ended = met
     capacity = newest[1]
     for run in range(slots.shape[0]):
         row = seed_index[run]
@@ -105,19 +101,15 @@ def learn(
     replaying: Replaying,
     seeds: Sequence[int],
     rates: Sequence[float],
-    experience: Experience | None = None,
-    callback: Any = None,
 ) -> Results:
     """Train a table for each seed at each rate; rows are ordered by rate, then by seed.
 
     Args:
         seeds: ints; calls with the same seeds see the same experience.
         rates: learning rates η.
-        experience: that of these seeds; None to compute it.
-        callback: called as ``callback(t, q, size)`` after each step that follows the warm-up.
     """
     steps = steps_of(knobs)
-    experience = worlds.experience(knobs, seeds, steps) if experience is None else experience
+    met = experience(knobs, seeds, steps)
     seed_index = np.tile(np.arange(len(seeds)), len(rates))
     runs, rate_of = len(seed_index), np.repeat(np.asarray(rates, float), len(seeds))
     capacity = max(int(replaying.memory * steps), replaying.batch)
@@ -126,8 +118,6 @@ def learn(
     )
     q = first[seed_index].copy()
     kind, keywords, beta_start, beta_end = METHODS[replaying.method]
-    if replaying.alpha is not None:
-        keywords = keywords | {"alpha": replaying.alpha}
     sampler = kind(capacity, [seeds[k] for k in seed_index], **keywords)
     truth = knobs.true_values
     errors, area, final = np.empty(runs), np.zeros(runs), np.zeros(runs)
@@ -143,19 +133,14 @@ def learn(
         done = t - warm_up
         if t % every == 0:
             beta = beta_start + done / trained * (beta_end - beta_start)
-            beta = beta if replaying.beta is None else replaying.beta
             size = min(t + 1, capacity)
             slots, weights = sampler.sample(replaying.batch, np.full(runs, size), beta)
             newest, step_sizes = np.array([t, capacity]), rate_of[:, None] * weights
-            replay_in_order(
-                q, experience, seed_index, slots, newest, step_sizes, knobs.gamma, td_errors
-            )
+            replay_in_order(q, met, seed_index, slots, newest, step_sizes, knobs.gamma, td_errors)
             sampler.update(slots, td_errors)
         errors_of(q, truth, errors)
         area += errors / trained
         curve[:, done * CURVE // trained] += errors
         if done >= trained - late:
             final += errors / late
-        if callback is not None:
-            callback(t, q, min(t + 1, capacity))
     return Results(area, final, curve / counts, q)

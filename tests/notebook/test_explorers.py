@@ -1,11 +1,10 @@
-"""Explorers: the sliders move what the static pictures show, and the panel trains what it says."""
+"""Explorers: the sliders move what the static pictures show."""
 
 import numpy as np
 import pytest
 from matplotlib import pyplot as plt
 from pictures import alt_texts, pictures
 
-from per_tutorial.dqn.config import DQNConfig
 from per_tutorial.notebook import explorers
 
 
@@ -41,41 +40,3 @@ def test_a_gallery_shows_every_setting_in_one_picture(shown, count):
     explorers.gallery(draw, settings, "powers of x")
     assert drawn == settings
     assert alt_texts(shown) == ["powers of x"]
-
-
-TINY = DQNConfig(
-    steps=60, hidden=(8,), batch_size=4, learning_starts=20, max_episode_steps=10, capacity=100
-)
-CONTROLS = {"double": True, "sampler": ["uniform", "proportional"], "hidden": [(8, 8), (8,)]}
-
-
-@pytest.mark.slow
-def test_a_panel_trains_what_its_controls_say(shown, capsys):
-    panel = explorers.TrainPanel(TINY, [3, 4], **CONTROLS, learning_rate=(0.001, 0.003, 0.001))
-    panel.train()
-    panel.controls["double"].value = False
-    panel.controls["hidden"].value = (8,)
-    panel.train()
-    labels = [
-        "double, sampler uniform, hidden (8, 8), learning rate 0.002",
-        "sampler uniform, hidden (8,), learning rate 0.002",
-    ]
-    assert list(panel.histories) == labels
-    printed = capsys.readouterr().out
-    assert all(f"{label}: greedy score " in printed for label in labels)
-    configs = [history.config for history in panel.histories.values()]
-    assert [(each.double, each.hidden) for each in configs] == [(True, (8, 8)), (False, (8,))]
-    assert alt_texts(shown)[-1] == f"Learning curves of {'; '.join(labels)}"
-    assert (panel.config, plt.get_fignums()) == (TINY, [])
-
-
-def test_the_button_of_a_panel_waits_until_the_training_is_over(shown, monkeypatch):
-    panel = explorers.TrainPanel(TINY, [3, 4], **CONTROLS)
-    panel._ipython_display_()
-    *controls, button, _ = shown[-1][0].children
-    assert controls == list(panel.controls.values())
-    enabled = []
-    monkeypatch.setattr(panel, "train", lambda: enabled.append(not button.disabled))
-    button.click()
-    button.click()
-    assert (enabled, button.disabled) == ([False, False], False)

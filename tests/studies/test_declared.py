@@ -12,12 +12,11 @@ from per_tutorial.dqn.learner import DQNLearner
 from per_tutorial.studies import runner
 from per_tutorial.studies.declared import STUDIES
 from per_tutorial.studies.declared.ablations import NETWORKS
-from per_tutorial.studies.declared.after_per import FOR_VECTORS, methods
+from per_tutorial.studies.declared.minatar import METHODS
 from per_tutorial.studies.results import load_study
 from per_tutorial.studies.runner import run_study
 
 # What a comparison may change at most
-METHODS = {name for change in methods(FOR_VECTORS).values() for name in change}
 SUBJECTS = {
     "ablation-cartpole": {"sampler", "learning_rate"},
     "ablation-acrobot": {"sampler", "learning_rate"},
@@ -26,9 +25,7 @@ SUBJECTS = {
     "hundred-runs": {"sampler"},
     "pong": {"sampler"},
     "cartpole-conditions": {"sampler"},
-    "sb3-cartpole": {"replay", "learning_rate"},
-    "after-cartpole": METHODS,
-    "minatar-breakout": METHODS,
+    "minatar-breakout": {name for change in METHODS.values() for name in change},
 }
 FEWER_SEEDS = {"pong": 3, "minatar-breakout": 10}
 
@@ -99,18 +96,6 @@ def test_the_arms_of_an_ablation_differ_in_what_their_names_say(name):
         assert "uniform" in against and "uniform" not in arm
     for network in NETWORKS:
         assert (f"{network}-per", f"{network}-uniform") in study.comparisons
-
-
-@pytest.mark.parametrize("name", ["after-cartpole", "minatar-breakout"])
-def test_every_method_after_per_gets_the_same_search(name):
-    study = STUDIES[name]
-    changes = methods({setting: getattr(study.arms["lap"], setting) for setting in FOR_VECTORS})
-    for arm, config in study.arms.items():
-        method, _, quarter = arm.partition("-")
-        uniform = study.arms[f"uniform-{quarter}" if quarter else "uniform"]
-        assert config == uniform.replace(**changes[method])
-    for arm, other in study.comparisons:
-        assert study.arms[arm].learning_rate == study.arms[other].learning_rate
 
 
 @pytest.mark.slow

@@ -3,7 +3,6 @@
 import dataclasses
 
 import pytest
-from small_sb3 import CONFIG as SB3_CONFIG
 from small_study import CONFIG, STUDY
 
 
@@ -26,11 +25,6 @@ from small_study import CONFIG, STUDY
             {"comparisons": (("per", "unifrom"),)},
             ValueError,
             "comparisons: must be one of 'uniform', 'per', got 'unifrom'",
-        ),
-        (
-            {"arms": {"sb3": SB3_CONFIG}, "comparisons": ()},
-            ValueError,
-            "curves, checkpoint_every: must be empty for runs of SB3",
         ),
     ],
 )

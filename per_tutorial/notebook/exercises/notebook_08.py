@@ -1,4 +1,4 @@
-"""Notebook 08, after PER: κ, the loss in PER, reliabilities, LaBER with the Huber loss."""
+"""Notebook 08, after PER: κ, the loss in PER, LaBER with the Huber loss."""
 
 import numpy as np
 
@@ -38,36 +38,7 @@ EXERCISES["08.2"] = Exercise(
          "That is weight times slope. PER also *draws* unevenly: the probability is a factor."),
         (lambda e, a, b: slopes_of_per(e, a, 0.0), "Each weight (N P)^−β is a factor, too."),
         (lambda e, a, b: -slopes_of_per(e, a, b),
-         "The sign is reversed: here the slope of ½δ² is δ, as in section 4."),
-    ])  # fmt: skip
-
-
-def reliabilities_of_two(errors, ends, share=lambda s: np.cumsum(s) / s.sum(), environments=2):
-    """R of a memory that environments fill in turns: the `share` of the |δ| of an episode."""
-    R = np.ones(len(errors))
-    for first in range(environments):
-        places = np.arange(first, len(errors), environments)
-        last = np.flatnonzero(ends[places])
-        for episode in np.split(places, last + 1)[: len(last)]:
-            R[episode] = share(np.abs(errors[episode]))
-    return R
-
-
-ERRORS = np.array([1.0, -0.5, 2.0, 0.3, -4.0, 0.7, 1.0, 2.5, -0.6, 3.0, 0.9, -1.1])
-
-EXERCISES["08.3"] = Exercise(
-    right=reliabilities_of_two,
-    cases=[(ERRORS[:8], np.isin(np.arange(8), [4, 7])),
-           (ERRORS, np.isin(np.arange(12), [2, 5, 7, 8]))],
-    hints=[
-        (lambda e, d: reliabilities_of_two(e, d, environments=1),
-         "Here the next step of an episode is two indices later: there are two environments."),
-        (lambda e, d: reliabilities_of_two(e, d, lambda s: np.cumsum(s[::-1])[::-1] / s.sum()),
-         "Backwards: what counts against a step is what comes *after* it."),
-        (lambda e, d: reliabilities_of_two(e, d, lambda s: (np.cumsum(s) - s) / s.sum()),
-         "The step's own error does not count against it: the last step has R = 1."),
-        (lambda e, d: reliabilities_of_two(e, np.append(d[:-2], [True, True])),
-         "An episode that still runs has R = 1: nobody knows yet what is to come."),
+         "The sign is reversed: here the slope of ½δ² is δ, as in section 3."),
     ])  # fmt: skip
 
 
@@ -77,7 +48,7 @@ def laber_huber(errors, chosen, kappa, mean=lambda p, chosen: p.mean(), size=np.
     return np.mean(mean(p, chosen) / p[chosen] * slopes)
 
 
-EXERCISES["08.4"] = Exercise(
+EXERCISES["08.3"] = Exercise(
     right=laber_huber,
     cases=[(np.array(errors), np.array(chosen), kappa) for errors, chosen, kappa in (
         ([-0.3, 2.0, -5.0, 0.6, 1.5], [2, 0, 2, 1], 1.0),

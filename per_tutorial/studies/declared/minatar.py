@@ -1,4 +1,4 @@
-"""What came after PER on MinAtar's breakout, the rung between CartPole and Atari.
+"""PER and LAP on MinAtar's breakout, the rung between CartPole and Atari.
 
 The settings are those of Young & Tian (2019), whose curves are means of 30 runs: network, memory,
 minibatches, exploration, target network, discount and Huber's loss. They differ in four ways:
@@ -10,12 +10,22 @@ minibatches, exploration, target network, discount and Huber's loss. They differ
 - 200,000 frames of their 5 million.
 
 Actions are those that do something in the game. LAP comes with its authors' settings for Atari,
-since rewards are 0 or 1 here too. The recorded study has three more methods (see `after_per`).
+since rewards are 0 or 1 here too, and with Huber's loss; so uniform replay is also tried with that
+loss alone. The recorded study has three more methods, those of `per_tutorial.after_per`.
 """
 
+from typing import Any
+
 from per_tutorial.dqn.config import DQNConfig
-from per_tutorial.studies.declared.after_per import COMPARISONS, FOR_CLIPPED_REWARDS, methods
 from per_tutorial.studies.study import Study
+
+METHODS: dict[str, dict[str, Any]] = {
+    "uniform": {},
+    "huber": {"kappa": 0.01},
+    "per": {"sampler": "proportional", "alpha": 0.6, "beta_start": 0.4},
+    "rank": {"sampler": "rank", "alpha": 0.7, "beta_start": 0.5},
+    "lap": {"sampler": "lap", "alpha": 0.6, "kappa": 0.01},
+}
 
 
 def _breakout() -> Study:
@@ -40,12 +50,14 @@ def _breakout() -> Study:
         epsilon_steps=100_000,
         precision="bfloat16",
     )
-    changes = methods(FOR_CLIPPED_REWARDS)
     return Study(
         name="minatar-breakout",
         question="Does what came after PER help DQN to break bricks (MinAtar's breakout)?",
-        arms={method: base.replace(**change) for method, change in changes.items()},
-        comparisons=COMPARISONS,
+        arms={method: base.replace(**change) for method, change in METHODS.items()},
+        comparisons=(
+            *((method, "uniform") for method in METHODS if method != "uniform"),
+            *(("rank", "per"), ("lap", "per"), ("lap", "huber")),
+        ),
         metric="score over training",
         failed_below=0.8,  # twice what random actions score
         seeds=range(10),
