@@ -25,7 +25,6 @@ from per_tutorial.dqn import checkpoints as checkpoints_module
 from per_tutorial.dqn import history as history_module
 from per_tutorial.dqn.callbacks import ProgressBar, TensorBoard
 from per_tutorial.dqn.checkpoints import BEFORE, NAME, Checkpoints
-from per_tutorial.dqn.history import History
 from per_tutorial.dqn.training import train
 from per_tutorial.replay.buffers import ReplayBuffer
 
@@ -210,7 +209,7 @@ def test_killed_at_random_moments_a_training_comes_to_its_end(tmp_path):
     process.kill()
     process.wait()
     assert start(*options).wait(300) == 0
-    assert History.load(tmp_path / "history.csv").step == 1500
+    assert '"step": 1500' in (tmp_path / "history.csv").read_text(encoding="utf-8")
     assert names(folder) == [BEFORE, NAME]
 
 

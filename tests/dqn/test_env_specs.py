@@ -40,10 +40,6 @@ class Counting:
         cls.asked[-1] = ("evaluate", config.env, list(seeds))
         return made
 
-    @staticmethod
-    def check_id(env):
-        pass
-
 
 def test_a_new_kind_of_world_is_one_entry(monkeypatch):
     monkeypatch.setitem(ENV_SPECS, "Count/", EnvSpec(lambda: Counting, evaluation_epsilon=0.5))
