@@ -46,12 +46,6 @@ def main(words: list[str] | None = None) -> None:
         if (error.name or "").startswith("per_tutorial"):  # our own bug, not a missing extra
             raise
         sys.exit(f"{PROGRAM}: {missing_extra(error, command)}")
-    except (MemoryError, RuntimeError) as error:
-        # PyTorch reports by a plain RuntimeError that memory ran out.
-        said = str(error).partition("\n")[0] or type(error).__name__
-        if not isinstance(error, MemoryError) and "alloc" not in said and "memory" not in said:
-            raise
-        sys.exit(f"{PROGRAM}: not enough memory for these settings ({said})")
     finally:
         warnings.formatwarning = usual
 

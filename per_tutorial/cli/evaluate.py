@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import tyro
 
 from per_tutorial.cli.files import check_targets
-from per_tutorial.cli.train import MAX_EPISODES
 from per_tutorial.common.arguments import whole_number
 from per_tutorial.dqn.pretrained import agent_names, load_agent
 
@@ -35,7 +34,7 @@ def evaluate(
         device: PyTorch device
         precision: of the arithmetic in the network, float32 or bfloat16
     """
-    whole_number("--episodes", episodes, minimum=2, maximum=MAX_EPISODES)
+    whole_number("--episodes", episodes, minimum=2)
     check_targets(video=video)
     if video and not video.lower().endswith(".mp4"):
         raise ValueError(f"--video: must end in .mp4, got {video!r}")

@@ -9,8 +9,6 @@ import tyro
 from per_tutorial.cli.files import check_folders
 from per_tutorial.common.arguments import whole_number
 
-MAX_PROCESSES = 1024
-
 
 def study(
     name: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="STUDY")],
@@ -37,7 +35,7 @@ def study(
         raise ValueError(f"STUDY: must be a study, such as {', '.join(near)}, got {name!r}")
     if processes is None:
         processes = (os.cpu_count() or 1) if device == "cpu" else 1
-    whole_number("--processes", processes, maximum=MAX_PROCESSES)
+    whole_number("--processes", processes, maximum=1024)
     check_folders(out=out)
 
     from tqdm import tqdm

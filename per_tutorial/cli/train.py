@@ -12,8 +12,6 @@ from per_tutorial.common.arguments import whole_number
 from per_tutorial.dqn.config import DQNConfig
 from per_tutorial.replay.samplers import SAMPLERS, settings_of
 
-MAX_RUNS, MAX_EPISODES = 100_000, 100_000  # more is a typo, noticed only after hours
-
 
 def train(
     config: Annotated[DQNConfig, tyro.conf.arg(name="")],  # without a name, its errors are ours
@@ -44,8 +42,8 @@ def train(
         quiet: no progress bar
     """
     _warn_of_no_effect(config)
-    whole_number("--runs", runs, maximum=MAX_RUNS)
-    whole_number("--episodes", episodes, maximum=MAX_EPISODES)
+    whole_number("--runs", runs)
+    whole_number("--episodes", episodes)
     check_folders(checkpoint=checkpoint, tensorboard=tensorboard)
     check_targets(out=out, save=save)
 
@@ -68,8 +66,7 @@ def train(
         print(f"seed {seed}: greedy return {value:.1f}")
     tenth, median = np.percentile(greedy, (10, 50))
     print(
-        f"greedy return over {_counted(runs, 'run')}, "
-        f"the mean of {_counted(episodes, 'episode')} each: "
+        f"greedy return over {runs} runs, the mean of {episodes} episodes each: "
         f"median {median:.1f}, 10th percentile {tenth:.1f}, lowest {greedy.min():.1f}"
     )
     if save is None:
@@ -90,8 +87,3 @@ def _warn_of_no_effect(config: DQNConfig) -> None:
         if given and field.name in of_samplers - at_work:
             option = f"--{field.name.replace('_', '-')}"
             warnings.warn(f"{option}: no effect with --sampler {config.sampler}", stacklevel=2)
-
-
-def _counted(number: int, what: str) -> str:
-    """A number with its noun, such as "1 run" or "2 runs"."""
-    return f"{number} {what}{'s' * (number != 1)}"

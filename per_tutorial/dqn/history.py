@@ -1,16 +1,14 @@
-"""The record of a training, which can be written to a file and read from it."""
+"""The record of a training, which can be written to a file."""
 
 import dataclasses
-import os
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from per_tutorial.common.arguments import whole_number
 from per_tutorial.common.files import AnyArray, PathLike, SavedArray, part_of
-from per_tutorial.common.tables import read_table, write_table
+from per_tutorial.common.tables import write_table
 from per_tutorial.dqn.config import DQNConfig
 from per_tutorial.replay.contracts import Batch, State
 
@@ -23,7 +21,6 @@ BATCH_MEASURES = ("td_error", "q_value", "weight", "age", "effective_sample_size
 MEASURES = ("epsilon", "beta", "loss", *BATCH_MEASURES, "held_out_q")
 HELD_OUT = 128  # states
 LAST = ("weights", "indices", "td_errors", "q_values")  # of a minibatch, kept for the next row
-COLUMNS = ("seed", "step", "measure", "value")
 
 Episode = tuple[int, int, float, int]  # run, step at its end, return, length in steps
 
@@ -46,7 +43,7 @@ class History:
             what the sampler measures of its priorities; and `held_out_q`, the mean of max_a Q over
             fixed states that were stored when learning began (Mnih et al. 2015, figure 2). A memory
             of your own has no `age` (NaN), and its fixed states are those of the first minibatch.
-        agent: the trained `DQNLearner` (None when read from a file).
+        agent: the trained `DQNLearner`.
 
     Example:
         >>> from per_tutorial import DQNConfig, train
@@ -190,7 +187,7 @@ class History:
         """
         config = dataclasses.asdict(self.config)
         heading = {"config": config, "seeds": self.seeds, "step": self.step}
-        write_table(path, heading, COLUMNS, self._rows())
+        write_table(path, heading, ("seed", "step", "measure", "value"), self._rows())
 
     def _rows(self) -> Iterator[tuple[Any, ...]]:
         for run, step, episode_return, length in self.episodes:
@@ -200,44 +197,6 @@ class History:
             for step, values in zip(self.log_steps, rows, strict=True):
                 for seed, value in zip(self.seeds, values.tolist(), strict=True):
                     yield seed, step, name, repr(value)
-
-    @classmethod
-    def load(cls, path: PathLike) -> Self:
-        """Read what `save` wrote.
-
-        Raises:
-            FileNotFoundError: there is no such file.
-            ValueError: the file is damaged, not a history, or one of another version.
-        """
-        fault = "is not a complete history of this version"
-        heading, rows = read_table(path, COLUMNS, fault=fault)
-        try:
-            seeds = [whole_number("seeds", seed, 0, maximum=None) for seed in heading["seeds"]]
-            history = cls(DQNConfig(**heading["config"]), seeds)
-            history.step = whole_number("step", heading["step"], minimum=0)
-            for row in rows:
-                history._read_row(*row)
-            if any(
-                list(map(str, one)) != row for one, row in zip(history._rows(), rows, strict=True)
-            ):
-                raise ValueError("the rows are not in order")
-        except (ValueError, KeyError, TypeError, IndexError) as error:
-            raise ValueError(f"path: {os.fspath(path)!r} {fault} ({error})") from error
-        return history
-
-    def _read_row(self, seed: str, step: str, measure: str, value: str) -> None:
-        run, at = self.seeds.index(int(seed)), int(step)
-        if measure == "episode_return":
-            self.episodes.append((run, at, float(value), 0))  # the next row has its length
-        elif measure == "episode_length":
-            self.episodes[-1] = (*self.episodes[-1][:3], int(value))
-        else:
-            if not self.log_steps or self.log_steps[-1] < at:
-                self.log_steps.append(at)
-            rows = self.measures.setdefault(measure, [])
-            if run == 0:
-                rows.append(np.full(len(self.seeds), np.nan))
-            rows[-1][run] = float(value)
 
 
 def batch_measures(

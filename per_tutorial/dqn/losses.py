@@ -54,33 +54,17 @@ def select_actions(q_values: Tensor, actions: Tensor) -> Tensor:
     return q_values.gather(-1, actions.unsqueeze(-1)).squeeze(-1)
 
 
-def weighted_losses(
-    td_errors: Tensor,
-    weights: Tensor,
-    loss: str = "huber",
-    clip: float | None = None,
-    kappa: float = 1.0,
-) -> Tensor:
-    """The loss of each run, (runs,): mean over the batch of w_i · L(δ_i).
-
-    L is ½δ² ("squared"), or the Huber loss ("huber"): ½δ² up to |δ| = κ and linear beyond. With
-    ``clip`` = c, δ is clipped to [−c, c] in the gradient (section 4 of Schaul et al.: c = 1). The
-    loss is then linear beyond |δ| = c.
-
-    The weights must multiply each error before the mean. Shapes (batch,) and (batch, 1) would
-    silently broadcast to (batch, batch) and cancel the correction, hence the assertion.
-    """
-    return losses_and_gradients(td_errors, weights, loss, clip, kappa)[0]
-
-
 def losses_and_gradients(
     td_errors: Tensor, weights: Tensor, *options: Any
 ) -> tuple[Tensor, Tensor]:
-    """The `weighted_losses`, and their gradients with respect to Q(s, a), δ = target − Q(s, a).
+    """The loss of each run, (runs,), the mean over the batch of w_i · L(δ_i), and its gradients.
 
-    The gradients are (runs, batch). Line 13 of Algorithm 1 has the opposite sign: it adds
-    w_j · δ_j · ∇Q to the step, and an optimiser subtracts a gradient. ``options`` are those of
-    `losses_and_slopes`.
+    These are with respect to Q(s, a), where δ = target − Q(s, a): (runs, batch). Line 13 of
+    Algorithm 1 has the opposite sign: it adds w_j · δ_j · ∇Q to the step, and an optimiser
+    subtracts a gradient. ``options`` are those of `losses_and_slopes`.
+
+    The weights must multiply each error before the mean. Shapes (batch,) and (batch, 1) would
+    silently broadcast to (batch, batch) and cancel the correction, hence the assertion.
     """
     assert td_errors.shape == weights.shape, (td_errors.shape, weights.shape)
     losses, slopes = losses_and_slopes(td_errors, *options)
@@ -90,9 +74,11 @@ def losses_and_gradients(
 def losses_and_slopes(
     td_errors: Tensor, loss: str = "huber", clip: float | None = None, kappa: float = 1.0
 ) -> tuple[Tensor, Tensor]:
-    """L(δ) and ∂L/∂δ of each error, (runs, batch); see `weighted_losses`.
+    """L(δ) and ∂L/∂δ of each error, (runs, batch).
 
-    The slope is δ, limited to ±clip and, with Huber, to ±κ.
+    L is ½δ² ("squared"), or the Huber loss ("huber"): ½δ² up to |δ| = κ and linear beyond. With
+    ``clip`` = c, δ is clipped to [−c, c] in the gradient (section 4 of Schaul et al.: c = 1). The
+    loss is then linear beyond |δ| = c.
     """
     slopes = clipped(td_errors.detach(), clip)
     if loss == "huber":

@@ -7,7 +7,8 @@ the runs stay independent.
 import math
 from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
-from typing import NamedTuple, cast
+from itertools import pairwise
+from typing import cast
 
 import torch
 from torch import Tensor, nn
@@ -23,45 +24,6 @@ SMALL_CONVOLUTIONS = ((32, 5, 2), (64, 3, 2), (64, 3, 2))
 BOARD_CONVOLUTIONS = ((16, 3, 1),)  # for the 10×10 cells of MinAtar (Young & Tian 2019)
 
 Inputs = int | tuple[int, ...]  # numbers in an observation, or the shape of its frames
-
-
-class Architecture(NamedTuple):
-    """The sizes of all layers of a `QNetwork`.
-
-    Attributes:
-        convolutions: channels, filters, kernel size and stride of each.
-        layers: inputs and outputs of each linear layer.
-    """
-
-    convolutions: list[tuple[int, int, int, int]]
-    layers: list[tuple[int, int]]
-
-    @property
-    def shapes(self) -> dict[str, tuple[int, ...]]:
-        """The shape of every parameter by its name, without the leading axis of the runs."""
-        shapes: dict[str, tuple[int, ...]] = {}
-        for number, (channels, filters, kernel, _) in enumerate(self.convolutions):
-            shapes[f"convolutions.{number}.weight"] = (filters, channels, kernel, kernel)
-            shapes[f"convolutions.{number}.bias"] = (filters,)
-        for number, (inputs, outputs) in enumerate(self.layers):
-            shapes[f"layers.{number}.weight"] = (inputs, outputs)
-            shapes[f"layers.{number}.bias"] = (1, outputs)
-        return shapes
-
-
-def architecture(
-    inputs: Inputs, actions: int, hidden: Sequence[int], dueling: bool
-) -> Architecture:
-    """The sizes of all layers from these inputs to the Q-values; see `QNetwork`."""
-    convolutions = []
-    if not isinstance(inputs, int):
-        channels, size, _ = inputs
-        for filters, kernel, stride in _convolutions(size):
-            convolutions.append((channels, filters, kernel, stride))
-            channels, size = filters, (size - kernel) // stride + 1
-        inputs = channels * size**2
-    sizes = [inputs, *hidden, actions + 1 if dueling else actions]
-    return Architecture(convolutions, list(zip(sizes, sizes[1:], strict=False)))
 
 
 def _convolutions(size: int) -> tuple[tuple[int, int, int], ...]:
@@ -156,11 +118,16 @@ class QNetwork(nn.Module):
     ) -> None:
         super().__init__()
         generators = [torch.Generator().manual_seed(seed) for seed in seeds]
-        sizes = architecture(inputs, actions, hidden, dueling)
-        self.convolutions = nn.ModuleList(
-            StackedConvolution(*each, generators) for each in sizes.convolutions
-        )
-        self.layers = nn.ModuleList(StackedLinear(*each, generators) for each in sizes.layers)
+        self.convolutions = nn.ModuleList()
+        if not isinstance(inputs, int):
+            channels, size, _ = inputs
+            for filters, kernel, stride in _convolutions(size):
+                layer = StackedConvolution(channels, filters, kernel, stride, generators)
+                self.convolutions.append(layer)
+                channels, size = filters, (size - kernel) // stride + 1
+            inputs = channels * size**2
+        sizes = [inputs, *hidden, actions + 1 if dueling else actions]
+        self.layers = nn.ModuleList(StackedLinear(*each, generators) for each in pairwise(sizes))
         self.dueling = dueling
         self.in_bfloat16 = bfloat16
 

@@ -17,7 +17,9 @@ from per_tutorial.common.arguments import whole_number
 from per_tutorial.common.files import PathLike, atomic_write
 from per_tutorial.dqn.config import DQNConfig
 from per_tutorial.dqn.environments import env_spec
-from per_tutorial.dqn.networks import LARGEST_SEED, architecture
+from per_tutorial.dqn.networks import LARGEST_SEED, QNetwork
+
+OUR_MODULES = f"{__name__.partition('.')[0]}."
 
 
 class SavedAgent(NamedTuple):
@@ -39,18 +41,7 @@ def write_agent(path: PathLike, agent: SavedAgent) -> None:
     tensors = facts.pop("tensors")
     data = save(tensors, {name: json.dumps(fact) for name, fact in facts.items()})
     with atomic_write(path) as file:
-        file.write(_in_order(data))
-
-
-def _in_order(data: bytes) -> bytes:
-    """The file with its heading sorted: the order of safetensors differs between processes.
-
-    A file begins with the length of its heading, in 8 bytes; the length is a multiple of 8.
-    """
-    end = 8 + int.from_bytes(data[:8], "little")
-    heading = json.dumps(json.loads(data[8:end]), sort_keys=True, separators=(",", ":")).encode()
-    heading += b" " * (-len(heading) % 8)
-    return len(heading).to_bytes(8, "little") + heading + data[end:]
+        file.write(data)
 
 
 def read_agent(path: PathLike, device: str, *, trusted: bool) -> SavedAgent:
@@ -84,8 +75,11 @@ def read_agent(path: PathLike, device: str, *, trusted: bool) -> SavedAgent:
         raise ValueError(
             f"path: {os.fspath(path)!r} holds no agent, or one of another version ({error})"
         ) from error
-    if not trusted:
-        env_spec(config.env).module().check_id(config.env)
+    # For "module:Name-v0", Gymnasium imports the module, and thus runs whatever is in it.
+    if ":" in config.env and not config.env.startswith(OUR_MODULES) and not trusted:
+        raise ValueError(
+            f"env: must not name a module, unless the file is trusted, got {config.env!r}"
+        )
     return agent
 
 
@@ -104,9 +98,11 @@ def _compare(found: dict[str, tuple[str, list[int]]], agent: SavedAgent) -> None
     # Each hidden layer has tensors in the file, so a longer list of sizes is wrong.
     if len(config.hidden) >= len(found):
         raise ValueError(f"hidden: {len(config.hidden)} layers, but {len(found)} tensors")
-    inputs = spec.network_inputs(agent.observation_shape)
-    shapes = architecture(inputs, agent.actions, config.hidden, config.dueling).shapes
-    wanted = {name: ("F32", [len(agent.seeds), *shape]) for name, shape in shapes.items()}
+    sizes = spec.network_inputs(agent.observation_shape), agent.actions, config.hidden
+    with torch.device("meta"):  # shapes without numbers
+        one = QNetwork(*sizes, agent.seeds[:1], dueling=config.dueling).state_dict()
+    runs = len(agent.seeds)
+    wanted = {name: ("F32", [runs, *tensor.shape[1:]]) for name, tensor in one.items()}
     for name in sorted(wanted.keys() | found.keys()):
         if wanted.get(name) != found.get(name):
             raise ValueError(

@@ -1,6 +1,5 @@
 """The number of threads that PyTorch works with."""
 
-import inspect
 import os
 from collections.abc import Callable
 from functools import wraps
@@ -26,14 +25,14 @@ def one_thread_if_small(function: F) -> F:
 
     Who set `OMP_NUM_THREADS`, or called ``torch.set_num_threads`` after importing this, gets that.
     """
-    first = next(iter(inspect.signature(function).parameters))
 
     @wraps(function)
     def limited(*args: Any, **kwargs: Any) -> Any:
-        given = args[0] if args else kwargs.get(first)
+        given = (getattr(each, "config", each) for each in (*args, *kwargs.values()))
+        config = next((each for each in given if isinstance(each, DQNConfig)), None)
+        small = config and config.device.startswith("cpu") and not env_spec(config.env).frames
         threads = torch.get_num_threads()
-        chosen = "OMP_NUM_THREADS" in os.environ or threads != THREADS
-        if chosen or not _is_small(getattr(given, "config", given)):
+        if "OMP_NUM_THREADS" in os.environ or threads != THREADS or not small:
             return function(*args, **kwargs)
         torch.set_num_threads(1)
         try:
@@ -42,11 +41,3 @@ def one_thread_if_small(function: F) -> F:
             torch.set_num_threads(threads)
 
     return limited  # type: ignore[return-value]
-
-
-def _is_small(config: object) -> bool:
-    return (
-        isinstance(config, DQNConfig)
-        and torch.device(config.device).type == "cpu"
-        and not env_spec(config.env).frames
-    )

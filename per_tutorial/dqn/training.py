@@ -174,7 +174,9 @@ def train(  # noqa: C901  (Algorithm 1 in one place)
         observation = environments.observation
         action = epsilon_greedy(agent, observation, config.epsilon(t), exploration)
         step = environments.step(action)
-        reward = step.learned_reward(config.terminal_reward)
+        reward = step.reward
+        if config.terminal_reward is not None:  # to learn from; returns stay those of the game
+            reward = np.where(step.terminated, config.terminal_reward, reward)
         ends = step.terminated, step.truncated
         fields = (observation, action, reward, step.next_observation, *ends)
         replay.add(*(field.reshape(axes + field.shape[1:]) for field in fields), valid=step.valid)
@@ -260,7 +262,7 @@ def evaluate(
             loop forever, and 0 elsewhere.
 
     Raises:
-        ValueError: the environment does not fit the agent, or cannot be made.
+        ValueError: the environment cannot be made.
 
     Example:
         >>> from per_tutorial import DQNConfig, DQNLearner, evaluate
@@ -279,9 +281,9 @@ def evaluate(
     first_seeds = [seed + own * episodes for own in agent.seeds]
     seeds = [first + k for first in first_seeds for k in range(episodes)]
     environments = spec.module().evaluation_environments(config, seeds)
-    _check_fit(agent, environments)
     exploration = RandomStreams(first_seeds, "evaluation")
-    limited = config.max_episode_steps is not None or environments.ends_by_itself
+    own = environments.vector_env.spec
+    limited = config.max_episode_steps or (own is not None and own.max_episode_steps)
     limit = None if limited else LONGEST_EPISODE
     returns = np.zeros(len(seeds))
     running = np.ones(len(seeds), dtype=bool)
@@ -300,18 +302,6 @@ def evaluate(
             stacklevel=2,
         )
     return returns.reshape(len(agent.seeds), episodes)
-
-
-def _check_fit(agent: DQNLearner, environments: Environments) -> None:
-    """Raise ValueError if the agent's network is for other observations or actions."""
-    inputs = env_spec(agent.config.env).network_inputs
-    seen, shown = agent.observation_shape, environments.observation_shape
-    if inputs(seen) != inputs(shown) or agent.actions != environments.actions:
-        environments.close()
-        raise ValueError(
-            f"agent: expects observations of the shape {seen} and {agent.actions} actions, "
-            f"but {agent.config.env!r} has {shown} and {environments.actions}"
-        )
 
 
 def _seed_list(seeds: int | Iterable[int]) -> list[int]:

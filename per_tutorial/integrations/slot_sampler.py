@@ -11,33 +11,19 @@ update of the same slots in the same order belongs to the oldest of them.
 """
 
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from per_tutorial.common.arguments import index_array, one_of, plain_array, up_to_one, whole_number
-from per_tutorial.common.files import copy_arrays, join_parts, part_of, require_like
+from per_tutorial.common.arguments import index_array, plain_array, up_to_one, whole_number
+from per_tutorial.common.files import copy_arrays, join_parts, part_of
 from per_tutorial.replay.contracts import Floats, State
 from per_tutorial.replay.ring import NO_SLOT, errors_like, refuse_infinite
-from per_tutorial.replay.samplers import SAMPLERS, check_settings, make_sampler, settings_of
+from per_tutorial.replay.samplers import make_sampler
 
 MAX_PENDING = 32  # pending minibatches that are kept; more are rarely in flight
-
-
-def refuse_unknown(kind: type, sampler: str, settings: Iterable[str], *others: str) -> None:
-    """Raise TypeError for a keyword that neither the sampler nor its owner accepts.
-
-    The error lists the settings of the ``sampler``, the keyword-only arguments of the owner's
-    ``kind``, and ``others``. Raises ValueError if there is no such sampler.
-    """
-    allowed = settings_of(SAMPLERS[one_of("sampler", sampler, SAMPLERS)])
-    for each in kind.__mro__:
-        if "__init__" in vars(each):
-            allowed += settings_of(each.__init__)  # type: ignore[misc]
-    allowed = list(dict.fromkeys([*allowed, *others]))
-    check_settings(f"replay with the sampler {sampler!r}", settings, allowed)
 
 
 def errors_of(indices: NDArray[np.int64], td_errors: ArrayLike) -> Floats:
@@ -51,11 +37,8 @@ def errors_of(indices: NDArray[np.int64], td_errors: ArrayLike) -> Floats:
 class SlotSampler:
     """Draws slots by priority, and keeps the priorities.
 
-    If `write` is interrupted (Ctrl-C), the next call completes it.
-
     Args:
         capacity: slots.
-        beta: β of the next draws, in [0, 1].
         sampler: a name in `per_tutorial.replay.samplers.SAMPLERS`.
         seed: of the draws; None: from the system.
         settings: of the sampler, such as ``alpha``; None: its own default.
@@ -67,14 +50,12 @@ class SlotSampler:
     def __init__(
         self,
         capacity: int,
-        beta: float = 0.4,
         *,
         sampler: str = "proportional",
         seed: int | None = None,
         **settings: Any,
     ) -> None:
         self.capacity = whole_number("capacity", capacity)
-        self.beta = beta
         given = {name: value for name, value in settings.items() if value is not None}
         self.sampler: Any = make_sampler(sampler, self.capacity, seed, **given)
         self._made_of = {"sampler": sampler, "seed": seed, **settings}
@@ -85,46 +66,53 @@ class SlotSampler:
         self._ids = np.full(self.capacity, -1, dtype=np.int64)  # by row
         # Slots and ids, both (batch,), of minibatches whose TD errors have not come back yet.
         self._pending: deque[tuple[NDArray, NDArray]] = deque(maxlen=MAX_PENDING)
-        self._unfinished: NDArray[np.int64] | None = None  # slots of a write, until it is done
-
-    @property
-    def beta(self) -> float:
-        """β of the next draws."""
-        return self._beta
-
-    @beta.setter
-    def beta(self, beta: float) -> None:
-        self._beta = up_to_one("beta", beta)
 
     def clear(self) -> None:
         """Remove all transitions. With a seed, the random stream starts again."""
         # In one step: an interrupt leaves either the old state or the new one.
-        vars(self).update(vars(SlotSampler(self.capacity, self.beta, **self._made_of)))
+        vars(self).update(vars(SlotSampler(self.capacity, **self._made_of)))
 
     def sync(self, stored: int, slots: Callable[[], NDArray[np.int64]]) -> None:
         """Catch up with a library that has ``stored`` transitions, in the ``slots`` (stored,)."""
-        self._finish()
         if self.filled > stored:
             self.clear()
         if self.filled < stored:
             held = slots()
-            self.write(held[self._rows[held] < 0])
+            self.write(held[self._is_new(self._rows[held])])
 
     def write(self, slots: ArrayLike) -> None:
-        """Give the transitions that were written to ``slots`` (n,) the largest priority so far."""
-        self._finish()
-        written = np.unique(self._checked(slots))
-        if len(written):
-            self._unfinished = written
-            self._finish()
+        """Give the transitions that were written to ``slots`` (n,) the largest priority so far.
 
-    def sample(self, batch_size: int) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-        """Slots and importance-sampling weights, both (batch,); ValueError if nothing is stored."""
-        self._finish()
+        Nothing is counted before all is written, so an interrupt (Ctrl-C) leaves a whole sampler,
+        and `sync` tells it again of transitions that are new.
+        """
+        written = np.unique(self._checked(slots))
+        if len(written) == 0:
+            return
+        rows = self._rows[written]
+        new = self._is_new(rows)
+        filled, added = self.filled + int(new.sum()), self.added + len(rows)
+        rows[new] = np.arange(self.filled, filled)
+        self._rows[written], self._slots[rows] = rows, written
+        self._ids[rows] = np.arange(self.added, added)
+        self.sampler.add(rows[None])
+        self.filled, self.added = filled, added
+
+    def _is_new(self, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Which of these rows of slots hold no transition yet."""
+        return (rows < 0) | (rows >= self.filled)
+
+    def sample(self, batch_size: int, beta: float) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+        """Slots and importance-sampling weights, both (batch,).
+
+        Raises:
+            ValueError: nothing is stored, or β is not in [0, 1].
+        """
         if self.filled == 0:
             raise ValueError("sample: the replay buffer is empty")
         batch_size = whole_number("batch_size", batch_size)
-        rows, weights = self.sampler.sample(batch_size, np.array([self.filled]), self.beta)
+        beta = up_to_one("beta", beta)
+        rows, weights = self.sampler.sample(batch_size, np.array([self.filled]), beta)
         slots = self._slots[rows[0]]
         self._pending.append((slots.copy(), self._ids[rows[0]]))
         return slots, weights[0].astype(np.float32)
@@ -141,12 +129,11 @@ class SlotSampler:
             IndexError: a slot holds no transition.
             ValueError: a TD error is not finite, or the shapes differ.
         """
-        self._finish()
         known = self._checked(slots)
         errors = errors_of(known, td_errors)
         rows = self._rows[known]
-        if (rows < 0).any():
-            raise IndexError(f"indices: no transition is stored at {known[rows < 0][0]}")
+        if (new := self._is_new(rows)).any():
+            raise IndexError(f"indices: no transition is stored at {known[new][0]}")
         refuse_infinite(errors)
         for k, (drawn, ids) in enumerate(self._pending):
             if np.array_equal(drawn, known):
@@ -157,7 +144,6 @@ class SlotSampler:
 
     def probabilities(self) -> NDArray[np.float64]:
         """(capacity,): P(i) of every slot, 0 where nothing is stored."""
-        self._finish()
         shares, rows = np.zeros(self.capacity), np.arange(self.filled)
         sizes = np.array([self.filled])
         shares[self._slots[rows]] = self.sampler.probabilities(rows[None], sizes)[0]
@@ -171,18 +157,15 @@ class SlotSampler:
     @property
     def state(self) -> State:
         """Everything that changes, except pending minibatches."""
-        self._finish()
         return join_parts(sampler=self.sampler.state) | {
             "slots": self._slots,
             "ids": self._ids,
             "counts": np.array([self.filled, self.added]),
-            "beta": np.array([self.beta]),
         }
 
     def restore(self, state: Mapping[str, NDArray]) -> None:
-        """Continue from a `state`; ValueError, with no change, if it is not of such a sampler."""
-        require_like(self.state, state)
-        new = SlotSampler(self.capacity, float(state["beta"][0]), **self._made_of)
+        """Continue from a `state` with arrays like its own; ValueError, with no change, if not."""
+        new = SlotSampler(self.capacity, **self._made_of)
         copy_arrays(new.sampler.state, part_of(state, "sampler"))
         copy_arrays({"slots": new._slots, "ids": new._ids}, state)
         new.filled, new.added = state["counts"].tolist()
@@ -191,24 +174,6 @@ class SlotSampler:
             raise ValueError(f"state: slots must be in [0, {self.capacity}), got others")
         new._rows[slots] = np.arange(len(slots))
         vars(self).update(vars(new))  # in one step, as in `clear`
-
-    def __getstate__(self) -> dict[str, Any]:
-        self._finish()
-        return vars(self).copy()
-
-    def _finish(self) -> None:
-        """Carry out a write. After an interrupt it is done again, until it is counted."""
-        written = self._unfinished
-        if written is None:
-            return
-        rows = self._rows[written]
-        new = (rows < 0) | (rows >= self.filled)
-        filled, added = self.filled + int(new.sum()), self.added + len(rows)
-        rows[new] = np.arange(self.filled, filled)
-        self._rows[written], self._slots[rows] = rows, written
-        self._ids[rows] = np.arange(self.added, added)
-        self.sampler.add(rows[None])
-        vars(self).update(filled=filled, added=added, _unfinished=None)  # all at once
 
     def _checked(self, slots: ArrayLike) -> NDArray[np.int64]:
         known = np.atleast_1d(index_array("indices", slots))

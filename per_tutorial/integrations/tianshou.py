@@ -20,16 +20,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from per_tutorial.common.arguments import whole_number
-from per_tutorial.integrations.slot_sampler import SlotSampler, refuse_unknown
+from per_tutorial.common.arguments import up_to_one, whole_number
+from per_tutorial.common.lazy import missing_extra
+from per_tutorial.integrations.slot_sampler import SlotSampler
 
 try:
     from tianshou.data import ReplayBuffer, VectorReplayBuffer
 except ImportError as error:
-    raise ImportError(
-        "per_tutorial.integrations.tianshou needs tianshou, which is not installed: "
-        'pip install "per_tutorial[tianshou]"'
-    ) from error
+    raise missing_extra(error, __name__) from error
 
 
 OF_TIANSHOU = ("stack_num", "ignore_obs_next", "save_only_last_obs")  # arguments of its buffers
@@ -48,19 +46,10 @@ class _Prioritized(ReplayBuffer):
         **settings: Any,
     ) -> None:
         theirs = {name: settings.pop(name) for name in OF_TIANSHOU if name in settings}
-        refuse_unknown(type(self), sampler, settings, *OF_TIANSHOU)
         super().__init__(*sizes, **theirs)  # type: ignore[arg-type]
         settings |= {"sampler": sampler, "seed": seed, "alpha": alpha}
-        self._sampler = SlotSampler(self.maxsize, beta, **settings)
-
-    @property
-    def beta(self) -> float:
-        """β of the next draws."""
-        return self._sampler.beta
-
-    @beta.setter
-    def beta(self, beta: float) -> None:
-        self._sampler.beta = beta
+        self._sampler = SlotSampler(self.maxsize, **settings)
+        self.beta = up_to_one("beta", beta)  # of the next draws
 
     def set_beta(self, beta: float) -> None:
         """Set β, as in tianshou's own buffers; call it in a trainer's ``training_fn``."""
@@ -128,7 +117,7 @@ class _Prioritized(ReplayBuffer):
         if batch_size is not None and batch_size <= 0:  # tianshou's way to ask for all, or none
             slots = super().sample_indices(batch_size)
             return slots, np.ones(len(slots), dtype=np.float32)
-        return self._sampler.sample(len(self) if batch_size is None else batch_size)
+        return self._sampler.sample(len(self) if batch_size is None else batch_size, self.beta)
 
     def _sync(self) -> None:
         """Tell the sampler of transitions that were added or removed without `add`."""

@@ -30,10 +30,12 @@ from per_tutorial.common.arguments import (
     index_array,
     one_of,
     plain_array,
+    up_to_one,
     whole_number,
 )
-from per_tutorial.common.files import open_arrays, write_arrays
-from per_tutorial.integrations.slot_sampler import SlotSampler, refuse_unknown
+from per_tutorial.common.files import open_arrays, require_like, write_arrays
+from per_tutorial.integrations.slot_sampler import SlotSampler
+from per_tutorial.replay.contracts import State
 
 try:
     import torch
@@ -98,26 +100,12 @@ class PrioritizedSampler(Sampler):
         squared: bool = False,
         **settings: Any,
     ) -> None:
-        refuse_unknown(type(self), sampler, settings, "alpha", "beta")
         self.reduction = one_of("reduction", reduction, ("max", "min", "median", "mean"))
         self.squared = squared
         settings |= {"sampler": sampler, "seed": seed, "alpha": alpha}
-        self._sampler = SlotSampler(whole_number("max_capacity", max_capacity), beta, **settings)
+        self._sampler = SlotSampler(whole_number("max_capacity", max_capacity), **settings)
+        self.beta = up_to_one("beta", beta)  # of the next draws
         self._marked: Any = None  # the last index passed to `mark_update`
-
-    @property
-    def beta(self) -> float:
-        """β of the next draws."""
-        return self._sampler.beta
-
-    @beta.setter
-    def beta(self, beta: float) -> None:
-        self._sampler.beta = beta
-
-    @property
-    def alpha(self) -> float | None:
-        """α, which is fixed because priorities are stored with it; None: the sampler has none."""
-        return self._sampler.settings.get("alpha")
 
     @property
     def probabilities(self) -> torch.Tensor:
@@ -138,7 +126,7 @@ class PrioritizedSampler(Sampler):
         if len(storage) == 0:
             raise RuntimeError("sample: the storage is empty")
         self._sync(storage)
-        slots, weights = self._sampler.sample(batch_size)
+        slots, weights = self._sampler.sample(batch_size, self.beta)
         index: Any = torch.from_numpy(slots)
         if storage.ndim > 1:
             index = torch.unravel_index(index, storage.shape)
@@ -184,8 +172,7 @@ class PrioritizedSampler(Sampler):
             )
         errors = np.broadcast_to(errors.reshape(-1), slots.shape)
         known = (slots != NOT_STORED) & (errors != KEEP_PRIORITY)
-        if not known.all():
-            slots, errors = slots[known], errors[known]
+        slots, errors = slots[known], errors[known]
         if self.squared and (errors < 0).any():
             raise ValueError(f"priority: must be δ², at least 0, got {errors[errors < 0][0]}")
         if len(slots) > 0:
@@ -199,9 +186,13 @@ class PrioritizedSampler(Sampler):
         self._sampler.clear()
 
     def state_dict(self) -> dict[str, Any]:
-        """Priorities and random stream, copied, as tensors."""
-        state = {name: torch.from_numpy(a.copy()) for name, a in self._sampler.state.items()}
+        """Priorities, β and random stream, copied, as tensors."""
+        state = {name: torch.from_numpy(array.copy()) for name, array in self._state.items()}
         return {"settings": self._sampler.settings, "state": state}
+
+    @property
+    def _state(self) -> State:
+        return self._sampler.state | {"beta": np.array(self.beta)}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Continue from a `state_dict`.
@@ -216,13 +207,16 @@ class PrioritizedSampler(Sampler):
                     f"state_dict: must be of a sampler with {name} = {value!r}, "
                     f"got {settings.get(name)!r}"
                 )
-        self._sampler.restore({name: plain_array(name, array) for name, array in state.items()})
+        arrays = {name: plain_array(name, array) for name, array in state.items()}
+        require_like(self._state, arrays)
+        self._sampler.restore(arrays)
+        self.beta = float(arrays["beta"])
 
     def dumps(self, path: str | os.PathLike[str]) -> None:
         """Write one file into a folder, which is created if missing."""
         folder = Path(path)
         folder.mkdir(exist_ok=True)
-        write_arrays(folder / FILE, self._sampler.settings, self._sampler.state)
+        write_arrays(folder / FILE, self._sampler.settings, self._state)
 
     def loads(self, path: str | os.PathLike[str]) -> None:
         """Continue from what `dumps` wrote. The file need not be trusted.

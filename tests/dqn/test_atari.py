@@ -1,30 +1,20 @@
-"""Both Atari pipelines show the same frames, and steps are true transitions, life by life.
-
-As in the other tests, a function named `holds_…` states a property that environments with a bug put
-in must fail.
-"""
+"""Both Atari pipelines show the same frames, and steps are true transitions, life by life."""
 
 import sys
 
 import gymnasium as gym
 import numpy as np
 import pytest
-from sampling import one_in
 
 ale_py = pytest.importorskip("ale_py")
 pytest.importorskip("cv2")
 
-from per_tutorial.dqn.environments import atari  # noqa: E402
 from per_tutorial.dqn.environments.atari import (  # noqa: E402
-    AtariEnvironments,
     make_atari_environments,
     make_atari_reference,
 )
-from per_tutorial.replay import Transition  # noqa: E402
-from per_tutorial.replay.storages.frames import FrameStorage  # noqa: E402
 
 gym.register_envs(ale_py)
-GAMES = sorted(spec.name for spec in gym.registry.values() if spec.namespace == "ALE")
 PLAIN = {"noop_max": 0}  # so that both pipelines begin with the same frame
 
 
@@ -56,10 +46,7 @@ def play_both(game, steps, **options):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("game", "size"),
-    one_in(2, [("Pong", 84), ("MsPacman", 42), ("Breakout", 42), ("Seaquest", 84)]),
-)
+@pytest.mark.parametrize(("game", "size"), [("Pong", 84), ("MsPacman", 42)])
 def test_both_pipelines_are_the_same_to_the_bit(game, size):
     ends = points = 0
     for step, environments, observation, expected in play_both(game, 1000, size=size):
@@ -74,21 +61,12 @@ def test_both_pipelines_are_the_same_to_the_bit(game, size):
     assert observation.shape == (4, size, size)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("game", GAMES[::10])
-def test_other_games_look_the_same_in_both_pipelines(game):
-    for step, _, _, (last, reward, *_) in play_both(game, 8):
-        np.testing.assert_array_equal(step.next_observation[0], last)
-        assert step.reward[0] == reward
-
-
 # Lives
 
 
-def holds_each_life_is_an_episode(make=AtariEnvironments, monkeypatch=None):
+@pytest.mark.slow
+def test_each_life_is_an_episode():
     """What an agent sees of Breakout, from the frames that the reference shows."""
-    if monkeypatch:
-        monkeypatch.setattr(atari, "AtariEnvironments", make)
     seen, lives_before, lost, scores, score = [], 0, 0, [], 0.0
     finished = []
     options = {"episodic_life": True, "clip_rewards": True}
@@ -111,63 +89,6 @@ def holds_each_life_is_an_episode(make=AtariEnvironments, monkeypatch=None):
             scores, score = [*scores, score], 0.0
     assert lost > 8 and len(scores) > 2 and max(scores) > 1
     assert [points for _, points, _ in finished] == scores
-
-
-@pytest.mark.slow
-def test_each_life_is_an_episode():
-    holds_each_life_is_an_episode()
-
-
-class StackAcrossLives(AtariEnvironments):
-    def _transitions(self, *arguments):
-        self._depths[:] = 4
-        return super()._transitions(*arguments)
-
-
-class LivesIgnored(AtariEnvironments):
-    def _transitions(self, *arguments):
-        self._lives = self._lives * 0
-        return super()._transitions(*arguments)
-
-
-class NextLifeIsNext(AtariEnvironments):
-    def _transitions(self, *arguments):
-        return super()._transitions(*arguments)._replace(next_observation=self.observation)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("bugged", [StackAcrossLives, LivesIgnored, NextLifeIsNext])
-def test_a_false_life_is_noticed(bugged, monkeypatch):
-    with pytest.raises(AssertionError):
-        holds_each_life_is_an_episode(bugged, monkeypatch)
-
-
-# The storage rebuilds what was seen
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("game", ["Breakout", "Pong"])
-def test_the_storage_rebuilds_what_was_seen(game):
-    environments = make_atari_environments(game, 3, 0, size=42, max_frames=400)
-    storage = FrameStorage(600, environments.observation_shape, environments=3)
-    numbers = np.random.default_rng(0)
-    seen, ends = [], 0
-    for _ in range(250):
-        observation = environments.observation
-        actions = numbers.integers(environments.actions, size=3)
-        step = environments.step(actions)
-        fields = (observation, actions, step.reward, step.next_observation)
-        fields += (step.terminated, step.truncated)
-        storage.add(Transition(*(field[None] for field in fields)))
-        seen += zip(observation, step.next_observation, strict=True)
-        ends += (step.terminated | step.truncated).sum()
-    environments.close()
-    assert ends > 5
-    slots = np.arange(600)[None]
-    rows, _ = storage.n_step_transitions(slots)
-    for k, number in enumerate(storage.ring.ids(slots)[0]):
-        np.testing.assert_array_equal(rows["observation"][0, k], seen[number][0])
-        np.testing.assert_array_equal(rows["next_observation"][0, k], seen[number][1])
 
 
 # How games start and end
@@ -231,44 +152,32 @@ def test_actions_stick_if_asked_to():
 # Names and numbers
 
 
-@pytest.mark.parametrize(
-    "name", ["MsPacman", "mspacman", "ms_pacman", "ALE/MsPacman-v5", "MsPacmanNoFrameskip-v4"]
-)
+@pytest.mark.parametrize("name", ["mspacman", "ms_pacman", "MsPacmanNoFrameskip-v4"])
 def test_a_game_has_several_names(name):
     assert make_atari_environments(name, 1, 0).actions == 9
     assert make_atari_reference(name).action_space.n == 9
 
 
 @pytest.mark.parametrize(
-    "name, message",
+    "wrong, error, message",
     [
-        ("Pongg", r"game: no game 'Pongg', did you mean 'Pong'"),
-        ("ALE/Brakout-v5", r"game: no game 'ALE/Brakout-v5', did you mean 'Breakout'"),
-        ("xyzzy", r"game: no game 'xyzzy'$"),
+        ({"game": "ALE/Brakout-v5"}, ValueError, "no game 'ALE/Brakout-v5', did you mean 'Breako"),
+        ({"game": "xyzzy"}, ValueError, "no game 'xyzzy'$"),
+        ({"game": 3}, TypeError, "must be"),
+        ({"size": 8.5}, TypeError, "must be"),
+        ({"stack": 0}, ValueError, "must be"),
+        ({"noop_max": -1}, ValueError, "must be"),
+        ({"sticky_actions": 1.5}, ValueError, "must be"),
     ],
 )
-@pytest.mark.parametrize(
-    "make", [lambda game: make_atari_environments(game, 1, 0), make_atari_reference]
-)
-def test_a_wrong_name_gets_the_closest_ones(make, name, message):
-    with pytest.raises(ValueError, match=message):
-        make(name)
-
-
-@pytest.mark.parametrize(
-    "name, value, error",
-    [
-        ("count", 0, ValueError),
-        ("size", 8.5, TypeError),
-        ("stack", 0, ValueError),
-        ("noop_max", -1, ValueError),
-        ("sticky_actions", 1.5, ValueError),
-        ("game", 3, TypeError),
-    ],
-)
-def test_a_wrong_argument_is_named(name, value, error):
-    with pytest.raises(error, match=f"^{name}: must be"):
-        make_atari_environments(**{"game": "Pong", "count": 1, "seeds": 0, name: value})
+def test_a_wrong_argument_is_named(wrong, error, message):
+    (name,) = wrong
+    for make, given in (
+        (make_atari_environments, {"count": 1, "seeds": 0}),
+        (make_atari_reference, {}),
+    ):
+        with pytest.raises(error, match=f"^{name}: {message}"):
+            make(**{"game": "Pong", **given, **wrong})
 
 
 def test_without_the_emulator_it_says_what_to_install(monkeypatch):

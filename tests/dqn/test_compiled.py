@@ -14,8 +14,6 @@ from per_tutorial.dqn.learner import DQNLearner
 @pytest.mark.parametrize(
     "changes",
     [
-        pytest.param({}, marks=pytest.mark.exhaustive),  # the next test compiles it as well
-        pytest.param({"optimizer": "rmsprop"}, marks=pytest.mark.exhaustive),
         {"optimizer": "rmsprop", "momentum": 0.6},
         {"double": True, "dueling": True, "td_error_clip": 0.7, "max_grad_norm": 0.5},
     ],

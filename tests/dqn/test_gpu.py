@@ -21,7 +21,7 @@ from small_study import STUDY
 
 from per_tutorial import DQNConfig
 from per_tutorial.dqn.learner import DQNLearner
-from per_tutorial.dqn.training import evaluate, train
+from per_tutorial.dqn.training import train
 from per_tutorial.studies.results import load_study
 from per_tutorial.studies.runner import run_study
 
@@ -106,17 +106,3 @@ def test_a_study_runs_there(tmp_path):
     run_study(STUDY.on("cuda"), tmp_path)
     settings = [stack["settings"] for stack in load_study("small", tmp_path).facts["stacks"]]
     assert {each["device"] for each in settings} == {"cuda"}
-
-
-def test_agents_learn_to_balance_the_pole():
-    config = DQNConfig(
-        sampler="proportional",
-        steps=4000,
-        max_episode_steps=200,
-        hidden=(64, 64),
-        learning_rate=1e-3,
-        epsilon_steps=1500,
-        device="cuda",
-    )
-    returns = evaluate(train(config, range(10)).agent, episodes=5).mean(axis=1)
-    assert np.median(returns) > 100

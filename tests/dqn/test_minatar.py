@@ -9,8 +9,6 @@ import sys
 import gymnasium as gym
 import numpy as np
 import pytest
-import torch
-from torch import nn
 
 minatar = pytest.importorskip("minatar")
 
@@ -18,13 +16,9 @@ from minatar.gym import register_envs  # noqa: E402
 
 from per_tutorial.dqn.config import DQNConfig  # noqa: E402
 from per_tutorial.dqn.environments.minatar import (  # noqa: E402
-    check_id,
-    evaluation_environments,
     training_environments,
 )
-from per_tutorial.dqn.learner import DQNLearner  # noqa: E402
-from per_tutorial.dqn.networks import QNetwork  # noqa: E402
-from per_tutorial.dqn.training import evaluate, make_replay, train  # noqa: E402
+from per_tutorial.dqn.training import make_replay, train  # noqa: E402
 from per_tutorial.replay import Transition  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*is out of date")
@@ -90,8 +84,8 @@ def assert_as_gymnasium_plays(environments, env_id, seed, row, steps, limit=None
 
 
 @games
-@pytest.mark.parametrize("version", [0, 1])
-def test_each_game_is_played_as_gymnasium_plays_it(name, version):
+def test_each_game_is_played_as_gymnasium_plays_it(name):
+    version = len(name) % 2  # in v0, all six actions
     env_id = f"MinAtar/{name}-v{version}"
     environments = make(name, version=version)
     assert environments.observation_shape == (CHANNELS[name], 10, 10)
@@ -113,42 +107,14 @@ def test_a_time_limit_truncates():
     assert truncated.any() and terminated.any() and not (truncated & terminated).any()
 
 
-@games
-def test_a_game_depends_on_its_own_seed_alone(name):
-    whole, other = make(name), make(name, seeds=[7, SEEDS[1]])
+def test_a_game_depends_on_its_own_seed_alone():
+    whole, other = make("Breakout"), make("Breakout", seeds=[7, SEEDS[1]])
     differs = False
     for action in np.random.default_rng(1).integers(whole.actions, size=300):
         one, two = whole.step(np.full(3, action)), other.step(np.full(2, action))
         np.testing.assert_array_equal(one.next_observation[1], two.next_observation[1])
         differs |= (one.next_observation[0] != two.next_observation[0]).any()
     assert differs
-
-
-# The network
-
-
-@pytest.mark.parametrize("dtype", [np.bool_, np.uint8])
-def test_each_run_computes_what_pytorchs_own_layers_compute(dtype):
-    stack = QNetwork((4, 10, 10), 3, (128,), seeds=[0, 1])
-    observations = np.random.default_rng(0).random((2, 5, 4, 10, 10)) < 0.2
-    outputs = stack(torch.from_numpy(observations.astype(dtype) * dtype(255)))
-    for run in range(2):
-        twin = nn.Sequential(
-            nn.Conv2d(4, 16, 3),
-            nn.ReLU(),
-            nn.Flatten(),
-            nn.Linear(1024, 128),
-            nn.ReLU(),
-            nn.Linear(128, 3),
-        )
-        with torch.no_grad():
-            twin[0].weight.copy_(stack.convolutions[0].weight[run])
-            twin[0].bias.copy_(stack.convolutions[0].bias[run])
-            for layer, mine in zip((twin[3], twin[5]), stack.layers, strict=True):
-                layer.weight.copy_(mine.weight[run].T)
-                layer.bias.copy_(mine.bias[run, 0])
-        inputs = torch.from_numpy(observations[run]).float()
-        torch.testing.assert_close(outputs[run], twin(inputs), rtol=1e-5, atol=1e-6)
 
 
 def test_the_memory_keeps_a_cell_as_a_byte_and_gives_it_back():
@@ -176,26 +142,6 @@ def test_the_memory_keeps_a_cell_as_a_byte_and_gives_it_back():
         np.testing.assert_array_equal(batch.next_observations[run, k], step.next_observation[run])
 
 
-@pytest.mark.slow
-def test_an_agent_comes_back_from_a_file(tmp_path):
-    agent = train(CONFIG, [0, 1]).agent
-    agent.save(tmp_path / "agent.safetensors")
-    again = DQNLearner.load(tmp_path / "agent.safetensors")
-    observations = make("Breakout", seeds=[0, 1]).observation[:, None]
-    np.testing.assert_array_equal(agent.q_values(observations), again.q_values(observations))
-    np.testing.assert_array_equal(evaluate(agent, 2), evaluate(again, 2))
-
-
-def test_evaluation_plays_with_sticky_actions_up_to_the_time_limit():
-    environments = evaluation_environments(CONFIG.replace(max_episode_steps=12), range(40))
-    nothing = np.zeros(40, dtype=np.int64)
-    lengths = []
-    for _ in range(30):
-        environments.step(nothing)
-        lengths += [length for _, _, length in environments.finished]
-    assert max(lengths) <= 12 and min(lengths) < 12
-
-
 # Names
 
 
@@ -209,12 +155,6 @@ def test_evaluation_plays_with_sticky_actions_up_to_the_time_limit():
 def test_a_wrong_name_gets_the_closest_ones(env, hint):
     with pytest.raises(ValueError, match=f"^env: no environment {env!r}{hint}"):
         train(CONFIG.replace(env=env), [0])
-
-
-def test_a_file_cannot_name_a_module():
-    with pytest.raises(ValueError, match="env: must be a game of MinAtar"):
-        check_id("MinAtar/bait:Name-v0")
-    check_id("MinAtar/Breakout-v1")
 
 
 def test_without_the_package_it_says_what_to_install(monkeypatch):

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from per_tutorial import DQNConfig, evaluate, train
+from per_tutorial import DQNConfig, train
 from per_tutorial.dqn import threads
 
 CONFIG = DQNConfig(steps=120, learning_starts=100, hidden=(8,))
@@ -28,19 +28,19 @@ def threads_of(config=CONFIG):
 
 
 @pytest.mark.usefixtures("two_threads")
-def test_a_small_network_is_trained_with_one_thread():
+def test_a_small_network_is_trained_with_one_thread_and_then_they_are_back():
     assert threads_of() == 1
     assert torch.get_num_threads() == 2
 
-
-@pytest.mark.usefixtures("two_threads")
-def test_the_threads_are_back_after_an_error():
     def fail(history):
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
         train(CONFIG, 0, callbacks=[fail])
     assert torch.get_num_threads() == 2
+    pytest.importorskip("minatar")
+    frames = CONFIG.replace(env="MinAtar/Breakout-v1", batch_size=2, steps=102)
+    assert threads_of(frames) == 2
 
 
 @pytest.mark.usefixtures("two_threads")
@@ -50,19 +50,3 @@ def test_more_threads_are_used_if_somebody_asked(monkeypatch):
     torch.set_num_threads(2)
     monkeypatch.setenv("OMP_NUM_THREADS", "2")
     assert threads_of() == 2
-
-
-@pytest.mark.usefixtures("two_threads")
-def test_networks_for_frames_keep_their_threads():
-    pytest.importorskip("minatar")
-    config = CONFIG.replace(env="MinAtar/Breakout-v1", batch_size=2, steps=102)
-    assert threads_of(config) == 2
-
-
-@pytest.mark.usefixtures("two_threads")
-def test_an_evaluation_restores_what_was_set():
-    agent = train(CONFIG, 0).agent
-    assert evaluate(agent, episodes=1).shape == (1, 1)
-    assert torch.get_num_threads() == 2
-    with pytest.raises(TypeError):
-        evaluate()

@@ -1,6 +1,5 @@
-"""Whole trainings: the plain twin's, one run beside others, the bugs put in, and real learning."""
+"""Whole trainings: the plain twin's, one run beside others, what is stored, and evaluations."""
 
-import itertools
 import random
 import warnings
 
@@ -8,50 +7,33 @@ import gymnasium as gym
 import numpy as np
 import pytest
 import torch
-from counting import COUNTING, ENDLESS, episode_return
+from counting import (
+    COUNTING,
+    ENDLESS,
+    CountingEnv,
+    assert_true_transitions,
+    ends_in_termination,
+    episode_length,
+    episode_return,
+    reward_of,
+)
+from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from plain_dqn import (
-    DictatedReplay,
     DoublePrecisionLearner,
+    PlainLearner,
     PlainQNetwork,
     PlainReplay,
     plain_train,
 )
-from recorded_trainings import RECORDED, SHORT, RecordedRankBased
+from recorded_trainings import RECORDED, SHORT, RecordedPrioritized
 
 from per_tutorial.dqn import training
+from per_tutorial.dqn.environments import gymnasium_envs
+from per_tutorial.dqn.environments.gymnasium_envs import Environments
 from per_tutorial.dqn.learner import DQNLearner
-from per_tutorial.dqn.training import epsilon_greedy, evaluate, make_replay, train
+from per_tutorial.dqn.training import epsilon_greedy, evaluate, train
 from per_tutorial.replay import PrioritizedReplayBuffer, ReplayBuffer
 from per_tutorial.replay.random_streams import RandomStreams
-
-
-def assert_training_is_algorithm_1(config, memory_class, seed, dictated=False):
-    """With the same random numbers, every action, minibatch and TD error is the plain twin's.
-
-    ``dictated``: the twin does not draw itself, it is told what to replay and with which weights.
-    Returns the number of updates and what is in the memory.
-    """
-    options = {"n_step": config.n_step, "discount": config.discount}
-    replay = memory_class(config.capacity, (4,), runs=1, seed=seed, **options)
-    history = train(config, seed, replay=replay)
-
-    first = DQNLearner(config, (4,), 2, [seed])
-    streams = [RandomStreams([seed], purpose) for purpose in ("exploration", "replay")]
-    explore, draw = (lambda stream=stream: stream.uniform(1).item() for stream in streams)
-    batches = zip(replay.replayed, replay.weights, strict=True)
-    memory = DictatedReplay(config, batches) if dictated else PlainReplay(config, draw)
-    plain, actions, replayed, td_errors = plain_train(
-        config, seed, PlainQNetwork(first.online, run=0), explore, memory
-    )
-    assert replay.actions == actions
-    assert set(actions) == {0, 1}
-    assert replay.replayed == replayed
-    np.testing.assert_allclose(replay.td_errors, td_errors, rtol=1e-7, atol=1e-9)
-    probes = np.random.default_rng(0).normal(size=(1, 20, 4)).astype(np.float32)
-    np.testing.assert_allclose(
-        history.agent.q_values(probes)[0], plain.online(probes[0]).detach(), rtol=1e-7, atol=1e-9
-    )
-    return len(replayed), replay.storage.rows
 
 
 @pytest.mark.slow
@@ -59,78 +41,37 @@ def assert_training_is_algorithm_1(config, memory_class, seed, dictated=False):
 @pytest.mark.parametrize(
     "changes",
     [
-        {},
-        {"max_episode_steps": 12, "max_grad_norm": 1.0, "update_every": 3},
-        {"n_step": 100, "discount": 0.9},
-        {"max_episode_steps": 12, "terminal_reward": -10.0},
+        {"max_episode_steps": 12, "max_grad_norm": 1.0, "update_every": 3, "double": True},
+        {"n_step": 100, "discount": 0.9, "dueling": True, "tau": 0.1, "target_update_every": 1},
+        {"max_episode_steps": 12, "terminal_reward": -10.0, "n_step": 3, "loss": "squared"},
     ],
     ids=str,
 )
 def test_training_is_algorithm_1(sampler, changes, monkeypatch):
-    """The memory is smaller than the training is long, so that transitions are overwritten."""
+    """With the same random numbers, every action, minibatch and TD error is the plain twin's.
+
+    The memory is smaller than the training is long, so that transitions are overwritten.
+    """
     monkeypatch.setattr(training, "DQNLearner", DoublePrecisionLearner)
     config = SHORT.replace(sampler=sampler, batch_size=4, capacity=100, **changes)
-    updates, _ = assert_training_is_algorithm_1(config, RECORDED[sampler], seed=11)
-    assert updates > 60
+    seed, options = 11, {"n_step": config.n_step, "discount": config.discount}
+    replay = RECORDED[sampler](config.capacity, (4,), runs=1, seed=seed, **options)
+    history = train(config, seed, replay=replay)
 
-
-SWITCHES = {
-    "double": (False, True),
-    "dueling": (False, True),
-    "n_step": (1, 3),
-    "loss": ("huber", "squared"),
-    "td_error_clip": (None, 0.5),
-    "target": ({"tau": 1.0, "target_update_every": 7}, {"tau": 0.1, "target_update_every": 1}),
-}
-
-
-# 16 of the 64 combinations: any three switches meet in all eight ways (a design of resolution IV).
-DESIGN = [(a, b, c, d, a ^ b ^ c, b ^ c ^ d) for a, b, c, d in itertools.product((0, 1), repeat=4)]
-
-
-def test_in_the_design_any_three_switches_meet_in_all_eight_ways():
-    for three in itertools.combinations(range(len(SWITCHES)), 3):
-        assert len({tuple(row[i] for i in three) for row in DESIGN}) == 8
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("sampler", [*RECORDED, "rank"])
-@pytest.mark.parametrize("row", DESIGN, ids=str)
-def test_training_is_algorithm_1_whatever_three_switches_say(sampler, row, monkeypatch):
-    """Few steps, but with overwritten transitions, terminations and time limits among them."""
-    monkeypatch.setattr(training, "DQNLearner", DoublePrecisionLearner)
-    changes = {name: ways[way] for (name, ways), way in zip(SWITCHES.items(), row, strict=True)}
-    config = SHORT.replace(
-        sampler=sampler,
-        steps=60,
-        max_episode_steps=12,
-        batch_size=4,
-        learning_starts=40,
-        capacity=40,
-        **changes.pop("target"),
-        **changes,
+    first = DQNLearner(config, (4,), 2, [seed])
+    streams = [RandomStreams([seed], purpose) for purpose in ("exploration", "replay")]
+    explore, draw = (lambda stream=stream: stream.uniform(1).item() for stream in streams)
+    plain, actions, replayed, td_errors = plain_train(
+        config, seed, PlainQNetwork(first.online, run=0), explore, PlainReplay(config, draw)
     )
-    memory_class = RECORDED.get(sampler, RecordedRankBased)
-    updates, rows = assert_training_is_algorithm_1(
-        config, memory_class, seed=11, dictated=sampler == "rank"
+    assert replay.actions == actions
+    assert set(actions) == {0, 1}
+    assert replay.replayed == replayed and len(replayed) > 60
+    np.testing.assert_allclose(replay.td_errors, td_errors, rtol=1e-7, atol=1e-9)
+    probes = np.random.default_rng(0).normal(size=(1, 20, 4)).astype(np.float32)
+    np.testing.assert_allclose(
+        history.agent.q_values(probes)[0], plain.online(probes[0]).detach(), rtol=1e-7, atol=1e-9
     )
-    assert updates == 21
-    assert rows["terminated"].any() and rows["truncated"].any()
-
-
-@pytest.mark.parametrize("sampler", [*RECORDED, "rank"])
-def test_the_memory_sums_and_discounts_as_the_settings_say(sampler):
-    config = SHORT.replace(sampler=sampler, n_step=5, discount=0.9)
-    storage = make_replay(config, (4,), [0, 1]).storage
-    assert (storage.n_step, storage.discount) == (5, 0.9)
-
-
-def test_a_memory_that_discounts_otherwise_is_refused():
-    config = SHORT.replace(discount=0.9)
-    replay = ReplayBuffer(240, (4,), runs=1, n_step=2)
-    with pytest.raises(ValueError, match=r"replay: must discount .* config \(0.9\), got 0.99"):
-        train(config, 0, replay=replay)
-    train(config, 0, replay=ReplayBuffer(240, (4,), runs=1, seed=0))  # nothing is summed here
 
 
 # Runs beside one another
@@ -153,10 +94,9 @@ def assert_identical(one, other):
         np.testing.assert_array_equal(values, other[name], err_msg=name)
 
 
-@pytest.mark.parametrize("sampler", ["uniform", "proportional"])
-def test_a_run_depends_on_no_seed_but_its_own(sampler):
+def test_a_run_depends_on_no_seed_but_its_own():
     """Bit for bit: other weights, data and episodes in run 0 leave runs 1 and 2 as they are."""
-    config = SHORT.replace(sampler=sampler, steps=120)
+    config = SHORT.replace(sampler="proportional", steps=120)
     history, other = train(config, [0, 1, 2]), train(config, [7, 1, 2])
     for run in (1, 2):
         assert_identical(everything(history, run), everything(other, run))
@@ -164,24 +104,14 @@ def test_a_run_depends_on_no_seed_but_its_own(sampler):
         assert_identical(everything(history, 0), everything(other, 0))
 
 
-@pytest.mark.parametrize("sampler", ["uniform", "proportional"])
-def test_the_same_seeds_give_the_same_history_bit_for_bit(sampler):
-    config = SHORT.replace(sampler=sampler, steps=120)
-    history, again = train(config, [3, 4]), train(config, [3, 4])
-    assert history.episodes == again.episodes
-    for run in (0, 1):
-        assert_identical(everything(history, run), everything(again, run))
-
-
-@pytest.mark.parametrize("sampler", ["uniform", "proportional"])
-def test_a_run_in_a_stack_is_the_run_alone(sampler, monkeypatch):
+def test_a_run_beside_others_is_the_run_alone(monkeypatch):
     """But for rounding: a batched matrix product may add in another order."""
     monkeypatch.setattr(training, "DQNLearner", DoublePrecisionLearner)
-    config = SHORT.replace(sampler=sampler, steps=120)
-    stack, alone = train(config, [3, 4, 5]), train(config, 4)
-    in_stack = everything(stack, 1)
+    config = SHORT.replace(sampler="proportional", steps=120)
+    beside, alone = train(config, [3, 4, 5]), train(config, 4)
+    found = everything(beside, 1)
     for name, values in everything(alone, 0).items():
-        np.testing.assert_allclose(in_stack[name], values, rtol=1e-6, atol=1e-9, err_msg=name)
+        np.testing.assert_allclose(found[name], values, rtol=1e-6, atol=1e-9, err_msg=name)
 
 
 def test_both_arms_of_a_comparison_start_alike():
@@ -198,39 +128,100 @@ def test_both_arms_of_a_comparison_start_alike():
 
 
 @pytest.mark.parametrize(
-    "seeds, exception, message",
+    "seeds, message",
     [
-        ([], ValueError, "seeds: at least one is needed, got none"),
-        ([1, 1], ValueError, r"seeds: must differ from one another, got \[1, 1\]"),
-        (-1, ValueError, "seeds: must be at least 0, got -1"),
-        ([0, 1.5], TypeError, "seeds: must be an integer, got 1.5"),
-        (
-            2**64,
-            ValueError,
-            "seeds: must be at most 18446744073709551615, got 18446744073709551616",
-        ),
+        ([], "seeds: at least one is needed, got none"),
+        ([1, 1], r"seeds: must differ from one another, got \[1, 1\]"),
+        (-1, "seeds: must be at least 0, got -1"),
+        (2**64, "seeds: must be at most 18446744073709551615, got 18446744073709551616"),
     ],
 )
-def test_wrong_seeds_are_refused(seeds, exception, message):
-    with pytest.raises(exception, match=message):
+def test_wrong_seeds_are_refused(seeds, message):
+    with pytest.raises(ValueError, match=message):
         train(SHORT, seeds)
 
 
+# What is stored, and which priorities: bugs of many training loops
+
+
+@pytest.mark.parametrize("mode", [AutoresetMode.SAME_STEP, AutoresetMode.NEXT_STEP])
+def test_true_transitions_are_stored_and_all_of_them(mode, monkeypatch):
+    """No step into another episode, and a time limit terminates nothing."""
+
+    def make(env_id, seeds, *_):
+        return Environments(SyncVectorEnv([CountingEnv] * len(seeds), autoreset_mode=mode), seeds)
+
+    monkeypatch.setattr(gymnasium_envs, "make_environments", make)
+    seeds = [0, 1, 2]
+    replay = ReplayBuffer(100, (3,), runs=3, seed=seeds)
+    history = train(SHORT.replace(env=COUNTING, steps=100, epsilon_end=1.0), seeds, replay=replay)
+    pause = 1 if mode == AutoresetMode.NEXT_STEP else 0  # a step that belongs to no episode
+    for run, seed in enumerate(seeds):
+        rows = replay.storage.rows[run, : replay.storage.sizes[run]]
+        assert_true_transitions(rows.tolist(), seed)
+        mine = [episode[1:] for episode in history.episodes if episode[0] == run]
+        lengths = [episode_length(seed, k) for k in range(len(mine))]
+        ends = np.cumsum(lengths) + pause * np.arange(len(mine))
+        returns = [episode_return(seed, k) for k in range(len(mine))]
+        assert mine == [*zip(ends.tolist(), returns, lengths, strict=True)]
+        assert len(mine) > 10
+
+
+def test_a_terminal_reward_is_learned_from_where_episodes_terminate():
+    """Stored there and nowhere else; the returns stay those of the environment."""
+    config = SHORT.replace(env=COUNTING, steps=100, epsilon_end=1.0, terminal_reward=-7)
+    replay = ReplayBuffer(100, (3,), runs=2, seed=[0, 1])
+    history = train(config, [0, 1], replay=replay)
+    for seed in (0, 1):
+        expected = []
+        for episode, steps, _ in replay.storage.rows["next_observation"][seed].astype(int):
+            over = steps == episode_length(seed, episode)
+            terminated = over and ends_in_termination(episode)
+            expected.append(-7 if terminated else reward_of(episode, steps))
+        assert replay.storage.rows["reward"][seed].tolist() == expected
+        assert expected.count(-7) > 10
+        returns = history.returns(seed)[1].tolist()
+        assert returns == [episode_return(seed, number) for number in range(len(returns))]
+
+
+@pytest.mark.parametrize("n_step", [1, 3])
+def test_a_time_limit_does_not_end_the_value(n_step):
+    """Reward 1 for ever, γ = ½: the value is 1 + ½ + ¼ + … = 2, though episodes stop after 3."""
+    config = SHORT.replace(
+        env=ENDLESS,
+        max_episode_steps=3,
+        steps=300,
+        hidden=(),
+        discount=0.5,
+        n_step=n_step,
+        learning_rate=0.1,
+        target_update_every=1,
+        epsilon_end=1.0,
+    )
+    q_values = train(config, [0, 1]).agent.q_values(np.ones((2, 1, 1), dtype=np.float32))
+    np.testing.assert_allclose(q_values, 2.0, atol=0.02)
+
+
+def test_priorities_come_from_the_td_errors():
+    """After the only update, replayed transitions have p = |δ| + ε, all others the initial 1."""
+    config = SHORT.replace(steps=40, sampler="proportional")
+    replay = RecordedPrioritized(100, (4,), alpha=0.6, runs=1, seed=5)
+    train(config, 5, replay=replay)
+
+    plain = PlainLearner(config, PlainQNetwork(DQNLearner(config, (4,), 2, [5]).online, run=0))
+    priorities = np.ones(40)
+    (replayed,) = replay.replayed
+    for number in replayed:
+        row = replay.storage.rows[0, number]
+        observation, action, reward, next_observation, terminated, _ = row
+        target = plain.target_of(reward, next_observation, terminated).item()
+        td_error = target - plain.online(observation)[action].item()
+        priorities[number] = abs(td_error) + config.priority_epsilon
+    stored = replay.sampler.sums.get(np.arange(40)[None])[0]
+    np.testing.assert_allclose(stored, priorities**0.6, rtol=1e-4)
+
+
 # Parts of the loop
-
-
-@pytest.mark.parametrize(
-    "changes, updates",
-    [
-        ({}, 201),  # at steps 39 to 239: 40 transitions are stored when the 40th step is done
-        ({"learning_starts": 100}, 141),
-        ({"update_every": 4}, 50),  # at steps 40, 44, … 236
-        ({"learning_starts": 240}, 1),
-    ],
-    ids=str,
-)
-def test_when_updates_happen(changes, updates):
-    assert train(SHORT.replace(**changes), 0).agent.updates == updates
 
 
 def test_epsilon_beta_and_step_size_are_those_of_the_step(monkeypatch):
@@ -295,7 +286,7 @@ def test_evaluation_returns_the_first_episode_of_every_environment():
     ]
 
 
-def test_evaluation_gives_a_run_the_same_episodes_in_any_stack():
+def test_evaluation_gives_a_run_the_same_episodes_beside_any_others():
     def returns(seeds):
         return evaluate(DQNLearner(SHORT.replace(env=COUNTING), (3,), 5, seeds), 3, seed=50)
 
@@ -303,39 +294,29 @@ def test_evaluation_gives_a_run_the_same_episodes_in_any_stack():
     assert returns([1]).tolist() == [[episode_return(seed, 0) for seed in (53, 54, 55)]]
 
 
-def test_evaluation_is_greedy_repeatable_and_respects_the_time_limit():
-    agent = DQNLearner(SHORT.replace(max_episode_steps=20), (4,), 2, [0])
-    with torch.no_grad():  # push the cart to where the pole falls: that holds it for 20 steps
-        for parameter in agent.online.parameters():
-            parameter.zero_()
-        agent.online.layers[0].weight[0, 2:, 0] = torch.tensor([1.0, 1.0])  # unit 0: falls right
-        agent.online.layers[1].weight[0, 0, 0] = 1
-        agent.online.layers[2].weight[0, 0, 1] = 1
-        agent.online.layers[2].bias[0, 0, 0] = 1e-9
-    returns = evaluate(agent, episodes=5)
-    assert returns.tolist() == [[20.0] * 5]
-    assert (evaluate(agent, episodes=5, seed=1) == evaluate(agent, episodes=5, seed=1)).all()
-
-
-def test_evaluation_under_another_time_limit():
+def test_an_evaluation_ends_at_its_time_limit_or_where_no_episode_does(monkeypatch):
     agent = DQNLearner(SHORT.replace(env=ENDLESS, max_episode_steps=3), (1,), 2, [0])
     assert evaluate(agent, episodes=2).tolist() == [[3.0, 3.0]]
     assert evaluate(agent, episodes=2, max_episode_steps=7).tolist() == [[7.0, 7.0]]
-    with pytest.raises(ValueError, match="max_episode_steps: must be at least 1, got 0"):
-        evaluate(agent, max_episode_steps=0)
+    monkeypatch.setattr(training, "LONGEST_EPISODE", 40)
+    agent = DQNLearner(SHORT.replace(env=ENDLESS), (1,), 2, [0])
+    with pytest.warns(UserWarning, match="2 of 2 episodes did not end in 40 steps"):
+        assert evaluate(agent, episodes=2).tolist() == [[40.0, 40.0]]
+    with warnings.catch_warnings(action="error"):  # a limit of one's own may be longer
+        assert evaluate(agent, 1, max_episode_steps=50).tolist() == [[50.0]]
 
 
-@pytest.mark.parametrize("shape, actions", [((5,), 2), ((4,), 3), ((2, 3), 2)])
-def test_an_agent_that_was_made_for_something_else_is_refused(shape, actions):
-    with pytest.raises(ValueError, match=r"agent: expects .*, but 'CartPole-v1' has \(4,\) and 2"):
-        evaluate(DQNLearner(SHORT, shape, actions, [0]), 1)
-
-
-@pytest.mark.parametrize("episodes, exception", [(0, ValueError), (1.5, TypeError)])
-def test_evaluation_needs_an_episode(episodes, exception):
-    agent = DQNLearner(SHORT, (4,), 2, [0])
-    with pytest.raises(exception, match="episodes: must be"):
-        evaluate(agent, episodes)
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        ({"episodes": 0}, "episodes: must be at least 1, got 0"),
+        ({"max_episode_steps": 0}, "max_episode_steps: must be at least 1, got 0"),
+        ({"epsilon": 2}, "epsilon: must be in"),
+    ],
+)
+def test_an_evaluation_that_cannot_be_is_refused(options, message):
+    with pytest.raises(ValueError, match=message):
+        evaluate(DQNLearner(SHORT, (4,), 2, [0]), **options)
 
 
 # A memory of one's own, of one run
@@ -362,33 +343,30 @@ class OwnMemory:
         self.updates.append((indices, td_errors))
 
 
-def test_a_memory_of_ones_own_trains_and_is_measured():
-    memory, seen = OwnMemory(), []
-    history = train(SHORT, 3, replay=memory, callbacks=[lambda h: seen.append(h.step)])
-    assert (len(memory), history.step, seen) == (240, 240, history.log_steps)
-    observation, action, reward, next_observation, terminated, truncated = memory.steps[0]
-    assert observation.shape == next_observation.shape == (4,)
-    assert np.shape(action) == np.shape(reward) == np.shape(terminated) == np.shape(truncated) == ()
-    assert len(memory.updates) == history.agent.updates == 201
-    assert all(indices.shape == errors.shape == (8,) for indices, errors in memory.updates)
-    for name in ("loss", "td_error", "q_value", "weight", "held_out_q"):
-        assert np.isfinite(history.measure(name)[-1]).all(), name
-    assert np.isnan(history.measure("age")).all()
-
-
 def test_a_memory_of_ones_own_learns_what_the_package_would_from_the_same_minibatches():
     """It draws what a recorded buffer drew."""
     replay = RECORDED["uniform"](240, (4,), runs=1, seed=1)
     expected = train(SHORT, 3, replay=replay)
     drawn = iter(replay.replayed)
-    memory = OwnMemory()
+    memory, seen = OwnMemory(), []
     memory.numbers.choices = lambda population, k: next(drawn)
-    history = train(SHORT, 3, replay=memory)
+    history = train(SHORT, 3, replay=memory, callbacks=[lambda h: seen.append(h.step)])
+    assert (len(memory), history.step, seen) == (240, 240, history.log_steps)
     assert history.episodes == expected.episodes
-    for one, same in zip(
-        history.agent.online.parameters(), expected.agent.online.parameters(), strict=True
+    ours, theirs = (each.agent.online.parameters() for each in (history, expected))
+    assert all(torch.equal(*pair) for pair in zip(ours, theirs, strict=True))
+    observation, action, reward, next_observation, terminated, truncated = memory.steps[0]
+    assert observation.shape == next_observation.shape == (4,)
+    assert np.shape(action) == np.shape(reward) == np.shape(terminated) == np.shape(truncated) == ()
+    assert len(memory.updates) == history.agent.updates == 201  # at steps 39 to 239
+    for (indices, errors), mine, td_errors in zip(
+        memory.updates, replay.replayed, replay.td_errors, strict=True
     ):
-        assert torch.equal(one, same)
+        np.testing.assert_array_equal(indices, mine)
+        np.testing.assert_array_equal(errors, td_errors)
+    for name in ("loss", "td_error", "q_value", "weight", "held_out_q"):
+        assert np.isfinite(history.measure(name)[-1]).all(), name
+    assert np.isnan(history.measure("age")).all()
 
 
 def test_a_buffer_without_an_axis_of_runs_trains_as_one_with_it():
@@ -405,18 +383,12 @@ def test_a_memory_that_does_not_fit_is_refused():
         train(SHORT, [0, 1], replay=OwnMemory())
     with pytest.raises(ValueError, match=r"replay: must have the number of runs .* \(2\), got 3"):
         train(SHORT, [0, 1], replay=ReplayBuffer(240, (4,), runs=3))
+    config, replay = SHORT.replace(discount=0.9), ReplayBuffer(240, (4,), runs=1, n_step=2)
+    with pytest.raises(ValueError, match=r"replay: must discount .* config \(0.9\), got 0.99"):
+        train(config, 0, replay=replay)
 
 
-# Where nothing ends, and where actions begin elsewhere
-
-
-def test_an_evaluation_ends_where_no_episode_does(monkeypatch):
-    monkeypatch.setattr(training, "LONGEST_EPISODE", 40)
-    agent = DQNLearner(SHORT.replace(env=ENDLESS), (1,), 2, [0])
-    with pytest.warns(UserWarning, match="2 of 2 episodes did not end in 40 steps"):
-        assert evaluate(agent, episodes=2).tolist() == [[40.0, 40.0]]
-    with warnings.catch_warnings(action="error"):  # a limit of one's own may be longer
-        assert evaluate(agent, 1, max_episode_steps=50).tolist() == [[50.0]]
+# Where actions begin elsewhere
 
 
 class StartsAtFive(gym.Env):
@@ -447,28 +419,3 @@ def test_every_way_an_action_leaves_adds_the_start_of_the_space(tmp_path):
     for each in (agent, DQNLearner.load(tmp_path / "agent.safetensors")):
         assert each.policy(1)(np.ones(2, np.float32)) == 6
         assert evaluate(each, 1).tolist() == [[4.0]] * 2
-
-
-# Learning
-
-
-@pytest.mark.slow
-def test_agents_learn_to_balance_the_pole():
-    """Ten agents, 4,000 steps each, episodes of at most 200 steps: far better than chance."""
-    config = SHORT.replace(
-        sampler="proportional",
-        steps=4000,
-        max_episode_steps=200,
-        hidden=(64, 64),
-        learning_rate=1e-3,
-        batch_size=32,
-        learning_starts=100,
-        target_update_every=100,
-        epsilon_steps=1500,
-    )
-    chance = config.replace(steps=1000, epsilon_end=1.0, learning_starts=1000)
-    at_random = np.mean([value for _, _, value, _ in train(chance).episodes])
-    assert 15 < at_random < 30
-    greedy = evaluate(train(config).agent, episodes=5).mean(axis=1)
-    assert np.median(greedy) > 100 > 3 * at_random
-    assert greedy.min() > 2 * at_random

@@ -111,13 +111,6 @@ def test_the_page_bootstraps_where_time_ran_out(page_and_stored):
     assert not np.array_equal(true_next, stored[200][0])
 
 
-def test_the_page_is_one_page_and_marks_what_is_new():
-    text = (EXAMPLES / "per_dqn.py").read_text(encoding="utf-8")
-    assert len(text.splitlines()) <= 250
-    assert text.count("# PER:") == 10
-    assert re.findall(r"^(?:from|import) (per_tutorial\S*)", text, re.M) == ["per_tutorial"]
-
-
 # Ape-X: its parts, without a cluster --------------------------------------------------------------
 
 
@@ -177,32 +170,3 @@ def test_an_actor_sends_each_step_once_as_a_window_with_its_own_td_error(apex, m
         promised = values[np.arange(len(errors)), transitions["actions"]]
         open_end = 0.5 ** transitions["steps"] * after.max(axis=1) * ~transitions["terminated"]
         np.testing.assert_allclose(errors, transitions["rewards"] + open_end - promised, rtol=1e-5)
-
-
-def test_the_memory_keeps_the_actors_priorities_until_the_learner_knows_better(apex):
-    memory = apex.Memory(apex.Args(buffer_size=8, learning_starts=6, batch_size=4, alpha=0.5))
-    messages = iter(range(100))
-
-    def add(*errors):
-        n = len(errors)
-        observations = np.full((n, 4), next(messages), dtype=np.float32)
-        columns = (observations, np.ones(n, int), np.ones(n, np.float32), observations)
-        values = (*columns, np.zeros(n, bool), np.full(n, 2))
-        return memory.add(dict(zip(apex.COLUMNS, values, strict=True)), np.array(errors))
-
-    assert add(4.0, 1.0, 9.0, 4.0) == 4 and memory.sample() is None
-    assert add(16.0, 0.0, 1.0, 1.0) == 8
-    expected = np.sqrt([4, 1, 9, 4, 16, 1e-6, 1, 1])
-    np.testing.assert_allclose(memory.buffer.probabilities, expected / expected.sum(), rtol=1e-3)
-    transitions, weights, ids = memory.sample()
-    assert set(transitions["steps"]) == {2} and weights.dtype == np.float32
-    np.testing.assert_array_equal(transitions["observations"][:, 0], ids // 4)
-    add(25.0)  # takes the place of transition 0, whose late update changes nothing
-    memory.update(np.array([0, 1]), np.array([100.0, 4.0]))
-    expected[:2] = 5, 2
-    np.testing.assert_allclose(memory.buffer.probabilities, expected / expected.sum(), rtol=1e-3)
-
-
-def test_ape_x_is_one_page(apex):
-    text = (EXAMPLES / "apex_ray.py").read_text(encoding="utf-8")
-    assert len(text.splitlines()) <= 300 and text.count("# APE-X:") == 7

@@ -26,44 +26,20 @@ def bits(state):
     return {name: array.tobytes() for name, array in state.items()}
 
 
-def slot_sampler(slots):
+def test_an_interrupted_write_leaves_a_whole_sampler():
+    """The library has stored the transitions, and `sync` tells of those that are new."""
     draws = SlotSampler(9, seed=0)
-    for slot in slots:
+    for slot in (7, 2, 0):
         draws.write([slot])
-    draws.update(draws.sample(4)[0], np.arange(4.0))
-    return draws
-
-
-@pytest.mark.parametrize("next_call", ["write", "sample", "update", "probabilities", "sync"])
-def test_the_next_call_completes_an_interrupted_write(next_call):
-    """The library has stored the transitions, and the next ones are as many."""
-    draws = slot_sampler([7, 2, 0])
-    calls = {
-        "write": lambda draws: draws.write([1, 8]),
-        "sample": lambda draws: draws.sample(5),
-        "update": lambda draws: draws.update([3, 4], [5.0, 6.0]),
-        "probabilities": lambda draws: draws.probabilities(),
-        "sync": lambda draws: draws.sync(5, lambda: np.array([0, 2, 3, 4, 7])),
-    }
-    twin = deepcopy(draws)
-    twin.write([3, 4])
-    calls[next_call](twin)
-    recorded = 0
-    for victim in interruptions(draws, lambda draws: draws.write([3, 4])):
-        if next_call != "sync":
-            if victim._unfinished is None:  # the write has not begun, or is over
-                continue
-            recorded += 1
-        calls[next_call](victim)
-        assert bits(victim.state) == bits(twin.state)
-    assert recorded > 3 or next_call == "sync"
-
-
-def test_an_interrupted_restore_has_happened_or_has_not():
-    draws, other = slot_sampler([7, 2, 0]), slot_sampler([1, 8, 3, 6])
-    outcomes = [bits(draws.state), bits(other.state)]
-    for victim in interruptions(draws, lambda draws: draws.restore(deepcopy(other.state))):
-        assert bits(victim.state) in outcomes
+    for victim in interruptions(draws, lambda draws: draws.write([3, 4, 7])):
+        stored = np.array([0, 2, 3, 4, 7])
+        victim.sync(5, lambda stored=stored: stored)
+        slots, _ = victim.sample(50, 0.5)
+        assert set(slots) == set(stored.tolist())
+        victim.update(slots, slots)
+        shares = victim.probabilities()
+        assert shares.sum() == pytest.approx(1) and np.flatnonzero(shares).tolist() == [*stored]
+        assert shares.argmax() == 7
 
 
 def test_the_next_step_completes_an_interrupted_one():

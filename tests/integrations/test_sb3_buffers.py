@@ -3,7 +3,6 @@ paper.
 """
 
 import copy
-import itertools
 
 import numpy as np
 import pytest
@@ -13,6 +12,7 @@ pytest.importorskip("stable_baselines3")
 import torch as th
 from gymnasium import spaces
 from sb3_episodes import ACTIONS, VECTORS, Episodes
+from slot_checks import assert_paper, paper_probabilities
 from stable_baselines3.common.buffers import DictReplayBuffer, ReplayBuffer
 from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.type_aliases import DictReplayBufferSamples, ReplayBufferSamples
@@ -30,57 +30,37 @@ def make(n_envs=1, space=VECTORS, kind=PrioritizedReplayBuffer, **kwargs):
 
 
 FORMS = {
-    "two copies": {},
-    "one copy": {"optimize_memory_usage": True},
+    "arrays": {},
     "dict": {"space": DICTS, "kind": PrioritizedDictReplayBuffer},
 }
-PROPORTIONAL = itertools.product(FORMS, (1, 3), (1, 3), ["proportional"])
 
 
-@pytest.mark.slow
-# Whatever draws, rows are kept alike: of the other samplers, one form and number is enough.
-@pytest.mark.parametrize(
-    "form, n_envs, n_steps, sampler",
-    [*PROPORTIONAL, ("one copy", 3, 3, "rank"), ("one copy", 3, 3, "uniform")],
-)
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("n_envs, n_steps, sampler", [(3, 3, "rank"), (3, 1, "uniform")])
 def test_transitions_come_back_as_they_were_added(form, n_envs, n_steps, sampler):
     buffer = make(n_envs, n_steps=n_steps, sampler=sampler, **FORMS[form])
     episodes = Episodes(buffer)
-    for steps in (1, 2, ROWS - 3, 1, 3, 2 * ROWS):  # also when just full, and after the wrap
-        batch = episodes.add(steps).buffer.sample(400)
+    for steps in (1, 2, ROWS - 3, 1, 2 * ROWS + 3):  # also when just full, and after the wrap
+        batch = episodes.add(steps).buffer.sample(200)
         episodes.assert_right(batch)
         stored = min(len(episodes.steps), ROWS) * n_envs
         assert len(set(batch.indices)) == stored  # all of them are drawn
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("steps", [5, 3 * ROWS + 2])
 @pytest.mark.parametrize("n_envs", [1, 3])
-@pytest.mark.parametrize("sampler", ["proportional", "rank"])
-def test_frequencies_and_weights_are_the_papers(sampler, n_envs, steps):
-    alpha, beta, batch_size = 0.7, 0.6, 3000
-    buffer = make(n_envs, sampler=sampler, alpha=alpha)
+def test_frequencies_and_weights_are_the_papers(n_envs):
+    buffer, steps = make(n_envs, alpha=0.7), 3 * ROWS + 2
     episodes = Episodes(buffer).add(steps)
-    stored = min(steps, ROWS) * n_envs
-    numbers = np.arange(steps * n_envs - stored, steps * n_envs)
-    errors = np.random.default_rng(1).normal(size=stored) * 3
+    numbers = np.arange((steps - ROWS) * n_envs, steps * n_envs)
+    errors = np.random.default_rng(1).normal(size=len(numbers)) * 3
     buffer.update_priorities(numbers, errors)
-    if sampler == "proportional":
-        powers = (np.abs(errors) + 1e-6) ** alpha
-    else:
-        buffer._sampler.sort(0)
-        powers = (1 + np.argsort(np.argsort(-np.abs(errors)))) ** -alpha
-    probabilities = powers / powers.sum()
-
-    buffer.beta = beta
-    batch = buffer.sample(batch_size)
-    counts = np.bincount(batch.indices - numbers[0], minlength=stored)
-    # One draw in each of `batch_size` equal ranges: no count is off by two.
-    assert np.abs(counts - batch_size * probabilities).max() < 2
-    weights = (stored * probabilities[batch.indices - numbers[0]]) ** -beta
-    np.testing.assert_allclose(batch.weights[:, 0], weights / weights.max(), rtol=1e-5)
+    buffer.beta = 0.6
+    batch = buffer.sample(3000)
+    assert_paper(batch.indices, batch.weights[:, 0], numbers, errors, 0.7, 0.6)
     np.testing.assert_allclose(
-        buffer.probabilities.reshape(-1)[numbers % buffer.capacity], probabilities, rtol=1e-9
+        buffer.probabilities.reshape(-1)[numbers % buffer.capacity],
+        paper_probabilities(errors, 0.7),
+        rtol=1e-9,
     )
     episodes.assert_right(batch)
 
@@ -176,18 +156,6 @@ def test_the_same_seed_draws_the_same():
     assert one.sample(20).indices.tolist() == draws[0]
 
 
-def test_what_was_written_by_hand_is_drawn():
-    buffer = make()
-    buffer.rewards[:5, 0] = range(5)
-    buffer.pos = 5
-    assert sorted(set(buffer.sample(50).rewards[:, 0].tolist())) == [0, 1, 2, 3, 4]
-    buffer.full = True
-    assert (buffer.size(), buffer.pos) == (ROWS, 5)
-    assert len(set(buffer.sample(100).indices)) == ROWS
-    buffer.full, buffer.pos = False, 2
-    assert sorted(set(buffer.sample(50).rewards[:, 0].tolist())) == [0, 1]
-
-
 def test_bad_steps_are_refused_and_change_nothing():
     buffer = make(2)
     episodes = Episodes(buffer).add(3)
@@ -201,14 +169,12 @@ def test_bad_steps_are_refused_and_change_nothing():
     )
     wrong = [
         (0, np.zeros((2, 4)), ValueError, "observation: must have the shape"),
-        (0, np.zeros((1, 3)), ValueError, "observation: must have the shape"),
         (1, np.zeros((2, 3, 1)), ValueError, "next observation: must have the shape"),
         (0, np.zeros((2, 3), dtype=complex), TypeError, "observation: must be float32"),
         # No word of action_shape and action_dtype, which SB3's buffers have not.
         (2, np.zeros(3, int), ValueError, r"action: must have the shape .*, got \(3,\)$"),
         (2, np.zeros(2), TypeError, "action: must be int64, got float64$"),
         (3, np.array([0.0, np.nan]), ValueError, "reward: must be finite"),
-        (3, np.array([0.0, np.inf]), ValueError, "reward: must be finite"),
         (3, np.zeros(3), ValueError, "reward: must have the shape"),
         (4, np.array([0.0, 0.5]), ValueError, "done: must be True or False"),
         (5, [{}], ValueError, "infos: must be one for each of 2"),

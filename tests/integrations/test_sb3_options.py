@@ -29,7 +29,6 @@ def make(kind=PrioritizedDQN, world=None, policy="MlpPolicy", **kwargs):
     return kind(policy, world, **(settings | kwargs))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("handled", [True, False])
 def test_a_time_limit_is_an_end_only_where_it_is_not_handled(handled):
     """Pendulum never terminates, and its time limit comes after 200 steps."""
@@ -39,18 +38,14 @@ def test_a_time_limit_is_an_end_only_where_it_is_not_handled(handled):
     assert model.replay_buffer.sample(2000).dones.any() == (not handled)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("n_steps", [1, 3])
-def test_dict_observations(n_steps):
+def test_dict_observations():
     small = {"net_arch": [4], "features_extractor_kwargs": {"cnn_output_dim": 4}}
     env = SimpleMultiObsEnv(random_start=True, discrete_actions=True)
     kwargs = {"world": env, "policy": "MultiInputPolicy", "policy_kwargs": small}
-    model = make(n_steps=n_steps, **kwargs).learn(STEPS)
+    model = make(n_steps=3, **kwargs).learn(STEPS)
     assert type(model.replay_buffer) is PrioritizedDictReplayBuffer
     assert set(model.replay_buffer.sample(3).observations) == {"vec", "img"}
     assert len(np.unique(model.replay_buffer.probabilities)) > 3
-    with pytest.raises(ValueError, match="optimize_memory_usage: must be False for Dict"):
-        make(optimize_memory_usage=True, **kwargs)
 
 
 def test_checkpoints_and_the_log(tmp_path):

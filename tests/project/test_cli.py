@@ -111,20 +111,11 @@ def test_every_setting_reaches_the_training(field, trained_with):
     assert trained_with == [(expected, list(range(10)))]
 
 
-def test_without_options_the_defaults_are_trained(trained_with):
-    main(["train"])
-    assert trained_with == [(DQNConfig(), list(range(10)))]
-
-
-def test_compiling_can_be_asked_for_and_declined(trained_with):
-    main(["train", "--compiled"])
-    main(["train", "--no-compiled"])
-    assert [config.compiled for config, _ in trained_with] == [True, False]
-
-
 def test_a_flag_can_be_switched_off_and_layers_left_out(trained_with):
+    main(["train"])
     main(["train", "--double", "--no-double", "--hidden"])
-    assert trained_with[0][0] == DQNConfig(hidden=())
+    everyone = list(range(10))
+    assert trained_with == [(DQNConfig(), everyone), (DQNConfig(hidden=()), everyone)]
 
 
 def test_runs_and_first_seed_choose_the_seeds(trained_with):
@@ -135,14 +126,12 @@ def test_runs_and_first_seed_choose_the_seeds(trained_with):
 def test_a_training_writes_its_history_and_prints_what_the_agents_reach(tmp_path, capsys):
     path = tmp_path / "history.csv"
     main([*TINY, "--out", str(path), "--episodes", "3"])
-    history = History.load(path)
-    assert (history.config, history.seeds, history.step) == (TINY_CONFIG, [4, 5], 150)
-    same = training.train(TINY_CONFIG, [4, 5])
-    assert history.episodes == same.episodes
-    np.testing.assert_array_equal(history.measure("loss"), same.measure("loss"))
+    history = training.train(TINY_CONFIG, [4, 5])
+    history.save(tmp_path / "same.csv")
+    assert path.read_bytes() == (tmp_path / "same.csv").read_bytes()
 
     printed = capsys.readouterr().out
-    greedy = training.evaluate(same.agent, episodes=3).mean(axis=1)
+    greedy = training.evaluate(history.agent, episodes=3).mean(axis=1)
     for seed, value in zip((4, 5), greedy, strict=True):
         assert f"seed {seed}: greedy return {value:.1f}\n" in printed
     assert "over 2 runs, the mean of 3 episodes each" in printed
@@ -162,22 +151,6 @@ def test_a_history_that_cannot_be_written_does_not_cost_the_agent(tmp_path):
     with pytest.raises(OSError, match="^No space left$"):
         save_results(SimpleNamespace(save=full, agent=agent), "history.csv", tmp_path / "agent")
     assert (tmp_path / "agent").read_bytes() == b"agent"
-
-
-def test_quiet_leaves_the_progress_bar_out(capsys):
-    main([*TINY, "--quiet"])
-    first, second, summary, next_step = capsys.readouterr().out.splitlines()
-    assert first.startswith("seed 4: ") and second.startswith("seed 5: ")
-    assert summary.startswith("greedy return over 2 runs")
-    assert "--save FILE" in next_step
-
-
-def test_tensorboard_is_asked_for_by_an_option(tmp_path):
-    """What it is told, the tests of its callback read."""
-    pytest.importorskip("tensorboard")
-    main([*TINY, "--quiet", "--tensorboard", str(tmp_path)])
-    assert sorted(folder.name for folder in tmp_path.iterdir()) == ["seed-4", "seed-5"]
-    assert all(list(folder.glob("events.*")) for folder in tmp_path.iterdir())
 
 
 def test_tensorboard_shows_the_mean_return_of_the_last_hundred_episodes(tmp_path):
@@ -203,7 +176,9 @@ def test_tensorboard_shows_the_mean_return_of_the_last_hundred_episodes(tmp_path
 def test_what_was_saved_is_played_again_and_both_commands_are_named(tmp_path, capsys):
     path = str(tmp_path / "my agent.safetensors")
     main([*TINY, "--quiet", "--save", path])
-    play, film = capsys.readouterr().out.splitlines()[-2:]
+    first, second, summary, play, film = capsys.readouterr().out.splitlines()  # no progress bar
+    assert first.startswith("seed 4: ") and second.startswith("seed 5: ")
+    assert summary.startswith("greedy return over 2 runs")
     assert play.endswith(f"python -m per_tutorial evaluate '{path}'")
     assert film.endswith(f"python -m per_tutorial evaluate '{path}' --video episode.mp4")
 
@@ -292,7 +267,7 @@ def test_a_missing_extra_is_named_by_commands_and_by_names():
         assert re.match(rf"python -m per_tutorial: {what}.* needs tyro, {re.escape(install)}", said)
     for code in ("import per_tutorial; per_tutorial.train", "from per_tutorial import train"):
         assert without({"torch"}, code).endswith(f"per_tutorial.train needs PyTorch, {install}")
-    for name, library in (("sb3", "Stable-Baselines3"), ("torchrl", "torchrl")):
+    for name, library in (("sb3", "sb3-contrib"), ("torchrl", "torchrl")):
         needs = f"per_tutorial.integrations.{name} needs {library}, which is not installed"
         for code in (
             f"import per_tutorial.integrations.{name}",
@@ -300,7 +275,7 @@ def test_a_missing_extra_is_named_by_commands_and_by_names():
         ):
             # The command's extra brings PyTorch; a bare import needs the library alone.
             said = without({"stable_baselines3", "sb3_contrib", "torchrl"}, code)
-            assert needs in said and said.endswith(f'pip install "per_tutorial[{name}]"')
+            assert needs in said and f"per_tutorial[{name}]" in said
     code = "from per_tutorial.notebook import show"
     assert without({"PIL"}, code).endswith(
         "Pillow, which is not installed: pip install 'per_tutorial[notebooks]'"
@@ -474,19 +449,12 @@ def test_what_cannot_be_examined_ends_in_one_clear_line(arguments, message, tmp_
         ("--alpha 2", "alpha: must be in [0, 1], got 2.0"),
         ("--steps 0", "steps: must be at least 1, got 0"),
         ("--sampler best", "sampler: must be one of 'uniform', 'proportional'"),
-        ("--hidden 8 0", "hidden: must be at least 1, got 0"),
-        (
-            "--batch-size 20 --learning-starts 10",
-            "learning_starts: must be at least batch_size (20), got 10",
-        ),
         ("--env Cartpole-v1", "env: no environment 'Cartpole-v1', did you mean 'CartPole-v1'"),
         ("--device abacus", "device: 'abacus' cannot be used"),
         ("--runs 0", "--runs: must be at least 1, got 0"),
-        ("--runs 1000000", "--runs: must be at most 100000, got 1000000"),
         ("--episodes 0", "--episodes: must be at least 1, got 0"),
         ("--first-seed -1", "seeds: must be at least 0, got -1"),
         ("--out nowhere/history.csv", "--out: there is no folder for 'nowhere/history.csv'"),
-        ("--save nowhere/agent", "--save: there is no folder for 'nowhere/agent'"),
         (
             "--env nowhere:Maze-v0",
             "env: 'nowhere:Maze-v0' cannot be made: No module named 'nowhere'",
@@ -497,22 +465,10 @@ def test_a_wrong_value_ends_in_one_clear_line(arguments, message):
     assert complaint("train", *arguments.split()).startswith(message)
 
 
-@pytest.mark.slow
-def test_other_settings_of_a_study_end_in_one_clear_line(small_study, tmp_path, monkeypatch):
-    command = ["study", "small", "--fast", "--quiet", "--processes", "1", "--out", str(tmp_path)]
-    main(command)
-    arms = small_study.arms | {"plain": TINY_CONFIG.replace(sampler="uniform", alpha=0.7)}
-    monkeypatch.setitem(STUDIES, "small", dataclasses.replace(small_study, arms=arms))
-    line = complaint(*command)
-    assert line.startswith(f"folder: '{tmp_path}")
-    assert "made with alpha = 0.6, not 0.7; choose another folder" in line
-
-
 def test_the_shell_sees_that_line_and_a_status():
     result = run("train", "--alpha", "2")
-    assert result.returncode == 1
-    assert result.stdout == ""
-    assert result.stderr == "python -m per_tutorial: alpha: must be in [0, 1], got 2.0\n"
+    said = "python -m per_tutorial: alpha: must be in [0, 1], got 2.0\n"
+    assert (result.returncode, result.stdout, result.stderr) == (1, "", said)
 
 
 def test_a_setting_that_the_sampler_has_not_is_named(trained_with):
@@ -521,11 +477,6 @@ def test_a_setting_that_the_sampler_has_not_is_named(trained_with):
     with warnings.catch_warnings(action="error"):
         main(["train", "--sampler", "rank", "--alpha", "0.5"])
         main(["train", "--loss", "huber", "--kappa", "0.5"])
-
-
-def test_one_run_and_one_episode_are_counted_as_such(capsys):
-    main([*TINY, "--quiet", "--runs", "1", "--episodes", "1"])
-    assert "over 1 run, the mean of 1 episode each: " in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from notebook_files import ROOT
 from tracked import tracked_files
 
 import per_tutorial
-from per_tutorial import Checkpoints, DQNConfig, DQNLearner, History, train
+from per_tutorial import Checkpoints, DQNConfig, DQNLearner, train
 from per_tutorial.studies.results import load_study
 
 DAMAGES = 60  # of each kind of file
@@ -83,11 +83,6 @@ def agent(folder):
     return folder / "agent.safetensors", load
 
 
-def history(folder):
-    train(CONFIG, seeds=0).save(folder / "history.csv")
-    return folder / "history.csv", lambda: History.load(folder / "history.csv").returns(0)
-
-
 def results(folder):
     (name,) = (name for name in tracked_files() if name.endswith("/published-breakout.csv.gz"))
     (folder / "study.csv.gz").write_bytes((ROOT / name).read_bytes())
@@ -96,7 +91,7 @@ def results(folder):
 
 BUFFERS = ("ReplayBuffer", "PrioritizedReplayBuffer", "RankBasedReplayBuffer")
 KINDS = {name: partial(buffer, name) for name in BUFFERS}
-KINDS |= {kind.__name__: kind for kind in (checkpoint, agent, history, results)}
+KINDS |= {kind.__name__: kind for kind in (checkpoint, agent, results)}
 
 
 @pytest.mark.slow

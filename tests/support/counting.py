@@ -1,9 +1,7 @@
-"""Environments that tell where they are, so that a false transition shows, and ways to make one."""
+"""Environments that tell where they are, so that a false transition shows."""
 
 import gymnasium as gym
 import numpy as np
-
-from per_tutorial.dqn.environments.gymnasium_envs import Environments
 
 LENGTHS = (3, 1, 4, 2)  # steps of an episode, in turn
 
@@ -93,29 +91,3 @@ def assert_true_transitions(transitions, seed):
         if over:
             episode, steps, last_action = episode + 1, 0, -1
     assert episode >= len(LENGTHS), "too short a test"
-
-
-# Bugs to put in
-
-
-class EveryStepCounts(Environments):
-    """The step that only resets becomes a transition from one episode into the next."""
-
-    def step(self, actions):
-        step = super().step(actions)
-        return step._replace(valid=np.ones_like(step.valid))
-
-
-class ResetObservationIsNext(Environments):
-    """The first observation of the next episode is taken for the last of this one."""
-
-    def step(self, actions):
-        return super().step(actions)._replace(next_observation=self.observation)
-
-
-class TruncatedIsTerminated(Environments):
-    """What follows a time limit is thought to be worth nothing."""
-
-    def step(self, actions):
-        step = super().step(actions)
-        return step._replace(terminated=step.terminated | step.truncated)

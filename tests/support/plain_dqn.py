@@ -210,18 +210,6 @@ class PlainReplay:
             self.largest_priority = max(self.largest_priority, entry[2])
 
 
-class DictatedReplay(PlainReplay):
-    """Draws what it is told: ``batches`` gives the (numbers, weights) of each minibatch in turn."""
-
-    def __init__(self, config, batches):
-        super().__init__(config, draw=None)
-        self.batches = iter(batches)
-
-    def sample(self, batch_size, beta):
-        numbers, weights = next(self.batches)
-        return [self.slots[number % self.config.capacity] for number in numbers], weights
-
-
 def plain_train(config, seed, network, draw_exploration, memory):
     """Algorithm 1 with one agent and its `PlainReplay`.
 

@@ -1,7 +1,6 @@
 """Learners and their plain twins, trained on the same minibatches and compared."""
 
 import numpy as np
-import torch
 from plain_dqn import DoublePrecisionLearner, PlainLearner, PlainQNetwork
 from small import ACTIONS, INPUTS, RUNS, random_batch
 
@@ -33,17 +32,3 @@ def assert_same_as_plain(
         for run, twin in enumerate(twins):
             expected = getattr(twin, name)(probes[run]).detach()
             np.testing.assert_allclose(q_values[run], expected, **tolerance)
-
-
-def gradients_of(losses):
-    """What autograd makes of losses in the place of the learner's gradients, where δ = target −
-    Q(s, a).
-    """
-
-    def gradients(td_errors, weights, *_):
-        td_errors = td_errors.detach().requires_grad_()
-        with torch.enable_grad():
-            losses(td_errors, weights).sum().backward()
-        return -td_errors.grad
-
-    return gradients

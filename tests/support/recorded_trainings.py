@@ -1,7 +1,7 @@
 """A short training, and buffers that note what goes in and out."""
 
 from per_tutorial.dqn.config import DQNConfig
-from per_tutorial.replay import PrioritizedReplayBuffer, RankBasedReplayBuffer, ReplayBuffer
+from per_tutorial.replay import PrioritizedReplayBuffer, ReplayBuffer
 
 SHORT = DQNConfig(
     steps=240,
@@ -33,7 +33,7 @@ class Recorded:
 
     def __init__(self, *arguments, **options):
         super().__init__(*arguments, **options)
-        self.actions, self.replayed, self.weights, self.td_errors = [], [], [], []
+        self.actions, self.replayed, self.td_errors = [], [], []
 
     def add(self, observation, action, *others, **options):
         self.actions.append(int(action[0]))
@@ -42,7 +42,6 @@ class Recorded:
     def sample(self, batch_size, beta, **options):
         batch = super().sample(batch_size, beta, **options)
         self.replayed.append(batch.indices[0].tolist())
-        self.weights.append(batch.weights[0])
         return batch
 
     def update_priorities(self, indices, td_errors):
@@ -55,10 +54,6 @@ class RecordedUniform(Recorded, ReplayBuffer):
 
 
 class RecordedPrioritized(Recorded, PrioritizedReplayBuffer):
-    pass
-
-
-class RecordedRankBased(Recorded, RankBasedReplayBuffer):
     pass
 
 

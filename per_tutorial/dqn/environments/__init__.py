@@ -1,40 +1,25 @@
 """Environments. What differs between kinds of them is declared only here.
 
-A new kind is one module beside this one that implements `EnvModule`, and one entry in `ENV_SPECS`.
-A module is imported when its environments are made; settings need none.
+A new kind is one entry in `ENV_SPECS` and one module beside this one, with two functions of the
+settings and of seeds that return `Environments`: `training_environments`, ``config.environments``
+for each seed, and `evaluation_environments`, one for each seed, with the rewards unchanged. A
+module is imported when its environments are made; settings need none.
 """
 
 import math
 from collections.abc import Callable, Sequence
 from importlib import import_module
-from typing import TYPE_CHECKING, NamedTuple, Protocol, cast
+from typing import Any, NamedTuple
 
-from per_tutorial.dqn.environments.settings import EnvSettings
 from per_tutorial.replay.storages.frames import FrameStorage
 from per_tutorial.replay.storages.rows import TransitionStorage
-
-if TYPE_CHECKING:
-    from per_tutorial.dqn.environments.gymnasium_envs import Environments
-
-
-class EnvModule(Protocol):
-    """What a module of this folder provides for its kind of environments."""
-
-    def training_environments(self, config: EnvSettings, seeds: Sequence[int]) -> "Environments":
-        """Environments to train in: ``config.environments`` for each seed, seed by seed."""
-
-    def evaluation_environments(self, config: EnvSettings, seeds: Sequence[int]) -> "Environments":
-        """Environments to evaluate in, one for each seed, with the rewards unchanged."""
-
-    def check_id(self, env: str) -> None:
-        """Raise ValueError unless ``env`` can be made without importing an unknown module."""
 
 
 class EnvSpec(NamedTuple):
     """A kind of environments.
 
     Attributes:
-        module: imports and returns the `EnvModule`.
+        module: imports and returns the module.
         storage: the class of the storage of its transitions.
         observation_dtype: dtype of stored observations, for storages that support several.
         frames: whether observations are images, of bytes or bits, which need convolutions.
@@ -43,7 +28,7 @@ class EnvSpec(NamedTuple):
         evaluation_epsilon: default share of random actions in an evaluation.
     """
 
-    module: Callable[[], EnvModule]
+    module: Callable[[], Any]
     storage: type = TransitionStorage
     observation_dtype: str = "float32"
     frames: bool = False
@@ -56,8 +41,8 @@ class EnvSpec(NamedTuple):
         return tuple(observation_shape) if self.frames else math.prod(observation_shape)
 
 
-def _module(name: str) -> Callable[[], EnvModule]:
-    return lambda: cast(EnvModule, import_module(f"{__name__}.{name}"))
+def _module(name: str) -> Callable[[], Any]:
+    return lambda: import_module(f"{__name__}.{name}")
 
 
 # Prefix of an environment's id → its kind

@@ -115,7 +115,6 @@ def make_atari_environments(
     clip_rewards: bool = True,
     sticky_actions: float = 0.0,
     max_frames: int = MAX_FRAMES,
-    threads: int = 0,
 ) -> AtariEnvironments:
     """`AtariEnvironments`: ``count`` for each run, those of the first run first.
 
@@ -131,7 +130,6 @@ def make_atari_environments(
         clip_rewards: whether rewards are clipped to [−1, 1]; scores never are.
         sticky_actions: the probability that the emulator repeats the previous action in a frame.
         max_frames: frames after which a game is truncated.
-        threads: of the emulators; 0 for as many as there are cores.
 
     Raises:
         ImportError: ale-py is missing.
@@ -165,7 +163,6 @@ def make_atari_environments(
         reward_clipping=False,
         repeat_action_probability=real_number("sticky_actions", sticky_actions, 0, 1),
         max_num_frames_per_episode=whole_number("max_frames", max_frames),
-        num_threads=whole_number("threads", threads, minimum=0),
         autoreset_mode=AutoresetMode.SAME_STEP,
     )
     return AtariEnvironments(
@@ -245,10 +242,6 @@ def evaluation_environments(config: EnvSettings, seeds: Sequence[int]) -> Enviro
 
     games = SyncVectorEnv([make] * len(seeds), autoreset_mode=AutoresetMode.SAME_STEP)
     return Environments(games, list(seeds))
-
-
-def check_id(env: str) -> None:
-    """Nothing to reject: whatever the id is, only games of ale-py are looked up."""
 
 
 def game_options(config: EnvSettings) -> dict[str, Any]:

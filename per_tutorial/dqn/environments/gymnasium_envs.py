@@ -7,9 +7,7 @@ ignores its action and returns the reset observation; it is not a transition.
 """
 
 import difflib
-import re
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from typing import Any, NamedTuple
 
 import gymnasium as gym
@@ -21,6 +19,8 @@ from numpy.typing import ArrayLike, NDArray
 from per_tutorial.common.files import AnyArray, copy_arrays, require_like
 from per_tutorial.dqn.environments.settings import SMALLEST_FRAME, EnvSettings
 
+ADVICE = "what gymnasium.utils.env_checker.check_env says about the environment may help"
+
 
 class Step(NamedTuple):
     """What happened in one step, a row per environment."""
@@ -30,12 +30,6 @@ class Step(NamedTuple):
     terminated: NDArray[np.bool_]  # the next state has value 0
     truncated: NDArray[np.bool_]  # stopped by a time limit: the next state keeps its value
     valid: NDArray[np.bool_]  # False where the step only reset the environment
-
-    def learned_reward(self, terminal_reward: float | None) -> NDArray:
-        """The reward to learn from; where an episode terminates, ``terminal_reward`` if given."""
-        if terminal_reward is None:
-            return self.reward
-        return np.where(self.terminated, terminal_reward, self.reward)
 
 
 class Environments:
@@ -71,7 +65,8 @@ class Environments:
         try:
             observation, _ = self.vector_env.reset(seed=seeds)
         except Exception as error:
-            raise self._explained(error) from error
+            error.add_note(ADVICE)
+            raise
         self.observation = self._shown(observation)
         self.finished: list[tuple[int, float, int]] = []
         self._returns, self._lengths = np.zeros(count), np.zeros(count, dtype=np.int64)
@@ -90,7 +85,8 @@ class Environments:
         try:
             happened = self.vector_env.step(actions + self.first_action)
         except Exception as error:
-            raise self._explained(error) from error
+            error.add_note(ADVICE)
+            raise
         return self._transitions(*happened)
 
     def _transitions(
@@ -126,12 +122,6 @@ class Environments:
         self._returns[rows] = self._lengths[rows] = 0
 
     @property
-    def ends_by_itself(self) -> bool:
-        """Whether Gymnasium knows a time limit of these environments."""
-        spec = self.vector_env.spec
-        return spec is not None and spec.max_episode_steps is not None
-
-    @property
     def state(self) -> dict[str, NDArray]:
         """What a checkpoint holds: the number of steps, from which new episodes get new seeds."""
         return {"steps_done": np.array(self._steps_done)}
@@ -147,29 +137,6 @@ class Environments:
     def close(self) -> None:
         self.vector_env.close()
 
-    def _explained(self, error: Exception) -> Exception:
-        """An error that says how an environment breaks Gymnasium's API; else the ``error``."""
-        for env in getattr(self.vector_env, "envs", ())[:1]:
-            with suppress(Exception):
-                fault = _fault(env.unwrapped)
-                if fault is not None:
-                    return ValueError(f"env: {fault} (see gymnasium.utils.env_checker.check_env)")
-        return error
-
-
-def _fault(env: Any) -> str | None:
-    """What an environment returns that Gymnasium's API does not allow, in words."""
-    shape, found = env.observation_space.shape, env.reset()
-    if not isinstance(found, tuple) or len(found) != 2 or not isinstance(found[1], dict):
-        return f"reset must return (observation, info), got a {type(found).__name__}"
-    step = env.step(env.action_space.start)
-    if not isinstance(step, tuple) or len(step) != 5:
-        return f"step must return five values, got {step!r}"
-    for observation in (found[0], step[0]):
-        if np.shape(observation) != shape:
-            return f"observations must have the shape {shape}, got {np.shape(observation)}"
-    return f"the reward must be a single number, got {step[1]!r}" if np.ndim(step[1]) else None
-
 
 def _renewed(seeds: Any, step: int) -> Any:
     """Other seeds, made from these and a step; 31 bits, since some emulators take no more."""
@@ -180,34 +147,17 @@ def _renewed(seeds: Any, step: int) -> Any:
 
 def training_environments(config: EnvSettings, seeds: Sequence[int]) -> Environments:
     """One environment per seed, made by the settings."""
-    limit, vectorization = config.max_episode_steps, config.vectorization
-    return make_environments(
-        config.env, seeds, max_episode_steps=limit, vectorization=vectorization
-    )
+    return make_environments(config.env, seeds, config.max_episode_steps, config.vectorization)
 
 
 def evaluation_environments(config: EnvSettings, seeds: Sequence[int]) -> Environments:
     """One environment per seed, each with a generator of its own."""
-    return make_environments(config.env, seeds, max_episode_steps=config.max_episode_steps)
-
-
-def check_id(env: str) -> None:
-    """Raise ValueError unless ``env`` is registered in Gymnasium, or is from this package.
-
-    For "module:Name-v0" Gymnasium would import the module, and thus run whatever is in it.
-    """
-    module, colon, _ = env.partition(":")
-    ours = colon and module.partition(".")[0] == __name__.partition(".")[0]
-    if not ours and env not in gym.registry:
-        raise ValueError(
-            f"env: must be registered in Gymnasium, unless the file is trusted, got {env!r}"
-        )
+    return make_environments(config.env, seeds, config.max_episode_steps)
 
 
 def make_environments(
     env_id: str,
     seeds: Sequence[int],
-    *,
     max_episode_steps: int | None = None,
     vectorization: str = "sync",
 ) -> Environments:
@@ -230,12 +180,10 @@ def make_environments(
             f"those of {env_id!r} are {observations}"
         )
     if sum(length >= SMALLEST_FRAME for length in observations.shape) > 1:
-        atari = _atari_id(env_id)
-        way_out = f"{atari!r} is learned" if atari else "only ALE/… and MinAtar/… ids are learned"
         raise ValueError(
-            f"env: {env_id!r} shows pictures of the shape {observations.shape}; {way_out} from "
-            "pictures (to flatten others, register a version with "
-            "gymnasium.wrappers.FlattenObservation)"
+            f"env: {env_id!r} shows pictures of the shape {observations.shape}; only ids such as "
+            "ALE/Pong-v5 and MinAtar/Breakout-v1 are learned from pictures (to flatten others, "
+            "register a version with gymnasium.wrappers.FlattenObservation)"
         )
     return Environments(vector_env, reset_seeds)
 
@@ -253,22 +201,12 @@ def make_vector_env(
         options["max_episode_steps"] = max_episode_steps
     if vectorization == "sync":
         options["vector_kwargs"] = {"autoreset_mode": AutoresetMode.SAME_STEP, **vector_kwargs}
-        options["disable_env_checker"] = True  # `_explained` says more, and costs no time
+        options["disable_env_checker"] = True  # it takes time at every step
     try:
         return gym.make_vec(env_id, count, vectorization_mode=vectorization, **options)
     except gym.error.UnregisteredEnv:
-        atari = _atari_id(env_id)
-        close = [atari] if atari else difflib.get_close_matches(env_id, gym.registry, n=3)
+        close = difflib.get_close_matches(env_id, gym.registry, n=3)
         hint = f", did you mean {' or '.join(map(repr, close))}?" if close else ""
         raise ValueError(f"env: no environment {env_id!r}{hint}") from None
     except (gym.error.Error, ModuleNotFoundError) as error:
         raise ValueError(f"env: {env_id!r} cannot be made: {error}") from error
-
-
-def _atari_id(env_id: str) -> str | None:
-    """ "ALE/Pong-v5" for an older id of the same game, such as "PongNoFrameskip-v4"."""
-    older = re.fullmatch(r"([A-Z]\w+?)(-ram)?(NoFrameskip|Deterministic)-v[04]", env_id)
-    if older is None and gym.registry.get(env_id) is not None:
-        entry = str(gym.registry[env_id].entry_point)
-        older = re.fullmatch(r"([A-Z]\w+?)-v[04]", env_id) if "ale_py" in entry else None
-    return f"ALE/{older[1]}-v5" if older else None

@@ -47,15 +47,7 @@ def training_environments(config: EnvSettings, seeds: Sequence[int]) -> MinAtarE
     return MinAtarEnvironments(games, [_seed(seed) for seed in seeds])
 
 
-def evaluation_environments(config: EnvSettings, seeds: Sequence[int]) -> MinAtarEnvironments:
-    """The same as for training: rewards are points, and episodes are games."""
-    return training_environments(config, seeds)
-
-
-def check_id(env: str) -> None:
-    """Raise ValueError for "MinAtar/module:Name-v0", for which Gymnasium imports the module."""
-    if ":" in env:
-        raise ValueError(f"env: must be a game of MinAtar, unless the file is trusted, got {env!r}")
+evaluation_environments = training_environments  # rewards are points, and episodes are games
 
 
 def _seed(seed: int) -> int | list[int]:

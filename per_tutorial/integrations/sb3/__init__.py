@@ -11,38 +11,27 @@ algorithm, `train` multiplies the loss by the weights and writes the raw TD erro
 frame of stacked pictures once.
 """
 
-from per_tutorial.common.lazy import lazy_names
+from per_tutorial.common.lazy import missing_extra
 
 try:
+    import sb3_contrib  # noqa: F401
     import stable_baselines3  # noqa: F401
 except ImportError as error:
-    raise ImportError(
-        "per_tutorial.integrations.sb3 needs Stable-Baselines3, which is not installed: "
-        'pip install "per_tutorial[sb3]"'
-    ) from error
+    raise missing_extra(error, __name__) from error
 
-TYPE_CHECKING = False
+from per_tutorial.integrations.sb3.actor_critic import PrioritizedSAC, PrioritizedTD3
+from per_tutorial.integrations.sb3.algorithms import PrioritizedDQN
+from per_tutorial.integrations.sb3.buffers import PrioritizedReplayBuffer
+from per_tutorial.integrations.sb3.dict_buffers import PrioritizedDictReplayBuffer
+from per_tutorial.integrations.sb3.frames import FrameReplayBuffer
+from per_tutorial.integrations.sb3.quantiles import PrioritizedQRDQN
 
-if TYPE_CHECKING:
-    from per_tutorial.integrations.sb3.actor_critic import PrioritizedSAC as PrioritizedSAC
-    from per_tutorial.integrations.sb3.actor_critic import PrioritizedTD3 as PrioritizedTD3
-    from per_tutorial.integrations.sb3.algorithms import PrioritizedDQN as PrioritizedDQN
-    from per_tutorial.integrations.sb3.buffers import (
-        PrioritizedReplayBuffer as PrioritizedReplayBuffer,
-    )
-    from per_tutorial.integrations.sb3.dict_buffers import (
-        PrioritizedDictReplayBuffer as PrioritizedDictReplayBuffer,
-    )
-    from per_tutorial.integrations.sb3.frames import FrameReplayBuffer as FrameReplayBuffer
-    from per_tutorial.integrations.sb3.quantiles import PrioritizedQRDQN as PrioritizedQRDQN
-
-_HOMES = {
-    "buffers": ("PrioritizedReplayBuffer",),
-    "dict_buffers": ("PrioritizedDictReplayBuffer",),
-    "frames": ("FrameReplayBuffer",),
-    "algorithms": ("PrioritizedDQN",),
-    "actor_critic": ("PrioritizedSAC", "PrioritizedTD3"),
-    "quantiles": ("PrioritizedQRDQN",),  # the only one that needs sb3-contrib
-}
-
-__all__, __getattr__, __dir__ = lazy_names(__name__, _HOMES)
+__all__ = [
+    "FrameReplayBuffer",
+    "PrioritizedDQN",
+    "PrioritizedDictReplayBuffer",
+    "PrioritizedQRDQN",
+    "PrioritizedReplayBuffer",
+    "PrioritizedSAC",
+    "PrioritizedTD3",
+]

@@ -4,7 +4,6 @@ Each is SB3's agent with its own `train`, which differs in three lines: each tra
 multiplied by its weight before the mean is taken, and the raw TD errors go back to the buffer.
 """
 
-import warnings
 from typing import Any
 
 import numpy as np
@@ -21,12 +20,6 @@ from torch.nn import functional as F
 from per_tutorial.common.arguments import up_to_one
 from per_tutorial.integrations.sb3.buffers import PrioritizedReplayBuffer, Samples
 from per_tutorial.integrations.sb3.dict_buffers import PrioritizedDictReplayBuffer
-
-# Arguments of a buffer that the agent sets.
-OF_THE_AGENT = {
-    *("buffer_size", "observation_space", "action_space", "beta"),
-    *("device", "n_envs", "optimize_memory_usage"),
-}
 
 
 class PrioritizedAlgorithm(OffPolicyAlgorithm):
@@ -69,16 +62,14 @@ class PrioritizedAlgorithm(OffPolicyAlgorithm):
             self.replay_buffer_class = kind
         if not issubclass(kind, PrioritizedReplayBuffer):
             raise TypeError(
-                "replay_buffer_class: must be per_tutorial.integrations.sb3.PrioritizedReplayBuffer"
-                f" or a subclass, got {kind.__module__}.{kind.__qualname__}; others have no "
-                "priorities, and HER's relabelled goals are not supported"
+                "replay_buffer_class: must be a PrioritizedReplayBuffer of per_tutorial, "
+                f"got {kind.__module__}.{kind.__qualname__}; others have no priorities, and HER's "
+                "relabelled goals are not supported"
             )
         given = self.replay_buffer_kwargs
-        for name in OF_THE_AGENT.intersection(given):
-            raise TypeError(f"replay_buffer_kwargs: must not have {name}, which the agent sets")
-        n_steps = self.n_steps if self.n_steps > 1 else None
-        agents: dict[str, Any] = {"gamma": self.gamma, "alpha": self.alpha, "n_steps": n_steps}
-        agents = {name: value for name, value in agents.items() if value is not None}
+        agents: dict[str, Any] = {"gamma": self.gamma}
+        agents |= {} if self.alpha is None else {"alpha": self.alpha}
+        agents |= {"n_steps": self.n_steps} if self.n_steps > 1 else {}
         for name, value in agents.items():
             if given.get(name, value) != value:
                 raise ValueError(
@@ -110,18 +101,7 @@ class PrioritizedAlgorithm(OffPolicyAlgorithm):
         assert self.replay_buffer is not None
         if reset_num_timesteps or self._last_obs is None:
             self.replay_buffer.truncate_episodes()  # SB3 is about to reset the environments
-        begun = super()._setup_learn(
-            total_timesteps, callback, reset_num_timesteps, *args, **kwargs
-        )
-        now = self._beta_at(1 - self.num_timesteps / self._total_timesteps)
-        if self.num_timesteps > 0 and now < self.replay_buffer.beta:
-            warnings.warn(
-                f"beta: falls from {self.replay_buffer.beta:.2f} to {now:.2f}, since its schedule "
-                "follows the progress to the end of this learn; give a number, or learn in one "
-                "call",
-                stacklevel=3,
-            )
-        return begun
+        return super()._setup_learn(total_timesteps, callback, reset_num_timesteps, *args, **kwargs)
 
     def load_replay_buffer(self, path: Any, truncate_last_traj: bool = True) -> None:
         """Continue with what `save_replay_buffer` wrote, priorities and random streams included.
@@ -154,15 +134,11 @@ class PrioritizedAlgorithm(OffPolicyAlgorithm):
     def _begin_training(self) -> PrioritizedReplayBuffer:
         """Set β for the minibatches of one call of `train`, and log it."""
         assert self.replay_buffer is not None
-        self.replay_buffer.beta = self._beta_at(self._current_progress_remaining)
+        beta = self.beta(self._current_progress_remaining) if callable(self.beta) else self.beta
+        # Training may pass its end, where a schedule may leave [0, 1].
+        self.replay_buffer.beta = min(max(float(beta), 0.0), 1.0)
         self.logger.record("train/beta", self.replay_buffer.beta)
         return self.replay_buffer
-
-    def _beta_at(self, remaining: float) -> float:
-        if not callable(self.beta):
-            return self.beta
-        # Training may pass its end, where a schedule may leave [0, 1].
-        return min(max(float(self.beta(remaining)), 0.0), 1.0)
 
     def _targets(self, batch: Samples, next_values: th.Tensor) -> th.Tensor:
         """r + γ^k · V(s') over k steps, or r alone if the episode terminated."""
@@ -228,7 +204,7 @@ class PrioritizedDQN(PrioritizedQLearner, DQN):
         beta: exponent of the importance-sampling weights, in [0, 1], or a schedule: a function of
             the remaining progress of `learn` (from 1 to 0). None: linear from 0.4 to 1, as in the
             paper. With ``learn(…, reset_num_timesteps=False)`` SB3 counts the progress to the end
-            of that call, so β (like ε) falls back when an agent is continued; a warning says so.
+            of that call, so β (like ε) falls back when an agent is continued.
         replay_buffer_class: a `PrioritizedReplayBuffer`; None: one that fits the observations.
         replay_buffer_kwargs: settings of the buffer and of its sampler, such as
             `{"sampler": "rank", "normalize": "none"}`.

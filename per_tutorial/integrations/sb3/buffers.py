@@ -2,8 +2,7 @@
 
 All environments share one sampler. With E environments, the transition of environment e in step t
 has the id t · E + e, and a `Ring` maps ids to slots. The sampler learns only how many steps were
-added. So steps that SB3 or a user wrote directly into the arrays get priorities, too, and the next
-call completes an interrupted one.
+added. So the next call completes an interrupted one.
 """
 
 import math
@@ -22,8 +21,7 @@ from stable_baselines3.common.vec_env import VecNormalize
 
 from per_tutorial.common.arguments import index_array, plain_array, real_number, whole_number
 from per_tutorial.common.memory import promise_memory
-from per_tutorial.integrations.sb3.frame_store import ObservationStore
-from per_tutorial.integrations.slot_sampler import errors_of, refuse_unknown
+from per_tutorial.integrations.slot_sampler import errors_of
 from per_tutorial.replay.contracts import Slots
 from per_tutorial.replay.random_streams import RandomStreams
 from per_tutorial.replay.replay import DRAWS_WITHOUT_UPDATE
@@ -71,8 +69,7 @@ class PrioritizedReplayBuffer(ReplayBuffer):
     Args:
         buffer_size: transitions kept in all; each of E environments has buffer_size // E of them.
         observation_space, action_space, device, n_envs: as SB3 passes them.
-        optimize_memory_usage: store each observation once, not again as the next one of the step
-            before. Unlike in SB3, `handle_timeout_termination` may be on as well.
+        optimize_memory_usage: must be False; `FrameReplayBuffer` stores each frame once.
         handle_timeout_termination: bootstrap from the last state if a time limit ends an episode.
         n_steps, gamma: the length of n-step returns, and their discount γ.
         sampler: a name in `per_tutorial.replay.samplers.SAMPLERS`.
@@ -93,7 +90,6 @@ class PrioritizedReplayBuffer(ReplayBuffer):
     """
 
     beta = 0.4  #: β of the next draws, which the agent sets
-    _steps = 0  # rows ever added, each a step of every environment
 
     def __init__(
         self,
@@ -113,8 +109,12 @@ class PrioritizedReplayBuffer(ReplayBuffer):
     ) -> None:
         whole_number("buffer_size", buffer_size)
         whole_number("n_envs", n_envs)
-        refuse_unknown(type(self), sampler, settings, "handle_timeout_termination")
-        self._check_space(observation_space, optimize_memory_usage)
+        if optimize_memory_usage:
+            raise ValueError(
+                "optimize_memory_usage: must be False (FrameReplayBuffer stores each frame once), "
+                f"got {optimize_memory_usage}"
+            )
+        self._check_space(observation_space)
         self.n_steps = whole_number("n_steps", n_steps)
         self.gamma = real_number("gamma", gamma, 0, 1)
         self._make_sampler: Callable[..., Any] = partial(make_sampler, sampler, **settings)
@@ -124,18 +124,15 @@ class PrioritizedReplayBuffer(ReplayBuffer):
         )
         self.buffer_size = max(buffer_size // n_envs, 1)
         self.capacity = self.buffer_size * n_envs
-        self.optimize_memory_usage = optimize_memory_usage
+        self.optimize_memory_usage = False
         self.handle_timeout_termination = handle_timeout_termination
         dtype = np.dtype(self._maybe_cast_dtype(action_space.dtype))
         self.actions = self._zeros((self.action_dim,), dtype)
         self.rewards, self.dones, self.timeouts = (self._zeros((), np.float32) for _ in range(3))
-        if not optimize_memory_usage:
-            self.observations = self._empty_observations()
-            self.next_observations = self._empty_observations()
+        self._make_room()
         self.reset()
-        promise_memory(self, "buffer_size", self._bytes_of_arrays())
 
-    def _check_space(self, observation_space: spaces.Space, optimize_memory_usage: bool) -> None:
+    def _check_space(self, observation_space: spaces.Space) -> None:
         """Raise ValueError unless observations of this space can be stored in this way."""
         if isinstance(observation_space, spaces.Dict):
             raise ValueError(
@@ -146,57 +143,28 @@ class PrioritizedReplayBuffer(ReplayBuffer):
     def _zeros(self, shape: tuple[int, ...], dtype: Any) -> NDArray:
         return np.zeros((self.buffer_size, self.n_envs, *shape), dtype)
 
-    def _empty_observations(self) -> Any:
-        return self._zeros(self.obs_shape, self._dtype)
+    def _make_room(self) -> None:
+        """Make the arrays of the observations."""
+        self.observations, self.next_observations = (self._empty_observations() for _ in range(2))
+        promise_memory(self, "buffer_size", self.nbytes)
 
-    @property
-    def _dtype(self) -> np.dtype:
-        return np.dtype(self.observation_space.dtype)
+    def _empty_observations(self) -> Any:
+        return self._zeros(self.obs_shape, self.observation_space.dtype)
 
     @property
     def nbytes(self) -> int:
         """Bytes of a full buffer, without its priorities (16 to 32 for each transition)."""
-        return self._bytes_of_arrays() + (0 if self._frames is None else self._frames.nbytes)
-
-    def _bytes_of_arrays(self) -> int:
-        arrays = [self.actions, self.rewards, self.dones, self.timeouts]
-        if self._frames is None:
-            for each in (self.observations, self.next_observations):
-                arrays += each.values() if isinstance(each, dict) else [each]
+        arrays = [self.actions, self.rewards, self.dones, self.timeouts, *self._stores()]
         return sum(array.nbytes for array in arrays)
 
-    @property
-    def pos(self) -> int:
-        """The row that is written next."""
-        return self._steps % self.buffer_size
-
-    @pos.setter
-    def pos(self, row: int) -> None:
-        if row != self.pos:
-            self._steps = row + self.full * self.buffer_size
-
-    @property
-    def full(self) -> bool:
-        """Whether every row holds a step."""
-        return self._steps >= self.buffer_size
-
-    @full.setter
-    def full(self, is_full: bool) -> None:
-        if is_full != self.full:
-            self._steps = self.pos + is_full * self.buffer_size
+    def _stores(self) -> list[Any]:
+        """What holds the observations."""
+        return [self.observations, self.next_observations]
 
     def reset(self) -> None:
         """Remove all transitions. With a seed, the random stream starts again."""
-        self._steps = 0
-        self._frames = self._new_frames() if self.optimize_memory_usage else None
-        self._start_sampler()
-
-    def _new_frames(self) -> ObservationStore:
-        """The store for observations if each is kept once."""
-        size = int(np.prod(self.obs_shape))
-        return ObservationStore(self.buffer_size, self.n_envs, 1, size, self._dtype)
-
-    def _start_sampler(self) -> None:
+        super().reset()
+        self._steps = 0  # rows ever added, each a step of every environment
         seed = int(np.random.randint(2**31)) if self._seed is None else self._seed
         self._sampler: Any = self._make_sampler(self.capacity, seed)
         self._ring = Ring(np.zeros(1, dtype=np.int64), self.capacity)
@@ -210,10 +178,9 @@ class PrioritizedReplayBuffer(ReplayBuffer):
         self._sampler.streams.states[:] = RandomStreams([seed], "replay").states
 
     def _sync(self) -> None:
-        """Tell the sampler of transitions that it does not know yet."""
+        """Tell SB3 and the sampler of transitions that they do not know yet."""
+        self.pos, self.full = self._steps % self.buffer_size, self._steps >= self.buffer_size
         added = self._steps * self.n_envs
-        if self._told > added:  # a user moved `pos` back
-            self._start_sampler()
         self._ring.added[0] = added
         if self._told < added:
             self._sampler.add(self._ring.since(np.array([self._told])))
@@ -282,11 +249,7 @@ class PrioritizedReplayBuffer(ReplayBuffer):
         return as_field(name, array, np.dtype((dtype, shape)), environments=self.n_envs)
 
     def _write(self, row: int, observations: Any, next_observations: Any) -> None:
-        if self._frames is None:
-            self.observations[row], self.next_observations[row] = observations, next_observations
-        else:
-            stacks = self._to_stacks(observations), self._to_stacks(next_observations)
-            self._frames.add(self._steps, *stacks, self._ended(row - 1))
+        self.observations[row], self.next_observations[row] = observations, next_observations
 
     def sample(self, batch_size: int, env: VecNormalize | None = None) -> Samples:  # type: ignore[override]
         """Draw a minibatch by priority, with weights for the current `beta`.
@@ -357,13 +320,6 @@ class PrioritizedReplayBuffer(ReplayBuffer):
         """What must match to continue with another buffer's transitions and priorities."""
         return self._sampler.settings | {"n_steps": self.n_steps, "gamma": self.gamma}
 
-    def _get_samples(self, batch_inds: np.ndarray, env: VecNormalize | None = None) -> Samples:  # type: ignore[override]
-        """SB3's own hook: these rows, each of a random environment, with weights of 1."""
-        environments = np.random.randint(0, self.n_envs, size=len(batch_inds))
-        self._sync()
-        slots = (np.asarray(batch_inds) * self.n_envs + environments)[None]
-        return self._batch(slots, np.ones(slots.shape), env)
-
     def _batch(self, slots: Slots, weights: NDArray, env: VecNormalize | None) -> Samples:
         """The transitions in ``slots`` (1, batch) as tensors."""
         first, ids = slots[0], self._ring.ids(slots)[0]
@@ -414,10 +370,8 @@ class PrioritizedReplayBuffer(ReplayBuffer):
 
     def _observations(self, slots: NDArray[np.int64], ahead: int = 0) -> Any:
         """The observations of ``slots`` (batch,), or the next ones, which are 1 step ahead."""
-        if self._frames is None:
-            arrays = self.next_observations if ahead else self.observations
-            return for_each(lambda array: self._taken(array, slots), arrays)
-        return self._from_stacks(self._frames.observations(self._ring.ids(slots[None]), ahead))
+        arrays = self.next_observations if ahead else self.observations
+        return for_each(lambda array: self._taken(array, slots), arrays)
 
     def _taken(self, array: NDArray, slots: NDArray[np.int64]) -> NDArray:
         return array.reshape(self.capacity, *array.shape[2:]).take(slots, axis=0)
@@ -425,11 +379,3 @@ class PrioritizedReplayBuffer(ReplayBuffer):
     def _tensors(self, values: Any) -> Any:
         """Arrays that nothing else uses, as tensors that share their memory on the CPU."""
         return for_each(lambda array: th.from_numpy(array).to(self.device), values)
-
-    def _to_stacks(self, observations: NDArray) -> NDArray:
-        """Observations (n_envs, *obs_shape) in the shape of an `ObservationStore`."""
-        return np.ascontiguousarray(observations.reshape(self.n_envs, 1, -1), self._dtype)
-
-    def _from_stacks(self, stacks: NDArray) -> NDArray:
-        """Stacks of an `ObservationStore` as observations (batch, *obs_shape)."""
-        return stacks.reshape(len(stacks), *self.obs_shape)

@@ -12,7 +12,7 @@ class PrioritizedDictReplayBuffer(PrioritizedReplayBuffer, DictReplayBuffer):  #
     """`PrioritizedReplayBuffer` for Dict observations, whose fields are dicts of arrays.
 
     Raises:
-        ValueError: the observation space is not a Dict, or `optimize_memory_usage` is set.
+        ValueError: the observation space is not a Dict.
 
     Example:
         >>> import numpy as np
@@ -26,18 +26,16 @@ class PrioritizedDictReplayBuffer(PrioritizedReplayBuffer, DictReplayBuffer):  #
         torch.Size([4, 2])
     """
 
-    def _check_space(self, observation_space: spaces.Space, optimize_memory_usage: bool) -> None:
+    def _check_space(self, observation_space: spaces.Space) -> None:
         if not isinstance(observation_space, spaces.Dict):
             raise ValueError(f"observation_space: must be a Dict, got {observation_space}")
-        if optimize_memory_usage:
-            raise ValueError(
-                "optimize_memory_usage: must be False for Dict observations, as in "
-                "Stable-Baselines3"
-            )
 
     def _empty_observations(self) -> Any:
         dtypes = {key: space.dtype for key, space in self.observation_space.spaces.items()}
         return {key: self._zeros(self.obs_shape[key], dtypes[key]) for key in dtypes}
+
+    def _stores(self) -> list[Any]:
+        return [*self.observations.values(), *self.next_observations.values()]
 
     def _checked(self, name: str, values: Any) -> Any:
         missing = sorted(set(self.obs_shape) - set(values))

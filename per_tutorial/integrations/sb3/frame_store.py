@@ -5,15 +5,11 @@ shares 3 with the stack before. `replay.storages.frames` keeps each frame once a
 stacks of an episode with black frames. What cannot be rebuilt so is kept here as it came.
 """
 
-import warnings
-
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from per_tutorial.replay.contracts import Slots
 from per_tutorial.replay.storages.frames import FrameStore
-
-MAX_UNMOVED = 10  # steps whose observations were no stacks of frames, before this is said
 
 
 class ObservationStore(FrameStore):
@@ -38,7 +34,6 @@ class ObservationStore(FrameStore):
     ) -> None:
         super().__init__(steps, 1, environments, stack, (frame_size,), dtype)
         self.whole: dict[tuple[int, int], NDArray] = {}
-        self.unmoved = 0
 
     def add(
         self,
@@ -66,8 +61,6 @@ class ObservationStore(FrameStore):
             self.whole[step, column] = np.stack((observations[column], next_observations[column]))
         self.put(step, observations[:, -1], next_observations[:, -1])
         self.forget(step + 1 - self.steps)
-        if not moved.all():
-            self._count_unmoved()
 
     def observations(self, ids: Slots, ahead: int = 0) -> NDArray:
         """(batch, stack, frame_size): the observations of transitions (1, batch).
@@ -94,15 +87,3 @@ class ObservationStore(FrameStore):
         """Bytes of a full ring, and of what is kept outside it so far."""
         outside = [*self.finals.values(), *self.whole.values()]
         return self.frames.nbytes + self.depths.nbytes + sum(each.nbytes for each in outside)
-
-    def _count_unmoved(self) -> None:
-        """Warn once if observations are no stacks: each then takes the memory of all its frames."""
-        self.unmoved += 1
-        if self.unmoved == MAX_UNMOVED:
-            warnings.warn(
-                f"FrameReplayBuffer: in {MAX_UNMOVED} steps the next observation was not the "
-                f"observation moved on by one of {self.stack} frames, so both are stored in full; "
-                "if the channels are the colours of one picture, and not frames, give stack=1 "
-                '(replay_buffer_kwargs={"stack": 1})',
-                stacklevel=4,
-            )

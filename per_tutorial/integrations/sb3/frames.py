@@ -1,5 +1,6 @@
 """Stable-Baselines3's replay buffer for stacked pictures: a million Atari steps in 7 GB."""
 
+import math
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,8 @@ class FrameReplayBuffer(PrioritizedReplayBuffer):
     Here, observations come back exactly as they were added. The first stacks of an episode cost
     nothing more where they are padded with black frames, as by SB3's `VecFrameStack`; other ones,
     such as copies of the first frame in Gymnasium's `FrameStackObservation`, are stored in full.
-    So are observations that are not stacks at all; a warning says so.
+    So are observations that are not stacks at all, such as the channels of one colour picture: for
+    these, give ``stack=1``.
 
     Args:
         stack: how many frames are stacked on the channel axis, the oldest first; None: one for each
@@ -28,7 +30,8 @@ class FrameReplayBuffer(PrioritizedReplayBuffer):
         args, kwargs: as in `PrioritizedReplayBuffer`, such as `alpha`.
 
     Raises:
-        ValueError: observations don't have 3 axes, or `stack` does not divide the channels.
+        ValueError: observations are no pictures with the channels first, or `stack` does not
+            divide the channels.
 
     Example:
         >>> from gymnasium.spaces import Box, Discrete
@@ -48,34 +51,38 @@ class FrameReplayBuffer(PrioritizedReplayBuffer):
         stack: int | None = None,
         **kwargs: Any,
     ) -> None:
-        if not isinstance(observation_space, spaces.Box) or len(observation_space.shape) != 3:
+        if (
+            not isinstance(observation_space, spaces.Box)
+            or len(observation_space.shape) != 3
+            or not is_image_space_channels_first(observation_space)
+        ):
             raise ValueError(
-                "observation_space: must be a Box of the shape (channels, height, width) or "
-                f"(height, width, channels), got {observation_space}"
+                "observation_space: must be a Box of the shape (channels, height, width), as SB3 "
+                f"makes pictures, got {observation_space}"
             )
-        shape = observation_space.shape
-        self.channels_first = is_image_space_channels_first(observation_space)
-        channels = shape[0] if self.channels_first else shape[-1]
+        channels = observation_space.shape[0]
         self.stack = whole_number("stack", channels if stack is None else stack, 1, LARGEST_STACK)
         if channels % self.stack:
-            raise ValueError(
-                f"stack: must divide the number of channels, {channels} in {shape}, got {stack}"
-            )
-        kwargs["optimize_memory_usage"] = True  # whatever SB3 passes
+            raise ValueError(f"stack: must divide the number of channels, {channels}, got {stack}")
+        kwargs["optimize_memory_usage"] = False  # whatever SB3 passes
         super().__init__(buffer_size, observation_space, *args, **kwargs)
 
-    def _new_frames(self) -> ObservationStore:
-        size = int(np.prod(self.obs_shape)) // self.stack
-        return ObservationStore(self.buffer_size, self.n_envs, self.stack, size, self._dtype)
+    def _make_room(self) -> None:
+        """Nothing here: `reset` makes the store of the frames."""
 
-    def _to_stacks(self, observations: NDArray) -> NDArray:
-        if not self.channels_first:
-            observations = np.moveaxis(observations, -1, 1)
-        return np.ascontiguousarray(observations.reshape(self.n_envs, self.stack, -1), self._dtype)
+    def reset(self) -> None:
+        size, dtype = math.prod(self.obs_shape) // self.stack, self.observation_space.dtype
+        self._frames = ObservationStore(self.buffer_size, self.n_envs, self.stack, size, dtype)
+        super().reset()
 
-    def _from_stacks(self, stacks: NDArray) -> NDArray:
-        if self.channels_first:
-            return stacks.reshape(len(stacks), *self.obs_shape)
-        *picture, channels = self.obs_shape
-        first = stacks.reshape(len(stacks), channels, *picture)
-        return np.ascontiguousarray(np.moveaxis(first, 1, -1))
+    def _stores(self) -> list[Any]:
+        return [self._frames]
+
+    def _write(self, row: int, observations: Any, next_observations: Any) -> None:
+        both = observations, next_observations
+        stacks = (each.reshape(self.n_envs, self.stack, -1) for each in both)
+        self._frames.add(self._steps, *stacks, self._ended(row - 1))
+
+    def _observations(self, slots: NDArray[np.int64], ahead: int = 0) -> NDArray:
+        stacks = self._frames.observations(self._ring.ids(slots[None]), ahead)
+        return stacks.reshape(len(stacks), *self.obs_shape)

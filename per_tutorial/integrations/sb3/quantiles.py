@@ -1,18 +1,11 @@
 """The quantile DQN of sb3-contrib with prioritised replay."""
 
 import torch as th
+from sb3_contrib import QRDQN
 from torch.nn import functional as F
 
 from per_tutorial.integrations.sb3.algorithms import PrioritizedQLearner
 from per_tutorial.integrations.sb3.buffers import Samples
-
-try:
-    from sb3_contrib import QRDQN
-except ImportError as error:
-    raise ImportError(
-        "PrioritizedQRDQN needs sb3-contrib, which is not installed: "
-        'pip install "per_tutorial[sb3]"'
-    ) from error
 
 
 def quantile_losses(quantiles: th.Tensor, targets: th.Tensor) -> th.Tensor:
