@@ -122,7 +122,7 @@ class Life(RuleBasedStateMachine):
         name=st.sampled_from([*BUFFERS]),
         capacity=st.integers(3, 7),
         n_step=st.integers(1, 3),
-        runs=st.sampled_from([None, 2]),
+        runs=st.sampled_from([None, 2, 2]),
     )
     def begin(self, name, capacity, n_step, runs):
         self.make = lambda seed: BUFFERS[name](capacity, n_step, runs, seed)
@@ -207,8 +207,13 @@ class Life(RuleBasedStateMachine):
             self.begin_episode(run)
 
     @precondition(lambda self: len(self.replay) > 0)
-    @rule(batch_size=st.integers(1, 7), beta=st.sampled_from([0.0, 0.4, 1.0]), line=lines)
-    def sample(self, batch_size, beta, line):
+    @rule(
+        batch_size=st.integers(1, 7),
+        beta=st.sampled_from([0.0, 0.4, 1.0]),
+        line=lines,
+        learn=st.none() | numbers,
+    )
+    def sample(self, batch_size, beta, line, learn):
         batch_size = min(batch_size, len(self.replay))
         if line:
             interrupted(lambda: self.replay.sample(batch_size, beta), line)
@@ -223,6 +228,8 @@ class Life(RuleBasedStateMachine):
             self.assert_same(own, twin.batch(slots, own[5]))
             self.assert_drawn(twin, shares[run], slots, NaiveStream(states[run]))
         self.drawn.append(batch.indices.copy())
+        if learn is not None:
+            self.update_priorities(learn, 0)
 
     def assert_drawn(self, twin, shares, slots, stream):
         """Each slot holds its random number's place in [0, 1), one of equal parts for each."""
