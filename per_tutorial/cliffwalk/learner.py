@@ -18,7 +18,7 @@ from per_tutorial.replay.compiling import njit_cached
 from per_tutorial.replay.random_streams import RandomStreams, next_uniform
 from per_tutorial.replay.samplers.proportional import ProportionalSampler, sample_stratified
 from per_tutorial.replay.samplers.rank import RankBasedSampler, sample_ranks, set_keys
-from per_tutorial.replay.trees import set_sums
+from per_tutorial.replay.trees import set_leaves
 
 SAMPLERS = ("uniform", "greedy", "oracle", "proportional", "rank")
 UNIFORM, GREEDY, ORACLE, PROPORTIONAL, RANK = range(5)
@@ -138,7 +138,7 @@ def replay_until_converged(theta, problem, choice, updates, replayed, losses):
         chosen[0, 0], value[0, 0] = k, abs(delta)
         if choice.sampler == PROPORTIONAL:
             value[0, 0] = (abs(delta) + choice.epsilon) ** choice.alpha
-            set_sums(choice.nodes, 1, chosen, value)
+            set_leaves(choice.nodes, 1, chosen, value)
         elif choice.sampler == GREEDY or choice.sampler == RANK:
             heap = (choice.keys, choice.slots, choice.ranks, choice.sizes)
             set_keys(*heap, choice.written, choice.largest, chosen, value)

@@ -40,8 +40,6 @@ def real_number(
     above: float | None = None,
 ) -> float:
     """``value`` as a finite float in [low, high], and > ``above`` if that is given."""
-    if type(value) is float and above is None and low <= value <= high and math.isfinite(value):
-        return value
     if isinstance(value, bool) or not isinstance(value, (float, int, np.floating, np.integer)):
         raise TypeError(f"{name}: must be a number, got {value!r}")
     if above is not None and not value > above:

@@ -31,20 +31,14 @@ def atomic_write(path: PathLike) -> Iterator[IO[bytes]]:
     """Open a temporary file beside ``path``; on success it replaces ``path`` in one step.
 
     A new file gets the permissions that the umask leaves, an existing one keeps its own. Symbolic
-    links are followed. Devices such as `/dev/stdout` are written to directly.
-
-    Raises:
-        OSError: ``path`` cannot be written; an existing file is unchanged. The error names it.
+    links are followed. If anything fails, an existing file is unchanged. Raises what
+    `check_writable` raises.
     """
-    path, target = Path(path), Path(os.path.realpath(path))
-    device = path.exists() and not path.is_file()
+    check_writable(path)
+    target = Path(os.path.realpath(path))
     temporary = target.with_name(f".{target.name}.{secrets.token_hex(8)}")
+    mode = stat.S_IMODE(target.stat().st_mode) if target.exists() else 0o666
     try:
-        if device:
-            with open(path, "wb") as file:
-                yield file
-            return
-        mode = stat.S_IMODE(target.stat().st_mode) if target.exists() else 0o666
         with open(temporary, "xb", opener=lambda name, flags: os.open(name, flags, mode)) as file:
             yield file
             file.flush()
@@ -52,11 +46,8 @@ def atomic_write(path: PathLike) -> Iterator[IO[bytes]]:
         if target.exists():
             os.chmod(temporary, mode)  # whatever the umask is
         os.replace(temporary, target)
-    except BaseException as error:
+    except BaseException:
         temporary.unlink(missing_ok=True)
-        own = str(temporary), None  # what an error may name: the temporary file, or nothing
-        if isinstance(error, OSError) and error.errno and error.filename in own:
-            raise OSError(error.errno, error.strerror, str(path)) from error
         raise
 
 
@@ -68,12 +59,11 @@ def check_writable(path: PathLike, name: str = "path") -> None:
         name: of the argument or option, for the error.
     """
     target = Path(os.path.realpath(path))
-    if target.is_dir():
-        raise IsADirectoryError(f"{name}: {str(path)!r} is a folder")
+    if target.exists() and not target.is_file():  # a folder; or a device, which would be replaced
+        raise FileExistsError(f"{name}: must be a file, got {str(path)!r}")
     if not target.parent.is_dir():
         raise FileNotFoundError(f"{name}: there is no folder for {str(path)!r}")
-    device = Path(path).exists() and not target.is_file()
-    if not os.access(path if device else target.parent, os.W_OK):
+    if not os.access(target.parent, os.W_OK):
         raise PermissionError(f"{name}: {str(path)!r} cannot be written")
 
 

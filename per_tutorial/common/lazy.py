@@ -15,30 +15,18 @@ if TYPE_CHECKING:
     from typing import Any
 
 PACKAGE = __name__.partition(".")[0]
-# extra → {import name of a module that it installs: its usual name}
+# extra → the modules that it installs
 EXTRAS = {
-    "dqn": {
-        "gymnasium": "Gymnasium",
-        "safetensors": "safetensors",
-        "scipy": "SciPy",
-        "torch": "PyTorch",
-        "tqdm": "tqdm",
-        "tyro": "tyro",
-    },
-    "notebooks": {
-        "IPython": "IPython",
-        "PIL": "Pillow",
-        "ipywidgets": "ipywidgets",
-        "matplotlib": "Matplotlib",
-    },
-    "video": {"imageio_ffmpeg": "imageio-ffmpeg", "moviepy": "MoviePy"},
-    "atari": {"ale_py": "ale-py", "cv2": "OpenCV"},
-    "minatar": {"minatar": "MinAtar"},
-    "ray": {"ray": "Ray"},
-    "sb3": {"sb3_contrib": "sb3-contrib", "stable_baselines3": "Stable-Baselines3"},
-    "tensorboard": {"tensorboard": "TensorBoard"},
-    "tianshou": {"tianshou": "tianshou"},
-    "torchrl": {"torchrl": "torchrl"},
+    "dqn": ("gymnasium", "safetensors", "scipy", "torch", "tqdm", "tyro"),
+    "notebooks": ("IPython", "PIL", "ipywidgets", "matplotlib"),
+    "video": ("imageio_ffmpeg", "moviepy"),
+    "atari": ("ale_py", "cv2"),
+    "minatar": ("minatar",),
+    "ray": ("ray",),
+    "sb3": ("sb3_contrib", "stable_baselines3"),
+    "tensorboard": ("tensorboard",),
+    "tianshou": ("tianshou",),
+    "torchrl": ("torchrl",),
 }
 
 
@@ -53,7 +41,7 @@ def missing_extra(error: ImportError, what: str) -> ImportError:
     for extra, brings in EXTRAS.items():
         if isinstance(error, ModuleNotFoundError) and module in brings:
             advice = f"pip install '{PACKAGE}[{extra}]'"
-            text = f"{what} needs {brings[module]}, which is not installed: {advice}"
+            text = f"{what} needs {module}, which is not installed: {advice}"
             return ModuleNotFoundError(text, name=error.name)
     return error
 

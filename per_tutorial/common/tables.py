@@ -16,11 +16,7 @@ from typing import Any
 
 from per_tutorial.common.files import atomic_write
 
-# A `.gz` file may unpack to this many times its size, or to a mebibyte if that is more. Tables
-# reach about seven times; a few kilobytes of something else could unpack to gigabytes.
-MAX_UNPACKED = 16
-
-_CHUNK = 2**20
+LARGEST = 2**30  # bytes of a table; a few kilobytes of something else could unpack to more
 
 
 def write_table(
@@ -45,9 +41,7 @@ def write_table(
     table.writerows(rows)
     data = text.getvalue().encode()
     if Path(path).suffix == ".gz":
-        packed = gzip.compress(data, mtime=0)  # without the time of writing
-        fits = len(data) <= _max_unpacked(len(packed))
-        data = packed if fits else gzip.compress(data, 0, mtime=0)  # so that it can be read again
+        data = gzip.compress(data, mtime=0)  # without the time of writing
     with atomic_write(path) as file:
         file.write(data)
 
@@ -58,7 +52,7 @@ def read_table(
     """The heading and the rows of a file that `write_table` made.
 
     Args:
-        path: if it ends in ".gz", the file is unpacked, up to `MAX_UNPACKED` times its size.
+        path: if it ends in ".gz", the file is unpacked.
         columns: the names that the file must have, in this order.
         fault: what the error says about a file that cannot be used.
 
@@ -75,19 +69,11 @@ def read_table(
 
 
 def _content(path: str | os.PathLike[str]) -> str:
-    if Path(path).suffix != ".gz":
-        return Path(path).read_bytes().decode()
-    data, most = bytearray(), _max_unpacked(os.path.getsize(path))
-    with gzip.open(path) as file:
-        while chunk := file.read(_CHUNK):
-            data += chunk
-            if len(data) > most:
-                raise ValueError(f"it unpacks to more than {most} bytes")
+    with gzip.open(path) if Path(path).suffix == ".gz" else open(path, "rb") as file:
+        data = file.read(LARGEST + 1)
+    if len(data) > LARGEST:
+        raise ValueError(f"it has more than {LARGEST} bytes")
     return data.decode()
-
-
-def _max_unpacked(packed: int) -> int:
-    return max(2**20, MAX_UNPACKED * packed)
 
 
 def _parsed(text: str, columns: Sequence[str]) -> tuple[dict[str, Any], list[list[str]]]:

@@ -101,11 +101,6 @@ class LoopCache(FunctionCache):
             with atomic_write(self._file(sig, data.codegen)) as file:
                 file.write(hashlib.sha256(code).hexdigest().encode() + b"\n" + code)
 
-    def flush(self) -> None:
-        with suppress(OSError):
-            for file in self._folder.glob(f"{self._name}-*.nbc"):
-                file.unlink()
-
     def _file(self, sig: Any, codegen: Any) -> Path:
         key = repr((numba.__version__, self._index_key(sig, codegen)))
         return self._folder / f"{self._name}-{hashlib.sha256(key.encode()).hexdigest()[:16]}.nbc"

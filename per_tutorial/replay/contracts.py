@@ -1,15 +1,14 @@
 """The contracts of storages and samplers, and the tuples that pass between them.
 
 A replay buffer (`replay.Replay`) is one `Storage` and one `Sampler`, which do not know each other.
-The buffer tells the sampler in which slots the storage put transitions; it asks the sampler which
-slots to replay, and fetches these from the storage. Both identify a transition by its *slot* in a
-ring of `capacity` slots (`ring.Ring`). Arrays have a leading axis for runs.
+Both identify a transition by its *slot* in a ring of `capacity` slots (`ring.Ring`). Arrays have a
+leading axis for runs.
 
-**Interrupts.** Notebook users press the stop button, and Python may be interrupted between any two
-lines. So a storage checks everything, writes the slots, and counts them in `added` last: in one
-compiled call where a stored transition would be lost otherwise. If the sampler was not told of the
-newest transitions, the buffer tells it before it is next used, maybe a second time. `sample` and
-`update` of a sampler change its state in one compiled call, which cannot be interrupted.
+**Interrupts.** Notebook users press the stop button between any two lines. So a storage checks
+everything, writes the slots, and counts them in `added` last: in one compiled call where a stored
+transition would be lost otherwise. If the sampler was not told of the newest transitions, the
+buffer tells it before it is next used. `sample` and `update` of a sampler change its state in one
+compiled call, which cannot be interrupted.
 """
 
 from collections.abc import Mapping
@@ -128,10 +127,7 @@ class Storage(Protocol):
     def n_step_transitions(
         self, slots: Slots
     ) -> tuple[Mapping[str, NDArray] | NDArray, NDArray[np.int64]]:
-        """The n-step transitions that start in ``slots`` (runs, batch), by field, and their k.
-
-        Raises IndexError for a slot outside [0, capacity).
-        """
+        """The n-step transitions that start in ``slots`` (runs, batch), by field, and their k."""
 
     def truncate_episodes(self) -> None:
         """Mark running episodes as truncated. May be called twice."""

@@ -6,7 +6,6 @@ import os
 import warnings
 from collections.abc import Callable, Mapping
 from functools import partial
-from threading import get_ident
 from typing import Any
 
 import numpy as np
@@ -28,10 +27,6 @@ from per_tutorial.replay.ring import Ring, errors_like
 
 DRAWS_WITHOUT_UPDATE = 1000  # this many draws without an update mean training, not inspection
 
-_process = [os.getpid()]  # this process; a fork changes it
-if hasattr(os, "register_at_fork"):  # not on Windows
-    os.register_at_fork(after_in_child=lambda: _process.__setitem__(0, os.getpid()))
-
 
 class Replay:
     """One storage and one sampler, for one run or for several side by side.
@@ -42,8 +37,8 @@ class Replay:
 
     An interrupted call (Ctrl-C, a notebook's stop button) takes effect in full or not at all, and
     the buffer can be used on. Copies (`copy.deepcopy`, `pickle`) share no memory and have the same
-    random streams: they draw what the original draws. So does a forked process, which is warned of.
-    Threads need a lock around each call; two that are seen inside at once get an error.
+    random streams: they draw what the original draws, as a forked process does. Threads need a lock
+    around each call.
 
     Args:
         storage: where transitions are kept, such as `TransitionStorage`.
@@ -79,14 +74,11 @@ class Replay:
         self._told = storage.added.copy()  # how many transitions the sampler knows of
         self._behind = True  # whether the sampler may not know all; compared where it matters
         self._restoring: Callable[[], None] | None = None  # what an interrupt may have cut short
-        self._thread = 0  # the one inside a call, 0 for none
-        self._made_in = _process[0]
         self._draws_without_update = 0
 
     def __len__(self) -> int:
         """Transitions stored now; of several runs, those of the run with the fewest."""
-        if self._behind:
-            self._catch_up()
+        self._catch_up()
         return int(self.storage.sizes.min())
 
     @property
@@ -153,27 +145,23 @@ class Replay:
             batch_size: at most the number of stored transitions; duplicates are possible.
             beta: exponent of the importance-sampling weights, in [0, 1].
         """
-        self._enter()
-        try:
-            batch_size = whole_number("batch_size", batch_size)
-            beta = up_to_one("beta", beta)
-            sizes = self.storage.sizes
-            if batch_size > min(sizes.tolist()):
-                raise ValueError(
-                    f"batch_size: must be at most the number of stored transitions, {sizes.min()}, "
-                    f"got {batch_size}"
-                )
-            if self._draws_without_update < DRAWS_WITHOUT_UPDATE:
-                self._count_draw()
-            return self._batch(*self.sampler.sample(batch_size, sizes, beta))
-        finally:
-            self._thread = 0
+        self._catch_up()
+        batch_size = whole_number("batch_size", batch_size)
+        beta = up_to_one("beta", beta)
+        sizes = self.storage.sizes
+        if batch_size > min(sizes.tolist()):
+            raise ValueError(
+                f"batch_size: must be at most the number of stored transitions, {sizes.min()}, "
+                f"got {batch_size}"
+            )
+        if self._draws_without_update < DRAWS_WITHOUT_UPDATE:
+            self._count_draw()
+        return self._batch(*self.sampler.sample(batch_size, sizes, beta))
 
     @property
     def probabilities(self) -> Floats:
         """P(i) of every slot: (capacity,) or (runs, capacity)."""
-        if self._behind:
-            self._catch_up()
+        self._catch_up()
         slots = np.broadcast_to(np.arange(self.capacity), (self.storage.runs, self.capacity))
         probabilities = self.sampler.probabilities(slots, self.storage.sizes)
         return probabilities[0] if self.runs is None else probabilities
@@ -190,29 +178,21 @@ class Replay:
             ValueError: a TD error is NaN, infinite or beyond 1e100, or the shapes differ.
             TypeError: the indices are not integers, or the TD errors are not numbers.
         """
-        self._enter()
-        try:
-            ids = index_array("indices", indices)
-            errors = errors_like(ids, td_errors)
-            if self.runs is None:
-                ids, errors = ids.reshape(1, -1), errors.reshape(1, -1)
-            elif ids.ndim != 2 or len(ids) != self.runs:
-                raise ValueError(
-                    f"indices: must have the shape ({self.runs}, batch), got {ids.shape}"
-                )
-            slots = self._ring.slots_to_update(ids, errors)
-            self._draws_without_update = DRAWS_WITHOUT_UPDATE  # never warn again
-            self.sampler.update(slots, errors)
-        finally:
-            self._thread = 0
+        self._catch_up()
+        ids = index_array("indices", indices)
+        errors = errors_like(ids, td_errors)
+        if self.runs is None:
+            ids, errors = ids.reshape(1, -1), errors.reshape(1, -1)
+        elif ids.ndim != 2 or len(ids) != self.runs:
+            raise ValueError(f"indices: must have the shape ({self.runs}, batch), got {ids.shape}")
+        slots = self._ring.slots_to_update(ids, errors)
+        self._draws_without_update = DRAWS_WITHOUT_UPDATE  # never warn again
+        self.sampler.update(slots, errors)
 
     def truncate_episodes(self) -> None:
         """Mark the running episodes as truncated, before their environments are reset."""
-        self._enter()
-        try:
-            self.storage.truncate_episodes()
-        finally:
-            self._thread = 0
+        self._catch_up()
+        self.storage.truncate_episodes()
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -222,8 +202,7 @@ class Replay:
     @property
     def state(self) -> State:
         """Transitions, priorities and random streams: the arrays that a checkpoint holds."""
-        if self._behind:
-            self._catch_up()
+        self._catch_up()
         return join_parts(storage=self.storage.state, sampler=self.sampler.state)
 
     def restore(self, state: Mapping[str, AnyArray]) -> None:
@@ -234,9 +213,9 @@ class Replay:
         Raises:
             ValueError: it is not a state of such a buffer, which is then unchanged.
         """
-        self.storage.check(part_of(state, "storage"))
-        require_like(self.sampler.state, part_of(state, "sampler"))
-        self._restore(partial(self._copy, state))
+        self._check(state)
+        self._restoring, self._behind = partial(self._copy, state), True
+        self._copy(state)
 
     def save(self, path: PathLike) -> None:
         """Write transitions, priorities and random streams to one file. Atomic."""
@@ -263,31 +242,24 @@ class Replay:
                         f"this buffer has {value!r}"
                     )
             try:
-                self.storage.check(part_of(state, "storage"))
-                require_like(self.sampler.state, part_of(state, "sampler"))
+                self._check(state)
             except ValueError as error:
                 raise ValueError(f"path: {shown} is damaged ({error})") from error
-            self._restore(partial(self._copy, state), again=partial(self.load, path))
+            self._restoring, self._behind = partial(self.load, path), True
+            self._copy(state)
 
     def __getstate__(self) -> dict[str, Any]:
-        if self._behind:
-            self._catch_up()
+        self._catch_up()
         return vars(self).copy()
-
-    def __setstate__(self, kept: dict[str, Any]) -> None:
-        vars(self).update(kept, _thread=0, _made_in=_process[0])
 
     def _store(self, store: Callable[..., Slots], *fields: Any) -> None:
         """Store transitions, and tell the sampler of them."""
-        self._enter()
-        try:
-            self._behind = True
-            slots = store(*fields, stacked=self.runs is not None)
-            self.sampler.add(slots)
-            self._told[:] = self.storage.added
-            self._behind = False
-        finally:
-            self._thread = 0
+        self._catch_up()
+        self._behind = True
+        slots = store(*fields, stacked=self.runs is not None)
+        self.sampler.add(slots)
+        self._told[:] = self.storage.added
+        self._behind = False
 
     def _catch_up(self) -> None:
         """Complete what an interrupt cut short.
@@ -295,6 +267,8 @@ class Replay:
         Transitions that the storage counts and the sampler does not know: the storage counts them
         last, so they are whole. The sampler may hear of them a second time.
         """
+        if not self._behind:
+            return
         if self._restoring is not None:
             self._restoring()
         if not np.array_equal(self._told, self.storage.added):
@@ -302,38 +276,17 @@ class Replay:
             self._told[:] = self.storage.added
         self._behind = False
 
-    def _enter(self) -> None:
-        """Begin a call that changes something, if no other thread is inside one."""
-        thread = get_ident()
-        if self._thread and self._thread != thread:
-            raise RuntimeError(
-                "replay: must be used by one thread at a time, got two at once; put a lock around "
-                "each call"
-            )
-        self._thread = thread
-        if self._made_in != _process[0]:
-            self._warn_of_fork()
-        if self._behind:
-            self._catch_up()
-
-    def _restore(self, copy: Callable[[], None], again: Callable[[], None] | None = None) -> None:
-        """Copy a checked state; after an interrupt, the next call does it again."""
-        self._restoring, self._behind = again or copy, True
-        copy()
+    def _check(self, state: Mapping[str, AnyArray]) -> None:
+        """Raise ValueError unless this is the state of a buffer like this one."""
+        self.storage.check(part_of(state, "storage"))
+        require_like(self.sampler.state, part_of(state, "sampler"))
 
     def _copy(self, state: Mapping[str, AnyArray]) -> None:
+        """Copy a checked state; after an interrupt, the next call does it again."""
         self.storage.restore(part_of(state, "storage"))
         copy_arrays(self.sampler.state, part_of(state, "sampler"))
         self._told[:] = self.storage.added
         self._restoring = None
-
-    def _warn_of_fork(self) -> None:
-        self._made_in = _process[0]
-        warnings.warn(
-            "this process was forked from the one that made the replay buffer: both draw the same "
-            "minibatches; make a buffer with its own seed in each process",
-            stacklevel=4,
-        )
 
     def _count_draw(self) -> None:
         if not getattr(self.sampler, "needs_updates", False):
@@ -353,13 +306,5 @@ class Replay:
         if self.runs is None:
             weights, ids, steps = weights[0], ids[0], steps[0]
             rows = rows[0] if isinstance(rows, np.ndarray) else {k: rows[k][0] for k in rows}
-        return Batch(
-            rows["observation"],
-            rows["action"],
-            rows["reward"],
-            rows["next_observation"],
-            rows["terminated"],
-            weights,
-            ids,
-            steps,
-        )
+        happened = rows["action"], rows["reward"], rows["next_observation"], rows["terminated"]
+        return Batch(rows["observation"], *happened, weights, ids, steps)

@@ -4,8 +4,6 @@ A tree is one array `nodes`. Node i has the children 2i and 2i + 1, so its paren
 leaves, padded to a power of two, fill the second half of the array. A *forest* is such a tree whose
 top is cut off: the leaves of R runs are side by side, and run r's tree is the subtree rooted at
 node R + r (R padded to a power of two as well). A single tree is the forest of one run.
-
-Notebook 01 explains every kernel and also runs it uncompiled, as `kernel.py_func`.
 """
 
 import math
@@ -54,23 +52,11 @@ def _prefetch_compiled(typing_context, array, index):
 
 
 @njit_cached
-def write_leaves(nodes, first_leaf, indices, values, written):
-    """Write the leaves of one run, and their nodes into `written`; return how many there are.
-
-    The last of duplicate indices wins; negative indices are skipped.
-    """
-    count = 0
-    for k in range(len(indices)):
-        if indices[k] >= 0:
-            written[count] = first_leaf + indices[k]
-            nodes[written[count]] = values[k]
-            count += 1
-    return count
-
-
-@njit_cached
-def set_sums(nodes, first_root, indices, values):
+def set_leaves(nodes, first_root, indices, values, minima=False):
     """Write leaves (runs, batch), then recompute all their ancestors, level by level.
+
+    An ancestor is the sum of its two children, or with `minima` the smaller one. The last of
+    duplicate indices wins; negative indices are skipped.
 
     Adding the change of a leaf to each ancestor would read less, but every addition rounds, and
     the rounding errors of a million updates stay in the sums (notebook 01 shows it). The nodes of
@@ -81,74 +67,34 @@ def set_sums(nodes, first_root, indices, values):
     runs, batch = indices.shape
     changed = np.empty(batch, dtype=np.int64)
     for run in range(runs):
-        first_leaf = (first_root + run) * leaves
-        count = write_leaves(nodes, first_leaf, indices[run], values[run], changed)
+        root, count = first_root + run, 0
+        for k in range(batch):
+            if indices[run, k] >= 0:
+                changed[count] = root * leaves + indices[run, k]
+                nodes[changed[count]] = values[run, k]
+                count += 1
         width = leaves  # nodes in the level of `changed`
         while width > 1:
             width //= 2
-            if width <= count:  # no more nodes than changes: compute each of them once
-                first = (first_root + run) * width
-                for node in range(first, first + width):
-                    nodes[node] = nodes[2 * node] + nodes[2 * node + 1]
-                continue
+            if width < count:  # fewer nodes than changes: compute each of them once
+                count = width
+                for k in range(count):
+                    changed[k] = 2 * (root * width + k)
             for k in range(count):
                 node = changed[k] // 2
-                nodes[node] = nodes[2 * node] + nodes[2 * node + 1]
+                left, right = nodes[2 * node], nodes[2 * node + 1]
+                nodes[node] = min(left, right) if minima else left + right
                 changed[k] = node
-
-
-@njit_cached
-def set_minima(nodes, first_root, indices, values):
-    """`set_sums` with min in place of +."""
-    leaves = len(nodes) // (2 * first_root)
-    runs, batch = indices.shape
-    changed = np.empty(batch, dtype=np.int64)
-    for run in range(runs):
-        first_leaf = (first_root + run) * leaves
-        count = write_leaves(nodes, first_leaf, indices[run], values[run], changed)
-        width = leaves
-        while width > 1:
-            width //= 2
-            if width <= count:  # no more nodes than changes: compute each of them once
-                first = (first_root + run) * width
-                for node in range(first, first + width):
-                    nodes[node] = min(nodes[2 * node], nodes[2 * node + 1])
-                continue
-            for k in range(count):
-                node = changed[k] // 2
-                nodes[node] = min(nodes[2 * node], nodes[2 * node + 1])
-                changed[k] = node
-
-
-@njit_cached(inline="always")
-def step_down(nodes, node, prefix):
-    """Go to the child whose range holds `prefix`; return it and the rest of `prefix`.
-
-    Invariant: the sum of `node` is positive. `prefix < left` implies left > 0, and we go right only
-    if right > 0, so an empty leaf is never reached, even if rounding makes `prefix` as large as the
-    sum of `node`. (`|` instead of `or`: both sides are always read, so the processor has no branch
-    to mispredict.)
-    """
-    left, right = 2 * node, 2 * node + 1
-    if (prefix < nodes[left]) | (nodes[right] == 0.0):
-        return left, prefix
-    return right, prefix - nodes[left]
-
-
-@njit_cached
-def find_leaf(nodes, root, first_leaf, prefix):
-    """Walk down from `root` to the leaf whose range holds `prefix`; return its node."""
-    node = root
-    while node < first_leaf:
-        node, prefix = step_down(nodes, node, prefix)
-    return node
 
 
 @njit_cached
 def find_leaves(nodes, first_root, prefixes, indices):
-    """Write into `indices` (runs, batch) the leaf that holds each prefix sum.
+    """Walk down to the leaves that hold prefix sums (runs, batch); write them into `indices`.
 
-    Like `find_leaf` for each, but all walks go down together, level by level: see `set_sums`.
+    A walk goes to the child whose range holds the rest of its prefix. Invariant: the sum of the
+    node is positive. `rest < left` implies left > 0, and we go right only if right > 0, so an empty
+    leaf is never reached, even if rounding makes the rest as large as the sum of the node. All
+    walks go down together, level by level: see `set_leaves`.
     """
     leaves = len(nodes) // (2 * first_root)
     runs, batch = prefixes.shape
@@ -160,7 +106,12 @@ def find_leaves(nodes, first_root, prefixes, indices):
         width = 1
         while width < leaves:
             for k in range(batch):
-                indices[run, k], rest[k] = step_down(nodes, indices[run, k], rest[k])
+                child = 2 * indices[run, k]
+                # `|`, not `or`: both sides are always read, so there is no branch to mispredict.
+                if not ((rest[k] < nodes[child]) | (nodes[child + 1] == 0.0)):
+                    rest[k] -= nodes[child]
+                    child += 1
+                indices[run, k] = child
             width *= 2
             if first_root * width > CACHED:
                 for k in range(batch):
@@ -264,7 +215,7 @@ class SumTree(_SegmentTree):
             ValueError: a value is negative, NaN, infinite or so large that sums could overflow, or
                 ``values`` do not broadcast to the shape of ``indices``. Nothing is written then.
         """
-        set_sums(self.nodes, self.first_root, *self._assignments(indices, values))
+        set_leaves(self.nodes, self.first_root, *self._assignments(indices, values))
 
     @property
     def total(self) -> Any:
@@ -309,7 +260,7 @@ class MinTree(_SegmentTree):
 
     def set(self, indices: ArrayLike, values: ArrayLike) -> None:
         """Set leaves; the same rules and errors as `SumTree.set`."""
-        set_minima(self.nodes, self.first_root, *self._assignments(indices, values))
+        set_leaves(self.nodes, self.first_root, *self._assignments(indices, values), True)
 
     @property
     def min(self) -> Any:

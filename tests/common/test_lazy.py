@@ -51,10 +51,6 @@ def seen_by_type_checkers(tree, package):
     return found
 
 
-def test_there_are_lazy_packages():
-    assert {"per_tutorial", "per_tutorial.notebook"} <= set(PACKAGES)
-
-
 @pytest.mark.parametrize("package", PACKAGES)
 def test_type_checkers_see_the_names_of_the_table(package):
     tree = PACKAGES[package]

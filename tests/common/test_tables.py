@@ -3,7 +3,6 @@ refused.
 """
 
 import gzip
-import json
 import os
 from pathlib import Path
 
@@ -52,11 +51,6 @@ def test_the_form_of_the_file(tmp_path):
     assert path.read_bytes() == b'# {"rows": 2, "seeds": [1, 2]}\nx,y\n0,0.0\n1,0.25\n'
 
 
-def test_a_table_may_have_no_rows(tmp_path):
-    write_table(tmp_path / "empty.csv", {}, COLUMNS, [])
-    assert read_table(tmp_path / "empty.csv", COLUMNS) == ({"rows": 0}, [])
-
-
 def test_the_same_content_makes_the_same_bytes(path, monkeypatch):
     before = path.read_bytes()
     monkeypatch.setattr("time.time", lambda: 1e9)
@@ -100,12 +94,6 @@ def test_a_missing_file_is_said_to_be_missing(tmp_path):
         with pytest.raises(FileNotFoundError) as caught:
             read_table(absent, COLUMNS)
         assert str(caught.value) == f"path: no file {os.fspath(absent)!r}"
-
-
-def test_the_error_says_what_the_caller_calls_the_file(path):
-    overwrite(path, "")
-    with pytest.raises(ValueError, match="is not a complete history \\("):
-        read_table(path, COLUMNS, fault="is not a complete history")
 
 
 def test_a_file_cut_short_anywhere_is_refused(path):
@@ -156,38 +144,6 @@ def test_a_flipped_bit_in_a_compressed_file_is_noticed(tmp_path):
 def test_what_is_no_table_is_refused(path, text, said):
     overwrite(path, text)
     assert_refused(path, said)
-
-
-def test_text_where_gzip_should_be_is_refused(tmp_path):
-    path = tmp_path / "table.csv.gz"
-    path.write_text("# {}\nname,at,value\n", encoding="utf-8")
-    assert_refused(path, "gzip")
-
-
-def test_a_small_file_cannot_unpack_to_any_number_of_gigabytes(tmp_path, monkeypatch):
-    """Reading stops soon after the bound, however much is still to come."""
-    unpacked = []
-    read = gzip.GzipFile.read
-
-    def counted(file, size=-1):
-        data = read(file, size)
-        unpacked.append(len(data))
-        return data
-
-    path = tmp_path / "table.csv.gz"
-    heading = json.dumps({"rows": 0}).encode()
-    path.write_bytes(gzip.compress(b"# " + heading + b"\n" + bytes(50 * 2**20)))
-    monkeypatch.setattr(gzip.GzipFile, "read", counted)
-    assert_refused(path, "it unpacks to more than 1048576 bytes")
-    assert sum(unpacked) <= 3 * 2**20
-
-
-@pytest.mark.slow
-def test_a_table_that_repeats_itself_can_be_read_again(tmp_path):
-    """It would be packed to less than what a file is unpacked from."""
-    path, rows = tmp_path / "table.csv.gz", [["same", "0", "0"]] * 300_000
-    write_table(path, {}, COLUMNS, rows)
-    assert read_table(path, COLUMNS)[1] == rows
 
 
 def test_a_table_that_cannot_be_written_leaves_the_old_one(path):

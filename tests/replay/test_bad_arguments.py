@@ -1,7 +1,5 @@
 """What replay buffers refuse: the error names the argument, and nothing has changed."""
 
-import os
-import threading
 import warnings
 
 import numpy as np
@@ -9,8 +7,6 @@ import pytest
 from replay_helpers import bits, every_kind, used
 
 from per_tutorial.replay import (
-    PrioritizedReplayBuffer,
-    RankBasedReplayBuffer,
     Replay,
     ReplayBuffer,
     TransitionStorage,
@@ -219,13 +215,6 @@ def test_a_buffer_that_makes_no_sense_is_refused(kind, arguments, error, said):
     assert all(part in str(caught.value) for part in said), caught.value
 
 
-@pytest.mark.parametrize("alpha", [-0.1, 1.1, NAN, INF])
-@pytest.mark.parametrize("kind", [PrioritizedReplayBuffer, RankBasedReplayBuffer])
-def test_alpha_is_between_0_and_1(kind, alpha):
-    with pytest.raises(ValueError, match=rf"alpha: must be in \[0, 1\], got {alpha}"):
-        kind(5, 2, alpha=alpha)
-
-
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
 def test_a_nan_of_any_float_is_refused_but_not_where_a_run_has_nothing_to_add(dtype):
     stack = ReplayBuffer(4, 1, runs=2, observation_dtype=dtype)
@@ -308,43 +297,3 @@ def test_infinite_observations_are_refused(kind):
     with pytest.raises(ValueError, match="^next_observations?: must be finite, got inf"):
         buffer.extend([[0.0, 0.0]], [0], [0.0], [[np.inf, 0.0]], [False])
     assert bits(buffer) == before
-
-
-def test_two_threads_at_once_are_told_of_a_lock():
-    buffer, inside, go_on = ReplayBuffer(4, 1, seed=0), threading.Event(), threading.Event()
-    buffer.add([0.0], 0, 0.0, [0.0], False)
-    draw = buffer.sampler.sample
-
-    def slowly(*arguments):
-        inside.set()
-        assert go_on.wait(60)
-        return draw(*arguments)
-
-    buffer.sampler.sample = slowly
-    other = threading.Thread(target=buffer.sample, args=[1])
-    other.start()
-    assert inside.wait(60)
-    with pytest.raises(RuntimeError, match="one thread at a time.*lock"):
-        buffer.add([0.0], 0, 0.0, [0.0], False)
-    go_on.set()
-    other.join()
-    buffer.add([0.0], 0, 0.0, [0.0], False)
-    assert len(buffer) == 2
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
-@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
-def test_a_fork_is_told_that_it_draws_the_same():
-    buffer = ReplayBuffer(4, 1, seed=0)
-    buffer.add([0.0], 0, 0.0, [0.0], False)
-    child = os.fork()
-    if child == 0:
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            buffer.sample(1)
-            buffer.sample(1)
-        os._exit(["forked" in str(each.message) for each in caught] == [True])
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 1
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        buffer.sample(1)

@@ -1,91 +1,11 @@
-"""Replay buffers over their whole life: what they keep, hand out and take back.
-
-What is drawn how often is in `samplers/`. As there, a function named `holds_…` states a property of
-the buffers that `make(...)` makes: real ones have it, those with the bug put in must fail it.
-"""
-
-from functools import partial
+"""Replay buffers by their public names: what the state machine does not tell."""
 
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from naive import NaivePrioritizedReplay, NaiveStream
-from replay_helpers import add, assert_same_batches, bits, every_kind, learn, used, with_sampler
+from replay_helpers import add, assert_same_batches, bits, every_kind, used
 
-from per_tutorial.replay import (
-    PrioritizedReplayBuffer,
-    ProportionalSampler,
-    ReplayBuffer,
-    UniformSampler,
-)
-
-# ---------------------------------------------------------------- the naive twin
-
-adding = st.integers(1, 8)
-replaying = st.tuples(
-    st.integers(1, 5),  # batch size
-    st.integers(0, 4),  # transitions added between sampling and updating
-    st.lists(st.integers(-800, 800), min_size=5, max_size=5),  # TD errors, in eighths
-    st.sampled_from([0.0, 0.4, 1.0]),  # beta
-)
-
-
-@settings(deadline=None, derandomize=True, max_examples=150)
-@given(st.integers(1, 70), st.lists(st.one_of(adding, replaying), max_size=12), st.integers(0, 99))
-def test_the_buffer_equals_its_naive_twin_draw_by_draw(capacity, steps, seed):
-    """All priorities are multiples of 1/1024, so that sums are exact and draws must be equal."""
-    options = {"alpha": 1.0, "priority_epsilon": 2.0**-10}
-    buffer = PrioritizedReplayBuffer(capacity, 2, seed=seed, normalize="none", **options)
-    twin = NaivePrioritizedReplay(
-        capacity, stream=NaiveStream(buffer.sampler.streams.states[0]), **options
-    )
-
-    def add_to_both(count):
-        add(buffer, count)
-        for _ in range(count):
-            twin.add()
-
-    add_to_both(1)
-    for step in steps:
-        if isinstance(step, int):
-            add_to_both(step)
-        else:
-            batch_size, added_meanwhile, eighths, beta = step
-            batch_size = min(batch_size, len(buffer))
-            batch = buffer.sample(batch_size, beta)
-            numbers, weights = twin.sample(batch_size, beta)
-            assert batch.indices.tolist() == numbers
-            np.testing.assert_allclose(batch.weights, weights, rtol=1e-12)
-            add_to_both(added_meanwhile)
-            td_errors = np.array(eighths[:batch_size]) / 8
-            buffer.update_priorities(numbers, td_errors)
-            twin.update(numbers, td_errors)
-        assert len(buffer) == min(twin.added, capacity)
-        assert buffer.sampler.largest_priority.tolist() == [twin.largest]
-        assert buffer.probabilities.tolist() == twin.probabilities()
-
-
-# ---------------------------------------------------------------- transitions and their numbers
-
-
-@every_kind
-@pytest.mark.parametrize("added", [1, 4, 5, 6, 23])
-def test_a_batch_is_made_of_transitions_as_they_were_added(kind, added):
-    buffer = add(kind(5, 2, seed=0), added)
-    seen = set()
-    for _ in range(60):
-        batch = buffer.sample(min(3, added))
-        k = batch.indices
-        np.testing.assert_array_equal(batch.observations, np.stack([k, -k], axis=1))
-        np.testing.assert_array_equal(batch.actions, k)
-        np.testing.assert_array_equal(batch.rewards, k / 2)
-        np.testing.assert_array_equal(batch.next_observations, np.stack([k + 1, -k], axis=1))
-        np.testing.assert_array_equal(batch.terminated, k % 2 == 0)
-        seen.update(k.tolist())
-    # Numbers keep growing after the buffer has wrapped around; the newest is there at once.
-    assert seen == set(range(max(0, added - 5), added))
+from per_tutorial.replay import PrioritizedReplayBuffer, ReplayBuffer
 
 
 @every_kind
@@ -119,19 +39,6 @@ def test_a_batch_is_a_copy(kind):
     assert bits(buffer)["storage.rows"] == before
 
 
-def holds_newcomers_keep_their_priority(make):
-    buffer = add(make(4, 2, alpha=1.0), 4)
-    numbers = [0, 1, 2, 3]  # were sampled; then 4 and 5 take the slots of 0 and 1
-    add(buffer, 2)
-    buffer.update_priorities(numbers, [7.0, 7.0, 3.0, 3.0])
-    assert buffer.probabilities == pytest.approx(np.array([1, 1, 3, 3]) / 8)
-    assert buffer.sampler.largest_priority == pytest.approx(3.0)
-
-
-def test_a_transition_overwritten_since_it_was_sampled_is_skipped():
-    holds_newcomers_keep_their_priority(PrioritizedReplayBuffer)
-
-
 def test_td_errors_may_come_from_torch():
     buffer, other = used(PrioritizedReplayBuffer), used(PrioritizedReplayBuffer)
     buffer.update_priorities([3, 4], torch.tensor([0.5, -2.0], requires_grad=True))
@@ -140,37 +47,6 @@ def test_td_errors_may_come_from_torch():
 
 
 # ---------------------------------------------------------------- many at once
-
-
-def holds_extending_is_adding_one_by_one(make, lengths, capacity=5, runs=None, **options):
-    """Chunks of random transitions, training in between; the buffers stay the same to the bit."""
-    together, single = (make(capacity, 2, runs=runs, seed=4, **options) for _ in range(2))
-    rng = np.random.default_rng(0)
-    for length in lengths:
-        shape = (runs or 1, length)
-        columns = [
-            rng.normal(size=(*shape, 2)),
-            rng.integers(9, size=shape),
-            rng.normal(size=shape),
-        ]
-        columns += [columns[0] + 1, rng.random(shape) < 0.1, rng.random(shape) < 0.1]
-        together.extend(*(columns if runs else [column[0] for column in columns]))
-        for k in range(length):
-            fields = [column[:, k] for column in columns]
-            single.add(*(fields if runs else [field[0] for field in fields]))
-        if len(single):
-            assert_same_batches(learn(together, 2, len(single)), learn(single, 2, len(single)))
-        assert bits(together) == bits(single)
-
-
-@pytest.mark.slow
-@every_kind
-@settings(deadline=None, derandomize=True, max_examples=100)
-@given(st.lists(st.integers(0, 30), max_size=8), st.data(), st.sampled_from([None, 3]))
-def test_extending_is_adding_one_by_one(kind, lengths, data, runs):
-    capacity = data.draw(st.integers(1, 12))
-    n_step = data.draw(st.integers(1, capacity))
-    holds_extending_is_adding_one_by_one(kind, lengths, capacity, runs, n_step=n_step)
 
 
 @every_kind
@@ -192,39 +68,19 @@ def test_extending_takes_the_columns_of_a_table(kind):
 # ---------------------------------------------------------------- runs side by side
 
 
-class OneGenerator(UniformSampler):
-    """All runs draw from one generator, as they would with NumPy's."""
-
-    def __init__(self, capacity, seeds):
-        super().__init__(capacity, seeds)
-        self.generator = np.random.default_rng(seeds[0])
-
-    def sample(self, batch_size, sizes, beta):
-        uniform = self.generator.random((len(sizes), batch_size))
-        return (uniform * sizes[:, None]).astype(np.int64), np.ones(uniform.shape)
-
-
-class SharedMaximum(ProportionalSampler):
-    """The largest priority seen in any run counts for all."""
-
-    def update(self, slots, td_errors):
-        super().update(slots, td_errors)
-        self.largest_priority[:] = self.largest_priority.max()
-
-
-def holds_a_run_does_not_notice_the_others(make, seeds=(11, 5, 8)):
+@every_kind
+def test_a_run_is_the_buffer_of_its_seed_bit_for_bit(kind):
     """Three runs with rewards, skipped steps and TD errors of their own, together and alone."""
-    runs, rng = len(seeds), np.random.default_rng(0)
-    stack = make(5, 1, runs=runs, seed=list(seeds))
-    alone = [make(5, 1, seed=seed) for seed in seeds]
+    runs, rng = 3, np.random.default_rng(0)
+    stack = kind(5, 1, runs=runs, seed=[11, 5, 8], n_step=3)
+    alone = [kind(5, 1, seed=seed, n_step=3) for seed in (11, 5, 8)]
     for step in range(40):
-        observation, reward = rng.normal(size=(runs, 1)), rng.normal(size=runs)
-        action, terminated = rng.integers(2, size=runs), rng.random(runs) < 0.1
+        seen, reward = rng.normal(size=(runs, 1)), rng.normal(size=runs)
+        fields = seen, rng.integers(2, size=runs), reward, seen + 1, rng.random(runs) < 0.1
         valid = (rng.random(runs) < 0.8) | (step < 3)
-        stack.add(observation, action, reward, observation + 1, terminated, valid=valid)
+        stack.add(*fields, valid=valid)
         for run in np.flatnonzero(valid):
-            row = observation[run], action[run], reward[run], observation[run] + 1, terminated[run]
-            alone[run].add(*row)
+            alone[run].add(*(field[run] for field in fields))
         if step >= 3:
             together, batches = stack.sample(3), [buffer.sample(3) for buffer in alone]
             assert_same_batches(zip(*together, strict=True), batches)
@@ -232,30 +88,6 @@ def holds_a_run_does_not_notice_the_others(make, seeds=(11, 5, 8)):
             stack.update_priorities(together.indices, td_errors)
             for buffer, batch, errors in zip(alone, batches, td_errors, strict=True):
                 buffer.update_priorities(batch.indices, errors)
-
-
-@every_kind
-@pytest.mark.parametrize("n_step", [1, 3])
-def test_a_run_of_a_stack_is_the_buffer_of_its_seed_bit_for_bit(kind, n_step):
-    holds_a_run_does_not_notice_the_others(partial(kind, n_step=n_step))
-
-
-@pytest.mark.parametrize(
-    ("sampler", "bugged"), [(UniformSampler, OneGenerator), (ProportionalSampler, SharedMaximum)]
-)
-def test_runs_that_share_anything_are_noticed(sampler, bugged):
-    holds_a_run_does_not_notice_the_others(partial(with_sampler, sampler))
-    with pytest.raises(AssertionError):
-        holds_a_run_does_not_notice_the_others(partial(with_sampler, bugged))
-
-
-def test_a_stack_is_as_long_as_its_shortest_run():
-    stack = ReplayBuffer(4, 1, runs=2)
-    rows = np.zeros((2, 1)), [0, 0], [0, 0], np.zeros((2, 1)), [False, False]
-    stack.add(*rows, valid=[True, False])
-    assert len(stack) == 0 and stack.storage.ring.sizes.tolist() == [1, 0]
-    stack.add(*rows)
-    assert len(stack) == 1 and stack.sample(1).observations.shape == (2, 1, 1)
 
 
 @every_kind
@@ -286,3 +118,36 @@ def test_a_beta_that_was_raised_step_by_step_may_end_a_rounding_error_above_one(
     buffers = [used(PrioritizedReplayBuffer) for _ in range(2)]
     batches = [buffer.sample(3, each) for buffer, each in zip(buffers, (beta, 1.0), strict=True)]
     np.testing.assert_array_equal(batches[0].weights, batches[1].weights)
+
+
+def test_a_window_by_hand():
+    """γ = ½, n = 3, five slots; transitions 3 to 7 are stored, and 5 is cut off by a time limit."""
+    buffer = ReplayBuffer(5, 1, n_step=3, discount=0.5, seed=0)
+    for k in range(8):
+        buffer.add([k], k, 2.0**k, [k + 0.5], False, k == 5)
+    seen = {}
+    for _ in range(40):
+        batch = buffer.sample(5)
+        for k, *others in zip(
+            batch.indices.tolist(),
+            batch.rewards.tolist(),
+            batch.next_observations[:, 0].tolist(),
+            batch.steps.tolist(),
+            strict=True,
+        ):
+            seen[k] = others
+    assert seen == {
+        3: [8 + 0.5 * 16 + 0.25 * 32, 5.5, 3],
+        4: [16 + 0.5 * 32, 5.5, 2],  # the episode is over
+        5: [32, 5.5, 1],
+        6: [64 + 0.5 * 128, 7.5, 2],  # the next step has not happened yet
+        7: [128, 7.5, 1],
+    }
+    assert not batch.terminated.any()
+    buffer.add([8], 8, 256.0, [8.5], True)  # now it has, and is the last one of its episode
+    batch = buffer.sample(5)
+    while 6 not in batch.indices:
+        batch = buffer.sample(5)
+    sixth = batch.indices.tolist().index(6)
+    assert batch.rewards[sixth] == 64 + 0.5 * 128 + 0.25 * 256
+    assert batch.next_observations[sixth] == 8.5 and batch.terminated[sixth]

@@ -4,56 +4,16 @@ does harm.
 
 import errno
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 import pytest
-from replay_helpers import add, assert_same_batches, bits, every_kind, learn, used
+from replay_helpers import add, bits, every_kind, used
 
 from per_tutorial.replay import (
     PrioritizedReplayBuffer,
     RankBasedReplayBuffer,
     ReplayBuffer,
 )
-
-DATA = Path(__file__).parents[1] / "data"
-
-
-def holds_a_loaded_buffer_goes_on_as_if_it_had_never_stopped(make, directory, added=17):
-    path = directory / "replay.npz"
-    buffer = add(make(8, 2, seed=1), added)
-    buffer.update_priorities([added - 1], [50.0])  # the largest priority is that of one that …
-    add(buffer, 8)  # … is gone by now
-    learn(buffer, rounds=5)
-    buffer.save(path)
-    loaded = used(make, capacity=8, seed=2)
-    loaded.load(path)
-    for _ in range(10):
-        assert_same_batches(learn(loaded), learn(buffer))
-        add(buffer)
-        add(loaded)
-
-
-@every_kind
-@pytest.mark.parametrize("n_step", [1, 3])
-@pytest.mark.parametrize("added", [1, 17])
-def test_a_loaded_buffer_goes_on_as_if_it_had_never_stopped(kind, added, n_step, tmp_path):
-    make = partial(kind, n_step=n_step)
-    holds_a_loaded_buffer_goes_on_as_if_it_had_never_stopped(make, tmp_path, added)
-
-
-@pytest.mark.parametrize("normalize", ["batch", "buffer", "none"])
-def test_partly_filled_stacks_can_be_saved_and_empty_buffers_too(normalize, tmp_path):
-    make = partial(PrioritizedReplayBuffer, 4, 2, runs=3, normalize=normalize)
-    stack = make(seed=1)
-    for added in range(3):
-        path = tmp_path / f"{added}.npz"
-        stack.save(path)
-        loaded = make(seed=9)
-        loaded.load(str(path))
-        assert bits(loaded) == bits(stack)
-        rows = np.ones((3, 2)), [1] * 3, [1] * 3, np.ones((3, 2)), [True] * 3
-        stack.add(*rows, valid=[True, added > 0, False])
 
 
 @every_kind

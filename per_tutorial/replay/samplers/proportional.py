@@ -11,10 +11,11 @@ from per_tutorial.common.arguments import one_of, real_number
 from per_tutorial.replay.compiling import njit_cached
 from per_tutorial.replay.contracts import Floats, Slots, State
 from per_tutorial.replay.random_streams import RandomStreams, next_uniform
-from per_tutorial.replay.trees import MinTree, SumTree, find_leaves, set_minima, set_sums
+from per_tutorial.replay.trees import MinTree, SumTree, find_leaves, set_leaves
 
 # Beyond these, (N · P(i))^−β overflows or underflows, and weights become NaN or zero.
 epsilon_number = partial(real_number, low=1e-20, high=1e20, above=0)
+NO_TREE = np.empty(0)
 
 
 @njit_cached
@@ -54,14 +55,6 @@ def divide_by_largest(weights):
 
 
 @njit_cached
-def prioritize(td_errors, epsilon, priorities):
-    """Write p = |δ| + ε into `priorities` (runs, batch)."""
-    for run in range(td_errors.shape[0]):
-        for k in range(td_errors.shape[1]):
-            priorities[run, k] = abs(td_errors[run, k]) + epsilon
-
-
-@njit_cached
 def note_largest(slots, priorities, largest):
     """Raise `largest` (runs,) to the largest of `priorities` (runs, batch).
 
@@ -74,17 +67,15 @@ def note_largest(slots, priorities, largest):
 
 
 @njit_cached
-def write_sums(sums, first_root, slots, values, priorities, largest):
-    """Set leaves and record the largest priorities in one call, which cannot be interrupted."""
-    set_sums(sums, first_root, slots, values)
+def write_priorities(sums, minima, first_root, slots, values, priorities, largest):
+    """Set leaves and record the largest priorities in one call, which cannot be interrupted.
+
+    `minima` may be empty, if there is no such tree.
+    """
+    set_leaves(sums, first_root, slots, values)
+    if len(minima):
+        set_leaves(minima, first_root, slots, values, True)
     note_largest(slots, priorities, largest)
-
-
-@njit_cached
-def write_sums_and_minima(sums, minima, first_root, slots, values, priorities, largest):
-    """`write_sums` for both trees."""
-    write_sums(sums, first_root, slots, values, priorities, largest)
-    set_minima(minima, first_root, slots, values)
 
 
 class ProportionalSampler:
@@ -134,7 +125,6 @@ class ProportionalSampler:
         self.capacity = self.sums.capacity
         self.minima = MinTree(capacity, runs=self.runs) if normalize == "buffer" else None
         self.largest_priority = np.ones(self.runs)
-        self._last_power = (b"", np.empty((0, 1)))  # bytes of priorities, and their powers
         self.settings: dict[str, Any] = {
             "sampler": "proportional",
             "alpha": self.alpha,
@@ -154,13 +144,16 @@ class ProportionalSampler:
     ) -> tuple[Slots, NDArray]:
         """Slots and importance-sampling weights, both (runs, batch)."""
         slots, relative = self._draw(batch_size, sizes)
-        return slots, self._weights(relative, sizes, beta)
+        weights = relative**-beta
+        if self.normalize == "batch":
+            divide_by_largest(weights)
+        elif self.minima is not None:
+            weights /= ((sizes * self.minima.min / self.sums.total) ** -beta)[:, None]
+        return slots, weights
 
     def update(self, slots: Slots, td_errors: Floats) -> None:
         """Set the priorities of replayed slots from their TD errors, both (runs, batch)."""
-        priorities = np.empty_like(td_errors)
-        prioritize(td_errors, self.priority_epsilon, priorities)
-        self._write(slots, priorities)
+        self._write(slots, np.abs(td_errors) + self.priority_epsilon)
 
     def probabilities(self, slots: Slots, sizes: NDArray[np.int64]) -> Floats:
         """P(i) of slots (runs, n): 0 where nothing is stored."""
@@ -193,32 +186,8 @@ class ProportionalSampler:
         sample_relative(tree.nodes, tree.first_root, self.streams.states, sizes, slots, relative)
         return slots, relative
 
-    def _weights(self, relative: Floats, sizes: NDArray[np.int64], beta: float) -> Floats:
-        """(N · P(i))^−β, divided by the largest one, (runs, batch)."""
-        weights = relative**-beta
-        if self.normalize == "batch":
-            divide_by_largest(weights)
-        elif self.minima is not None:
-            weights /= ((sizes * self.minima.min / self.sums.total) ** -beta)[:, None]
-        return weights
-
     def _write(self, slots: Slots, priorities: Floats) -> None:
-        """Set the priorities of slots, in one compiled call."""
-        sums, largest, values = self.sums, self.largest_priority, self._powers(priorities)
-        if self.minima is None:
-            write_sums(sums.nodes, sums.first_root, slots, values, priorities, largest)
-        else:
-            minima = self.minima.nodes
-            write_sums_and_minima(
-                sums.nodes, minima, sums.first_root, slots, values, priorities, largest
-            )
-
-    def _powers(self, priorities: Floats) -> Floats:
-        """p^α, (runs, batch). The last single column is cached: new transitions often share it."""
-        if priorities.shape[1] != 1:
-            return priorities**self.alpha
-        numbers, powers = self._last_power
-        if numbers != priorities.tobytes():
-            powers = priorities**self.alpha
-            self._last_power = priorities.tobytes(), powers
-        return powers
+        """Set the priorities of slots, both (runs, batch)."""
+        minima = NO_TREE if self.minima is None else self.minima.nodes
+        trees = self.sums.nodes, minima, self.sums.first_root
+        write_priorities(*trees, slots, priorities**self.alpha, priorities, self.largest_priority)

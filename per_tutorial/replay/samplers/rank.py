@@ -26,6 +26,10 @@ from per_tutorial.replay.compiling import njit_cached
 from per_tutorial.replay.contracts import Floats, Slots, State
 from per_tutorial.replay.random_streams import RandomStreams, next_uniform
 
+# The arrays of a sampler that its kernels change, in the order of their arguments
+HEAPS = ("keys", "slots", "ranks", "sizes", "written", "largest_priority")
+NEVER = 2**63 - 1  # writes between two sorts
+
 
 @njit_cached
 def settle(keys, slots, ranks, size, rank, key, slot):
@@ -61,32 +65,30 @@ def sort_heap(keys, slots, ranks, size):
 
 
 @njit_cached
-def set_keys(keys, slots, ranks, sizes, written, largest, changed, values):
-    """Set the keys of the slots `changed` (runs, batch), adding those that are new.
+def set_key(keys, slots, ranks, sizes, written, largest, run, slot, key):
+    """Set the key of a slot of one run, or add it, if it is new.
 
-    The last of duplicates wins; negative slots are skipped. `written` counts the others, and
-    `largest` holds the largest key so far.
+    `written` counts this, and `largest` holds the largest key so far; both are (runs,).
     """
-    for run in range(changed.shape[0]):
-        heap_keys, heap_slots, rank_of = keys[run], slots[run], ranks[run]
-        for k in range(changed.shape[1]):
-            slot = changed[run, k]
-            if slot < 0:
-                continue
-            if rank_of[slot] == 0:
-                sizes[run] += 1
-                rank_of[slot] = sizes[run]
-            rank, key = rank_of[slot], values[run, k]
-            settle(heap_keys, heap_slots, rank_of, sizes[run], rank, key, slot)
-            written[run] += 1
-            largest[run] = max(largest[run], key)
+    if ranks[run, slot] == 0:
+        sizes[run] += 1
+        ranks[run, slot] = sizes[run]
+    settle(keys[run], slots[run], ranks[run], sizes[run], ranks[run, slot], key, slot)
+    written[run] += 1
+    largest[run] = max(largest[run], key)
 
 
 @njit_cached
-def update_keys(keys, slots, ranks, sizes, written, largest, changed, values, sort_every):
-    """`set_keys`, then sort the heaps that are due: one call, which cannot be interrupted."""
-    set_keys(keys, slots, ranks, sizes, written, largest, changed, values)
-    for run in range(len(sizes)):
+def set_keys(keys, slots, ranks, sizes, written, largest, changed, values, sort_every=NEVER):
+    """Set the keys of the slots `changed` (runs, batch), then sort the heaps that are due.
+
+    The last of duplicates wins; negative slots are skipped. One call, which cannot be interrupted.
+    """
+    for run in range(changed.shape[0]):
+        for k in range(changed.shape[1]):
+            slot, key = changed[run, k], values[run, k]
+            if slot >= 0:
+                set_key(keys, slots, ranks, sizes, written, largest, run, slot, key)
         if written[run] >= sort_every:
             sort_heap(keys[run], slots[run], ranks[run], sizes[run])
             written[run] = 0
@@ -99,22 +101,13 @@ def add_keys(keys, slots, ranks, sizes, written, largest, changed, sort_every):
     A heap that becomes due in between is sorted at once. Done twice, the keys are the same, and
     only the order of equal ones may differ.
     """
-    key = np.empty((1, 1))
     for run in range(changed.shape[0]):
-        one = slice(run, run + 1)
-        key[0, 0] = largest[run]
-        for k in range(changed.shape[1]):
-            update_keys(
-                keys[one],
-                slots[one],
-                ranks[one],
-                sizes[one],
-                written[one],
-                largest[one],
-                changed[one, k : k + 1],
-                key,
-                sort_every,
-            )
+        for slot in changed[run]:
+            if slot >= 0:
+                set_key(keys, slots, ranks, sizes, written, largest, run, slot, largest[run])
+                if written[run] >= sort_every:
+                    sort_heap(keys[run], slots[run], ranks[run], sizes[run])
+                    written[run] = 0
 
 
 @njit_cached
@@ -221,7 +214,7 @@ class RankBasedSampler:
 
     def update(self, slots: Slots, td_errors: Floats) -> None:
         """Set the priorities of replayed slots from their TD errors, both (runs, batch)."""
-        update_keys(*self._heaps, slots, np.abs(td_errors), self.sort_every)
+        set_keys(*self._heaps, slots, np.abs(td_errors), self.sort_every)
 
     def probabilities(self, slots: Slots, sizes: NDArray[np.int64]) -> Floats:
         """P(i) of slots (runs, n): 0 where nothing is stored."""
@@ -237,16 +230,10 @@ class RankBasedSampler:
         mean = self.keys.sum(axis=1) / sizes
         return {"largest_priority": self.largest_priority.copy(), "priority": mean}
 
-    def sort(self, run: int) -> None:
-        """Sort a run's heap, so that each position is a true rank; equals keep their order."""
-        sort_heap(self.keys[run], self.slots[run], self.ranks[run], self.sizes[run])
-        self.written[run] = 0
-
     @property
     def state(self) -> State:
         """The random streams, the heaps, and their counters."""
-        names = ("keys", "slots", "ranks", "sizes", "written", "largest_priority")
-        return {"streams": self.streams.states} | {name: getattr(self, name) for name in names}
+        return {"streams": self.streams.states, **dict(zip(HEAPS, self._heaps, strict=True))}
 
     def _probability(self, ranks: NDArray, sizes: NDArray[np.int64]) -> Floats:
         """P of ranks (runs, n) >= 1."""
@@ -254,11 +241,4 @@ class RankBasedSampler:
 
     @property
     def _heaps(self) -> tuple[NDArray, ...]:
-        return (
-            self.keys,
-            self.slots,
-            self.ranks,
-            self.sizes,
-            self.written,
-            self.largest_priority,
-        )
+        return tuple(getattr(self, name) for name in HEAPS)

@@ -12,8 +12,7 @@ to step k // E and environment k % E:
 
 If an episode began less than 4 frames ago, the missing frames are black (zeros). In Gymnasium that
 is `FrameStackObservation(env, 4, padding_type="zero")`; its default repeats the first frame.
-`FrameStorage` rejects other stacks, since they could not be rebuilt. `FrameReplayBuffer`, for
-Stable-Baselines3, accepts both kinds, since that library's wrappers make both.
+`FrameStorage` rejects other stacks, since they could not be rebuilt.
 """
 
 from collections.abc import Mapping
@@ -125,12 +124,12 @@ class FrameStore:
         """
         before = np.minimum(self.depths[(step - 1) % self.rows], self.stack - 1)
         self.depths[step % self.rows] = np.where(begins, 1, before + 1)  # not in use yet
-        indices = self.indices(self.ids_of(step))
+        indices = self.indices(self.ids_of(step)).reshape(self.columns, self.stack)
+        same, moved = np.empty((2, self.columns), dtype=bool)
         shape = (self.columns, self.stack, -1)
-        same, moved = np.empty(self.columns, dtype=bool), np.empty(self.columns, dtype=bool)
-        frames = self.frames.reshape(len(self.frames), -1)
         stacks, next_stacks = stacks.reshape(shape), next_stacks.reshape(shape)
-        compare_stacks(stacks, next_stacks, begins, frames, indices.reshape(shape[:2]), same, moved)
+        frames = self.frames.reshape(len(self.frames), -1)
+        compare_stacks(stacks, next_stacks, begins, frames, indices, same, moved)
         return same, moved
 
     def put(self, step: int, frames: NDArray, next_frames: NDArray) -> None:
@@ -171,17 +170,6 @@ class FrameStore:
         """The frames in memory when ``step`` is the next one: all whose row was ever written."""
         return self.frames[: min(step + 1, self.rows) * self.columns]
 
-    def __getstate__(self) -> dict[str, Any]:
-        """Copies and pickles leave out rows that were never written: their depth is 0."""
-        return vars(self) | {"frames": self.written(int((self.depths[:, 0] > 0).sum()))}
-
-    def __setstate__(self, kept: dict[str, Any]) -> None:
-        vars(self).update(kept)
-        written = kept["frames"]
-        shape = (self.rows * self.columns + 1, *written.shape[1:])
-        self.frames = np.zeros(shape, written.dtype)
-        self.frames[: len(written)] = written
-
 
 class FrameStorage(RowStorage):
     """Ring buffers of transitions between stacks of frames, one per run; keeps each frame once.
@@ -195,7 +183,7 @@ class FrameStorage(RowStorage):
 
     Attributes:
         rows: (runs, capacity): action, reward, terminated and truncated.
-        store: the `FrameStore`; environment e of run r has the column r · environments + e.
+        store: the `FrameStore`.
 
     Example:
         >>> import numpy as np
@@ -294,11 +282,9 @@ class FrameStorage(RowStorage):
         returns, last_slots, steps = self._walk(slots)
         last = self._take(last_slots)
         store, last_ids = self.store, self.ring.ids(last_slots)
-        indices = np.empty((2, *slots.shape, store.stack), dtype=np.int64)
-        find_stacks(self.ring.ids(slots), store.environments, 0, store.depths, indices[0])
-        find_stacks(last_ids, store.environments, 1, store.depths, indices[1])
+        indices = store.indices(self.ring.ids(slots)), store.indices(last_ids, ahead=1)
         # One array for both: the allocator reuses one large block for the next batch.
-        stacks = store.frames.take(indices, axis=0)
+        stacks = store.frames.take(np.stack(indices), axis=0)
         for run, k in np.argwhere(last["terminated"] | last["truncated"]).tolist():
             step, environment = divmod(int(last_ids[run, k]), self.environments)
             stacks[1, run, k, -1] = store.finals[step, run * self.environments + environment]

@@ -4,7 +4,6 @@ A row is an element of a NumPy structured array: a transition is one block of me
 per field, and a minibatch is one `take`.
 """
 
-import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -18,13 +17,7 @@ from per_tutorial.common.memory import promise_memory
 from per_tutorial.replay.compiling import njit_cached
 from per_tutorial.replay.contracts import Fields, Slots, State
 from per_tutorial.replay.ring import NO_SLOT, Ring, sum_n_steps
-from per_tutorial.replay.storages.fields import (
-    as_field,
-    as_shape,
-    is_reward,
-    refuse_infinite_observations,
-)
-from per_tutorial.replay.trees import prefetch
+from per_tutorial.replay.storages.fields import as_field, as_shape, refuse_infinite_observations
 
 PLAIN = {"b": bool, "i": int, "u": int, "f": float}  # Python's types of a single number
 OBSERVATIONS = ("observation", "next_observation")
@@ -63,35 +56,15 @@ def write_rows(memory, capacity, added, columns, offsets, row_size, valid, slots
 
 
 @njit_cached
-def are_finite(numbers, firsts, row_length, count):
-    """Whether `count` numbers from each of `firsts` on are finite in all rows.
-
-    `numbers` are those of all rows in turn, `row_length` per row.
-    """
+def are_finite(observations, rewards, next_observations):
+    """Whether all numbers are finite: of observations (runs, n), twice, and rewards (runs,)."""
     infinite = False  # no early exit, so that the loop is vectorised
-    for first in firsts:
-        for start in range(first, len(numbers), row_length):
-            for k in range(start, start + count):
-                infinite |= numbers[k] - numbers[k] != 0  # NaN − NaN and ∞ − ∞ are NaN
+    for run in range(len(rewards)):
+        infinite |= rewards[run] - rewards[run] != 0  # NaN − NaN and ∞ − ∞ are NaN
+        for k in range(observations.shape[1]):
+            infinite |= observations[run, k] - observations[run, k] != 0
+            infinite |= next_observations[run, k] - next_observations[run, k] != 0
     return not infinite
-
-
-@njit_cached
-def locate_rows(slots, capacity, memory, row_size, rows):
-    """Write into `rows` (runs, batch) the index of each slot among the rows of all runs.
-
-    The rows are scattered in `memory`, their bytes, so all are prefetched before the first is read.
-    Returns False, with `rows` unfinished, if a slot is outside [0, capacity).
-    """
-    for run in range(slots.shape[0]):
-        for k in range(slots.shape[1]):
-            if not 0 <= slots[run, k] < capacity:
-                return False
-            row = run * capacity + slots[run, k]
-            rows[run, k] = row
-            prefetch(memory, row * row_size)
-            prefetch(memory, (row + 1) * row_size - 1)
-    return True
 
 
 class RowStorage:
@@ -130,12 +103,13 @@ class RowStorage:
         self.added = np.zeros(self.runs, dtype=np.int64)
         self.ring = Ring(self.added, self.capacity)
         self._every_run = np.ones(self.runs, dtype=bool)
+        self._first_rows = self.capacity * np.arange(self.runs)[:, None]  # of runs, in all rows
         row = np.dtype(row, align=True)
         promise_memory(self, "capacity", self.runs * self.capacity * row.itemsize)
         self._allocate(row)
         self.settings: dict[str, Any] = {
             "capacity": self.capacity,
-            **{name: _described(row[name]) for name in row.names or ()},
+            **{name: f"{row[name].base} {row[name].shape}" for name in row.names or ()},
             "n_step": self.n_step,
             "discount": self.discount,
             "environments": self.environments,
@@ -205,12 +179,7 @@ class RowStorage:
 
     def _take(self, slots: Slots) -> NDArray[np.void]:
         """The rows in ``slots`` (runs, batch), copied."""
-        rows = np.empty_like(slots)
-        if not locate_rows(slots, self.capacity, self._memory, self.rows.itemsize, rows):
-            raise IndexError(
-                f"slots: must be in [0, {self.capacity}), got {slots.min()} to {slots.max()}"
-            )
-        return self._all_rows.take(rows)
+        return self._all_rows.take(slots if self.runs == 1 else slots + self._first_rows)
 
     def _walk(self, slots: Slots) -> tuple[NDArray[np.float64], Slots, NDArray[np.int64]]:
         """Returns, last slots and steps of the n-step transitions that start in ``slots``."""
@@ -360,22 +329,20 @@ class StagedRows:
     """
 
     def __init__(self, runs: int, dtype: np.dtype) -> None:
-        self.dtype = dtype
-        self._names = dtype.names or ()
+        self.dtype, fields = dtype, dtype.fields or {}
         self.rows = np.zeros(runs, dtype)
         self.memory = self.rows.view(np.uint8)
-        self.offsets = np.array([dtype.fields[name][1] for name in self._names])  # type: ignore[index]
+        self.offsets = np.array([fields[name][1] for name in fields])
         self._nowhere = np.zeros(runs, dtype=bool)
-        fields = [(name, self.rows[name]) for name in self._names]
-        self._of_runs = [_target(name, field) for name, field in fields]
-        self._of_one = [_target(name, field[:1].reshape(field.shape[1:])) for name, field in fields]
+        views = {name: self.rows[name] for name in fields}
+        self._of_runs = [_target(name, view) for name, view in views.items()]
+        self._of_one = [_target(name, view[0, ...]) for name, view in views.items()]
         number = dtype["observation"].base
-        self._may_be_infinite = number.kind in "fc"
-        self._numbers: tuple[Any, ...] | None = None  # for `are_finite`, if it knows the type
-        if number in (np.float32, np.float64):
-            starts = [dtype.fields[name][1] // number.itemsize for name in OBSERVATIONS]  # type: ignore[index]
-            row_length, count = dtype.itemsize // number.itemsize, dtype["observation"].shape
-            self._numbers = self.rows.view(number), np.array(starts), row_length, math.prod(count)
+        self._is_exotic = number.kind in "fc" and number not in (np.float32, np.float64)
+        numbers = [views[name].reshape(runs, -1) for name in ("observation", "next_observation")]
+        if self._is_exotic or number.kind not in "fc":
+            numbers = [each[:, :0].astype(np.float32) for each in numbers]
+        self._numbers = numbers[0], views["reward"], numbers[1]  # for `are_finite`
 
     def fill(self, transition: Fields, valid: NDArray[np.bool_], stacked: bool) -> None:
         """Write a transition of each run; fields are (runs, ...), or (...) if not ``stacked``.
@@ -385,8 +352,6 @@ class StagedRows:
         """
         if stacked and transition[5] is False:
             transition = (*transition[:5], self._nowhere)
-        if not is_reward(transition[2]):
-            self._convert("reward", transition[2], stacked)  # raises
         # `strict` would add a third to the time.
         for value, target in zip(transition, self._of_runs if stacked else self._of_one):  # noqa: B905
             name, field, dtypes, shape, types = target
@@ -398,7 +363,8 @@ class StagedRows:
                 field[...] = value if fits else self._convert(name, value, stacked)
             except OverflowError:  # an int that its field cannot hold
                 self._convert(name, value, stacked)
-        if self._may_be_infinite and (self._numbers is None or not are_finite(*self._numbers)):
+        if self._is_exotic or not are_finite(*self._numbers):
+            self._convert("reward", transition[2], stacked)
             for name in OBSERVATIONS:
                 refuse_infinite_observations(name, self.rows[name][valid])
 
@@ -409,15 +375,16 @@ class StagedRows:
 
         Fields already in the stored type and layout are not copied. Raises what `fill` raises.
         """
-        arrays = [plain_array(*field) for field in zip(self._names, transitions, strict=True)]
+        names = self.dtype.names or ()
+        arrays = [plain_array(*field) for field in zip(names, transitions, strict=True)]
         counts = {"runs": len(self.rows)} if stacked else {}
         counts["transitions"] = (*arrays[0].shape, 1, 1)[len(counts)]
         columns = []
-        for name, array in zip(self._names, arrays, strict=True):
+        for name, array in zip(names, arrays, strict=True):
             field = self._as_field(name, array, counts)
             # Writeable, since compiled code takes only one kind of arrays in a tuple.
             field = np.require(field, self.dtype[name].base, ["C", "W"])
-            if self._may_be_infinite and name in OBSERVATIONS:
+            if name in OBSERVATIONS:
                 refuse_infinite_observations(name, field)
             columns.append(field.reshape(-1).view(np.uint8))
         return tuple(columns), counts["transitions"]
@@ -436,11 +403,6 @@ class StagedRows:
                 made_with = f"action_shape is {dtype.shape}, action_dtype is {dtype.base}"
                 error.args = (f"{error}; {made_with}",)
             raise
-
-
-def _described(field: np.dtype) -> str:
-    """Type and shape of a field, such as "float32 (4,)"."""
-    return f"{field.base} {field.shape}"
 
 
 def in_memory(array: AnyArray) -> NDArray:

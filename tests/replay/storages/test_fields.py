@@ -4,29 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from per_tutorial.replay import TransitionStorage
 from per_tutorial.replay.storages.fields import as_field, as_shape
-
-
-@pytest.mark.parametrize("capacity", [1, 2, 5])
-def test_numbers_and_slots_belong_together(capacity):
-    """The k-th transition lies in slot k % capacity, until the (k + capacity)-th takes its
-    place.
-    """
-    storage = TransitionStorage(capacity, 1, runs=2)
-    for added in range(3 * capacity + 2):
-        storage.added[:] = added, added + 1
-        for run, count in enumerate(storage.added):
-            numbers = np.arange(count)
-            stored = numbers >= count - capacity
-            expected = np.where(stored, numbers % capacity, -1)
-            rows = np.zeros((2, count), dtype=np.int64)
-            rows[run] = numbers
-            slots = storage.ring.slots(rows)[run]
-            np.testing.assert_array_equal(slots, expected)
-            rows[run, stored] = expected[stored]
-            np.testing.assert_array_equal(storage.ring.ids(rows)[run, stored], numbers[stored])
-
 
 # ---------------------------------------------------------------- fields
 

@@ -12,8 +12,6 @@ from hypothesis import strategies as st
 
 from per_tutorial.replay import (
     FrameStorage,
-    ProportionalSampler,
-    RankBasedSampler,
     Replay,
     Transition,
     UniformSampler,
@@ -137,21 +135,6 @@ def test_the_storage_equals_its_naive_twin_after_every_step(life):
     fill(*new(FrameStorage, *shape), steps)
 
 
-def holds_the_twin(make):
-    """Three environments, 3-step windows, episodes of 1 to 7 steps, several turns of the ring."""
-    numbers = np.random.default_rng(0)
-    chances = [0.7, 0.15, 0.15]
-    for environments, capacity in [(1, 7), (3, 12), (3, 13)]:
-        steps = numbers.choice(3, p=chances, size=(60, 1, environments))
-        fill(*new(make, capacity, 1, environments, n_step=3), steps)
-
-
-def check(holds, bugged):
-    holds(FrameStorage)
-    with pytest.raises(AssertionError):
-        holds(bugged)
-
-
 def test_episodes_of_one_step_keep_their_last_frames_and_no_more():
     storage, twin, films = new(capacity=6, environments=2)
     fill(storage, twin, films, np.full((20, 1, 2), TERMINATED))
@@ -161,14 +144,6 @@ def test_episodes_of_one_step_keep_their_last_frames_and_no_more():
 
 
 # ---------------------------------------------------------------- what it costs
-
-
-def test_a_frame_is_kept_once():
-    capacity, environments = 1000, 8
-    storage = FrameStorage(capacity, (4, 84, 84), environments=environments)
-    spare = environments * 5 + 1
-    assert storage.frames.nbytes == (capacity + spare) * 84 * 84
-    assert storage.rows.nbytes == capacity * 16
 
 
 # ---------------------------------------------------------------- as one half of a replay buffer
@@ -182,25 +157,6 @@ def make_replay(kind, runs=None, **options):
     storage, twin, films = new(capacity=12, runs=runs or 1, environments=3, **options)
     replay = Replay(storage, make_sampler(kind, 12, runs or 1), runs)
     return replay, twin, films
-
-
-@pytest.mark.parametrize("kind", [UniformSampler, ProportionalSampler, RankBasedSampler])
-@pytest.mark.parametrize("runs", [None, 2])
-def test_batches_are_made_of_the_transitions_that_were_added(kind, runs):
-    replay, twin, films = make_replay(kind, runs, n_step=2)
-    numbers = np.random.default_rng(0)
-    for _ in range(20):
-        fields = films.step(numbers.choice(3, p=[0.8, 0.1, 0.1], size=films.stacks.shape[:2]))
-        twin.add(fields)
-        replay.add(*(fields if runs else [field[0] for field in fields]))
-        batch = replay.sample(3)
-        replay.update_priorities(batch.indices, np.sin(batch.indices + 1.0))
-        fields = batch if runs else [field[None] for field in batch]
-        for run, k in np.ndindex(fields[0].shape[:2]):
-            window = twin.window(run, int(fields[6][run, k]), 2)
-            for mine, expected in zip(fields[:5], window[0], strict=False):
-                np.testing.assert_allclose(mine[run, k], expected, rtol=1e-6)
-            assert fields[7][run, k] == window[1]
 
 
 def test_a_buffer_for_other_environments_is_not_loaded(tmp_path):

@@ -151,11 +151,3 @@ def test_environments_that_take_turns_miss_none(dtype):
     assert bits(buffer) == before
     buffer.add(*fields, valid=np.array([True, True]))
     assert len(buffer) == 1
-
-
-def test_a_file_of_other_turns_is_refused(tmp_path):
-    ReplayBuffer(8, 2, environments=2).save(tmp_path / "two.npz")
-    with pytest.raises(ValueError, match="environments"):
-        ReplayBuffer(8, 2).load(tmp_path / "two.npz")
-    with pytest.raises(ValueError, match="environments: must be at most capacity"):
-        ReplayBuffer(8, 2, environments=9)
