@@ -1,11 +1,11 @@
 """Compute the numbers of docs/results.md, and of the README's "Does PER help?", from the data.
 
 python tools/results_page.py          print each sentence with its numbers
-python tools/results_page.py --write  put the numbers, the table and the two figures into the page
+python tools/results_page.py --write  put the numbers, the table and the figure into the page
 python tools/results_page.py --check  change nothing: name the files that differ
 
 A sentence is found by its words and gets new numbers, so a sentence must be changed here and on the
-page. The figures are those that notebook 09 drew: they are taken from its outputs.
+page. The figure is the one that notebook 09 drew: it is taken from its outputs.
 """
 
 import argparse
@@ -25,7 +25,7 @@ from per_tutorial.worlds.results import gains, load
 ROOT = Path(__file__).parents[1]
 PAGE, README = ROOT / "docs" / "results.md", ROOT / "README.md"
 NOTEBOOK = ROOT / "notebooks" / "09_should_i_use_it.ipynb"
-FIGURES = {"forest": "per_minus_uniform.png", "newer-forest": "newer_minus_per.png"}  # cell → file
+FIGURES = {"forest": "per_minus_uniform.png"}  # cell → file
 NUMBER = re.compile(r"[−+]?\d[\d,]*(?:\.\d+)?")
 HEAD = "| world | setting | PER − uniform | of range | pairs |\n|---|---|---|--:|--:|\n"
 
@@ -56,7 +56,7 @@ def counted(family):
 def table(rows, family):
     """The comparisons that are shown, from the largest gain to the largest loss."""
     shown = [(row, one.difference) for row, one in zip(rows, family, strict=True) if one.shown]
-    shown.sort(key=lambda pair: -pair[1].value / pair[0].scores[1].std(ddof=1))
+    shown.sort(key=lambda pair: -pair[1].value / pair[0].span)
     return HEAD + "".join(
         f"| {row.world} | {row.setting} | {interval(found, digits_of(found))} "
         f"| {signed(100 * found.value / row.span)} % | {len(row.scores[0])} |\n"
@@ -65,7 +65,7 @@ def table(rows, family):
 
 
 def of_everything(rows, family):
-    """Sentences on the first figure: PER minus uniform replay."""
+    """Sentences on the figure: PER minus uniform replay."""
     gained, lost = counted(family)
     pairs = sum(len(row.scores[0]) for row in rows)
     yield f"{len(rows)} comparisons with {pairs:,} pairs of runs: {gained} gains and {lost} loss"
@@ -84,7 +84,7 @@ def of_everything(rows, family):
     yield "{} with a hard target and {} with a soft one".format(
         *(found[long + rest][0] for rest in ("hard target, η", "η"))
     )
-    games = "Space Invaders, 500k steps, "
+    games = "MinAtar Space Invaders, 500k steps, "
     yield "over 500,000 frames {} with our settings and {} with the published".format(
         *(found[games + rest][0] for rest in ("η", "published settings, η"))
     )
@@ -128,10 +128,16 @@ def of_policies():
 
 
 def of_other_methods():
-    """Sentences on the second figure, and on other exponents."""
+    """Sentences on newer methods, and on other exponents."""
     rows = evidence.newer_minus_per()
-    gained, lost = counted(compare([row.scores for row in rows]))
+    family = compare([row.scores for row in rows])
+    gained, lost = counted(family)
     yield f"In {len(rows)} comparisons {gained} gains and {lost} losses are shown"
+    shares = []
+    for method in evidence.METHODS.values():
+        of = [one for row, one in zip(rows, family, strict=True) if row.method == method]
+        shares.append(f"{method} {counted(of)[1]} of {len(of)}")
+    yield ", ".join(shares)
     rows = evidence.other_exponents()
     gained, lost = counted(compare([row.scores for row in rows]))
     yield f"Of {len(rows)} comparisons with another α or β, {gained + lost} show a difference"
@@ -213,7 +219,7 @@ def pages():
 
 
 def figures():
-    """The figures of notebook 09: {path: PNG}."""
+    """The figure of notebook 09: {path: PNG}."""
     cells = {cell.id: cell for cell in nbformat.read(NOTEBOOK, 4).cells}
     found = {}
     for name, file in FIGURES.items():

@@ -165,7 +165,8 @@ def _changed(study: StudyResults, arm: str, other: str) -> set[str]:
 def _world(settings: dict[str, Any]) -> str:
     name = settings["env"].split("/")[-1].split("-")[0]
     name = {"BlindCliffwalk": "Cliffwalk", "SpaceInvaders": "Space Invaders"}.get(name, name)
-    return f"SB3 {settings['agent']} {name}" if "agent" in settings else name
+    suite = f"SB3 {settings['agent']} " if "agent" in settings else ""
+    return ("MinAtar " if "MinAtar" in settings["env"] else suite) + name
 
 
 def _setting(study: StudyResults, arm: str) -> str:

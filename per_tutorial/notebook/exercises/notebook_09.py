@@ -1,4 +1,4 @@
-"""Notebook 09, should I use it: the gain of pairs of runs, and pairs pooled over studies."""
+"""Notebook 09, should I use it: the gain of pairs of runs, and how many pairs are needed."""
 
 import numpy as np
 
@@ -23,23 +23,20 @@ EXERCISES["09.1"] = Exercise(
     ])  # fmt: skip
 
 
-def pooled_mean(first, second):
-    new = ~np.isin(second[:, 0], first[:, 0])
-    return np.concatenate([first[:, 1], second[new, 1]]).mean()
+def pairs_needed(differences, half_width):
+    return int(np.ceil((1.96 * differences.std(ddof=1) / half_width) ** 2))
 
 
 EXERCISES["09.2"] = Exercise(
-    right=pooled_mean,
-    # No seed in both; one in both, with another difference; and all of the first again.
-    cases=[tuple(map(np.array, studies)) for studies in (
-        ([[0, 3.0], [1, 5.0]], [[2, 1.0], [3, 2.0], [4, 0.5]]),
-        ([[0, 3.0], [1, 5.0]], [[1, 4.5], [2, 1.0], [3, 2.0]]),
-        ([[7, 2.0], [8, -1.0], [9, 4.0]], [[7, 2.0], [8, -1.0], [9, 4.0], [10, 8.0]]))],
+    right=pairs_needed,
+    cases=[(np.array([12.0, -3.0, 8.0, 1.0]), 5.0), (np.array([0.2, 0.1, 0.4]), 0.05)],
     hints=[
-        (lambda a, b: (a[:, 1].mean() + b[:, 1].mean()) / 2,
-         "The mean of two means counts the pairs of the smaller study for more."),
-        (lambda a, b: np.concatenate([a, b])[:, 1].mean(),
-         "A seed in both studies is counted twice."),
-        (lambda a, b: pooled_mean(b, a),
-         "Where both have a seed, the difference of the first study counts."),
+        (lambda d, w: int(np.ceil((1.96 * d.std() / w) ** 2)),
+         "With n in its denominator the standard deviation is too small: use ddof=1."),
+        (lambda d, w: int((1.96 * d.std(ddof=1) / w) ** 2),
+         "So many pairs are just too few: round up."),
+        (lambda d, w: int(np.ceil((2 * 1.96 * d.std(ddof=1) / w) ** 2)),
+         "The interval reaches half_width to either side; its whole width is twice that."),
+        (lambda d, w: int(np.ceil(1.96 * d.std(ddof=1) / w)),
+         "The reach shrinks with the square root of the pairs, so their number is a square."),
     ])  # fmt: skip
