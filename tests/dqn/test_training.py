@@ -1,6 +1,7 @@
 """Whole trainings: the plain twin's, one run beside others, the bugs put in, and real learning."""
 
 import itertools
+import pickle
 import random
 import warnings
 
@@ -329,6 +330,33 @@ def test_evaluation_under_another_time_limit():
 def test_an_agent_that_was_made_for_something_else_is_refused(shape, actions):
     with pytest.raises(ValueError, match=r"agent: expects .*, but 'CartPole-v1' has \(4,\) and 2"):
         evaluate(DQNLearner(SHORT, shape, actions, [0]), 1)
+
+
+@pytest.mark.parametrize(
+    ("seed", "exception", "message"),
+    [
+        (-1, ValueError, "seed: must be at least 0, got -1"),
+        (1.5, TypeError, "seed: must be an integer, got 1.5"),
+        (None, TypeError, "seed: must be an integer, got None"),
+    ],
+)
+def test_a_wrong_seed_of_an_evaluation_is_named(seed, exception, message):
+    agent = DQNLearner(SHORT, (4,), 2, [0])
+    with pytest.raises(exception, match=message):
+        evaluate(agent, 1, seed=seed)
+
+
+def test_a_numpy_integer_is_a_seed_of_an_evaluation():
+    agent = DQNLearner(SHORT, (4,), 2, [0])
+    assert (evaluate(agent, 2, seed=np.int64(7)) == evaluate(agent, 2, seed=7)).all()
+
+
+def test_a_history_with_its_agent_can_be_pickled():
+    """As it comes back from a worker process."""
+    history = pickle.loads(pickle.dumps(train(SHORT, 0)))
+    observations = np.ones((1, 3, 4), np.float32)
+    assert history.agent.q_values(observations).shape == (1, 3, 2)
+    assert evaluate(history.agent, 1).shape == (1, 1)
 
 
 @pytest.mark.parametrize("episodes, exception", [(0, ValueError), (1.5, TypeError)])

@@ -6,6 +6,7 @@ A module is imported when its environments are made; settings need none.
 
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, NamedTuple, Protocol, cast
 
@@ -57,7 +58,8 @@ class EnvSpec(NamedTuple):
 
 
 def _module(name: str) -> Callable[[], EnvModule]:
-    return lambda: cast(EnvModule, import_module(f"{__name__}.{name}"))
+    """A function that imports a module of this folder; agents that hold it can be pickled."""
+    return partial(cast(Callable[[str], EnvModule], import_module), f"{__name__}.{name}")
 
 
 # Prefix of an environment's id → its kind
