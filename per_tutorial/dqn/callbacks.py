@@ -34,6 +34,7 @@ class ProgressBar:
                 unit="step",
                 file=sys.stdout,
                 mininterval=0.5,
+                position=0,  # not a line below the bar of an interrupted training
                 bar_format=BAR,
             )
         recent = [episode_return for _, _, episode_return, _ in history.episodes[-100:]]
@@ -42,6 +43,7 @@ class ProgressBar:
         self._bar.update(history.step - self._bar.n)
         if history.step == history.config.steps:
             self._bar.close()
+            self._bar = None  # the next training gets its own
 
 
 class TensorBoard:
@@ -80,3 +82,5 @@ class TensorBoard:
         if history.step == history.config.steps:
             for writer in self._writers:
                 writer.close()
+            self._writers, self._episodes, self._rows = [], 0, 0  # for the next training
+            self._recent.clear()

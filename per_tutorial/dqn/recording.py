@@ -15,6 +15,8 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
+from per_tutorial.common.arguments import real_number, whole_number
+from per_tutorial.common.files import check_writable
 from per_tutorial.dqn.environments.settings import LONGEST_EPISODE
 
 # pygame renders the environments. It warns if there is no screen or no sound card, but a recording
@@ -30,25 +32,29 @@ def save_video(frames: Iterable[Frame], path: str | Path, fps: float) -> None:
 
     Args:
         frames: (height, width, 3) uint8 arrays of one size; an odd last row or column is cut off.
-        path: the file; its folder is created if it is missing.
+        path: the file, which ends in .mp4; its folder is created if it is missing.
         fps: frames per second.
 
     Raises:
-        ValueError: there are no frames, or one is of another kind.
+        ValueError: there are no frames, one is of another kind or size, or the path has another
+            ending.
+        OSError: the path cannot be written.
     """
     # Both moviepy 1 and 2 have it here; `moviepy.editor` exists only in 1.
     from moviepy.video.io.ImageSequenceClip import ImageSequenceClip
 
-    even = [
-        frame[: len(frame) // 2 * 2, : frame.shape[1] // 2 * 2]
-        for frame in (_checked("frames:", frame) for frame in frames)
-    ]
-    if not even:
+    pictures = [_checked("frames:", frame) for frame in frames]
+    if not pictures:
         raise ValueError("frames: at least one is needed, got none")
-    folder = Path(path).parent
-    folder.mkdir(parents=True, exist_ok=True)
+    sizes = sorted({picture.shape[:2] for picture in pictures})
+    height, width = (length // 2 * 2 for length in sizes[0])
+    if len(sizes) > 1 or not (height and width):
+        raise ValueError(f"frames: must be of one size, 2 × 2 pixels or more, got {sizes}")
+    even = [picture[:height, :width] for picture in pictures]
+    fps = real_number("fps", fps, above=0)
+    _check_target(path)
     # On the same disk, so that the finished file is moved in one step.
-    with tempfile.TemporaryDirectory(dir=folder, prefix=".recording-") as scratch:
+    with tempfile.TemporaryDirectory(dir=Path(path).parent, prefix=".recording-") as scratch:
         file = Path(scratch) / "clip.mp4"
         clip = ImageSequenceClip(even, fps=fps)
         # moviepy counts frames as seconds · fps: n / fps itself may be rounded to one too few.
@@ -61,6 +67,7 @@ def save_video(frames: Iterable[Frame], path: str | Path, fps: float) -> None:
             ffmpeg_params=["-crf", "28", "-pix_fmt", "yuv420p", "-movflags", "+faststart"],
         )
         os.replace(file, path)
+    even.clear()  # the clip refers to itself, so it would hold the frames for a while (moviepy)
 
 
 def record_episode(
@@ -81,16 +88,21 @@ def record_episode(
             `DQNLearner.policy`.
         env: id of a Gymnasium environment that renders `rgb_array` frames, or an environment that
             does (such as by `make_atari_reference`), which is then closed.
-        path: the MP4 file; its folder is created if it is missing.
-        seed: of the environment's first reset.
+        path: as in `save_video`.
+        seed: of the environment's first reset, an int of at least 0.
         max_episode_steps: time limit if ``env`` is an id; None for its own.
         max_frames: of the video; the episode itself is played to its end.
 
     Raises:
+        ValueError, TypeError, OSError: an argument is wrong, or the path cannot be written. Nothing
+            was played then.
         ValueError: what the environment renders is no picture.
     """
     import moviepy  # noqa: F401  # before the episode is played
 
+    seed = whole_number("seed", seed, minimum=0, maximum=None)
+    whole_number("max_frames", max_frames)
+    _check_target(path)
     if isinstance(env, str):
         env = gym.make(env, render_mode="rgb_array", max_episode_steps=max_episode_steps)
     limited = env.spec is not None and env.spec.max_episode_steps is not None
@@ -118,6 +130,14 @@ def record_episode(
     finally:
         env.close()
     return episode_return
+
+
+def _check_target(path: str | Path) -> None:
+    """Raise unless a film can be written there; its folder is created."""
+    if Path(path).suffix.lower() != ".mp4":
+        raise ValueError(f"path: must end in .mp4, got {os.fspath(path)!r}")
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
+    check_writable(path)
 
 
 def _checked(what: str, frame: Any) -> Frame:

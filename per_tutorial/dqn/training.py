@@ -278,6 +278,7 @@ def evaluate(
     if epsilon is None:
         epsilon = spec.evaluation_epsilon
     epsilon = real_number("epsilon", epsilon, 0, 1)
+    seed = whole_number("seed", seed, minimum=0, maximum=LARGEST_SEED)
     first_seeds = [seed + own * episodes for own in agent.seeds]
     seeds = [first + k for first in first_seeds for k in range(episodes)]
     environments = spec.module().evaluation_environments(config, seeds)
@@ -305,7 +306,7 @@ def evaluate(
 
 
 def _seed_list(seeds: int | Iterable[int]) -> list[int]:
-    given = [seeds] if isinstance(seeds, (int, np.integer)) else list(seeds)
+    given = list(seeds) if isinstance(seeds, Iterable) else [seeds]
     if not given:
         raise ValueError("seeds: at least one is needed, got none")
     checked = [whole_number("seeds", seed, minimum=0, maximum=LARGEST_SEED) for seed in given]

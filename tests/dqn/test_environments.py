@@ -12,6 +12,7 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from per_tutorial.dqn.config import DQNConfig
 from per_tutorial.dqn.environments.gymnasium_envs import Environments, make_environments
 from per_tutorial.dqn.training import train
+from per_tutorial.replay import ReplayBuffer
 
 SEEDS = [0, 1, 2]  # the episodes of each run have other lengths, so they end at different times
 
@@ -207,3 +208,35 @@ def test_an_error_of_an_environment_stays_and_names_gymnasiums_checker():
     with pytest.raises(KeyError, match="mine") as caught:
         environments.step(np.zeros(1, np.int64))
     assert "check_env" in caught.value.__notes__[0]
+
+
+class SameArray(gym.Env):
+    """Shows the step of the episode, always in the same array; ends after 5 steps."""
+
+    action_space = gym.spaces.Discrete(2)
+
+    def __init__(self):
+        self.observation_space = gym.spaces.Box(0, 9, (1,), np.float32)
+        self.seen = np.zeros(1, np.float32)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.seen[:] = 0
+        return self.seen, {}
+
+    def step(self, action):
+        self.seen += 1
+        return self.seen, 1.0, False, bool(self.seen[0] == 5), {}
+
+
+def test_the_last_observation_survives_an_environment_that_reuses_its_array():
+    """Gymnasium #1132: the reset that follows in the same step would overwrite it."""
+    replay = ReplayBuffer(100, (1,))
+    gym.register("tests/SameArray-v0", SameArray)
+    try:
+        train(DQNConfig(env="tests/SameArray-v0", steps=100), 0, replay=replay)
+    finally:
+        del gym.registry["tests/SameArray-v0"]
+    rows = replay.storage.rows[0, :10]
+    assert rows["observation"].ravel().tolist() == [0, 1, 2, 3, 4] * 2
+    assert rows["next_observation"].ravel().tolist() == [1, 2, 3, 4, 5] * 2

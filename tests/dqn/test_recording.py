@@ -1,5 +1,8 @@
 """Films of episodes: one format that every browser plays, whatever an environment renders."""
 
+import gc
+import weakref
+
 import gymnasium as gym
 import numpy as np
 import pytest
@@ -107,3 +110,69 @@ def test_save_video_writes_all_frames_in_an_even_size_or_leaves_the_old_file(tmp
         recording.save_video([], path, fps=10)
     assert [entry.name for entry in path.parent.iterdir()] == ["square.mp4"]
     assert path.read_bytes() == before
+
+
+BAD_FILMS = {
+    "no frames per second": ({"fps": 0}, "fps: must be greater than 0, got 0"),
+    "NaN frames per second": ({"fps": float("nan")}, "fps: must be greater than 0, got nan"),
+    "two sizes": (
+        {"frames": [np.zeros((8, 8, 3), np.uint8), np.zeros((8, 6, 3), np.uint8)]},
+        r"frames: must be of one size, 2 × 2 pixels or more, got \[\(8, 6\), \(8, 8\)\]",
+    ),
+    "a pixel": (
+        {"frames": [np.zeros((1, 8, 3), np.uint8)]},
+        r"frames: must be of one size, 2 × 2 pixels or more, got \[\(1, 8\)\]",
+    ),
+    "another format": ({"path": "film.gif"}, r"path: must end in \.mp4, got '.*film\.gif'"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_FILMS)
+def test_a_film_that_cannot_be_written_is_refused_by_name(case, tmp_path):
+    changes, message = BAD_FILMS[case]
+    given = {"frames": [np.zeros((8, 8, 3), np.uint8)], "path": "film.mp4", "fps": 10} | changes
+    with pytest.raises(ValueError, match=f"^{message}$"):
+        recording.save_video(given["frames"], tmp_path / given["path"], given["fps"])
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_frames_of_a_film_are_freed_when_it_is_written(tmp_path):
+    """A clip of moviepy refers to itself: its frames stayed until the garbage was collected."""
+    frame = np.zeros((8, 8, 3), np.uint8)
+    held = weakref.ref(frame)
+    gc.disable()
+    try:
+        recording.save_video([frame], tmp_path / "film.mp4", fps=10)
+        del frame
+        assert held() is None
+    finally:
+        gc.enable()
+
+
+@pytest.mark.parametrize(
+    ("changes", "exception", "message"),
+    [
+        ({"seed": -1}, ValueError, "seed: must be at least 0, got -1"),
+        ({"seed": 1.5}, TypeError, "seed: must be an integer, got 1.5"),
+        ({"max_frames": 0}, ValueError, "max_frames: must be at least 1, got 0"),
+        ({"path": "film.gif"}, ValueError, "path: must end in .mp4"),
+        ({"path": ""}, IsADirectoryError, "path: .* is a folder"),
+    ],
+)
+def test_a_film_that_cannot_be_made_is_refused_before_the_episode(
+    changes, exception, message, tmp_path
+):
+    given = {"seed": 0, "path": "film.mp4"} | changes
+    folder = tmp_path / "films.mp4"
+    folder.mkdir()
+    given["path"] = folder / given["path"]
+    env = Rendering(np.zeros((8, 8, 3), np.uint8))
+    with pytest.raises(exception, match=message):
+        recording.record_episode(lambda _: 0, env, **given)
+    assert not hasattr(env, "steps")
+
+
+def test_a_numpy_integer_is_a_seed_of_a_film(tmp_path):
+    env = Rendering(np.zeros((8, 8, 3), np.uint8))
+    path = tmp_path / "film.mp4"
+    assert recording.record_episode(lambda _: 0, env, path, seed=np.int64(3)) == 3

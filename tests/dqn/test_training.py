@@ -1,5 +1,6 @@
 """Whole trainings: the plain twin's, one run beside others, what is stored, and evaluations."""
 
+import pickle
 import random
 import warnings
 
@@ -312,11 +313,25 @@ def test_an_evaluation_ends_at_its_time_limit_or_where_no_episode_does(monkeypat
         ({"episodes": 0}, "episodes: must be at least 1, got 0"),
         ({"max_episode_steps": 0}, "max_episode_steps: must be at least 1, got 0"),
         ({"epsilon": 2}, "epsilon: must be in"),
+        ({"seed": -1}, "seed: must be at least 0, got -1"),
     ],
 )
 def test_an_evaluation_that_cannot_be_is_refused(options, message):
     with pytest.raises(ValueError, match=message):
         evaluate(DQNLearner(SHORT, (4,), 2, [0]), **options)
+
+
+def test_a_numpy_integer_is_a_seed_of_an_evaluation():
+    agent = DQNLearner(SHORT, (4,), 2, [0])
+    assert (evaluate(agent, 2, seed=np.int64(7)) == evaluate(agent, 2, seed=7)).all()
+
+
+def test_a_history_with_its_agent_can_be_pickled():
+    """As it comes back from a worker process."""
+    history = pickle.loads(pickle.dumps(train(SHORT, 0)))
+    observations = np.ones((1, 3, 4), np.float32)
+    assert history.agent.q_values(observations).shape == (1, 3, 2)
+    assert evaluate(history.agent, 1).shape == (1, 1)
 
 
 # A memory of one's own, of one run

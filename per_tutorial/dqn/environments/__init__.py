@@ -8,6 +8,7 @@ module is imported when its environments are made; settings need none.
 
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 from importlib import import_module
 from typing import Any, NamedTuple
 
@@ -42,7 +43,8 @@ class EnvSpec(NamedTuple):
 
 
 def _module(name: str) -> Callable[[], Any]:
-    return lambda: import_module(f"{__name__}.{name}")
+    """A function that imports a module of this folder; agents that hold it can be pickled."""
+    return partial(import_module, f"{__name__}.{name}")
 
 
 # Prefix of an environment's id → its kind

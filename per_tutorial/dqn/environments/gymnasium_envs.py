@@ -32,6 +32,19 @@ class Step(NamedTuple):
     valid: NDArray[np.bool_]  # False where the step only reset the environment
 
 
+class KeepLast(gym.Wrapper):
+    """Copy the last observation of an episode, which the next reset may overwrite.
+
+    Some environments return the same array every time; Gymnasium keeps it in `info["final_obs"]`
+    while it resets them (Gymnasium #1132).
+    """
+
+    def step(self, action: Any) -> Any:
+        happened = self.env.step(action)
+        over = len(happened) == 5 and (happened[2] or happened[3])
+        return (np.array(happened[0]), *happened[1:]) if over else happened
+
+
 class Environments:
     """A Gymnasium vector environment whose steps are transitions.
 
@@ -201,6 +214,7 @@ def make_vector_env(
         options["max_episode_steps"] = max_episode_steps
     if vectorization == "sync":
         options["vector_kwargs"] = {"autoreset_mode": AutoresetMode.SAME_STEP, **vector_kwargs}
+        options["wrappers"] = [KeepLast]
         options["disable_env_checker"] = True  # it takes time at every step
     try:
         return gym.make_vec(env_id, count, vectorization_mode=vectorization, **options)
