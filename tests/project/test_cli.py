@@ -266,7 +266,7 @@ def test_a_missing_extra_is_named_by_commands_and_by_names():
         said = without(everything, command.replace("'{}'", words))
         assert re.match(rf"python -m per_tutorial: {what}.* needs tyro, {re.escape(install)}", said)
     for code in ("import per_tutorial; per_tutorial.train", "from per_tutorial import train"):
-        assert without({"torch"}, code).endswith(f"per_tutorial.train needs PyTorch, {install}")
+        assert without({"torch"}, code).endswith(f"per_tutorial.train needs torch, {install}")
     for name, library in (("sb3", "sb3-contrib"), ("torchrl", "torchrl")):
         needs = f"per_tutorial.integrations.{name} needs {library}, which is not installed"
         for code in (
@@ -278,7 +278,7 @@ def test_a_missing_extra_is_named_by_commands_and_by_names():
             assert needs in said and f"per_tutorial[{name}]" in said
     code = "from per_tutorial.notebook import show"
     assert without({"PIL"}, code).endswith(
-        "Pillow, which is not installed: pip install 'per_tutorial[notebooks]'"
+        "PIL, which is not installed: pip install 'per_tutorial[notebooks]'"
     )
     code = (
         "import per_tutorial; print(per_tutorial.PrioritizedReplayBuffer(8, (2,), seed=0).capacity)"

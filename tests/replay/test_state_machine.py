@@ -324,7 +324,7 @@ class Life(RuleBasedStateMachine):
 
 
 Life.TestCase.settings = settings(
-    max_examples=60, stateful_step_count=25, deadline=None, derandomize=True
+    max_examples=60, stateful_step_count=40, deadline=None, derandomize=True
 )
 TestLife = Life.TestCase
 

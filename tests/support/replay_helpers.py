@@ -1,18 +1,13 @@
 """Replay buffers in use: what several tests of the replay room do with them."""
 
-from copy import deepcopy
-
 import numpy as np
 import pytest
 
 from per_tutorial.replay import (
     PrioritizedReplayBuffer,
     RankBasedReplayBuffer,
-    Replay,
     ReplayBuffer,
-    TransitionStorage,
 )
-from per_tutorial.replay.random_streams import seeds_for
 
 KINDS = [ReplayBuffer, PrioritizedReplayBuffer, RankBasedReplayBuffer]
 every_kind = pytest.mark.parametrize("kind", KINDS)
@@ -42,12 +37,6 @@ def used(kind, capacity=5, **options):
     return buffer
 
 
-def with_sampler(sampler, capacity, shape, runs=None, seed=None):
-    """A buffer of transitions that draws with this sampler, a class."""
-    storage = TransitionStorage(capacity, shape, runs or 1)
-    return Replay(storage, sampler(capacity, seeds_for(seed, storage.runs)), runs)
-
-
 def bits(part):
     """The state of a buffer, a storage or a sampler, to the bit."""
     return {name: (array.dtype, array.shape, _content(array)) for name, array in part.state.items()}
@@ -60,11 +49,6 @@ def _content(array):
         if array.dtype.names
         else array.tobytes()
     )
-
-
-def copy_of(state):
-    """A state that nobody changes."""
-    return deepcopy(state)
 
 
 def assert_same_batches(batches, expected):

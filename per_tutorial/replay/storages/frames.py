@@ -16,7 +16,6 @@ is `FrameStackObservation(env, 4, padding_type="zero")`; its default repeats the
 """
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray

@@ -329,7 +329,8 @@ class StagedRows:
     """
 
     def __init__(self, runs: int, dtype: np.dtype) -> None:
-        self.dtype, fields = dtype, dtype.fields or {}
+        self.dtype = dtype
+        fields: Mapping[str, Any] = dtype.fields or {}
         self.rows = np.zeros(runs, dtype)
         self.memory = self.rows.view(np.uint8)
         self.offsets = np.array([fields[name][1] for name in fields])
