@@ -35,6 +35,7 @@ def compiled_gradients(
 
         q_values, pull_back = vjp(q_of, *parameters)[:2]
         td_errors, losses, q_gradients = errors_and_losses(q_values, tensors)
-        return list(pull_back(q_gradients)), td_errors, q_values, losses
+        found = [gradient.contiguous() for gradient in pull_back(q_gradients)]
+        return found, td_errors, q_values, losses
 
     return torch.no_grad()(torch.compile(gradients, dynamic=False))
