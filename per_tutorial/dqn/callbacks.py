@@ -12,8 +12,6 @@ from tqdm import tqdm
 from per_tutorial.dqn.history import History
 
 Callback = Callable[[History], object]
-
-
 BAR = "{desc} {percentage:3.0f}% {bar:20} {n}/{total} steps [{elapsed}<{remaining}]{postfix}"
 
 

@@ -7,7 +7,6 @@ networks in a process it warns, and further ones are updated operation by operat
 """
 
 from collections.abc import Callable
-from typing import Protocol
 
 import torch
 from torch import Tensor
@@ -20,30 +19,23 @@ from per_tutorial.dqn.networks import QNetwork
 Gradients = tuple[list[Tensor], Tensor, Tensor, Tensor]
 
 
-class Learner(Protocol):
-    """The members of a `DQNLearner` that are used here."""
-
-    online: QNetwork
-
-    def errors_and_losses(
-        self, q_values: Tensor, tensors: Tensors
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        """δ of Q(s, a), the losses, and their gradients with respect to Q(s, a)."""
-
-
-def compiled_gradients(learner: Learner) -> Callable[[Tensors], Gradients]:
-    """What `DQNLearner.gradients` does, as one function; autograd itself is not compiled."""
+def compiled_gradients(
+    network: QNetwork,
+    errors_and_losses: Callable[[Tensor, Tensors], tuple[Tensor, Tensor, Tensor]],
+) -> Callable[[Tensors], Gradients]:
+    """What `DQNLearner.gradients` does with these two of its members, as one function."""
 
     def gradients(tensors: Tensors) -> Gradients:
-        names, parameters = zip(*learner.online.named_parameters(), strict=True)
+        names, parameters = zip(*network.named_parameters(), strict=True)
 
         def q_of(*parameters: Tensor) -> Tensor:
             named = dict(zip(names, parameters, strict=True))
-            q_values = functional_call(learner.online, named, (tensors.observations,))
+            q_values = functional_call(network, named, (tensors.observations,))
             return select_actions(q_values, tensors.actions)
 
         q_values, pull_back = vjp(q_of, *parameters)[:2]
-        td_errors, losses, q_gradients = learner.errors_and_losses(q_values, tensors)
-        return list(pull_back(q_gradients)), td_errors, q_values, losses
+        td_errors, losses, q_gradients = errors_and_losses(q_values, tensors)
+        found = [gradient.contiguous() for gradient in pull_back(q_gradients)]
+        return found, td_errors, q_values, losses
 
     return torch.no_grad()(torch.compile(gradients, dynamic=False))

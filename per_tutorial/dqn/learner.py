@@ -137,7 +137,9 @@ class DQNLearner:
         # One for all runs: it works number by number, so they stay independent.
         self.optimizer = make_optimizer(config, self._parameters)
         self.updates = 0
-        self._gradients = compiled_gradients(self) if config.compiled else self.gradients
+        self._gradients: Callable[[Tensors], Gradients] = self.gradients
+        if config.compiled:
+            self._gradients = compiled_gradients(self.online, self.errors_and_losses)
 
     @torch.no_grad()
     def q_values(self, observations: ArrayLike) -> NDArray:

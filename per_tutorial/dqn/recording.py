@@ -142,10 +142,9 @@ def _check_target(path: str | Path) -> None:
 
 def _checked(what: str, frame: Any) -> Frame:
     """A frame, or a ValueError that says what came instead."""
-    if isinstance(frame, np.ndarray):
-        got = f"{frame.dtype} of the shape {frame.shape}"
-    else:
-        got = f"a {type(frame).__name__}"
-    if not isinstance(frame, np.ndarray) or frame.dtype != np.uint8 or frame.shape[2:] != (3,):
-        raise ValueError(f"{what} must be uint8 arrays (height, width, 3), got {got}")
+    kind, shape = getattr(frame, "dtype", type(frame).__name__), np.shape(frame)
+    if kind != np.uint8 or shape[2:] != (3,):
+        raise ValueError(
+            f"{what} must be uint8 arrays (height, width, 3), got {kind} of the shape {shape}"
+        )
     return frame

@@ -101,8 +101,7 @@ def _compare(found: dict[str, tuple[str, list[int]]], agent: SavedAgent) -> None
     sizes = spec.network_inputs(agent.observation_shape), agent.actions, config.hidden
     with torch.device("meta"):  # shapes without numbers
         one = QNetwork(*sizes, agent.seeds[:1], dueling=config.dueling).state_dict()
-    runs = len(agent.seeds)
-    wanted = {name: ("F32", [runs, *tensor.shape[1:]]) for name, tensor in one.items()}
+    wanted = {name: ("F32", [len(agent.seeds), *each.shape[1:]]) for name, each in one.items()}
     for name in sorted(wanted.keys() | found.keys()):
         if wanted.get(name) != found.get(name):
             raise ValueError(

@@ -59,7 +59,7 @@ def test_films_of_any_size_are_yuv420p_and_show_every_step(shape, tmp_path):
 
 
 FRAMES = {
-    "None": (None, "got a NoneType"),
+    "None": (None, "got NoneType"),
     "grey": (np.zeros((8, 8), np.uint8), r"got uint8 of the shape \(8, 8\)"),
     "floats": (np.zeros((8, 8, 3)), r"got float64 of the shape \(8, 8, 3\)"),
 }

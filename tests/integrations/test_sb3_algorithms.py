@@ -149,6 +149,19 @@ def test_the_loss_of_quantiles_is_that_of_sb3_contrib():
     np.testing.assert_allclose(ours.mean(), quantile_huber_loss(quantiles, targets), rtol=1e-6)
 
 
+def test_the_priority_of_quantiles_is_the_error_of_their_means():
+    model = make(PrioritizedQRDQN).learn(40)
+    batch = model.replay_buffer.sample(16)
+    batch.dones[:] = 1  # the target is the reward
+    with th.no_grad():
+        values = model.quantile_net(batch.observations).mean(dim=1).gather(1, batch.actions)
+    model.replay_buffer.sample = lambda batch_size, env=None: batch
+    returned = []
+    model.replay_buffer.update_priorities = lambda indices, td_errors: returned.append(td_errors)
+    model.train(1, 16)
+    np.testing.assert_allclose(returned[0], batch.rewards - values, rtol=1e-4, atol=1e-5)
+
+
 class Watch(BaseCallback):
     def __init__(self):
         super().__init__()

@@ -142,14 +142,14 @@ def test_copies_and_files_go_on_exactly(copied, environments, tmp_path):
     assert_same_draws(buffer, twin)
     for number in range(3):
         for one in (buffer, twin):
-            add(one, number + np.arange(environments), over=number == 1)
+            add(one, number + np.arange(environments), over=number == 2)
     assert_same_draws(buffer, twin)
     np.testing.assert_array_equal(twin.unfinished_index(), buffer.unfinished_index())
     everywhere = np.arange(ROWS * environments)
     np.testing.assert_array_equal(twin.next(everywhere), buffer.next(everywhere))
-    add(buffer, np.arange(environments), over=True)
-    assert len(twin.unfinished_index()) == environments  # they share nothing
-    assert len(buffer.unfinished_index()) == 0
+    add(buffer, np.arange(environments))
+    assert len(buffer.unfinished_index()) == environments
+    assert len(twin.unfinished_index()) == 0  # they share nothing
 
 
 def test_files_of_buffers_without_our_priorities_are_refused(tmp_path):

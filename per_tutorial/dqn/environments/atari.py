@@ -177,7 +177,7 @@ class FireReset(gym.Wrapper):
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[NDArray, dict[str, Any]]:
         self.env.reset(seed=seed, options=options)
-        fire = _meanings(self).index("FIRE")
+        fire = self.get_wrapper_attr("get_action_meanings")().index("FIRE")
         observation, _, _, _, info = self.env.step(fire)
         return observation, info
 
@@ -211,7 +211,7 @@ def make_atari_reference(
         max_num_frames_per_episode=whole_number("max_frames", max_frames),
         render_mode=render_mode,
     )
-    if "FIRE" in _meanings(env):
+    if "FIRE" in env.get_wrapper_attr("get_action_meanings")():
         env = FireReset(env)
     env = gym.wrappers.AtariPreprocessing(
         env,
@@ -221,12 +221,6 @@ def make_atari_reference(
     return gym.wrappers.FrameStackObservation(
         env, whole_number("stack", stack), padding_type="zero"
     )
-
-
-def _meanings(env: gym.Env) -> list[str]:
-    """The meaning of each action of a game, such as "FIRE"."""
-    emulator: Any = env.unwrapped
-    return emulator.get_action_meanings()
 
 
 def training_environments(config: EnvSettings, seeds: Sequence[int]) -> AtariEnvironments:

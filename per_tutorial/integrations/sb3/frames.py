@@ -71,7 +71,10 @@ class FrameReplayBuffer(PrioritizedReplayBuffer):
         """Nothing here: `reset` makes the store of the frames."""
 
     def reset(self) -> None:
-        size, dtype = math.prod(self.obs_shape) // self.stack, self.observation_space.dtype
+        size, dtype = (
+            math.prod(self.obs_shape) // self.stack,
+            np.dtype(self.observation_space.dtype),
+        )
         self._frames = ObservationStore(self.buffer_size, self.n_envs, self.stack, size, dtype)
         super().reset()
 
@@ -79,9 +82,9 @@ class FrameReplayBuffer(PrioritizedReplayBuffer):
         return [self._frames]
 
     def _write(self, row: int, observations: Any, next_observations: Any) -> None:
-        both = observations, next_observations
-        stacks = (each.reshape(self.n_envs, self.stack, -1) for each in both)
-        self._frames.add(self._steps, *stacks, self._ended(row - 1))
+        shape = self.n_envs, self.stack, -1
+        before, after = observations.reshape(shape), next_observations.reshape(shape)
+        self._frames.add(self._steps, before, after, self._ended(row - 1))
 
     def _observations(self, slots: NDArray[np.int64], ahead: int = 0) -> NDArray:
         stacks = self._frames.observations(self._ring.ids(slots[None]), ahead)
