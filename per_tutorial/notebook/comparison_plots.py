@@ -79,8 +79,8 @@ def draw_estimates(
         width, face = (1.2, "white") if low <= 0 <= high else (3.5, color)
         # Other caps than butt would make a bar look longer than its interval.
         axes.plot([low, high], [row, row], color=color, linewidth=width, solid_capstyle="butt")
-        dot = {"color": color, "markerfacecolor": face, "markersize": 7}
-        axes.plot(value, row, "o", clip_on=False, **dot)
+        (dot,) = axes.plot(value, row, "o", color=color, markersize=7, clip_on=False)
+        dot.set_markerfacecolor(face)
         value, low, high = (_written(each, number) for each in (value, low, high))
         right = axes.get_yaxis_transform()
         text = f"{value} [{low}, {high}]"
