@@ -1,5 +1,6 @@
 """Options of Stable-Baselines3 that meet ours: other agents' files, callbacks, the log."""
 
+import gymnasium as gym
 import numpy as np
 import pytest
 
@@ -87,3 +88,12 @@ def test_a_dqn_becomes_prioritized_and_back(tmp_path):
     plain = {"replay_buffer_class": None, "replay_buffer_kwargs": {}, "n_steps": 1}
     back = DQN.load(tmp_path / "agent", env=theirs.get_env(), **plain).learn(STEPS)
     assert type(back.replay_buffer) is ReplayBuffer
+
+
+def test_actions_that_do_not_begin_at_0_are_refused():
+    class From5(gym.Env):
+        observation_space = gym.spaces.Box(-1, 1, (2,))
+        action_space = gym.spaces.Discrete(2, start=5)
+
+    with pytest.raises(ValueError, match=r"env: the actions must begin at 0, .* got Discrete\(2"):
+        make(world=From5())

@@ -43,6 +43,12 @@ class PrioritizedAlgorithm(OffPolicyAlgorithm):
         super().__init__(policy, env, *args, **kwargs)
 
     def _setup_model(self) -> None:
+        actions = self.action_space
+        if isinstance(actions, spaces.Discrete) and actions.start != 0:
+            raise ValueError(
+                f"env: the actions must begin at 0, as SB3 counts them, got {actions}; "
+                "gymnasium.wrappers.TransformAction can shift them"
+            )
         if self.replay_buffer is None:
             self.replay_buffer = self._new_buffer()
         if self.alpha is None:
