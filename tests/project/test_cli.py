@@ -267,7 +267,7 @@ def test_a_missing_extra_is_named_by_commands_and_by_names():
         assert re.match(rf"python -m per_tutorial: {what}.* needs tyro, {re.escape(install)}", said)
     for code in ("import per_tutorial; per_tutorial.train", "from per_tutorial import train"):
         assert without({"torch"}, code).endswith(f"per_tutorial.train needs torch, {install}")
-    for name, library in (("sb3", "sb3-contrib"), ("torchrl", "torchrl")):
+    for name, library in (("sb3", "sb3_contrib"), ("torchrl", "torchrl")):
         needs = f"per_tutorial.integrations.{name} needs {library}, which is not installed"
         for code in (
             f"import per_tutorial.integrations.{name}",
