@@ -5,8 +5,9 @@ from __future__ import annotations  # so that `help` shows ArrayLike as a name
 import os
 import warnings
 from collections.abc import Callable, Mapping
-from functools import partial
-from typing import Any
+from functools import partial, wraps
+from threading import get_ident
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -27,6 +28,28 @@ from per_tutorial.replay.ring import Ring, errors_like
 
 DRAWS_WITHOUT_UPDATE = 1000  # this many draws without an update mean training, not inspection
 
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+
+def _alone(method: Method) -> Method:
+    """A method of `Replay` that refuses a second thread, and first completes an earlier call."""
+
+    @wraps(method)
+    def call(self: Replay, *arguments: Any, **options: Any) -> Any:
+        if self._thread not in (0, get_ident()):
+            raise RuntimeError(
+                "replay: must be used by one thread at a time, got two at once; put a lock around "
+                "each call"
+            )
+        self._thread = get_ident()
+        try:
+            self._catch_up()
+            return method(self, *arguments, **options)
+        finally:
+            self._thread = 0
+
+    return cast(Method, call)
+
 
 class Replay:
     """One storage and one sampler, for one run or for several side by side.
@@ -37,8 +60,8 @@ class Replay:
 
     An interrupted call (Ctrl-C, a notebook's stop button) takes effect in full or not at all, and
     the buffer can be used on. Copies (`copy.deepcopy`, `pickle`) share no memory and have the same
-    random streams: they draw what the original draws, as a forked process does. Threads need a lock
-    around each call.
+    random streams: they draw what the original draws. So does a forked process, which is warned of.
+    Threads need a lock around each call; two that are seen inside at once get an error.
 
     Args:
         storage: where transitions are kept, such as `TransitionStorage`.
@@ -75,6 +98,8 @@ class Replay:
         self._behind = True  # whether the sampler may not know all; compared where it matters
         self._restoring: Callable[[], None] | None = None  # what an interrupt may have cut short
         self._draws_without_update = 0
+        self._thread = 0  # the one inside a call, 0 for none
+        self._process = os.getpid()
 
     def __len__(self) -> int:
         """Transitions stored now; of several runs, those of the run with the fewest."""
@@ -138,6 +163,7 @@ class Replay:
         steps = (observations, actions, rewards, next_observations, terminated, truncated)
         self._store(self.storage.extend, steps)
 
+    @_alone
     def sample(self, batch_size: int, beta: float = 0.4) -> Batch:
         """Draw a minibatch for each run.
 
@@ -145,7 +171,6 @@ class Replay:
             batch_size: at most the number of stored transitions; duplicates are possible.
             beta: exponent of the importance-sampling weights, in [0, 1].
         """
-        self._catch_up()
         batch_size = whole_number("batch_size", batch_size)
         beta = up_to_one("beta", beta)
         sizes = self.storage.sizes
@@ -154,6 +179,8 @@ class Replay:
                 f"batch_size: must be at most the number of stored transitions, {sizes.min()}, "
                 f"got {batch_size}"
             )
+        if self._process != os.getpid():
+            self._warn_of_fork()
         if self._draws_without_update < DRAWS_WITHOUT_UPDATE:
             self._count_draw()
         return self._batch(*self.sampler.sample(batch_size, sizes, beta))
@@ -166,6 +193,7 @@ class Replay:
         probabilities = self.sampler.probabilities(slots, self.storage.sizes)
         return probabilities[0] if self.runs is None else probabilities
 
+    @_alone
     def update_priorities(self, indices: ArrayLike, td_errors: ArrayLike) -> None:
         """Pass raw TD errors of replayed transitions to the sampler, which applies |δ|, ε and α.
 
@@ -178,7 +206,6 @@ class Replay:
             ValueError: a TD error is NaN, infinite or beyond 1e100, or the shapes differ.
             TypeError: the indices are not integers, or the TD errors are not numbers.
         """
-        self._catch_up()
         ids = index_array("indices", indices)
         errors = errors_like(ids, td_errors)
         if self.runs is None:
@@ -189,9 +216,9 @@ class Replay:
         self._draws_without_update = DRAWS_WITHOUT_UPDATE  # never warn again
         self.sampler.update(slots, errors)
 
+    @_alone
     def truncate_episodes(self) -> None:
         """Mark the running episodes as truncated, before their environments are reset."""
-        self._catch_up()
         self.storage.truncate_episodes()
 
     @property
@@ -252,9 +279,12 @@ class Replay:
         self._catch_up()
         return vars(self).copy()
 
+    def __setstate__(self, kept: dict[str, Any]) -> None:
+        vars(self).update(kept, _thread=0, _process=os.getpid())
+
+    @_alone
     def _store(self, store: Callable[..., Slots], *fields: Any) -> None:
         """Store transitions, and tell the sampler of them."""
-        self._catch_up()
         self._behind = True
         slots = store(*fields, stacked=self.runs is not None)
         self.sampler.add(slots)
@@ -288,6 +318,14 @@ class Replay:
         self._told[:] = self.storage.added
         self._restoring = None
 
+    def _warn_of_fork(self) -> None:
+        self._process = os.getpid()
+        warnings.warn(
+            "this process was forked from the one that made the replay buffer: both draw the same "
+            "minibatches; make a buffer with its own seed in each process",
+            stacklevel=4,
+        )
+
     def _count_draw(self) -> None:
         if not getattr(self.sampler, "needs_updates", False):
             return
@@ -297,7 +335,7 @@ class Replay:
                 f"{DRAWS_WITHOUT_UPDATE} minibatches were drawn without any TD error, so "
                 "priorities mean nothing yet: call update_priorities with the TD errors of each "
                 "minibatch.",
-                stacklevel=3,
+                stacklevel=4,
             )
 
     def _batch(self, slots: Slots, weights: NDArray) -> Batch:

@@ -1,5 +1,7 @@
 """What replay buffers refuse: the error names the argument, and nothing has changed."""
 
+import os
+import threading
 import warnings
 
 import numpy as np
@@ -297,3 +299,43 @@ def test_infinite_observations_are_refused(kind):
     with pytest.raises(ValueError, match="^next_observations?: must be finite, got inf"):
         buffer.extend([[0.0, 0.0]], [0], [0.0], [[np.inf, 0.0]], [False])
     assert bits(buffer) == before
+
+
+def test_two_threads_at_once_are_told_of_a_lock():
+    buffer, inside, go_on = ReplayBuffer(4, 1, seed=0), threading.Event(), threading.Event()
+    buffer.add([0.0], 0, 0.0, [0.0], False)
+    draw = buffer.sampler.sample
+
+    def slowly(*arguments):
+        inside.set()
+        assert go_on.wait(60)
+        return draw(*arguments)
+
+    buffer.sampler.sample = slowly
+    other = threading.Thread(target=buffer.sample, args=[1])
+    other.start()
+    assert inside.wait(60)
+    with pytest.raises(RuntimeError, match="one thread at a time.*lock"):
+        buffer.add([0.0], 0, 0.0, [0.0], False)
+    go_on.set()
+    other.join()
+    buffer.add([0.0], 0, 0.0, [0.0], False)
+    assert len(buffer) == 2
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_a_fork_is_told_that_it_draws_the_same():
+    buffer = ReplayBuffer(4, 1, seed=0)
+    buffer.add([0.0], 0, 0.0, [0.0], False)
+    child = os.fork()
+    if child == 0:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            buffer.sample(1)
+            buffer.sample(1)
+        os._exit(["forked" in str(each.message) for each in caught] == [True])
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 1
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        buffer.sample(1)
