@@ -1,20 +1,25 @@
-"""Notebook 00, the Blind Cliffwalk: copies of a transition, how fast a value is learned, how often
-the first rank is drawn, and what greedy replay never looks at again."""
+"""Notebook 00, the Blind Cliffwalk: how often uniform and rank-based replay draw what matters."""
 
 from per_tutorial.notebook.checking import EXERCISES, Exercise
 
 
-def copies(n, state):
-    return 2 ** (n - 1 - state)
+def draws_until_right(n, state):
+    return (2 ** (n + 1) - 2) / 2 ** (n - 1 - state)
 
 
-EXERCISES["00.1"] = Exercise(right=copies, cases=[(3, 1), (6, 2), (5, 0), (8, 7)], hints=[
-    (lambda n, s: 2**s, "That grows along the walk, but fewer sequences reach a later state."),
-    (lambda n, s: 2 ** (n - s),
-     "That many sequences reach the state. Half of them take the other action there."),
-    (lambda n, s: 2 ^ (n - 1 - s), "`^` is not a power in Python: `**` is."),
-    (lambda n, s: n - 1 - s, "That many actions are free: each *doubles* the number of copies."),
-])  # fmt: skip
+EXERCISES["00.1"] = Exercise(
+    right=draws_until_right, cases=[(3, 1), (6, 2), (5, 0), (8, 7)], hints=[
+        (lambda n, s: 2 ** (n - 1 - s),
+         "That is the number of copies. How large is the memory that one draws from?"),
+        (lambda n, s: 2 ** (n - 1 - s) / (2 ** (n + 1) - 2),
+         "That is the probability P that one draw hits; it takes 1/P draws on average."),
+        (lambda n, s: 2 ** (s + 1),
+         "2ⁿ is the number of episodes, and most of them have more than one transition."),
+        (lambda n, s: (2 ** (n + 1) - 2) / 2 ** (n - s),
+         "Half of the sequences that reach the state take the other action there."),
+        (lambda n, s: (2 ** (n + 1) - 2) / 2**s,
+         "Fewer sequences reach a later state: the number of copies falls along the walk."),
+    ])  # fmt: skip
 
 
 def draws_until_largest(size, alpha):
