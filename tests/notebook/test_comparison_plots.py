@@ -55,6 +55,7 @@ ESTIMATES = {
     "gain": Estimate(12.0, 3.0, 21.5),
     "open": Estimate(-1.0, -4.0, 2.0),
     "same": Estimate(-0.04, -0.04, 0.0),
+    "loss": Estimate(-8.0, -12.0, -3.0),
 }
 
 
@@ -64,12 +65,13 @@ def test_estimates_stand_in_rows_with_their_numbers():
     assert [label.get_text() for label in axes.get_yticklabels()] == list(ESTIMATES)
     assert axes.yaxis_inverted()
     texts = ["+12.0 [+3.0, +21.5]", "−1.0 [−4.0, +2.0]", "+0.0 [+0.0, +0.0]"]
+    texts.append("−8.0 [−12.0, −3.0]")
     assert [text.get_text() for text in axes.texts] == texts
     for row, (value, low, high) in enumerate(ESTIMATES.values()):
         bar, dot = axes.lines[2 * row : 2 * row + 2]
         assert (list(bar.get_xdata()), bar.get_solid_capstyle()) == ([low, high], "butt")
         assert (list(dot.get_xdata()), list(dot.get_ydata())) == ([value], [row])
         hollow = dot.get_markerfacecolor() == "white"
-        assert (hollow, bar.get_linewidth() < 2) == ((row > 0,) * 2)
+        assert (hollow, bar.get_linewidth() < 2) == ((row in (1, 2),) * 2)
     assert list(axes.lines[-1].get_xdata()) == [0, 0]
     assert plots.rows_size(10) > plots.rows_size(3)
