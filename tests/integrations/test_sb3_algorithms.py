@@ -159,7 +159,8 @@ def test_the_priority_of_quantiles_is_the_error_of_their_means():
     returned = []
     model.replay_buffer.update_priorities = lambda indices, td_errors: returned.append(td_errors)
     model.train(1, 16)
-    np.testing.assert_allclose(returned[0], batch.rewards - values, rtol=1e-4, atol=1e-5)
+    expected = (batch.rewards - values)[:, 0]
+    np.testing.assert_allclose(returned[0], expected, rtol=1e-4, atol=1e-5)
 
 
 class Watch(BaseCallback):
