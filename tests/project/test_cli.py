@@ -294,13 +294,9 @@ def test_a_missing_extra_is_named_by_commands_and_by_names():
         assert without({"torch"}, code).endswith(f"per_tutorial.train needs PyTorch, {install}")
     for name, library in (("sb3", "Stable-Baselines3"), ("torchrl", "torchrl")):
         needs = f"per_tutorial.integrations.{name} needs {library}, which is not installed"
-        for code in (
-            f"import per_tutorial.integrations.{name}",
-            command.format(f"examine', 'our-{name}"),
-        ):
-            # The command's extra brings PyTorch; a bare import needs the library alone.
-            said = without({"stable_baselines3", "sb3_contrib", "torchrl"}, code)
-            assert needs in said and said.endswith(f'pip install "per_tutorial[{name}]"')
+        code = f"import per_tutorial.integrations.{name}"
+        said = without({"stable_baselines3", "sb3_contrib", "torchrl"}, code)
+        assert needs in said and said.endswith(f'pip install "per_tutorial[{name}]"')
     code = "from per_tutorial.notebook import show"
     assert without({"PIL"}, code).endswith(
         "Pillow, which is not installed: pip install 'per_tutorial[notebooks]'"
@@ -408,7 +404,7 @@ def test_the_time_left_of_a_continued_study_knows_only_its_own_speed(
 # Examinations
 
 BROKEN = """
-from per_tutorial.conformance.adapters.ours import Proportional
+from per_tutorial.conformance.adapters import Proportional
 
 class SquaredErrors(Proportional):
     name = "squared"
