@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 from per_tutorial.conformance.adapter import (
     OBSERVATION_SHAPE,
     Adapter,
+    Distribution,
     Drawn,
     Settings,
     as_adapter,
@@ -22,7 +23,7 @@ class Uniform(Adapter):
     """`ReplayBuffer`; subclasses have another `kind` and its `options`."""
 
     name = "per_tutorial, uniform"
-    distribution = "uniform"
+    distribution: ClassVar[Distribution] = "uniform"
     n_step = True
     packages: ClassVar[tuple[str, ...]] = ("numba",)
     kind: Callable[..., Replay] = ReplayBuffer
