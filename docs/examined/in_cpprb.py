@@ -15,10 +15,6 @@ for step in range(5):
 buffer.on_episode_end()
 print({name: column.ravel().tolist() for name, column in buffer.get_all_transitions().items()})
 
-# empty: an empty buffer returns a transition.
-buffer = cpprb.PrioritizedReplayBuffer(8, FIELDS)
-print("empty:", buffer.sample(1)["obs"])
-
 # stale-updates: slot 0 holds a new transition when the update arrives. With check_for_update=True,
 # which is off by default, the update is ignored.
 for late in (False, True):

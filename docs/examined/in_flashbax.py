@@ -47,9 +47,6 @@ buffer, state = filled(16)
 state = buffer.set_priorities(state, jnp.array([0]), jnp.array([1000.0]))
 print("stale:", leaves(state))
 
-# nan-errors, and an empty buffer (for which `can_sample` returns False).
+# bad-errors: a single NaN makes all probabilities NaN.
 state = buffer.set_priorities(state, jnp.array([0]), jnp.array([jnp.nan]))
 print("NaN:", buffer.sample(state, jax.random.PRNGKey(0)).probabilities[:4])
-buffer, state = filled(0)
-sample = buffer.sample(state, jax.random.PRNGKey(0))
-print("empty:", buffer.can_sample(state), sample.experience["obs"][0])

@@ -87,7 +87,7 @@ class Adapter:
         n_step: whether the buffer makes n-step returns (`Settings.n_step`) by itself.
         copies_added: whether it copies the arrays that are added. False: it is documented to keep
             them, so callers must not change them.
-        time_limit: seconds for one check, which is inconclusive after that.
+        time_limit: seconds of processor time for one check, which is inconclusive after that.
         packages: the distributions whose versions a report lists.
 
     docs/examined.md shows one of fifteen lines.

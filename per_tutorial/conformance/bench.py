@@ -5,7 +5,8 @@ Stratified draws (appendix B.2.1) vary less than independent ones, for which the
 """
 
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 from unittest import SkipTest
 
@@ -33,14 +34,14 @@ class Inconclusive(SkipTest):
 class Raised(AssertionError):
     """The buffer or its adapter raised an exception, the `__cause__` of this one."""
 
-    def require_refusal(self) -> None:
-        """Raise `Inconclusive` if an adapter's own line broke, such as by a missing attribute."""
-        trace, depth = self.__cause__.__traceback__ if self.__cause__ else None, 0
-        while trace is not None:
-            trace, depth = trace.tb_next, depth + 1
-        mistakes = (TypeError, AttributeError, NameError, KeyError)
-        if depth <= 2 and isinstance(self.__cause__, mistakes):  # `Filled.call`, and the method
-            raise Inconclusive(f"the adapter itself stops: {self}") from self
+
+@contextmanager
+def told(when: str) -> Iterator[None]:
+    """Begin what goes wrong inside with ``when``; there, what can't be decided is a failure too."""
+    try:
+        yield
+    except (AssertionError, Inconclusive) as error:
+        raise AssertionError(f"{when}, {error}") from None
 
 
 class Bench:

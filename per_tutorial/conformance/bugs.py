@@ -1,7 +1,7 @@
 """Planted bugs: silent failures of prioritised replay, each as one change of `plain.Plain`.
 
 A function here takes the place of a method of `Plain`; its docstring says what is wrong. No bug is
-a buffer that anything else uses. `agent_bugs` has mistakes outside the buffer.
+a buffer that anything else uses.
 """
 
 import inspect
@@ -24,7 +24,6 @@ def planted(method: str, found_by: str, *seen: str) -> Callable:
 
     def register(function: Callable) -> Callable:
         name = function.__name__.replace("_", "-")
-        body = property(function) if isinstance(vars(Plain)[method], property) else function
         about = {
             "mistake": " ".join(str(function.__doc__).split()),
             "found_by": found_by,
@@ -32,7 +31,7 @@ def planted(method: str, found_by: str, *seen: str) -> Callable:
             "wrong": inspect.getsource(function).split('"""')[2].strip(),
             "__doc__": function.__doc__,
         }
-        BUGS[name] = type(name.title().replace("-", ""), (Plain,), {method: body, **about})
+        BUGS[name] = type(name.title().replace("-", ""), (Plain,), {method: function, **about})
         return function
 
     return register
@@ -67,12 +66,6 @@ def no_epsilon(self: Plain, td_errors: Floats) -> Floats:
 def alpha_twice(self: Plain) -> Floats:
     """α is applied to every priority twice, so the exponent is α²."""
     return Plain.masses(self) ** self.alpha
-
-
-@planted("newcomer", "newcomers", "pytorch/rl#3925")
-def alpha_twice_for_newcomers(self: Plain) -> float:
-    """α is applied twice to new transitions, so that they rank below the largest priority."""
-    return self.largest**self.alpha
 
 
 @planted("newcomer", "newcomers")
@@ -121,12 +114,6 @@ def inverted_weights(self: Plain, probabilities: Floats, beta: float) -> Floats:
     return (probabilities / probabilities.max()) ** beta
 
 
-@planted("weights", "weights")
-def weights_of_another_alpha(self: Plain, probabilities: Floats, beta: float) -> Floats:
-    """Weights are those of another α than the draws: they correct what did not happen."""
-    return (probabilities / probabilities.min()) ** -(0.6 * beta)
-
-
 @planted("sample", "weights", "MorvanZhou/Reinforcement-learning-with-tensorflow#183")
 def beta_climbs_with_draws(self: Any, batch_size: int, beta: float = 0.4) -> Batch:
     """β grows by 0.001 with each minibatch, whatever the schedule says, and is 1 after 600."""
@@ -141,23 +128,10 @@ def weights_that_sum_to_one(self: Plain, probabilities: Floats, beta: float) -> 
     return weights / weights.sum()
 
 
-@planted("weights", "weights-scale")
-def empty_slots_count(self: Plain, probabilities: Floats, beta: float) -> Floats:
-    """N is the capacity, also where the buffer is only part full."""
-    return (self.capacity * probabilities) ** -beta
-
-
 @planted("weights", "weights-scale", "MorvanZhou/Reinforcement-learning-with-tensorflow#183")
 def zero_minimum(self: Plain, probabilities: Floats, beta: float) -> Floats:
     """The minimum counts empty slots as 0, so every weight is 0 until the buffer is full."""
     smallest = self.probabilities.min()
-    return (smallest / probabilities) ** beta
-
-
-@planted("weights", "weights-scale", "thu-ml/tianshou (prio.py)")
-def mixed_units(self: Plain, probabilities: Floats, beta: float) -> Floats:
-    """P is of p^α, but the minimum that weights are divided by is kept without α."""
-    smallest = self.priorities[: len(self)].min() / self.masses().sum()
     return (smallest / probabilities) ** beta
 
 
@@ -186,11 +160,11 @@ def tie_branch(self: Plain, prefix_sums: Floats, masses: Floats) -> Slots:
 @planted("prefix_sums", "sums", "instadeepai/flashbax#52")
 def drifting_sums(self: Any, batch_size: int, masses: Floats) -> Floats:
     """Each change is added to the total in float32, and the rounding errors stay."""
-    before = getattr(self, "before", np.zeros(0))
-    total = np.float32(getattr(self, "total", 0.0))
-    for change in masses - np.resize(np.append(before, np.zeros(len(masses))), len(masses)):
+    now = np.append(masses, np.zeros(self.capacity - len(masses)))
+    before, total = getattr(self, "drifting", (0 * now, np.float32(0)))
+    for change in now - before:
         total += np.float32(change)
-    self.before, self.total = masses, total
+    self.drifting = now, total
     return Plain.prefix_sums(self, batch_size, masses) / masses.sum() * abs(float(total))
 
 
@@ -199,12 +173,6 @@ def duplicates_count_twice(self: Plain, slots: Slots, priorities: Floats) -> Non
     """Changes are added: a transition that is in the minibatch twice is changed twice."""
     np.add.at(self.priorities, slots, priorities - self.priorities[slots])
     self.priorities[slots] = np.maximum(self.priorities[slots], self.epsilon)
-
-
-@planted("update_priorities", "updates")
-def last_not_updated(self: Plain, indices: NDArray, td_errors: Floats) -> None:
-    """The update's loop ends one early: the minibatch's last transition keeps its priority."""
-    Plain.update_priorities(self, indices[:-1], td_errors[:-1])
 
 
 @planted("slots_of", "late-updates", "vwxyzjn/cleanrl#511")
@@ -220,14 +188,6 @@ def not_a_number(self: Plain, indices: NDArray, td_errors: Floats) -> None:
     self.remember(self.priority(td_errors))
 
 
-@planted("sample", "empty")
-def empty_sampled(self: Plain, batch_size: int, beta: float = 0.4) -> Batch:
-    """An empty buffer returns zeros, as if they had been stored."""
-    if len(self) == 0:
-        return Plain.batch(self, np.zeros(batch_size, np.int64), np.ones(batch_size))
-    return Plain.sample(self, batch_size, beta)
-
-
 @planted("update_priorities", "arrays")
 def errors_written_over(self: Plain, indices: NDArray, td_errors: Floats) -> None:
     """Priorities are computed in the caller's array, whose TD errors are gone."""
@@ -240,13 +200,6 @@ def truncation_as_terminal(self: Plain, *fields: Any) -> None:
     *rest, terminated, truncated = fields
     fields = (*rest, terminated or truncated, truncated)
     Plain.add(self, *fields)
-
-
-@planted("batch", "contents")
-def next_slots_observation(self: Plain, slots: Slots, weights: Floats) -> Batch:
-    """The next observation is read from the next slot: wrong at ends, and at the write position."""
-    following = self.rows["observation"][(slots + 1) % self.capacity]
-    return Plain.batch(self, slots, weights)._replace(next_observations=following)
 
 
 @planted("gather", "contents")

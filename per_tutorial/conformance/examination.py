@@ -1,14 +1,14 @@
 """Run the checks on a buffer, and report; or make a test of each.
 
-The checks run one after another in a forked child process. If one takes too long or the child
-dies, that check is inconclusive, and a new child goes on with the next. Where there is no fork,
-checks run in this process, without limits.
+A check that takes too long is stopped by the system's timer of processor time, and is inconclusive:
+a busy machine changes nothing. There are no limits on Windows and outside the main thread.
 """
 
-import multiprocessing
-import os
+import contextlib
+import io
 import signal
 import textwrap
+import threading
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, get_args
@@ -36,8 +36,8 @@ class Report(NamedTuple):
 
     Example:
         >>> from per_tutorial.conformance import examine, find_adapter
-        >>> report = examine(find_adapter("proportional"), checks=["handling"], isolate=False)
-        >>> report.passed, report["handling"].verdict
+        >>> report = examine(find_adapter("proportional"), checks=["handling"])
+        >>> report.passed, report.results[0].verdict
         (True, 'passed')
     """
 
@@ -56,12 +56,6 @@ class Report(NamedTuple):
     def passed(self) -> bool:
         """Whether no check of the algorithm failed."""
         return not self.failures
-
-    def __getitem__(self, key: Any) -> Any:
-        """The result of a check by its name, or a field by its position."""
-        if isinstance(key, str):
-            return {one.check: one for one in self.results}[key]
-        return tuple.__getitem__(self, key)
 
     def summary(self) -> str:
         """The number of results with each verdict, such as "12 passed, 1 failed"."""
@@ -111,7 +105,6 @@ def examine(
     everything: bool = False,
     capacity: int = CAPACITY,
     batch_size: int = BATCH,
-    isolate: bool = True,
 ) -> Report:
     """Measure whether a replay buffer does what a correct one does.
 
@@ -124,7 +117,6 @@ def examine(
         checks: names of `CHECKS`; None: those of the algorithm, or with ``everything`` all.
         everything: also n-step returns, files and robustness.
         capacity, batch_size: of most of the buffers.
-        isolate: ask in a process of its own, with `Adapter.time_limit` for each check.
 
     Raises:
         TypeError: the adapter lacks a method, or is neither a class nor an `Adapter`.
@@ -133,7 +125,7 @@ def examine(
 
     Example:
         >>> from per_tutorial.conformance import examine, find_adapter
-        >>> examine(find_adapter("rank"), checks=["handling"], isolate=False).summary()
+        >>> examine(find_adapter("rank"), checks=["handling"]).summary()
         '1 passed'
     """
     adapter = as_adapter(adapter)
@@ -142,9 +134,9 @@ def examine(
     names = names_of(everything) if checks is None else list(checks)
     for name in names:
         one_of("checks", name, CHECKS)
-    ask_all, results = isolated if isolate and hasattr(os, "fork") else here, list[Result]()
+    results: list[Result] = []
     try:
-        results.extend(ask_all(names, adapter, options))
+        results.extend(ask(CHECKS[name], adapter, options) for name in names)
     except KeyboardInterrupt:
         results += [Result(name, "inconclusive", "interrupted") for name in names[len(results) :]]
     return Report(label_of(adapter), versions("numpy", *adapter.packages), seed, tuple(results))
@@ -191,12 +183,18 @@ def parametrize_with_checks(
     return pytest.mark.parametrize(("adapter", "check"), parameters)
 
 
+class TooLong(BaseException):
+    """A check took longer than `Adapter.time_limit`; nothing that a buffer catches."""
+
+
 def ask(check: Check, adapter: Adapter, options: Mapping[str, int]) -> Result:
     """The result of one check; raises ImportError if the buffer's library is not installed."""
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with limited(adapter.time_limit), quiet():
             return Result(check.name, "passed", check(adapter, **options))
+    except TooLong:
+        said = f"it took more than {adapter.time_limit:g} s"
+        return Result(check.name, "inconclusive", said)
     except Skipped as reason:
         return Result(check.name, "skipped", str(reason))
     except Inconclusive as reason:
@@ -210,53 +208,31 @@ def ask(check: Check, adapter: Adapter, options: Mapping[str, int]) -> Result:
         return Result(check.name, "inconclusive", said)
 
 
-def here(names: Sequence[str], adapter: Adapter, options: Mapping[str, int]) -> Iterator[Result]:
-    """The results of these checks, run in this process."""
-    for name in names:
-        yield ask(CHECKS[name], adapter, options)
+@contextlib.contextmanager
+def limited(seconds: float) -> Iterator[None]:
+    """Raise `TooLong` inside after so many seconds of processor time, and again if it is caught."""
 
+    def stop(*_: Any) -> None:
+        raise TooLong
 
-def isolated(
-    names: Sequence[str], adapter: Adapter, options: Mapping[str, int]
-) -> Iterator[Result]:
-    """The results of these checks, run in a child; a new one goes on after one that failed."""
-    fork, todo = multiprocessing.get_context("fork"), list(names)
-    while todo:
-        reader, writer = fork.Pipe(duplex=False)
-        child = fork.Process(target=run_child, args=(todo, adapter, options, writer), daemon=True)
-        with warnings.catch_warnings():  # Python 3.12 warns of every fork beside threads
-            warnings.simplefilter("ignore")
-            child.start()
-        writer.close()
-        reason = f"it took more than {adapter.time_limit:g} s"
-        try:
-            while todo and reader.poll(adapter.time_limit):
-                said = reader.recv()
-                if isinstance(said, ImportError):
-                    raise said
-                yield said
-                todo.pop(0)
-        except EOFError:
-            child.join()
-            reason = f"its process died ({child.exitcode})"
-        finally:
-            child.kill()
-            child.join()
-            reader.close()
-        if todo:
-            yield Result(todo.pop(0), "inconclusive", reason)
-
-
-def run_child(
-    names: Sequence[str], adapter: Adapter, options: Mapping[str, int], writer: Any
-) -> None:
-    """Run in the child: send each result to the parent, and hide what libraries print."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C, and kills this one
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, 1)
-    os.dup2(nowhere, 2)
+    if threading.current_thread() is not threading.main_thread() or not hasattr(signal, "SIGPROF"):
+        yield
+        return
+    before = signal.signal(signal.SIGPROF, stop)
+    signal.setitimer(signal.ITIMER_PROF, seconds, seconds)
     try:
-        for result in here(names, adapter, options):
-            writer.send(result)
-    except ImportError as error:
-        writer.send(error)
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)
+
+
+@contextlib.contextmanager
+def quiet() -> Iterator[None]:
+    """Hide what libraries print and warn of."""
+    with (
+        warnings.catch_warnings(action="ignore"),
+        contextlib.redirect_stdout(io.StringIO()),
+        contextlib.redirect_stderr(io.StringIO()),
+    ):
+        yield

@@ -5,7 +5,7 @@ import pytest
 
 from per_tutorial import PrioritizedReplayBuffer, RankBasedReplayBuffer
 from per_tutorial.conformance import examine, find_adapter
-from per_tutorial.conformance.adapters.ours import PlainAdapter
+from per_tutorial.conformance.adapters import PlainAdapter
 from per_tutorial.conformance.plain import Plain
 
 
@@ -117,7 +117,7 @@ UNDECLARED = {  # what a correct but undeclared idiom is told
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("adapter", CORRECT, ids=lambda one: f"{one.name}-{one.distribution}")
 def test_a_correct_buffer_is_accused_of_nothing(adapter):
-    report = examine(adapter, seed=1, everything=True, isolate=False)
+    report = examine(adapter, seed=1, everything=True)
     assert {one.verdict for one in report.results} <= {"passed", "skipped"}, str(report)
     assert sum(one.verdict == "passed" for one in report.results) >= 13
 
@@ -125,7 +125,7 @@ def test_a_correct_buffer_is_accused_of_nothing(adapter):
 @pytest.mark.parametrize("buffer", UNDECLARED)
 def test_an_undeclared_idiom_is_told_how_to_declare_it(buffer):
     check, hint = UNDECLARED[buffer]
-    result = examine(PlainAdapter(buffer), checks=[check], isolate=False).results[0]
+    result = examine(PlainAdapter(buffer), checks=[check]).results[0]
     assert result.verdict == "failed" and hint in result.measured
 
 
@@ -140,7 +140,7 @@ def test_capacity_and_batch_are_the_users(capacity, batch_size):
             return super().sample(batch, beta)
 
     adapter = PlainAdapter(Noting)
-    report = examine(adapter, capacity=capacity, batch_size=batch_size, isolate=False)
+    report = examine(adapter, capacity=capacity, batch_size=batch_size)
     assert report.passed, str(report)
     assert (capacity, batch_size) in sizes and max(batch for _, batch in sizes) <= batch_size
 

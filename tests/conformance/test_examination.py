@@ -1,17 +1,16 @@
 """An examination has a verdict for whatever it is given, and loses none."""
 
 import json
-import os
+import signal
 import subprocess
 import sys
-import time
 
 import numpy as np
 import pytest
 
 from per_tutorial.conformance import CHECKS, Adapter, Drawn, examine, parametrize_with_checks
 from per_tutorial.conformance import checks as checks_module
-from per_tutorial.conformance.adapters.ours import PlainAdapter
+from per_tutorial.conformance.adapters import PlainAdapter
 from per_tutorial.conformance.bench import Bench, exponent_of, misfit
 from per_tutorial.conformance.bugs import BUGS
 from per_tutorial.conformance.plain import Plain
@@ -44,24 +43,32 @@ def part_full(buffer, batch_size):
 
 
 def test_an_exception_is_a_failure_and_is_shown():
-    found = results(with_sample(lambda: 1 / 0, part_full), isolate=False)
+    found = results(with_sample(lambda: 1 / 0, part_full))
     assert found["handling"][0] == found["contents"][0] == "passed"
     assert found["reach"] == ("failed", "`sample` raises ZeroDivisionError: division by zero")
 
 
-def test_time_outs_and_crashes_are_inconclusive_and_lose_nothing():
-    for act, said in (
-        (lambda: [None for _ in iter(int, 1)], "it took more than 2 s"),
-        (lambda: os._exit(3), "its process died (3)"),
-        (os.abort, "its process died (-6)"),
-    ):
-        adapter = with_sample(act, part_full)
-        adapter.time_limit = 2.0
-        began = time.perf_counter()
-        found = results(adapter)
-        assert found["reach"] == ("inconclusive", said)
-        assert found["handling"][0] == found["contents"][0] == "passed"
-        assert time.perf_counter() - began < 60
+def test_a_time_out_is_inconclusive_and_loses_nothing():
+    def endless():
+        while True:
+            try:
+                sum(range(1000))
+            except Exception:
+                pass
+
+    adapter = with_sample(endless, part_full)
+    adapter.time_limit = 1.0
+    before = signal.getsignal(signal.SIGPROF)
+    found = results(adapter)
+    assert found["reach"] == ("inconclusive", "it took more than 1 s")
+    assert found["handling"][0] == found["contents"][0] == "passed"
+    assert signal.getsignal(signal.SIGPROF) is before
+    assert signal.getitimer(signal.ITIMER_PROF) == (0, 0)
+
+
+def test_what_a_buffer_prints_is_hidden(capfd):
+    assert results(with_sample(lambda: print("loading …")))["handling"][0] == "passed"
+    assert capfd.readouterr() == ("", "")
 
 
 def test_a_mistake_of_a_check_is_inconclusive_and_loses_nothing(monkeypatch):
@@ -69,7 +76,7 @@ def test_a_mistake_of_a_check_is_inconclusive_and_loses_nothing(monkeypatch):
         return 1 / 0
 
     monkeypatch.setitem(CHECKS, "reach", CHECKS["reach"]._replace(function=broken))
-    found = results(PlainAdapter(), isolate=False)
+    found = results(PlainAdapter())
     assert found["reach"][0] == "inconclusive"
     assert "the check itself failed: ZeroDivisionError" in found["reach"][1]
     assert found["contents"][0] == "passed"
@@ -80,7 +87,7 @@ def test_an_interrupt_keeps_what_was_measured(monkeypatch):
         raise KeyboardInterrupt
 
     monkeypatch.setitem(CHECKS, "reach", CHECKS["reach"]._replace(function=interrupted))
-    found = results(PlainAdapter(), isolate=False)
+    found = results(PlainAdapter())
     assert [verdict for verdict, _ in found.values()] == ["passed", "inconclusive", "inconclusive"]
     assert found["contents"][1] == "interrupted"
 
@@ -90,16 +97,15 @@ def test_a_missing_library_is_said_at_once():
         def make(self, settings):
             import no_such_library  # noqa: F401
 
-    for isolate in (False, True):
-        with pytest.raises(ImportError, match="no_such_library"):
-            examine(Missing, isolate=isolate)
+    with pytest.raises(ImportError, match="no_such_library"):
+        examine(Missing)
 
 
 @pytest.mark.parametrize("name", ["exponent", "weights", "newcomers"])
 def test_a_check_has_the_same_verdict_alone_as_together(name):
     adapter = PlainAdapter(BUGS["huber-priority"])
-    together = results(adapter, ["handling", "exponent", "weights", "newcomers"], isolate=False)
-    assert results(adapter, [name], isolate=False)[name] == together[name]
+    together = results(adapter, ["handling", "exponent", "weights", "newcomers"])
+    assert results(adapter, [name])[name] == together[name]
     assert results(adapter, [name])[name] == together[name]  # in a process of its own
 
 
@@ -107,7 +113,7 @@ def test_verdicts_do_not_depend_on_the_seed():
     for seed in range(5):
         found = results(PlainAdapter(), ["exponent", "epsilon", "weights"], seed=seed)
         assert {verdict for verdict, _ in found.values()} == {"passed"}
-        found = results(PlainAdapter(BUGS["alpha-twice"]), ["exponent"], seed=seed, isolate=False)
+        found = results(PlainAdapter(BUGS["alpha-twice"]), ["exponent"], seed=seed)
         assert found["exponent"][0] == "failed"
 
 
@@ -133,7 +139,7 @@ class Bare(Adapter):
 
 
 def test_what_is_absent_is_skipped_and_said():
-    report = examine(Bare, checks=["handling", "contents", "weights", "saving"], isolate=False)
+    report = examine(Bare, checks=["handling", "contents", "weights", "saving"])
     assert report.passed and report.summary() == "1 passed, 3 skipped"
     assert "absent, so not checked: weights, keys, actions" in str(report)
 
@@ -147,7 +153,7 @@ def test_update_may_take_weights_and_gets_copies_of_the_errors():
             buffer.update_priorities(keys, td_errors)
             td_errors[:] = 0.0
 
-    found = results(Weighted(), ["exponent", "arrays"], isolate=False)
+    found = results(Weighted(), ["exponent", "arrays"])
     assert found["exponent"][0] == "passed" and np.shape(seen[0]) == (32,)
     assert found["arrays"][0] == "failed" and "`update` changed TD errors" in found["arrays"][1]
 
@@ -159,20 +165,16 @@ def test_a_fault_in_the_agents_line_is_named():
             loss = np.where(size < 1, size**2 / 2, size - 0.5)
             buffer.update_priorities(keys, loss)
 
-    said = results(Huber(), ["exponent"], isolate=False)["exponent"]
+    said = results(Huber(), ["exponent"])["exponent"]
     assert said[0] == "failed" and "the Huber loss, not |δ|" in said[1]
 
 
 def test_an_adapter_that_stops_by_itself_does_not_pass_for_a_buffer_that_refuses():
     class Stops(PlainAdapter):
-        def sample(self, buffer, batch_size, beta):
-            return super().sample(buffer if len(buffer) else None, batch_size, beta)
-
         def update(self, buffer, keys, td_errors):
             buffer.no_such_method()
 
-    found = results(Stops(), ["late-updates"], isolate=False)
-    assert found["late-updates"][0] == "inconclusive"
+    assert results(Stops(), ["late-updates"])["late-updates"][0] == "failed"
 
 
 @pytest.mark.parametrize(
@@ -207,19 +209,19 @@ def test_wrong_options_are_refused(options, message):
 
 
 def test_a_report_is_short_and_begins_with_the_likely_cause():
-    report = examine(PlainAdapter(BUGS["signed-priority"]), isolate=False)
+    report = examine(PlainAdapter(BUGS["signed-priority"]))
     lines = str(report).splitlines()
     assert len(lines) <= 15 and max(map(len, lines)) <= 200
     assert lines[1].startswith("FAILED ") and "Paper: " in " ".join(lines)
     assert json.loads(json.dumps(report.as_dict()))["results"]["exponent"][0] == "failed"
-    assert report["exponent"].verdict == "failed" and not report.passed
-    robust = examine(PlainAdapter(BUGS["stale-write-back"]), checks=["late-updates"], isolate=False)
+    assert not report.passed and [one.check for one in report.failures][0] == "exponent"
+    robust = examine(PlainAdapter(BUGS["stale-write-back"]), checks=["late-updates"])
     assert robust.passed and "FAILED late-updates (not the algorithm)" in str(robust)
 
 
 TESTS = """
 from per_tutorial.conformance import parametrize_with_checks
-from per_tutorial.conformance.adapters.ours import PlainAdapter
+from per_tutorial.conformance.adapters import PlainAdapter
 from per_tutorial.conformance.bugs import BUGS
 
 ADAPTERS = [PlainAdapter(BUGS["alpha-twice"]), PlainAdapter(BUGS["no-weights"])]

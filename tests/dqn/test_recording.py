@@ -156,7 +156,7 @@ def test_the_frames_of_a_film_are_freed_when_it_is_written(tmp_path):
         ({"seed": 1.5}, TypeError, "seed: must be an integer, got 1.5"),
         ({"max_frames": 0}, ValueError, "max_frames: must be at least 1, got 0"),
         ({"path": "film.gif"}, ValueError, "path: must end in .mp4"),
-        ({"path": ""}, IsADirectoryError, "path: .* is a folder"),
+        ({"path": ""}, FileExistsError, "path: must be a file"),
     ],
 )
 def test_a_film_that_cannot_be_made_is_refused_before_the_episode(

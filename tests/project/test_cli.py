@@ -269,13 +269,9 @@ def test_a_missing_extra_is_named_by_commands_and_by_names():
         assert without({"torch"}, code).endswith(f"per_tutorial.train needs torch, {install}")
     for name, library in (("sb3", "sb3_contrib"), ("torchrl", "torchrl")):
         needs = f"per_tutorial.integrations.{name} needs {library}, which is not installed"
-        for code in (
-            f"import per_tutorial.integrations.{name}",
-            command.format(f"examine', 'our-{name}"),
-        ):
-            # The command's extra brings PyTorch; a bare import needs the library alone.
-            said = without({"stable_baselines3", "sb3_contrib", "torchrl"}, code)
-            assert needs in said and f"per_tutorial[{name}]" in said
+        code = f"import per_tutorial.integrations.{name}"
+        said = without({"stable_baselines3", "sb3_contrib", "torchrl"}, code)
+        assert needs in said and f"per_tutorial[{name}]" in said
     code = "from per_tutorial.notebook import show"
     assert without({"PIL"}, code).endswith(
         "PIL, which is not installed: pip install 'per_tutorial[notebooks]'"
@@ -383,7 +379,7 @@ def test_the_time_left_of_a_continued_study_knows_only_its_own_speed(
 # Examinations
 
 BROKEN = """
-from per_tutorial.conformance.adapters.ours import Proportional
+from per_tutorial.conformance.adapters import Proportional
 
 class SquaredErrors(Proportional):
     name = "squared"

@@ -320,6 +320,13 @@ class PrioritizedReplayBuffer(ReplayBuffer):
         """What must match to continue with another buffer's transitions and priorities."""
         return self._sampler.settings | {"n_steps": self.n_steps, "gamma": self.gamma}
 
+    def _get_samples(self, batch_inds: np.ndarray, env: VecNormalize | None = None) -> Samples:  # type: ignore[override]
+        """SB3's own hook: these rows, each of a random environment, with weights of 1."""
+        environments = np.random.randint(0, self.n_envs, size=len(batch_inds))
+        self._sync()
+        slots = (np.asarray(batch_inds) * self.n_envs + environments)[None]
+        return self._batch(slots, np.ones(slots.shape), env)
+
     def _batch(self, slots: Slots, weights: NDArray, env: VecNormalize | None) -> Samples:
         """The transitions in ``slots`` (1, batch) as tensors."""
         first, ids = slots[0], self._ring.ids(slots)[0]

@@ -14,9 +14,8 @@ import pytest
 import torch
 from torch.nn import HuberLoss
 
-from per_tutorial import conformance
+from per_tutorial.conformance.plain import Plain
 from per_tutorial.notebook.checking import EXERCISES
-from per_tutorial.notebook.exercises.plain_replay import PlainReplay
 
 ROOT = Path(__file__).resolve().parents[3]
 for path in (ROOT / "per_tutorial/notebook/exercises").glob("notebook_*.py"):
@@ -26,9 +25,7 @@ NAMES = {
     "np": np,
     "torch": torch,
     "smooth_l1_loss": torch.nn.functional.smooth_l1_loss,
-    "Adapter": conformance.Adapter,
-    "Drawn": conformance.Drawn,
-    "PlainReplay": PlainReplay,
+    "Plain": Plain,
 }
 
 

@@ -1,18 +1,19 @@
-"""tianshou's own buffer."""
+"""tianshou's own buffer, and ours inside tianshou."""
 
 from importlib import import_module
 from typing import Any
 
 import numpy as np
 
-from per_tutorial.conformance import Settings
-from per_tutorial.conformance.adapters.integrations import OurTianshou
+from per_tutorial.conformance.adapter import Adapter, Drawn, Settings
+from per_tutorial.replay.contracts import Floats, Transition
 
 
-class Tianshou(OurTianshou):
+class Tianshou(Adapter):
     """`PrioritizedReplayBuffer`. n-step returns are made by its algorithms."""
 
     name = "tianshou"
+    packages = ("tianshou",)
     epsilon = float(np.finfo(np.float32).eps)
 
     def make(self, settings: Settings) -> Any:
@@ -20,3 +21,40 @@ class Tianshou(OurTianshou):
         data = import_module("tianshou.data")
         np.random.seed(settings.seed)
         return data.PrioritizedReplayBuffer(settings.capacity, settings.alpha, settings.beta)
+
+    def add(self, buffer: Any, transition: Transition) -> None:
+        names = ("obs", "act", "rew", "obs_next", "terminated", "truncated")
+        batch = import_module("tianshou.data").Batch
+        buffer.add(batch(**dict(zip(names, transition, strict=True))))
+
+    def sample(self, buffer: Any, batch_size: int, beta: float) -> Drawn:
+        """The minibatch includes the weights."""
+        batch, indices = buffer.sample(batch_size)
+        return Drawn(
+            batch.obs, batch.weight, indices, batch.act, batch.rew, batch.obs_next, batch.terminated
+        )
+
+    def update(self, buffer: Any, keys: Any, td_errors: Floats) -> None:
+        buffer.update_weight(keys, td_errors)
+
+    def save(self, buffer: Any, path: str) -> None:
+        """One HDF5 file."""
+        buffer.save_hdf5(f"{path}.hdf5")
+
+    def load(self, buffer: Any, path: str) -> Any:
+        """A new buffer."""
+        return type(buffer).load_hdf5(f"{path}.hdf5")
+
+
+class OurTianshou(Tianshou):
+    """`per_tutorial.integrations.tianshou.PrioritizedReplayBuffer`."""
+
+    name = "per_tutorial in tianshou"
+    epsilon = 1e-6
+
+    def make(self, settings: Settings) -> Any:
+        ours = import_module("per_tutorial.integrations.tianshou")
+        options = {"priority_epsilon": self.epsilon, "seed": settings.seed}
+        return ours.PrioritizedReplayBuffer(
+            settings.capacity, alpha=settings.alpha, beta=settings.beta, **options
+        )

@@ -1,4 +1,4 @@
-"""torchrl's own buffer: trees in C++."""
+"""torchrl's own buffer, trees in C++, and ours inside torchrl."""
 
 import logging
 from importlib import import_module
@@ -6,15 +6,17 @@ from typing import Any
 
 import numpy as np
 
-from per_tutorial.conformance import Settings
-from per_tutorial.conformance.adapters.integrations import OurTorchRL
-from per_tutorial.replay.contracts import Floats
+from per_tutorial.conformance.adapter import Adapter, Drawn, Settings
+from per_tutorial.replay.contracts import Floats, Transition
+
+FIELDS = ("observation", "action", "reward", "next_observation", "terminated")  # the keys
 
 
-class TorchRL(OurTorchRL):
+class TorchRL(Adapter):
     """`TensorDictPrioritizedReplayBuffer`."""
 
     name = "torchrl"
+    packages = ("torchrl-nightly", "torchrl", "torch")
     epsilon = 1e-8
 
     def make(self, settings: Settings) -> Any:
@@ -30,6 +32,44 @@ class TorchRL(OurTorchRL):
             batch_size=settings.batch_size,
         )
 
+    def add(self, buffer: Any, transition: Transition) -> None:
+        fields = dict(zip(FIELDS, transition[:5], strict=True))
+        buffer.add(import_module("tensordict").TensorDict(fields, []))
+
+    def sample(self, buffer: Any, batch_size: int, beta: float) -> Drawn:
+        """The TensorDict includes weights and indices."""
+        batch = buffer.sample()
+        values = [batch[name].numpy() for name in FIELDS]
+        weights = batch["priority_weight"].numpy()
+        return Drawn(values[0], weights, batch["index"], *values[1:])
+
     def update(self, buffer: Any, keys: Any, td_errors: Floats) -> None:
         """It asks for |δ|, in single precision."""
-        super().update(buffer, keys, np.abs(td_errors).astype(np.float32))
+        errors = np.abs(td_errors).astype(np.float32)
+        buffer.update_priority(keys, import_module("torch").as_tensor(errors))
+
+    def save(self, buffer: Any, path: str) -> None:
+        """A folder."""
+        buffer.dumps(path)
+
+    def load(self, buffer: Any, path: str) -> None:
+        """Read it."""
+        buffer.loads(path)
+
+
+class OurTorchRL(TorchRL):
+    """`per_tutorial.integrations.torchrl.PrioritizedSampler`, in torchrl's own buffer."""
+
+    name = "per_tutorial in torchrl"
+    epsilon = 1e-6
+
+    def make(self, settings: Settings) -> Any:
+        logging.getLogger("torchrl").setLevel(logging.ERROR)
+        ours = import_module("per_tutorial.integrations.torchrl")  # first: it names the extra
+        data = import_module("torchrl.data")
+        options = {"alpha": settings.alpha, "priority_epsilon": self.epsilon, "seed": settings.seed}
+        sampler = ours.PrioritizedSampler(settings.capacity, beta=settings.beta, **options)
+        storage = data.LazyTensorStorage(settings.capacity)
+        return data.TensorDictReplayBuffer(
+            storage=storage, sampler=sampler, batch_size=settings.batch_size
+        )

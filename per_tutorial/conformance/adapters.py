@@ -1,0 +1,138 @@
+"""The adapters of this package's buffers, and those that files hold, by name."""
+
+import importlib.util
+import os
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+from per_tutorial.conformance.adapter import (
+    OBSERVATION_SHAPE,
+    Adapter,
+    Distribution,
+    Drawn,
+    Settings,
+    as_adapter,
+)
+from per_tutorial.conformance.plain import Plain
+from per_tutorial.replay.buffers import PrioritizedReplayBuffer, RankBasedReplayBuffer, ReplayBuffer
+from per_tutorial.replay.contracts import Floats, Transition
+from per_tutorial.replay.replay import Replay
+
+
+class Uniform(Adapter):
+    """`ReplayBuffer`; subclasses have another `kind` and its `options`."""
+
+    name = "per_tutorial, uniform"
+    distribution: ClassVar[Distribution] = "uniform"
+    n_step = True
+    packages: ClassVar[tuple[str, ...]] = ("numba",)
+    kind: Callable[..., Replay] = ReplayBuffer
+
+    def make(self, settings: Settings) -> Replay:
+        windows = {"n_step": settings.n_step, "discount": settings.discount}
+        options = windows | self.options(settings)
+        return self.kind(settings.capacity, OBSERVATION_SHAPE, seed=settings.seed, **options)
+
+    def options(self, settings: Settings) -> dict[str, Any]:
+        """The further arguments of this kind of buffer."""
+        return {}
+
+    def add(self, buffer: Replay, transition: Transition) -> None:
+        buffer.add(*transition)
+
+    def sample(self, buffer: Replay, batch_size: int, beta: float) -> Drawn:
+        """A `Batch` begins with the fields that a `Drawn` has, but for the weights' place."""
+        *fields, weights, keys = buffer.sample(batch_size, beta)[:7]
+        return Drawn(fields[0], weights, keys, *fields[1:])
+
+    def update(self, buffer: Replay, keys: Any, td_errors: Floats) -> None:
+        buffer.update_priorities(keys, td_errors)
+
+    def save(self, buffer: Replay, path: str) -> None:
+        buffer.save(path)
+
+    def load(self, buffer: Replay, path: str) -> None:
+        buffer.load(path)
+
+
+class Proportional(Uniform):
+    """`PrioritizedReplayBuffer`."""
+
+    name = "per_tutorial, proportional"
+    distribution = "proportional"
+    epsilon = 1e-6
+    kind = PrioritizedReplayBuffer
+
+    def options(self, settings: Settings) -> dict[str, Any]:
+        return {"alpha": settings.alpha, "priority_epsilon": self.epsilon}
+
+
+class RankBased(Uniform):
+    """`RankBasedReplayBuffer`, sorted after every write: between two sorts, ranks are approximate
+    on purpose, as in the paper."""
+
+    name = "per_tutorial, rank-based"
+    distribution = "rank"
+    kind = RankBasedReplayBuffer
+
+    def options(self, settings: Settings) -> dict[str, Any]:
+        return {"alpha": settings.alpha, "sort_every": 1}
+
+
+class PlainAdapter(Proportional):
+    """`conformance.plain.Plain`, or a subclass of it, such as a planted bug."""
+
+    packages = ()
+
+    def __init__(self, buffer: type[Plain] = Plain, **options: Any) -> None:
+        self.kind, self.name, self.given = buffer, buffer.__name__, options  # type: ignore[misc, assignment]
+
+    def options(self, settings: Settings) -> dict[str, Any]:
+        return super().options(settings) | self.given
+
+
+#: name → class
+ADAPTERS: dict[str, type[Adapter]] = {
+    "proportional": Proportional,
+    "rank": RankBased,
+    "uniform": Uniform,
+    "plain": PlainAdapter,
+}
+
+
+def find_adapter(name: str) -> Adapter:
+    """The adapter with a name in `ADAPTERS`, or from ``path/to/file.py:ClassName``.
+
+    Raises:
+        ValueError: there is no such adapter, or the file has no such class, or cannot be run.
+        TypeError: the class is not an adapter.
+        FileNotFoundError: there is no such file.
+        ImportError: the library is not installed.
+
+    Example:
+        >>> from per_tutorial.conformance import find_adapter
+        >>> find_adapter("rank").distribution
+        'rank'
+    """
+    if name in ADAPTERS:
+        return ADAPTERS[name]()
+    path, colon, kind = name.rpartition(":")
+    if not colon or not path.endswith(".py"):
+        known = f"{', '.join(ADAPTERS)}, or file.py:ClassName"
+        raise ValueError(f"NAME: must be one of {known}, got {name!r}")
+    if not os.path.isfile(path):
+        raise FileNotFoundError(f"NAME: no file {path!r}")
+    spec = importlib.util.spec_from_file_location("examined", path)
+    assert spec is not None and spec.loader is not None  # it ends in .py
+    module = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except ImportError:
+        raise
+    except Exception as error:
+        said = f"{type(error).__name__}: {error}"
+        raise ValueError(f"NAME: {path!r} cannot be run: {said}") from error
+    found = getattr(module, kind, None)
+    if not isinstance(found, type):
+        raise ValueError(f"NAME: {path!r} has no class {kind!r}")
+    return as_adapter(found)

@@ -1,0 +1,51 @@
+"""Our replay inside Stable-Baselines3."""
+
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from per_tutorial.conformance.adapter import ACTIONS, OBSERVATION_SHAPE, Adapter, Drawn, Settings
+from per_tutorial.replay.contracts import Floats, Transition
+
+
+class OurSB3(Adapter):
+    """`per_tutorial.integrations.sb3.PrioritizedReplayBuffer`."""
+
+    name = "per_tutorial in Stable-Baselines3"
+    packages = ("stable-baselines3", "torch", "numba")
+    epsilon = 1e-6
+    n_step = True
+
+    def make(self, settings: Settings) -> Any:
+        ours = import_module("per_tutorial.integrations.sb3")  # first: it names the extra
+        spaces = import_module("gymnasium").spaces
+        states = spaces.Box(-np.inf, np.inf, OBSERVATION_SHAPE, np.float32)
+        options = {
+            **{"n_steps": settings.n_step, "gamma": settings.discount},
+            **{"alpha": settings.alpha, "priority_epsilon": self.epsilon, "seed": settings.seed},
+        }
+        buffer = ours.PrioritizedReplayBuffer(
+            settings.capacity, states, spaces.Discrete(ACTIONS), **options
+        )
+        buffer.beta = settings.beta
+        return buffer
+
+    def add(self, buffer: Any, transition: Transition) -> None:
+        """Store one step, as SB3 does for one environment."""
+        observation, action, reward, after, terminated, truncated = (
+            np.asarray(field)[None] for field in transition
+        )
+        infos = [{"TimeLimit.truncated": bool(truncated[0])}]
+        buffer.add(observation, after, action, reward, terminated | truncated, infos)
+
+    def sample(self, buffer: Any, batch_size: int, beta: float) -> Drawn:
+        """Most of SB3's fields have a column."""
+        batch = buffer.sample(batch_size)
+        columns = (batch.weights, batch.actions, batch.rewards, batch.dones)
+        weights, actions, rewards, dones = (field.numpy()[:, 0] for field in columns)
+        states, after = batch.observations.numpy(), batch.next_observations.numpy()
+        return Drawn(states, weights, batch.indices, actions, rewards, after, dones != 0)
+
+    def update(self, buffer: Any, keys: Any, td_errors: Floats) -> None:
+        buffer.update_priorities(keys, td_errors)
