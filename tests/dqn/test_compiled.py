@@ -9,7 +9,7 @@ from small import ACTIONS, INPUTS, LEARNER_CONFIG, random_batch
 from per_tutorial.dqn.learner import DQNLearner
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @needs_compiler
 @pytest.mark.parametrize(
     "changes",
@@ -24,7 +24,7 @@ def test_compiled_the_learner_is_the_plain_algorithm_as_well(changes):
     assert_same_as_plain(config.replace(compiled=True), config)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @needs_compiler
 def test_a_compiled_learner_goes_on_from_its_state_to_the_bit_and_others_from_it_too():
     numbers = np.random.default_rng(0)

@@ -35,7 +35,13 @@ def test_every_example_is_tried():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", SHORT)
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.exhaustive if name == "apex_ray" else [])
+        for name in SHORT
+    ],
+)
 def test_it_runs(name, tmp_path, monkeypatch, capsys):
     library, options = SHORT[name]
     pytest.importorskip(library, exc_type=ImportError)

@@ -83,7 +83,7 @@ def test_an_error_cancels_what_waits_and_keeps_what_is_finished(stub, tmp_path):
     assert len(stub.options) == 4 + 3
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_a_real_ray_gives_the_rows_of_a_local_run(finished, tmp_path, monkeypatch):
     ray = pytest.importorskip("ray")
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(sys.path))
