@@ -58,7 +58,8 @@ def package(tmp_path):
 
 
 def start(package, program=PROGRAM, **environment):
-    environment = os.environ | {"PYTHONPATH": str(package)} | environment
+    own = {"PYTHONPATH": str(package), "NUMBA_CACHE_DIR": ""}  # beside the sources
+    environment = os.environ | own | environment
     command = [sys.executable, "-c", program]
     return subprocess.Popen(
         command, cwd=package, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE
