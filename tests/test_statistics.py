@@ -95,6 +95,7 @@ def test_an_estimate_is_the_statistic_and_its_interval_along_any_axis(rng, stati
     assert np.isnan(estimate(curve, statistic=statistic).low).tolist() == [0, 1, 0, 0, 0]
 
 
+@pytest.mark.slow
 def test_a_bootstrap_interval_is_nearly_that_of_the_normal_distribution(rng):
     values = rng.normal(size=400)
     for confidence, z in ((0.95, 1.96), (0.5, 0.6745)):

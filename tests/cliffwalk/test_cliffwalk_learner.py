@@ -93,6 +93,7 @@ def test_the_compiled_learner_agrees_with_a_plain_one(sampler, linear, noise):
     assert learner.replayed.sum() == learner.updates > 50
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sampler", SAMPLERS)
 def test_learning_stops_at_the_criterion(sampler):
     learner = CliffwalkLearner(5, sampler, seed=1)

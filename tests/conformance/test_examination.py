@@ -101,6 +101,7 @@ def test_a_missing_library_is_said_at_once():
         examine(Missing)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["exponent", "weights", "newcomers"])
 def test_a_check_has_the_same_verdict_alone_as_together(name):
     adapter = PlainAdapter(BUGS["huber-priority"])
@@ -109,6 +110,7 @@ def test_a_check_has_the_same_verdict_alone_as_together(name):
     assert results(adapter, [name])[name] == together[name]  # in a process of its own
 
 
+@pytest.mark.slow
 def test_verdicts_do_not_depend_on_the_seed():
     for seed in range(5):
         found = results(PlainAdapter(), ["exponent", "epsilon", "weights"], seed=seed)
@@ -236,6 +238,7 @@ def test_buffers(adapter, check):
 """
 
 
+@pytest.mark.slow
 def test_pytest_runs_the_checks_and_known_failures_are_expected(tmp_path):
     (tmp_path / "test_mine.py").write_text(TESTS, encoding="utf-8")
     options = ["-q", "-p", "no:cacheprovider", "-rfx", str(tmp_path)]

@@ -32,6 +32,7 @@ def test_a_bar_can_be_used_again(capsys):
         assert "200/200 steps" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_tensorboard_of_a_callback_used_again_shows_the_last_training(tmp_path):
     accumulator = pytest.importorskip(
         "tensorboard.backend.event_processing.event_accumulator"

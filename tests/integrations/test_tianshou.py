@@ -69,6 +69,7 @@ def assert_same_draws(some, others):
         others.update_weight(slots, np.arange(20.0))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("environments, steps", [(1, 3 * ROWS + 2), (3, 5)])
 def test_frequencies_and_weights_are_the_papers(environments, steps):
     buffer = fill(make(environments, alpha=0.7, beta=0.6), steps, environments)

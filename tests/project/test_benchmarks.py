@@ -80,6 +80,7 @@ def test_the_agents_of_stable_baselines3_hold_the_same_transitions():
             assert torch.equal(getattr(found, name), getattr(wanted, name)), name
 
 
+@pytest.mark.slow
 def test_a_tiny_run_of_replay(tmp_path, monkeypatch):
     installed = [each for each in CONTESTANTS if each.package in ("per_tutorial", "numpy")]
     monkeypatch.setattr(replay, "CONTESTANTS", installed)

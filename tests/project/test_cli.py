@@ -70,6 +70,7 @@ def test_help_lists_every_setting_with_its_explanation_and_default():
         assert unwrapped(f"{explained}(default: {shown})") in text.replace(".(def", "(def")
 
 
+@pytest.mark.slow
 def test_alone_it_shows_what_one_can_do_with_three_examples():
     result = run()
     assert (result.returncode, result.stderr) == (0, "")
@@ -461,6 +462,7 @@ def test_a_wrong_value_ends_in_one_clear_line(arguments, message):
     assert complaint("train", *arguments.split()).startswith(message)
 
 
+@pytest.mark.slow
 def test_the_shell_sees_that_line_and_a_status():
     result = run("train", "--alpha", "2")
     said = "python -m per_tutorial: alpha: must be in [0, 1], got 2.0\n"

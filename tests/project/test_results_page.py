@@ -18,6 +18,7 @@ from per_tutorial.studies.results import load_study  # noqa: E402
 per_minus_uniform = functools.cache(evidence.per_minus_uniform)
 
 
+@pytest.mark.slow
 def test_the_pages_have_the_numbers_and_figures_of_the_data():
     texts, sentences = results_page.pages()
     assert len(sentences) > 15
@@ -54,6 +55,7 @@ def test_the_same_runs_count_once():
     assert list(plain[0].tries) == ["ablation-acrobot"]
 
 
+@pytest.mark.slow
 def test_tries_of_one_comparison_are_pooled():
     names = "after-acrobot", "equal-alpha-acrobot"
     (row,) = (row for row in per_minus_uniform(names) if row.setting.endswith(" η"))

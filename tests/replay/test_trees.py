@@ -34,6 +34,7 @@ def filled(tree_class, leaves):
 # ---------------------------------------------------------------- set, get, total and min
 
 
+@pytest.mark.slow
 @thorough
 @given(st.data(), capacities)
 def test_a_tree_equals_its_naive_twin_after_every_operation(data, capacity):

@@ -48,6 +48,7 @@ def stub(monkeypatch):
     return stub
 
 
+@pytest.mark.slow
 def test_the_rows_and_agents_are_those_of_a_local_run(stub, finished, tmp_path):
     study = dataclasses.replace(STUDY, checkpoint_every=200)
     run_study(study, tmp_path, executor=on_ray)
@@ -64,6 +65,7 @@ def test_the_rows_and_agents_are_those_of_a_local_run(stub, finished, tmp_path):
     assert stub.cancelled == []
 
 
+@pytest.mark.slow
 def test_an_error_cancels_what_waits_and_keeps_what_is_finished(stub, tmp_path):
     get, asked = stub.get, []
 

@@ -53,6 +53,7 @@ def test_many_tables_are_one_table_many_times(method, settings):
     np.testing.assert_allclose(many.curve.mean(axis=1), many.area, rtol=0.02)
 
 
+@pytest.mark.slow
 def test_without_noise_a_table_gets_right():
     learned = learn(Knobs(n=4), Replaying("per"), range(3), [1.0])
     assert learned.final.max() < 1e-6
