@@ -195,7 +195,7 @@ def start(*words):
     return subprocess.Popen(command)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_killed_at_random_moments_a_training_comes_to_its_end(tmp_path):
     """What a killed process wrote to the half is removed."""
     folder, moments = tmp_path / "checkpoints", random.Random(time.time_ns())

@@ -144,7 +144,9 @@ def random_batch(seed, runs=2, batch=6):
     )
 
 
-@pytest.mark.parametrize("compiled", [False, pytest.param(True, marks=needs_compiler)])
+@pytest.mark.parametrize(
+    "compiled", [False, pytest.param(True, marks=[needs_compiler, pytest.mark.exhaustive])]
+)
 def test_the_learner_is_the_plain_algorithm(compiled):
     config = CONFIG.replace(target_update_every=5, max_grad_norm=0.5, compiled=compiled)
     learner = DoublePrecisionLearner(config, (4, 20, 20), ACTIONS, [5, 6])

@@ -13,7 +13,7 @@ import pytest
 from notebook_files import code_cells, read, series, write
 from playwright.sync_api import expect
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.exhaustive]
 
 PAGE = series()[1]
 MINUTE = 60_000  # milliseconds, Playwright's unit

@@ -17,7 +17,13 @@ PUBLIC = sorted(set(per_tutorial.__all__) - {"__version__"})
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", MODULES)
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.exhaustive if ".conformance." in name else [])
+        for name in MODULES
+    ],
+)
 def test_examples_in_docstrings_run(name):
     module = pytest.importorskip(name, exc_type=ImportError)
     found = doctest.testmod(module, optionflags=doctest.ELLIPSIS)

@@ -63,7 +63,7 @@ def test_its_results_were_made_with_what_is_declared(name):
         assert results.facts[fact] == getattr(study, fact)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("path", sorted(data_folder().glob("*.csv.gz")), ids=lambda path: path.name)
 def test_recorded_results_are_whole(path):
     results = load_study(path.name.removesuffix(".csv.gz"))
@@ -98,7 +98,7 @@ def test_the_arms_of_an_ablation_differ_in_what_their_names_say(name):
         assert (f"{network}-per", f"{network}-uniform") in study.comparisons
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     "name, arm, needs, changes",
     [

@@ -98,7 +98,7 @@ KILLED = "hundred-runs"
 
 
 @posix_only
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_a_killed_study_continues_to_the_same_results(tmp_path, trained, capsys):
     """Killed while two processes train, which end as well; continued by a single one."""
     parts, total = tmp_path / f"{KILLED}-fast", len(STUDIES[KILLED].fast().parts)
