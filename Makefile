@@ -44,11 +44,11 @@ style: $(INSTALLED)  ## check style, formatting, the import order of the rooms, 
 	$(BIN)/mypy
 
 check: style  ## pass style and the quick tests of the package
-	@echo "The quick tests take about 50 seconds on two idle cores."
+	@echo "The quick tests take about two minutes on two idle cores."
 	PER_TUTORIAL_FAST=1 $(PYTEST) -m "not browser and not slow and not exhaustive" tests
 
 test: style  ## pass the tests: style, package, notebooks in fast mode, browser
-	@echo "The tests take about five minutes on two idle cores; the slowest are named at the end."
+	@echo "The tests take about six minutes on two idle cores; the slowest are named at the end."
 	PER_TUTORIAL_FAST=1 $(PYTEST) $(SLOWEST) $(NBVAL) -m "not exhaustive" tests notebooks
 
 test-all: style  ## pass all tests, those too that take long and rarely find more

@@ -255,7 +255,7 @@ def test_a_file_makes_nobody_import_a_module(path, tmp_path, monkeypatch):
 # Agents that come with the repository
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("name", agent_names())
 def test_a_shipped_agent_has_a_model_card_and_plays_well(name):
     if name == "pong":
