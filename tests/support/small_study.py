@@ -2,7 +2,6 @@
 
 import dataclasses
 import gzip
-import json
 from pathlib import Path
 
 from per_tutorial.dqn.config import DQNConfig
@@ -39,14 +38,6 @@ def contents(folder):
 def rows_of(path):
     """The lines of a collected file, without the heading, which holds durations."""
     return gzip.decompress(path.read_bytes()).decode().splitlines()[1:]
-
-
-def with_heading(path, change):
-    """Give a part's file another heading."""
-    first, rest = path.read_text(encoding="utf-8").split("\n", 1)
-    heading = json.loads(first.removeprefix("# "))
-    change(heading)
-    path.write_text(f"# {json.dumps(heading)}\n{rest}", encoding="utf-8")
 
 
 def differences(study, pair):
