@@ -14,7 +14,7 @@ from torch import Tensor
 
 from per_tutorial.common.arguments import whole_number
 from per_tutorial.common.files import AnyArray, PathLike, copy_arrays, join_parts, require_like
-from per_tutorial.dqn.compiled import Gradients, compiled_gradients
+from per_tutorial.dqn.compiled import Gradients, compiled_forward, compiled_gradients
 from per_tutorial.dqn.config import DQNConfig
 from per_tutorial.dqn.environments import env_spec
 from per_tutorial.dqn.losses import (
@@ -124,7 +124,7 @@ class DQNLearner:
         self.seeds = list(seeds)
         self.config = config
         self._env_spec = env_spec(config.env)
-        self._on_cpu = torch.device(config.device).type == "cpu"
+        self._device_type = torch.device(config.device).type
         inputs = self._env_spec.network_inputs(self.observation_shape)
         options = {"dueling": config.dueling, "bfloat16": config.precision == "bfloat16"}
         self.online, self.target = (
@@ -139,13 +139,15 @@ class DQNLearner:
         self.optimizer = make_optimizer(config, self._parameters)
         self.updates = 0
         self._gradients: Callable[[Tensors], Gradients] = self.gradients
+        self._forward: Callable[[Tensor], Tensor] = self.online
         if config.compiled:
+            self._forward = compiled_forward(self.online)
             self._gradients = compiled_gradients(self.online, self.errors_and_losses)
 
     @torch.no_grad()
     def q_values(self, observations: ArrayLike) -> NDArray:
         """Q of observations (runs, n, *shape): (runs, n, actions), NumPy."""
-        return self.online(self._observations(observations)).cpu().numpy()
+        return self._forward(self._observations(observations)).cpu().numpy()
 
     def policy(self, run: int) -> Callable[[ArrayLike], int]:
         """The greedy policy of one run: from an observation to an action of the environment."""
@@ -295,8 +297,7 @@ class DQNLearner:
     @torch.no_grad()
     def update_target(self, tau: float) -> None:
         """Move the target networks a share ``tau`` of the way to the online ones (notebook 04)."""
-        for target, online in zip(self._target_parameters, self._parameters, strict=True):
-            target.lerp_(online, tau)
+        torch._foreach_lerp_(self._target_parameters, self._parameters, tau)
 
     def _on_device(self, batch: Batch) -> Tensors:
         discounts = self.config.discount ** np.asarray(batch.steps)
@@ -315,7 +316,12 @@ class DQNLearner:
         tensor = array if isinstance(array, Tensor) else torch.from_numpy(np.asarray(array))
         if dtype is not None:
             tensor = tensor.to(dtype)
-        return tensor if self._on_cpu else tensor.to(self.config.device)
+        if self._device_type == "cpu":
+            return tensor
+        if self._device_type != "cuda" or tensor.is_cuda:
+            return tensor.to(self.config.device)
+        # From pinned memory the GPU copies while the processor goes on.
+        return tensor.pin_memory().to(self.config.device, non_blocking=True)
 
     def _observations(self, observations: ArrayLike) -> Tensor:
         """Vectors (runs, n, *shape) → float32 (runs, n, inputs); frames keep shape and dtype."""

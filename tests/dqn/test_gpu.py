@@ -74,6 +74,42 @@ def test_a_compiled_update_is_that_of_the_processor():
     assert_same_updates(LEARNER_CONFIG.replace(compiled=True))
 
 
+def test_from_each_of_a_thousand_states_a_compiled_update_does_what_a_plain_one_does():
+    pytest.importorskip("triton")
+    config = LEARNER_CONFIG.replace(device="cuda")
+    plain, compiled = (
+        DQNLearner(config.replace(compiled=each), (INPUTS,), ACTIONS, seeds=[5, 6])
+        for each in (False, True)
+    )
+    numbers = np.random.default_rng(0)
+    for _ in range(1000):
+        batch = random_batch(numbers)
+        compiled.restore(plain.state)
+        np.testing.assert_allclose(
+            compiled.q_values(batch.observations), plain.q_values(batch.observations), 1e-5, 1e-6
+        )
+        for ours, theirs in zip(compiled.update(batch), plain.update(batch), strict=True):
+            np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-6)
+        for name, array in plain.state.items():
+            np.testing.assert_allclose(compiled.state[name], array, rtol=1e-5, atol=1e-6)
+
+
+def test_a_compiled_update_starts_its_gradients_by_one_call():
+    pytest.importorskip("triton")
+    learner = DQNLearner(
+        LEARNER_CONFIG.replace(device="cuda", compiled=True), (INPUTS,), ACTIONS, seeds=[5, 6]
+    )
+    batch = random_batch(np.random.default_rng(0))
+    for _ in range(5):  # compiles and records
+        learner.update(batch)
+    with torch.profiler.profile() as profile:
+        learner.update(batch)
+    calls = [event.name for event in profile.events()]
+    assert calls.count("cudaGraphLaunch") == 1
+    # Adam's two and that of the target network; a plain update has some hundred.
+    assert sum("LaunchKernel" in name for name in calls) < 10
+
+
 def test_a_training_continues_from_a_checkpoint_in_one_way(tmp_path):
     config = CONFIG.replace(device="cuda")
     with pytest.raises(Killed):
