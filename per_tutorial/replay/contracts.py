@@ -82,18 +82,7 @@ class Storage(Protocol):
         n_step, discount: length and γ of the n-step transitions.
         added: (runs,) transitions ever added to each run, always the same array.
         settings: what must match to `restore` the state of another one, as JSON can hold it.
-
-    Example:
-        >>> import numpy as np
-        >>> from per_tutorial import Transition
-        >>> from per_tutorial.replay import TransitionStorage
-        >>> storage: Storage = TransitionStorage(capacity=3, observation_shape=(1,))
-        >>> step = Transition([[0.0]], [1], [2.5], [[1.0]], [False], [False])  # one run: axis 0
-        >>> storage.add(step).tolist()
-        [[0]]
-        >>> rows, steps = storage.n_step_transitions(np.array([[0]]))
-        >>> float(rows["reward"][0, 0]), storage.sizes.tolist()
-        (2.5, [1])
+        leading_axes: of fields that are added: (runs,), or (runs, environments).
     """
 
     capacity: int
@@ -103,14 +92,11 @@ class Storage(Protocol):
     discount: float
     added: NDArray[np.int64]
     settings: dict[str, Any]
+    leading_axes: tuple[int, ...]
 
     @property
     def sizes(self) -> NDArray[np.int64]:
         """(runs,): transitions stored now."""
-
-    @property
-    def leading_axes(self) -> tuple[int, ...]:
-        """The leading axes of fields that are added: (runs,), or (runs, environments)."""
 
     def add(
         self, transition: Fields, valid: ArrayLike | None = None, *, stacked: bool = True
@@ -119,7 +105,7 @@ class Storage(Protocol):
 
         Args:
             transition: fields that do not fit raise ValueError or TypeError, and nothing is stored.
-                ``truncated`` may be a single False for all.
+                ``truncated`` may be a single bool for all.
             valid: (runs,), False where a run has nothing to add (`NO_SLOT`); None: all True.
             stacked: whether fields have the axis for runs; False for a single run without it.
         """
@@ -155,16 +141,6 @@ class Sampler(Protocol):
         capacity: slots per run.
         runs: number of runs.
         settings: what must match to `restore` the state of another one, as JSON can hold it.
-
-    Example:
-        >>> import numpy as np
-        >>> from per_tutorial.replay import ProportionalSampler
-        >>> sampler: Sampler = ProportionalSampler(capacity=4, seeds=[0], alpha=1.0)
-        >>> slots = np.array([[0, 1, 2]])
-        >>> sampler.add(slots)
-        >>> sampler.update(slots, np.array([[3.0, -1.0, 0.0]]))
-        >>> sampler.probabilities(slots, sizes=np.array([3])).round(3).tolist()
-        [[0.75, 0.25, 0.0]]
     """
 
     capacity: int

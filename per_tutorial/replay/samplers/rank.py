@@ -25,6 +25,7 @@ from per_tutorial.common.arguments import one_of, real_number, whole_number
 from per_tutorial.replay.compiling import njit_cached
 from per_tutorial.replay.contracts import Floats, Slots, State
 from per_tutorial.replay.random_streams import RandomStreams, next_uniform
+from per_tutorial.replay.samplers.proportional import divide_by_largest
 
 # The arrays of a sampler that its kernels change, in the order of their arguments
 HEAPS = ("keys", "slots", "ranks", "sizes", "written", "largest_priority")
@@ -101,37 +102,23 @@ def add_keys(keys, slots, ranks, sizes, written, largest, changed, sort_every):
     A heap that becomes due in between is sorted at once. Done twice, the keys are the same, and
     only the order of equal ones may differ.
     """
-    for run in range(changed.shape[0]):
-        for slot in changed[run]:
-            if slot >= 0:
-                set_key(keys, slots, ranks, sizes, written, largest, run, slot, largest[run])
-                if written[run] >= sort_every:
-                    sort_heap(keys[run], slots[run], ranks[run], sizes[run])
-                    written[run] = 0
-
-
-@njit_cached
-def find_rank(sums, size, prefix):
-    """The smallest rank ≤ `size` with prefix < sums[rank]; `size` if rounding leaves none."""
-    low, high = 1, size
-    while low < high:
-        middle = (low + high) // 2
-        if prefix < sums[middle]:
-            high = middle
-        else:
-            low = middle + 1
-    return low
+    heaps = keys, slots, ranks, sizes, written, largest
+    for k in range(changed.shape[1]):
+        set_keys(*heaps, changed[:, k : k + 1], largest.reshape(-1, 1), sort_every)
 
 
 @njit_cached
 def sample_ranks(sums, sizes, states, ranks):
-    """Draw one rank in each of `batch` segments of equal probability, for every run."""
+    """Draw one rank in each of `batch` segments of equal probability, for every run.
+
+    It is the smallest rank with prefix < sums[rank]; the last one, if rounding leaves none.
+    """
     runs, batch = ranks.shape
     for run in range(runs):
-        total = sums[sizes[run]]
+        size = sizes[run]
         for k in range(batch):
-            prefix = (k + next_uniform(states, run)) / batch * total
-            ranks[run, k] = find_rank(sums, sizes[run], prefix)
+            prefix = (k + next_uniform(states, run)) / batch * sums[size]
+            ranks[run, k] = 1 + np.searchsorted(sums[1:size], prefix, side="right")
 
 
 class RankBasedSampler:
@@ -207,7 +194,7 @@ class RankBasedSampler:
         sample_ranks(self.sums, sizes, self.streams.states, ranks)
         weights = (sizes[:, None] * self._probability(ranks, sizes)) ** -beta
         if self.normalize == "batch":
-            weights /= weights.max(axis=1, keepdims=True)
+            divide_by_largest(weights)
         elif self.normalize == "buffer":
             weights /= (sizes * self._probability(sizes[:, None], sizes)[:, 0])[:, None] ** -beta
         return np.take_along_axis(self.slots, ranks, axis=1).astype(np.int64), weights

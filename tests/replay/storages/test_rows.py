@@ -103,7 +103,7 @@ def test_windows_stay_within_their_environment(environments, capacity, n_step, c
         buffer.add(*step)
         logs[k % environments].append(step)
     ids = np.arange(max(0, count - capacity), count)
-    rows, lengths = buffer.storage.n_step_transitions(buffer.storage.ring.slots(ids[None]))
+    rows, lengths = buffer.storage.n_step_transitions(ids[None] % capacity)
     for number, row, length in zip(ids, rows[0], lengths[0], strict=True):
         log, first = logs[number % environments], number // environments
         observation, action, reward, following, terminated, steps = naive_window(
@@ -135,7 +135,7 @@ def test_a_cut_ends_the_running_episode_of_each_environment(count):
         replay.add(*step)
     replay.truncate_episodes()
     ids = np.arange(max(0, count - 8), count)
-    truncated = storage.rows["truncated"][0, storage.ring.slots(ids[None])[0]]
+    truncated = storage.rows["truncated"][0, ids % 8]
     assert truncated.tolist() == [number >= count - 3 for number in ids]
     assert storage.rows["truncated"].sum() == min(count, 3)
 
