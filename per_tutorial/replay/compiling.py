@@ -28,9 +28,8 @@ def njit_cached(function: Callable) -> Any:
     elsewhere, as in a notebook's cell: what they call may change unseen.
     """
 
-    loop = numba.njit(function)
-    jit = loop is not function  # else NUMBA_DISABLE_JIT is set
-    if jit and function.__code__.co_filename in SOURCES:
+    loop = numba.njit(function)  # itself, if NUMBA_DISABLE_JIT is set
+    if loop is not function and function.__code__.co_filename in SOURCES:
         with suppress(RuntimeError):  # numba: "no locator available"
             loop._cache = LoopCache(function)
     return loop

@@ -49,14 +49,6 @@ class Batch(NamedTuple):
 
     With n-step returns (`Storage.n_step_transitions`), ``rewards`` are discounted sums, and
     ``next_observations`` and ``terminated`` belong to the last of the ``steps``.
-
-    Example:
-        >>> from per_tutorial import ReplayBuffer
-        >>> buffer = ReplayBuffer(100, (4,), seed=0)
-        >>> buffer.extend([[0.0] * 4] * 50, [1] * 50, [1.0] * 50, [[0.0] * 4] * 50, [False] * 50)
-        >>> batch = buffer.sample(32)
-        >>> batch.observations.shape, batch.rewards.shape, float(batch.weights.max())
-        ((32, 4), (32,), 1.0)
     """
 
     observations: NDArray
@@ -72,8 +64,7 @@ class Batch(NamedTuple):
 class Storage(Protocol):
     """Which experiences are kept. Transition k of a run (from 0) is in slot k % capacity.
 
-    A storage that takes n steps at once, fields (runs, n, ...), also has `extend(transitions, *,
-    stacked=True)`, which returns their slots (runs, n).
+    One that takes n steps at once, fields (runs, n, ...), also has `extend`, like `add`.
 
     Attributes:
         capacity, runs: slots of each run, and the number of runs.
@@ -138,8 +129,7 @@ class Sampler(Protocol):
     without TD errors.
 
     Attributes:
-        capacity: slots per run.
-        runs: number of runs.
+        capacity, runs: slots of each run, and the number of runs.
         settings: what must match to `restore` the state of another one, as JSON can hold it.
     """
 

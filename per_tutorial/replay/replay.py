@@ -246,8 +246,7 @@ class Replay:
             ValueError: it is not a state of such a buffer, which is then unchanged.
         """
         self._check(state)
-        self._restoring, self._behind = partial(self._copy, state), True
-        self._copy(state)
+        self._copy(state, partial(self.restore, state))
 
     def save(self, path: PathLike) -> None:
         """Write transitions, priorities and random streams to one file. Atomic."""
@@ -277,8 +276,7 @@ class Replay:
                 self._check(state)
             except ValueError as error:
                 raise ValueError(f"path: {shown} is damaged ({error})") from error
-            self._restoring, self._behind = partial(self.load, path), True
-            self._copy(state)
+            self._copy(state, partial(self.load, path))
 
     def __getstate__(self) -> dict[str, Any]:
         self._catch_up()
@@ -316,8 +314,9 @@ class Replay:
         self.storage.check(part_of(state, "storage"))
         require_like(self.sampler.state, part_of(state, "sampler"))
 
-    def _copy(self, state: Mapping[str, AnyArray]) -> None:
-        """Copy a checked state; after an interrupt, the next call does it again."""
+    def _copy(self, state: Mapping[str, AnyArray], again: Callable[[], None]) -> None:
+        """Copy a checked state; after an interrupt, the next call does it ``again``."""
+        self._restoring, self._behind = again, True
         self.storage.restore(part_of(state, "storage"))
         copy_arrays(self.sampler.state, part_of(state, "sampler"))
         self._told[:] = self.storage.added

@@ -44,22 +44,12 @@ def fill_slots(slots, ids, td_errors, added, capacity):
 
 @njit_cached
 def sum_n_steps(
-    rewards,
-    terminated,
-    truncated,
-    added,
-    stride,
-    slots,
-    n_step,
-    discount,
-    returns,
-    last_slots,
-    steps,
+    rewards, terminated, truncated, added, stride, slots, n_step, discount, returns, last, steps
 ):
     """Walk forward from each of `slots` (runs, batch), through at most `n_step` transitions.
 
     `rewards`, `terminated` and `truncated` are (runs, capacity), `added` is (runs,). The outputs,
-    each (runs, batch), are `returns` Σ_j γ^j r_{t+j}, `last_slots` and the number of `steps`.
+    each (runs, batch), are `returns` Σ_j γ^j r_{t+j}, the `last` slots and the number of `steps`.
     """
     runs, batch = slots.shape
     capacity = rewards.shape[1]
@@ -77,7 +67,7 @@ def sum_n_steps(
                 if over or length == n_step or length > newer:
                     break
                 slot = (slot + stride) % capacity
-            returns[run, k], last_slots[run, k], steps[run, k] = total, slot, length
+            returns[run, k], last[run, k], steps[run, k] = total, slot, length
 
 
 class Ring:
@@ -86,15 +76,6 @@ class Ring:
     Args:
         added: (runs,) transitions ever added. The array is not copied: its owner updates it.
         capacity: slots of each run.
-
-    Example:
-        >>> import numpy as np
-        >>> from per_tutorial.replay.ring import Ring
-        >>> ring = Ring(np.array([5]), capacity=3)  # one run; transitions 2, 3 and 4 are stored
-        >>> ring.sizes.tolist(), ring.ids(np.array([[0, 1, 2]])).tolist()
-        ([3], [[3, 4, 2]])
-        >>> ring.slots_to_update(np.array([[4, 0]]), np.zeros((1, 2))).tolist()  # 0 is overwritten
-        [[1, -1]]
     """
 
     def __init__(self, added: NDArray[np.int64], capacity: int) -> None:

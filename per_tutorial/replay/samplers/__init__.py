@@ -34,11 +34,6 @@ def make_sampler(name: str, capacity: int, seed: int | None = None, **settings: 
     Raises:
         ValueError: there is no sampler of this name, or a setting has a wrong value.
         TypeError: the sampler has no such setting.
-
-    Example:
-        >>> from per_tutorial.replay.samplers import make_sampler
-        >>> make_sampler("proportional", 1000, seed=0, alpha=0.5).settings["alpha"]
-        0.5
     """
     make = SAMPLERS[one_of("sampler", name, SAMPLERS)]
     allowed = settings_of(make)

@@ -127,7 +127,9 @@ class ProportionalSampler:
         self, batch_size: int, sizes: NDArray[np.int64], beta: float
     ) -> tuple[Slots, NDArray]:
         """Slots and importance-sampling weights, both (runs, batch)."""
-        slots, relative = self._draw(batch_size, sizes)
+        shape, tree = (len(sizes), batch_size), self.sums
+        slots, relative = np.empty(shape, dtype=np.int64), np.empty(shape)
+        sample_stratified(tree.nodes, tree.first_root, self.streams.states, sizes, slots, relative)
         weights = relative**-beta
         if self.normalize == "batch":
             divide_by_largest(weights)
@@ -161,14 +163,6 @@ class ProportionalSampler:
             "largest_priority": self.largest_priority,
         }
         return state if self.minima is None else state | {"minima": self.minima.nodes}
-
-    def _draw(self, batch_size: int, sizes: NDArray[np.int64]) -> tuple[Slots, Floats]:
-        """Slots and their N · P(i), both (runs, batch)."""
-        shape = (len(sizes), batch_size)
-        slots, relative = np.empty(shape, dtype=np.int64), np.empty(shape)
-        tree = self.sums
-        sample_stratified(tree.nodes, tree.first_root, self.streams.states, sizes, slots, relative)
-        return slots, relative
 
     def _write(self, slots: Slots, priorities: Floats) -> None:
         """Set the priorities of slots, both (runs, batch)."""

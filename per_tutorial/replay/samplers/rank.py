@@ -66,30 +66,22 @@ def sort_heap(keys, slots, ranks, size):
 
 
 @njit_cached
-def set_key(keys, slots, ranks, sizes, written, largest, run, slot, key):
-    """Set the key of a slot of one run, or add it, if it is new.
-
-    `written` counts this, and `largest` holds the largest key so far; both are (runs,).
-    """
-    if ranks[run, slot] == 0:
-        sizes[run] += 1
-        ranks[run, slot] = sizes[run]
-    settle(keys[run], slots[run], ranks[run], sizes[run], ranks[run, slot], key, slot)
-    written[run] += 1
-    largest[run] = max(largest[run], key)
-
-
-@njit_cached
 def set_keys(keys, slots, ranks, sizes, written, largest, changed, values, sort_every=NEVER):
-    """Set the keys of the slots `changed` (runs, batch), then sort the heaps that are due.
+    """Set or add the keys of the slots `changed` (runs, batch), then sort the heaps that are due.
 
-    The last of duplicates wins; negative slots are skipped. One call, which cannot be interrupted.
+    The last of duplicates wins; negative slots are skipped. `written` (runs,) counts the keys, and
+    `largest` (runs,) is the largest so far. One call, which cannot be interrupted.
     """
     for run in range(changed.shape[0]):
         for k in range(changed.shape[1]):
             slot, key = changed[run, k], values[run, k]
             if slot >= 0:
-                set_key(keys, slots, ranks, sizes, written, largest, run, slot, key)
+                if ranks[run, slot] == 0:
+                    sizes[run] += 1
+                    ranks[run, slot] = sizes[run]
+                settle(keys[run], slots[run], ranks[run], sizes[run], ranks[run, slot], key, slot)
+                written[run] += 1
+                largest[run] = max(largest[run], key)
         if written[run] >= sort_every:
             sort_heap(keys[run], slots[run], ranks[run], sizes[run])
             written[run] = 0
@@ -175,6 +167,7 @@ class RankBasedSampler:
         self.sizes = np.zeros(self.runs, dtype=np.int64)
         self.written = np.zeros(self.runs, dtype=np.int64)  # since the last full sort
         self.largest_priority = np.ones(self.runs)
+        self._heaps = tuple(getattr(self, name) for name in HEAPS)
         self.settings: dict[str, Any] = {
             "sampler": "rank",
             "alpha": self.alpha,
@@ -225,7 +218,3 @@ class RankBasedSampler:
     def _probability(self, ranks: NDArray, sizes: NDArray[np.int64]) -> Floats:
         """P of ranks (runs, n) >= 1."""
         return ranks**-self.alpha / self.sums[sizes][:, None]
-
-    @property
-    def _heaps(self) -> tuple[NDArray, ...]:
-        return tuple(getattr(self, name) for name in HEAPS)

@@ -209,19 +209,24 @@ class FrameStorage(RowStorage):
         """
         if valid is not None and not np.all(valid):
             raise ValueError(
-                "valid: frames need a transition of every environment in every step "
-                f"(SAME_STEP autoreset), got {valid}"
+                f"valid: must be True for all frames (SAME_STEP autoreset), got {valid}"
             )
         fields = self._fields(transition, stacked, environments=self.environments)
         store, step = self.store, self._step
-        begins = self._ended(step - 1)
         every = (store.columns, *self._dtypes["observation"].shape)
         stacks, next_stacks = (
             fields[name].reshape(every) for name in ("observation", "next_observation")
         )
-        fits = store.fit(step, stacks, next_stacks, begins)
+        fits = store.fit(step, stacks, next_stacks, self._ended(step - 1))
         if not fits.all():
-            self._refuse(int(fits.argmin()))
+            run, environment = divmod(int(fits.argmin()), self.environments)
+            raise ValueError(
+                "observation: must be the last next_observation, or, where an episode begins, "
+                "black except for the newest frame (in Gymnasium, FrameStackObservation with "
+                'padding_type="zero"), and next_observation the same frames shifted by one (when '
+                "you reset the environments, call truncate_episodes; if a step was not added, do "
+                f"both); got other frames from environment {environment} of run {run}"
+            )
         rows: NDArray = np.zeros(self.leading_axes, self.rows.dtype)
         for name in ("action", "reward", "terminated", "truncated"):
             rows[name] = fields[name]
@@ -259,9 +264,7 @@ class FrameStorage(RowStorage):
     def truncate_episodes(self) -> None:
         """Mark the running episodes as truncated, before their environments are reset."""
         step = self._step - 1
-        running = ~self._ended(step)
-        if step < 0 or not running.any():
-            return
+        running = ~self._ended(step)  # none before the first step
         following = self.store.stacks(self.store.ids_of(step), ahead=1)[:, :, -1]
         self.store.keep_final(step, running, following.reshape(-1, *following.shape[2:]))
         slots = self.ring.since(self.added - self.environments)
@@ -310,14 +313,3 @@ class FrameStorage(RowStorage):
         slots = (step * self.environments + np.arange(self.environments)) % self.capacity
         rows = self.rows[:, slots]
         return (rows["terminated"] | rows["truncated"]).reshape(-1)
-
-    def _refuse(self, column: int) -> None:
-        """Raise ValueError for a stack that could not be rebuilt."""
-        run, environment = divmod(column, self.environments)
-        raise ValueError(
-            "observation: must be the last next_observation, or, where an episode begins, black "
-            "except for the newest frame (in Gymnasium, FrameStackObservation with "
-            'padding_type="zero"), and next_observation the same frames shifted by one (when you '
-            "reset the environments, call truncate_episodes; if a step was not added, do both); "
-            f"got other frames from environment {environment} of run {run}"
-        )

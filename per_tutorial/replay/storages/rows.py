@@ -137,10 +137,7 @@ class RowStorage:
     def check(self, state: Mapping[str, AnyArray]) -> None:
         """Raise ValueError, "state: …", unless `restore` accepts this state."""
         require_like({"added": self.added}, state)
-        added = in_memory(state["added"])
-        if (added < 0).any():
-            raise ValueError(f"state: added must be at least 0, got {added.min()}")
-        require_like(self._arrays(added), state)
+        require_like(self._arrays(in_memory(state["added"])), state)
 
     def restore(self, state: Mapping[str, AnyArray]) -> None:
         """Continue from a checked state."""
@@ -289,9 +286,7 @@ class TransitionStorage(RowStorage):
         """
         rows = self._take(slots)
         if self.n_step == 1:
-            steps = np.empty_like(slots)
-            steps.fill(1)  # takes half the time of np.ones
-            return rows, steps
+            return rows, np.ones(slots.shape, dtype=np.int64)
         returns, last_slots, steps = self._walk(slots)
         last_rows = self._take(last_slots)
         rows["reward"] = returns
@@ -305,10 +300,7 @@ class TransitionStorage(RowStorage):
         if writes.shape != (self.runs,) or writes.dtype != np.bool_:
             raise ValueError(f"valid: must be True or False for each run, got {writes}")
         if self.environments > 1 and not writes.all():
-            raise ValueError(
-                f"valid: each of {self.environments} environments needs a transition in its turn "
-                f"(SAME_STEP autoreset), got {writes}"
-            )
+            raise ValueError(f"valid: must be True where environments take turns, got {writes}")
         return writes
 
     def _stage(self, transition: Fields, stacked: bool) -> None:

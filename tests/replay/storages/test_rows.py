@@ -146,7 +146,7 @@ def test_environments_that_take_turns_miss_none(dtype):
     seen, zeros, flags = np.zeros((2, 2), dtype), np.zeros(2, np.int64), np.zeros(2, bool)
     fields = seen, zeros, zeros.astype(np.float32), seen, flags, flags
     before = bits(buffer)
-    with pytest.raises(ValueError, match="valid: each of 2 environments"):
+    with pytest.raises(ValueError, match="valid: must be True where environments take turns"):
         buffer.add(*fields, valid=np.array([True, False]))
     assert bits(buffer) == before
     buffer.add(*fields, valid=np.array([True, True]))
