@@ -82,10 +82,10 @@ BAD_CALLS = {
         ValueError,
         ["observation", "finite", "nan"],
     ),
-    "next observation NaN": (
-        adding_with(next_observation=[NAN, 0.0]),
+    "next observation inf": (
+        adding_with(next_observation=[0.0, -INF]),
         ValueError,
-        ["next_observation", "finite", "nan"],
+        ["next_observation", "finite", "-inf"],
     ),
     "action float": (
         adding_with(action=0.5),
@@ -285,17 +285,6 @@ def test_integers_that_would_be_rounded_are_refused_and_floats_are_said():
     with pytest.warns(UserWarning, match="next_observation: 1700000000.0 .* are rounded"):
         buffer.add([0.0], 0, 0.0, [1.7e9], False)
     assert len(buffer) == 2
-
-
-@every_kind
-def test_infinite_observations_are_refused(kind):
-    buffer = used(kind)
-    before = bits(buffer)
-    with pytest.raises(ValueError, match="^observation: must be finite .*got -inf"):
-        buffer.add([0.0, -np.inf], 0, 0.0, [0.0, 0.0], False)
-    with pytest.raises(ValueError, match="^next_observation: must be finite .*got inf"):
-        buffer.extend([[0.0, 0.0]], [0], [0.0], [[np.inf, 0.0]], [False])
-    assert bits(buffer) == before
 
 
 def test_two_threads_at_once_are_told_of_a_lock():

@@ -60,13 +60,6 @@ def test_float32_td_errors_give_float64_priorities():
     np.testing.assert_allclose(buffer.sampler.sums.get([[0, 1, 2]])[0], exact, rtol=1e-15)
 
 
-def test_the_largest_priority_never_falls():  # Algorithm 1
-    buffer = with_td_errors(make_buffer, 2, [-7.5, 0.25], alpha=1.0, priority_epsilon=0.5)
-    add(buffer, 2)  # the transition that set the record is gone
-    buffer.update_priorities([2, 3], [0.5, 0.5])
-    assert buffer.sampler.largest_priority.tolist() == [8.0]
-
-
 # ---------------------------------------------------------------- what can be drawn
 
 
