@@ -1,14 +1,12 @@
 """The contracts of storages and samplers, and the tuples that pass between them.
 
 A replay buffer (`replay.Replay`) is one `Storage` and one `Sampler`, which do not know each other.
-Both identify a transition by its *slot* in a ring of `capacity` slots (`ring.Ring`). Arrays have a
-leading axis for runs.
+Both identify a transition by its *slot* in a ring (`ring.Ring`). Arrays start with an axis of runs.
 
 **Interrupts.** Notebook users press the stop button between any two lines. So a storage checks
-everything, writes the slots, and counts them in `added` last: in one compiled call where a stored
-transition would be lost otherwise. If the sampler was not told of the newest transitions, the
-buffer tells it before it is next used. `sample` and `update` of a sampler change its state in one
-compiled call, which cannot be interrupted.
+everything, writes the slots, and counts them in `added` last. If the sampler was not told of the
+newest transitions, the buffer tells it before it is next used. Storing rows, `sample` and `update`
+each change the state in one compiled call, which cannot be interrupted.
 """
 
 from collections.abc import Mapping
@@ -49,6 +47,12 @@ class Batch(NamedTuple):
 
     With n-step returns (`Storage.n_step_transitions`), ``rewards`` are discounted sums, and
     ``next_observations`` and ``terminated`` belong to the last of the ``steps``.
+
+    Example:
+        >>> import numpy as np
+        >>> from per_tutorial import Batch
+        >>> Batch(*np.zeros((7, 32))).rewards.shape
+        (32,)
     """
 
     observations: NDArray

@@ -17,9 +17,6 @@ from per_tutorial.replay.samplers.rank import RankBasedSampler
 from per_tutorial.replay.samplers.uniform import UniformSampler
 
 #: The samplers by name.
-#:
-#: >>> SAMPLERS["proportional"].__name__
-#: 'ProportionalSampler'
 SAMPLERS: dict[str, type] = {
     "uniform": UniformSampler,
     "proportional": ProportionalSampler,

@@ -311,8 +311,7 @@ class TransitionStorage(RowStorage):
         """
         try:
             # `strict` would add a third to the time.
-            for value, target in zip(transition, self._targets[stacked]):  # noqa: B905
-                field, dtypes, types = target
+            for value, (field, dtypes, types) in zip(transition, self._targets[stacked]):  # noqa: B905
                 if type(value) is ndarray:
                     fits = value.dtype in dtypes and value.shape == field.shape
                 else:
