@@ -10,7 +10,7 @@ from per_tutorial.common.arguments import one_of, real_number
 from per_tutorial.replay.compiling import njit_cached
 from per_tutorial.replay.contracts import Floats, Slots, State
 from per_tutorial.replay.random_streams import RandomStreams
-from per_tutorial.replay.samplers.proportional import epsilon_number, note_largest
+from per_tutorial.replay.samplers.proportional import epsilon_number
 from per_tutorial.replay.storages.rows import RowStorage
 
 
@@ -45,7 +45,7 @@ def write_errors(errors, largest, slots, priorities):
         for k in range(slots.shape[1]):
             if slots[run, k] >= 0:
                 errors[run, slots[run, k]] = priorities[run, k]
-    note_largest(slots, priorities, largest)
+                largest[run] = max(largest[run], priorities[run, k])
 
 
 class ReaperSampler:

@@ -1,11 +1,10 @@
 """Ready-made replay buffers for transitions: uniform, proportional and rank-based."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from per_tutorial.replay.random_streams import seeds_for
 from per_tutorial.replay.replay import Replay
-from per_tutorial.replay.samplers import check_settings, settings_of
 from per_tutorial.replay.samplers.proportional import ProportionalSampler
 from per_tutorial.replay.samplers.rank import RankBasedSampler
 from per_tutorial.replay.samplers.uniform import UniformSampler
@@ -42,8 +41,9 @@ class ReplayBuffer(Replay):
         seed: int | Sequence[int] | None = None,
         **fields: Any,
     ) -> None:
-        parts = TransitionStorage, UniformSampler
-        super().__init__(*make_parts(*parts, capacity, observation_shape, runs, seed, fields), runs)
+        count = 1 if runs is None else runs
+        storage = TransitionStorage(capacity, observation_shape, count, **fields)
+        super().__init__(storage, UniformSampler(capacity, seeds_for(seed, count)), runs)
 
 
 class PrioritizedReplayBuffer(Replay):
@@ -76,9 +76,16 @@ class PrioritizedReplayBuffer(Replay):
         seed: int | Sequence[int] | None = None,
         **fields: Any,
     ) -> None:
-        fields |= {"alpha": alpha, "priority_epsilon": priority_epsilon, "normalize": normalize}
-        parts = TransitionStorage, ProportionalSampler
-        super().__init__(*make_parts(*parts, capacity, observation_shape, runs, seed, fields), runs)
+        count = 1 if runs is None else runs
+        storage = TransitionStorage(capacity, observation_shape, count, **fields)
+        sampler = ProportionalSampler(
+            capacity,
+            seeds_for(seed, count),
+            alpha=alpha,
+            priority_epsilon=priority_epsilon,
+            normalize=normalize,
+        )
+        super().__init__(storage, sampler, runs)
 
 
 class RankBasedReplayBuffer(Replay):
@@ -110,32 +117,10 @@ class RankBasedReplayBuffer(Replay):
         seed: int | Sequence[int] | None = None,
         **fields: Any,
     ) -> None:
-        fields |= {"alpha": alpha, "normalize": normalize, "sort_every": sort_every}
-        parts = TransitionStorage, RankBasedSampler
-        super().__init__(*make_parts(*parts, capacity, observation_shape, runs, seed, fields), runs)
-
-
-def make_parts(
-    storage: type,
-    sampler: type,
-    capacity: int,
-    observation_shape: int | tuple[int, ...],
-    runs: int | None,
-    seed: int | Sequence[int] | None,
-    settings: Mapping[str, Any],
-) -> tuple[Any, Any]:
-    """A storage and a sampler of these classes; each takes its own among the ``settings``.
-
-    Raises:
-        TypeError: a setting belongs to neither.
-        ValueError, TypeError: a setting has a wrong value.
-    """
-    if "beta" in settings:
-        raise TypeError("beta: is not a setting of the buffer, since it changes: give it to sample")
-    keywords = settings_of(storage), settings_of(sampler)
-    check_settings("the buffer", settings, [*keywords[1], *keywords[0], "runs", "seed"])
-    of_storage, of_sampler = (
-        {name: settings[name] for name in names if name in settings} for names in keywords
-    )
-    kept = storage(capacity, observation_shape, 1 if runs is None else runs, **of_storage)
-    return kept, sampler(capacity, seeds_for(seed, kept.runs), **of_sampler)
+        count = 1 if runs is None else runs
+        storage = TransitionStorage(capacity, observation_shape, count, **fields)
+        seeds = seeds_for(seed, count)
+        sampler = RankBasedSampler(
+            capacity, seeds, alpha=alpha, normalize=normalize, sort_every=sort_every
+        )
+        super().__init__(storage, sampler, runs)

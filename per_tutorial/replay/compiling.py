@@ -8,7 +8,6 @@ or a full disk ends the program (numba #10434, #9348).
 import hashlib
 import pickle
 import shutil
-from collections import defaultdict
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -21,7 +20,7 @@ from numba.core.serialize import dumps
 from per_tutorial.common.files import atomic_write
 
 
-def njit_cached(function: Callable | None = None, **options: Any) -> Any:
+def njit_cached(function: Callable) -> Any:
     """``numba.njit`` that keeps the machine code of this package's loops on disk if it can.
 
     numba finds the place: below `NUMBA_CACHE_DIR`, beside the source file, or below the user's
@@ -29,15 +28,11 @@ def njit_cached(function: Callable | None = None, **options: Any) -> Any:
     elsewhere, as in a notebook's cell: what they call may change unseen.
     """
 
-    def compiled(function: Callable) -> Any:
-        loop = numba.njit(function, **options)
-        jit = loop is not function  # else NUMBA_DISABLE_JIT is set
-        if jit and function.__code__.co_filename in SOURCES:
-            with suppress(RuntimeError):  # numba: "no locator available"
-                loop._cache = LoopCache(function)
-        return loop
-
-    return compiled if function is None else compiled(function)
+    loop = numba.njit(function)  # itself, if NUMBA_DISABLE_JIT is set
+    if loop is not function and function.__code__.co_filename in SOURCES:
+        with suppress(RuntimeError):  # numba: "no locator available"
+            loop._cache = LoopCache(function)
+    return loop
 
 
 def hash_sources() -> dict[str, str]:
@@ -45,15 +40,13 @@ def hash_sources() -> dict[str, str]:
 
     Whole folders, since loops also take constants and plain functions from the modules beside them.
     """
-    folders: dict[Path, dict[str, bytes]] = defaultdict(dict)
-    for file in sorted(Path(__file__).parents[1].rglob("*.py")):
-        if file.is_file():  # else it may be an editor's lock
-            folders[file.parent][str(file)] = file.read_bytes()
+    files = sorted(Path(__file__).parents[1].rglob("*.py"))
+    texts = {file: file.read_bytes() for file in files if file.is_file()}  # else an editor's lock
+    folders = {file.parent for file, text in texts.items() if b"njit_cached" in text}
     return {
-        name: hashlib.sha256(text).hexdigest()
-        for texts in folders.values()
-        if any(b"njit_cached" in text for text in texts.values())
-        for name, text in texts.items()
+        str(file): hashlib.sha256(text).hexdigest()
+        for file, text in texts.items()
+        if file.parent in folders
     }
 
 

@@ -1,14 +1,12 @@
 """The contracts of storages and samplers, and the tuples that pass between them.
 
 A replay buffer (`replay.Replay`) is one `Storage` and one `Sampler`, which do not know each other.
-Both identify a transition by its *slot* in a ring of `capacity` slots (`ring.Ring`). Arrays have a
-leading axis for runs.
+Both identify a transition by its *slot* in a ring (`ring.Ring`). Arrays start with an axis of runs.
 
 **Interrupts.** Notebook users press the stop button between any two lines. So a storage checks
-everything, writes the slots, and counts them in `added` last: in one compiled call where a stored
-transition would be lost otherwise. If the sampler was not told of the newest transitions, the
-buffer tells it before it is next used. `sample` and `update` of a sampler change its state in one
-compiled call, which cannot be interrupted.
+everything, writes the slots, and counts them in `added` last. If the sampler was not told of the
+newest transitions, the buffer tells it before it is next used. Storing rows, `sample` and `update`
+each change the state in one compiled call, which cannot be interrupted.
 """
 
 from collections.abc import Mapping
@@ -51,12 +49,10 @@ class Batch(NamedTuple):
     ``next_observations`` and ``terminated`` belong to the last of the ``steps``.
 
     Example:
-        >>> from per_tutorial import ReplayBuffer
-        >>> buffer = ReplayBuffer(100, (4,), seed=0)
-        >>> buffer.extend([[0.0] * 4] * 50, [1] * 50, [1.0] * 50, [[0.0] * 4] * 50, [False] * 50)
-        >>> batch = buffer.sample(32)
-        >>> batch.observations.shape, batch.rewards.shape, float(batch.weights.max())
-        ((32, 4), (32,), 1.0)
+        >>> import numpy as np
+        >>> from per_tutorial import Batch
+        >>> Batch(*np.zeros((7, 32))).rewards.shape
+        (32,)
     """
 
     observations: NDArray
@@ -72,8 +68,7 @@ class Batch(NamedTuple):
 class Storage(Protocol):
     """Which experiences are kept. Transition k of a run (from 0) is in slot k % capacity.
 
-    A storage that takes n steps at once, fields (runs, n, ...), also has `extend(transitions, *,
-    stacked=True)`, which returns their slots (runs, n).
+    One that takes n steps at once, fields (runs, n, ...), also has `extend`, like `add`.
 
     Attributes:
         capacity, runs: slots of each run, and the number of runs.
@@ -82,18 +77,7 @@ class Storage(Protocol):
         n_step, discount: length and γ of the n-step transitions.
         added: (runs,) transitions ever added to each run, always the same array.
         settings: what must match to `restore` the state of another one, as JSON can hold it.
-
-    Example:
-        >>> import numpy as np
-        >>> from per_tutorial import Transition
-        >>> from per_tutorial.replay import TransitionStorage
-        >>> storage: Storage = TransitionStorage(capacity=3, observation_shape=(1,))
-        >>> step = Transition([[0.0]], [1], [2.5], [[1.0]], [False], [False])  # one run: axis 0
-        >>> storage.add(step).tolist()
-        [[0]]
-        >>> rows, steps = storage.n_step_transitions(np.array([[0]]))
-        >>> float(rows["reward"][0, 0]), storage.sizes.tolist()
-        (2.5, [1])
+        leading_axes: of fields that are added: (runs,), or (runs, environments).
     """
 
     capacity: int
@@ -103,14 +87,11 @@ class Storage(Protocol):
     discount: float
     added: NDArray[np.int64]
     settings: dict[str, Any]
+    leading_axes: tuple[int, ...]
 
     @property
     def sizes(self) -> NDArray[np.int64]:
         """(runs,): transitions stored now."""
-
-    @property
-    def leading_axes(self) -> tuple[int, ...]:
-        """The leading axes of fields that are added: (runs,), or (runs, environments)."""
 
     def add(
         self, transition: Fields, valid: ArrayLike | None = None, *, stacked: bool = True
@@ -119,7 +100,7 @@ class Storage(Protocol):
 
         Args:
             transition: fields that do not fit raise ValueError or TypeError, and nothing is stored.
-                ``truncated`` may be a single False for all.
+                ``truncated`` may be a single bool for all.
             valid: (runs,), False where a run has nothing to add (`NO_SLOT`); None: all True.
             stacked: whether fields have the axis for runs; False for a single run without it.
         """
@@ -152,19 +133,8 @@ class Sampler(Protocol):
     without TD errors.
 
     Attributes:
-        capacity: slots per run.
-        runs: number of runs.
+        capacity, runs: slots of each run, and the number of runs.
         settings: what must match to `restore` the state of another one, as JSON can hold it.
-
-    Example:
-        >>> import numpy as np
-        >>> from per_tutorial.replay import ProportionalSampler
-        >>> sampler: Sampler = ProportionalSampler(capacity=4, seeds=[0], alpha=1.0)
-        >>> slots = np.array([[0, 1, 2]])
-        >>> sampler.add(slots)
-        >>> sampler.update(slots, np.array([[3.0, -1.0, 0.0]]))
-        >>> sampler.probabilities(slots, sizes=np.array([3])).round(3).tolist()
-        [[0.75, 0.25, 0.0]]
     """
 
     capacity: int

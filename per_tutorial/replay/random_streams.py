@@ -23,7 +23,7 @@ _30, _27, _31, _11 = np.uint64(30), np.uint64(27), np.uint64(31), np.uint64(11)
 _ULP = 2.0**-53
 
 
-@njit_cached(inline="always")
+@njit_cached
 def next_uniform(states, run):
     """Advance the stream of one run; return a float64 in [0, 1) with 53 random bits."""
     states[run] += _GOLDEN_GAMMA

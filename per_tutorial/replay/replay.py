@@ -97,6 +97,7 @@ class Replay:
         self._told = storage.added.copy()  # how many transitions the sampler knows of
         self._behind = True  # whether the sampler may not know all; compared where it matters
         self._restoring: Callable[[], None] | None = None  # what an interrupt may have cut short
+        self._needs_updates: bool = getattr(sampler, "needs_updates", False)
         self._draws_without_update = 0
         self._thread = 0  # the one inside a call, 0 for none
         self._process = os.getpid()
@@ -144,22 +145,15 @@ class Replay:
         rewards: ArrayLike,
         next_observations: ArrayLike,
         terminated: ArrayLike,
-        truncated: ArrayLike | None = None,
+        truncated: ArrayLike = False,
     ) -> None:
         """Store n transitions, the oldest first: the same as `add` for each, but faster.
 
-        Fields are shaped (n, ...), or (runs, n, ...) for several runs; ``truncated`` None: all
-        False. If n exceeds `capacity`, the last transitions stay. If E environments feed a run, n
-        must be a multiple of E. Raises what `add` raises, and TypeError if the storage takes only
-        single steps; nothing is stored then.
+        Fields are shaped (n, ...), or (runs, n, ...) for several runs; ``truncated`` may be a
+        single bool. If n exceeds `capacity`, the last transitions stay. If E environments feed a
+        run, n must be a multiple of E. Raises what `add` raises; nothing is stored then. A
+        `FrameStorage` takes only single steps.
         """
-        if not hasattr(self.storage, "extend"):
-            raise TypeError(
-                f"extend: {type(self.storage).__name__} takes one step of the environments at a "
-                f"time, by add"
-            )
-        if truncated is None:
-            truncated = np.zeros(np.shape(terminated), dtype=bool)
         steps = (observations, actions, rewards, next_observations, terminated, truncated)
         self._store(self.storage.extend, steps)
 
@@ -180,9 +174,20 @@ class Replay:
                 f"got {batch_size}"
             )
         if self._process != os.getpid():
-            self._warn_of_fork()
-        if self._draws_without_update < DRAWS_WITHOUT_UPDATE:
-            self._count_draw()
+            self._process = os.getpid()
+            warnings.warn(
+                "this process was forked from the one that made the replay buffer: both draw the "
+                "same minibatches; make a buffer with its own seed in each process",
+                stacklevel=3,
+            )
+        self._draws_without_update += self._needs_updates
+        if self._draws_without_update == DRAWS_WITHOUT_UPDATE:
+            warnings.warn(
+                f"{DRAWS_WITHOUT_UPDATE} minibatches were drawn without any TD error, so "
+                "priorities mean nothing yet: call update_priorities with the TD errors of each "
+                "minibatch.",
+                stacklevel=3,
+            )
         return self._batch(*self.sampler.sample(batch_size, sizes, beta))
 
     @property
@@ -213,7 +218,7 @@ class Replay:
         elif ids.ndim != 2 or len(ids) != self.runs:
             raise ValueError(f"indices: must have the shape ({self.runs}, batch), got {ids.shape}")
         slots = self._ring.slots_to_update(ids, errors)
-        self._draws_without_update = DRAWS_WITHOUT_UPDATE  # never warn again
+        self._needs_updates = False  # never warn again
         self.sampler.update(slots, errors)
 
     @_alone
@@ -241,8 +246,7 @@ class Replay:
             ValueError: it is not a state of such a buffer, which is then unchanged.
         """
         self._check(state)
-        self._restoring, self._behind = partial(self._copy, state), True
-        self._copy(state)
+        self._copy(state, partial(self.restore, state))
 
     def save(self, path: PathLike) -> None:
         """Write transitions, priorities and random streams to one file. Atomic."""
@@ -272,8 +276,7 @@ class Replay:
                 self._check(state)
             except ValueError as error:
                 raise ValueError(f"path: {shown} is damaged ({error})") from error
-            self._restoring, self._behind = partial(self.load, path), True
-            self._copy(state)
+            self._copy(state, partial(self.load, path))
 
     def __getstate__(self) -> dict[str, Any]:
         self._catch_up()
@@ -311,32 +314,13 @@ class Replay:
         self.storage.check(part_of(state, "storage"))
         require_like(self.sampler.state, part_of(state, "sampler"))
 
-    def _copy(self, state: Mapping[str, AnyArray]) -> None:
-        """Copy a checked state; after an interrupt, the next call does it again."""
+    def _copy(self, state: Mapping[str, AnyArray], again: Callable[[], None]) -> None:
+        """Copy a checked state; after an interrupt, the next call does it ``again``."""
+        self._restoring, self._behind = again, True
         self.storage.restore(part_of(state, "storage"))
         copy_arrays(self.sampler.state, part_of(state, "sampler"))
         self._told[:] = self.storage.added
         self._restoring = None
-
-    def _warn_of_fork(self) -> None:
-        self._process = os.getpid()
-        warnings.warn(
-            "this process was forked from the one that made the replay buffer: both draw the same "
-            "minibatches; make a buffer with its own seed in each process",
-            stacklevel=4,
-        )
-
-    def _count_draw(self) -> None:
-        if not getattr(self.sampler, "needs_updates", False):
-            return
-        self._draws_without_update += 1
-        if self._draws_without_update == DRAWS_WITHOUT_UPDATE:
-            warnings.warn(
-                f"{DRAWS_WITHOUT_UPDATE} minibatches were drawn without any TD error, so "
-                "priorities mean nothing yet: call update_priorities with the TD errors of each "
-                "minibatch.",
-                stacklevel=4,
-            )
 
     def _batch(self, slots: Slots, weights: NDArray) -> Batch:
         rows, steps = self.storage.n_step_transitions(slots)

@@ -26,34 +26,30 @@ def fill_ids(ids, slots, added, capacity):
 
 
 @njit_cached
-def fill_slots(slots, ids, added, capacity):
-    """Write into `slots` (runs, batch) the slot of each id, NO_SLOT for overwritten ones."""
+def fill_slots(slots, ids, td_errors, added, capacity):
+    """Write into `slots` (runs, batch) the slot of each id, NO_SLOT for overwritten ones.
+
+    Return whether all ids were added, and all TD errors are within ±1e100.
+    """
     for run in range(ids.shape[0]):
         lap = added[run] // capacity * capacity
         for k in range(ids.shape[1]):
+            if not (0 <= ids[run, k] < added[run] and abs(td_errors[run, k]) <= 1e100):
+                return False
             slot = ids[run, k] - lap
             stored = ids[run, k] >= added[run] - capacity
             slots[run, k] = NO_SLOT if not stored else slot if slot >= 0 else slot + capacity
+    return True
 
 
 @njit_cached
 def sum_n_steps(
-    rewards,
-    terminated,
-    truncated,
-    added,
-    stride,
-    slots,
-    n_step,
-    discount,
-    returns,
-    last_slots,
-    steps,
+    rewards, terminated, truncated, added, stride, slots, n_step, discount, returns, last, steps
 ):
     """Walk forward from each of `slots` (runs, batch), through at most `n_step` transitions.
 
     `rewards`, `terminated` and `truncated` are (runs, capacity), `added` is (runs,). The outputs,
-    each (runs, batch), are `returns` Σ_j γ^j r_{t+j}, `last_slots` and the number of `steps`.
+    each (runs, batch), are `returns` Σ_j γ^j r_{t+j}, the `last` slots and the number of `steps`.
     """
     runs, batch = slots.shape
     capacity = rewards.shape[1]
@@ -71,17 +67,7 @@ def sum_n_steps(
                 if over or length == n_step or length > newer:
                     break
                 slot = (slot + stride) % capacity
-            returns[run, k], last_slots[run, k], steps[run, k] = total, slot, length
-
-
-@njit_cached
-def are_valid(indices, td_errors, added):
-    """Whether all `indices` (runs, batch) were added and all TD errors are within ±1e100."""
-    for run in range(indices.shape[0]):
-        for k in range(indices.shape[1]):
-            if not (0 <= indices[run, k] < added[run] and abs(td_errors[run, k]) <= 1e100):
-                return False
-    return True
+            returns[run, k], last[run, k], steps[run, k] = total, slot, length
 
 
 class Ring:
@@ -90,43 +76,22 @@ class Ring:
     Args:
         added: (runs,) transitions ever added. The array is not copied: its owner updates it.
         capacity: slots of each run.
-
-    Example:
-        >>> import numpy as np
-        >>> from per_tutorial.replay.ring import Ring
-        >>> ring = Ring(np.array([5]), capacity=3)  # one run; transitions 2, 3 and 4 are stored
-        >>> ring.sizes.tolist(), ring.ids(np.array([[0, 1, 2]])).tolist()
-        ([3], [[3, 4, 2]])
-        >>> ring.slots(np.array([[4, 0]])).tolist()  # 0 was overwritten
-        [[1, -1]]
     """
 
     def __init__(self, added: NDArray[np.int64], capacity: int) -> None:
         self.added = added
         self.capacity = capacity
-        self._limit = np.array(capacity)  # faster for NumPy than an int
 
     @property
     def sizes(self) -> NDArray[np.int64]:
         """(runs,): transitions stored now."""
-        return np.minimum(self.added, self._limit)
+        return np.minimum(self.added, self.capacity)
 
     def ids(self, slots: NDArray[np.int64]) -> NDArray[np.int64]:
         """(runs, batch): the ids of the transitions in ``slots``."""
         ids = np.empty_like(slots)
         fill_ids(ids, slots, self.added, self.capacity)
         return ids
-
-    def slots(self, ids: NDArray[np.int64]) -> NDArray[np.int64]:
-        """(runs, batch): the slots of transitions, NO_SLOT for overwritten ones."""
-        slots = np.empty_like(ids)
-        fill_slots(slots, ids, self.added, self.capacity)
-        return slots
-
-    def newest(self, count: int) -> NDArray[np.int64]:
-        """(runs, count): the slots of the newest transitions, NO_SLOT where there are fewer."""
-        ids = self.added[:, None] + np.arange(-count, 0)
-        return np.where(ids < 0, NO_SLOT, ids % self.capacity)
 
     def since(self, before: NDArray[np.int64]) -> NDArray[np.int64]:
         """(runs, n): the slots of what was added since ``before`` (runs,) and is still stored.
@@ -140,19 +105,20 @@ class Ring:
     def slots_to_update(
         self, ids: NDArray[np.int64], td_errors: NDArray[np.float64]
     ) -> NDArray[np.int64]:
-        """`slots` of ``ids``, if these were added and the TD errors are finite: (runs, batch) each.
+        """(runs, batch): the slots of these transitions, NO_SLOT for overwritten ones.
 
         Raises:
             IndexError: no transition with this id was added.
             ValueError: a TD error is NaN or beyond 1e100: sums of priorities must stay finite.
         """
-        if not are_valid(ids, td_errors, self.added):
+        slots = np.empty_like(ids)
+        if not fill_slots(slots, ids, td_errors, self.added, self.capacity):
             outside = (ids < 0) | (ids >= self.added[:, None])
             if outside.any():
                 smallest = self.added[outside.any(axis=1)].min()
                 raise IndexError(f"indices: must be in [0, {smallest}), got {ids[outside][0]}")
             refuse_infinite(td_errors)
-        return self.slots(ids)
+        return slots
 
 
 def errors_like(indices: NDArray[np.int64], td_errors: ArrayLike) -> NDArray[np.float64]:

@@ -10,45 +10,10 @@ import math
 from typing import Any
 
 import numpy as np
-from llvmlite import ir
-from numba import types
-from numba.extending import intrinsic, overload
 from numpy.typing import ArrayLike, NDArray
 
 from per_tutorial.common.arguments import float_array, index_array, whole_number
 from per_tutorial.replay.compiling import njit_cached
-
-# Levels of up to this many nodes are in the processor's caches anyway (8 bytes each).
-CACHED = 2**12
-
-
-def prefetch(array: NDArray, index: int) -> None:
-    """Ask the processor to load ``array[index]`` (one axis) into its cache, without waiting.
-
-    A read that misses the cache stalls what follows, so only a few run at once; many prefetches do.
-    Batched walks through large trees take half the time with them. An index outside the array is
-    allowed and has no effect. Uncompiled, the function does nothing.
-    """
-
-
-@overload(prefetch)
-def _prefetch(array, index):
-    return lambda array, index: _prefetch_compiled(array, index)
-
-
-@intrinsic
-def _prefetch_compiled(typing_context, array, index):
-    def generate(context, builder, signature, arguments):
-        elements = context.make_array(signature.args[0])(context, builder, arguments[0]).data
-        pointer, integer = ir.IntType(8).as_pointer(), ir.IntType(32)
-        address = builder.bitcast(builder.gep(elements, [arguments[1]]), pointer)
-        function = ir.FunctionType(ir.VoidType(), [pointer, integer, integer, integer])
-        instruction = builder.module.declare_intrinsic("llvm.prefetch", (pointer,), function)
-        to_read, keep_in_all_caches, data = integer(0), integer(3), integer(1)
-        builder.call(instruction, [address, to_read, keep_in_all_caches, data])
-        return context.get_dummy_value()
-
-    return types.void(array, index), generate
 
 
 @njit_cached
@@ -113,9 +78,6 @@ def find_leaves(nodes, first_root, prefixes, indices):
                     child += 1
                 indices[run, k] = child
             width *= 2
-            if first_root * width > CACHED:
-                for k in range(batch):
-                    prefetch(nodes, 2 * indices[run, k])  # both children: the next step's reads
         for k in range(batch):
             indices[run, k] -= root * leaves
 
@@ -127,7 +89,8 @@ def _power_of_two(number: int) -> int:
 class _SegmentTree:
     """What the two trees share: the array, the shapes, the checks."""
 
-    _empty: float  # the value of a leaf that was never set
+    _empty = 0.0  # the value of a leaf that was never set
+    _minima = False  # whether nodes are minima rather than sums
 
     def __init__(self, capacity: int, runs: int | None = None) -> None:
         self.capacity = whole_number("capacity", capacity)
@@ -135,6 +98,17 @@ class _SegmentTree:
         self.first_root = _power_of_two(self.runs or 1)
         self.leaves = _power_of_two(self.capacity)  # per run
         self.nodes = np.full(2 * self.first_root * self.leaves, self._empty, dtype=np.float64)
+
+    def set(self, indices: ArrayLike, values: ArrayLike) -> None:
+        """Set leaves; the last of duplicate indices wins. A single value is written to all.
+
+        Raises:
+            IndexError: an index is outside [0, capacity).
+            ValueError: a value is negative, NaN, infinite or so large that sums could overflow, or
+                ``values`` do not broadcast to the shape of ``indices``. Nothing is written then.
+        """
+        leaves, numbers = self._assignments(indices, values)
+        set_leaves(self.nodes, self.first_root, leaves, numbers, self._minima)
 
     def get(self, indices: ArrayLike) -> Any:
         """The values of leaves, in the shape of ``indices``. Raises IndexError if out of range."""
@@ -205,18 +179,6 @@ class SumTree(_SegmentTree):
         [0, 1, 2, 3]
     """
 
-    _empty = 0.0
-
-    def set(self, indices: ArrayLike, values: ArrayLike) -> None:
-        """Set leaves; the last of duplicate indices wins. A single value is written to all.
-
-        Raises:
-            IndexError: an index is outside [0, capacity).
-            ValueError: a value is negative, NaN, infinite or so large that sums could overflow, or
-                ``values`` do not broadcast to the shape of ``indices``. Nothing is written then.
-        """
-        set_leaves(self.nodes, self.first_root, *self._assignments(indices, values))
-
     @property
     def total(self) -> Any:
         """The sum of all leaves: a float, or (runs,) for a forest."""
@@ -257,10 +219,7 @@ class MinTree(_SegmentTree):
     """
 
     _empty = math.inf
-
-    def set(self, indices: ArrayLike, values: ArrayLike) -> None:
-        """Set leaves; the same rules and errors as `SumTree.set`."""
-        set_leaves(self.nodes, self.first_root, *self._assignments(indices, values), True)
+    _minima = True
 
     @property
     def min(self) -> Any:

@@ -137,15 +137,13 @@ def test_without_the_jit_it_is_python(package):
     assert not kept(package)
 
 
-@pytest.mark.parametrize("options", [{}, {"inline": "always"}])
-def test_functions_elsewhere_are_compiled_in_every_process(options):
-    # What they call may change, and nothing here would notice.
+def test_functions_elsewhere_are_compiled_in_every_process():
+    @njit_cached  # what it calls may change, and nothing here would notice
     def double(number):
         return 2 * number
 
-    compiled = njit_cached(**options)(double)
-    assert compiled(21) == 42
-    assert compiled.stats.cache_path is None
+    assert double(21) == 42
+    assert double.stats.cache_path is None
 
 
 def test_where_nothing_can_be_written_it_is_compiled_in_every_process(package):

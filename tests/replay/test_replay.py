@@ -5,7 +5,7 @@ import pytest
 import torch
 from replay_helpers import add, assert_same_batches, bits, every_kind, used
 
-from per_tutorial.replay import PrioritizedReplayBuffer, ReplayBuffer
+from per_tutorial.replay import PrioritizedReplayBuffer
 
 
 @every_kind
@@ -55,14 +55,6 @@ def test_extending_needs_no_word_on_truncation_and_takes_lists(kind):
     together.extend([[0, 0], [1, -1]], [0, 1], [0, 0.5], [[1, 0], [2, -1]], [True, False])
     assert_same_batches([together.sample(2)], [add(single, 2).sample(2)])
     assert not together.storage.rows["truncated"].any()
-
-
-@every_kind
-def test_extending_takes_the_columns_of_a_table(kind):
-    one, other = add(kind(8, 2, seed=0), 5), kind(8, 2, seed=0)
-    table = one.storage.rows[0, :5]  # its columns lie apart in memory
-    other.extend(*(table[name] for name in table.dtype.names))
-    assert_same_batches([one.sample(4)], [other.sample(4)])
 
 
 # ---------------------------------------------------------------- runs side by side
@@ -118,36 +110,3 @@ def test_a_beta_that_was_raised_step_by_step_may_end_a_rounding_error_above_one(
     buffers = [used(PrioritizedReplayBuffer) for _ in range(2)]
     batches = [buffer.sample(3, each) for buffer, each in zip(buffers, (beta, 1.0), strict=True)]
     np.testing.assert_array_equal(batches[0].weights, batches[1].weights)
-
-
-def test_a_window_by_hand():
-    """γ = ½, n = 3, five slots; transitions 3 to 7 are stored, and 5 is cut off by a time limit."""
-    buffer = ReplayBuffer(5, 1, n_step=3, discount=0.5, seed=0)
-    for k in range(8):
-        buffer.add([k], k, 2.0**k, [k + 0.5], False, k == 5)
-    seen = {}
-    for _ in range(40):
-        batch = buffer.sample(5)
-        for k, *others in zip(
-            batch.indices.tolist(),
-            batch.rewards.tolist(),
-            batch.next_observations[:, 0].tolist(),
-            batch.steps.tolist(),
-            strict=True,
-        ):
-            seen[k] = others
-    assert seen == {
-        3: [8 + 0.5 * 16 + 0.25 * 32, 5.5, 3],
-        4: [16 + 0.5 * 32, 5.5, 2],  # the episode is over
-        5: [32, 5.5, 1],
-        6: [64 + 0.5 * 128, 7.5, 2],  # the next step has not happened yet
-        7: [128, 7.5, 1],
-    }
-    assert not batch.terminated.any()
-    buffer.add([8], 8, 256.0, [8.5], True)  # now it has, and is the last one of its episode
-    batch = buffer.sample(5)
-    while 6 not in batch.indices:
-        batch = buffer.sample(5)
-    sixth = batch.indices.tolist().index(6)
-    assert batch.rewards[sixth] == 64 + 0.5 * 128 + 0.25 * 256
-    assert batch.next_observations[sixth] == 8.5 and batch.terminated[sixth]

@@ -7,10 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from naive import NaiveTree
-from numba import njit
 
 from per_tutorial import MinTree, SumTree
-from per_tutorial.replay.trees import find_leaves, prefetch
+from per_tutorial.replay.trees import find_leaves
 
 thorough = settings(deadline=None, derandomize=True, max_examples=150)
 
@@ -146,15 +145,6 @@ def test_ranges_are_half_open():
     assert tree.find([0.0, 0.5, 1.0, 2.5]).tolist() == [1, 1, 3, 3]
 
 
-def test_a_tree_larger_than_the_caches_finds_the_same():
-    """There, what the next step reads is prefetched; sums of integers are exact."""
-    rng = np.random.default_rng(3)
-    leaves = rng.integers(0, 3, 2**14)
-    prefixes = rng.integers(0, leaves.sum(), 500)
-    expected = np.searchsorted(np.cumsum(leaves), prefixes, side="right")
-    assert filled(SumTree, leaves).find(prefixes).tolist() == expected.tolist()
-
-
 @thorough
 @given(st.data(), st.integers(1, 12), st.integers(1, 9))
 def test_find_in_a_forest_is_find_in_each_tree(data, capacity, runs):
@@ -165,20 +155,6 @@ def test_find_in_a_forest_is_find_in_each_tree(data, capacity, runs):
     prefixes = np.linspace(0, 1, 7, endpoint=False) * forest.total[:, None]
     expected = [filled(SumTree, leaves[run]).find(prefixes[run]) for run in range(runs)]
     np.testing.assert_array_equal(forest.find(prefixes), expected)
-
-
-def test_a_prefetch_changes_nothing_and_may_be_anywhere():
-    @njit
-    def prefetch_all(array, indices):
-        for index in indices:
-            prefetch(array, index)
-
-    array, indices = np.arange(10.0), np.array([0, 9, 10, -1, 2**50])
-    for function in (prefetch_all, prefetch_all.py_func):
-        function(array, indices)
-        np.testing.assert_array_equal(array, np.arange(10.0))
-    (code,) = prefetch_all.inspect_llvm().values()
-    assert code.count("call void @llvm.prefetch") >= 1  # the compiler has not dropped it
 
 
 # ---------------------------------------------------------------- bad input

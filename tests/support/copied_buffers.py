@@ -58,7 +58,7 @@ def stacks(storage):
     begin = max(0, step - (step - 4) % 7)
     shown = np.arange(step - storage.store.stack + 1, step + 2)  # of both; black before the episode
     colours = np.where(shown >= begin, shown % 200 + 1, 0).astype(np.uint8)
-    frames = np.stack([np.full(storage.frames.shape[1:], colour) for colour in colours])
+    frames = np.stack([np.full(storage.store.frames.shape[1:], colour) for colour in colours])
     return frames[:-1], frames[1:]
 
 

@@ -10,22 +10,17 @@ import per_tutorial
 INTERRUPTED = (str(Path(per_tutorial.__file__).parent), toy_samplers.__file__)
 
 
-def interrupted(call, after, unit="line"):
-    """Call, and raise KeyboardInterrupt before the ``after``-th line of the package; whether it
-    was.
-
-    ``unit`` "opcode": before so many bytecode instructions.
-    """
+def interrupted(call, after):
+    """Call, and interrupt it before the ``after``-th line of the package; whether it was."""
     left = after
 
     def enter(frame, event, argument):
         if frame.f_code.co_filename.startswith(INTERRUPTED):
-            frame.f_trace_opcodes = unit == "opcode"
             return count
 
     def count(frame, event, argument):
         nonlocal left
-        left -= event == unit
+        left -= event == "line"
         if left == 0:
             sys.settrace(None)
             raise KeyboardInterrupt

@@ -56,8 +56,8 @@ class ObservationStore(FrameStore):
             begins |= (observations[:, -1] != ahead).any(axis=1)
             kept = [(step - 1, column) in self.finals for column in range(self.columns)]
             self.keep_final(step - 1, begins & ~np.array(kept), ahead)
-        same, moved = self.compare(step, observations, next_observations, begins)
-        for column in np.flatnonzero(~(same & moved)).tolist():
+        fits = self.fit(step, observations, next_observations, begins)
+        for column in np.flatnonzero(~fits).tolist():
             self.whole[step, column] = np.stack((observations[column], next_observations[column]))
         self.put(step, observations[:, -1], next_observations[:, -1])
         self.forget(step + 1 - self.steps)

@@ -5,7 +5,7 @@ the object, as in `Replay(storage, MySampler(...))`.
 """
 
 import inspect
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from per_tutorial.common.arguments import one_of
@@ -17,9 +17,6 @@ from per_tutorial.replay.samplers.rank import RankBasedSampler
 from per_tutorial.replay.samplers.uniform import UniformSampler
 
 #: The samplers by name.
-#:
-#: >>> SAMPLERS["proportional"].__name__
-#: 'ProportionalSampler'
 SAMPLERS: dict[str, type] = {
     "uniform": UniformSampler,
     "proportional": ProportionalSampler,
@@ -34,14 +31,15 @@ def make_sampler(name: str, capacity: int, seed: int | None = None, **settings: 
     Raises:
         ValueError: there is no sampler of this name, or a setting has a wrong value.
         TypeError: the sampler has no such setting.
-
-    Example:
-        >>> from per_tutorial.replay.samplers import make_sampler
-        >>> make_sampler("proportional", 1000, seed=0, alpha=0.5).settings["alpha"]
-        0.5
     """
     make = SAMPLERS[one_of("sampler", name, SAMPLERS)]
-    check_settings(f"the sampler {name!r}", settings, settings_of(make))
+    allowed = settings_of(make)
+    for setting in settings:
+        if setting not in allowed:
+            raise TypeError(
+                f"{setting}: the sampler {name!r} has no such setting; its settings are: "
+                f"{', '.join(allowed) or 'none'}"
+            )
     return make(capacity, seeds_for(seed, 1), **settings)
 
 
@@ -54,11 +52,3 @@ def settings_of(part: Callable) -> list[str]:
 def settings_from(config: Any, part: Callable) -> dict[str, Any]:
     """The settings of a storage or sampler, from the attributes of the same name, if any."""
     return {name: getattr(config, name) for name in settings_of(part) if hasattr(config, name)}
-
-
-def check_settings(owner: str, settings: Iterable[str], allowed: Sequence[str]) -> None:
-    """Raise TypeError for a setting that is not allowed; it lists those of the ``owner``."""
-    for name in settings:
-        if name not in allowed:
-            listed = ", ".join(allowed) or "none"
-            raise TypeError(f"{name}: {owner} has no such setting; its settings are: {listed}")

@@ -46,9 +46,7 @@ class LapSampler(ProportionalSampler):
         self, batch_size: int, sizes: NDArray[np.int64], beta: float
     ) -> tuple[Slots, NDArray]:
         """Slots and weights, both (runs, batch); the weights are all 1 for any β."""
-        slots, relative = self._draw(batch_size, sizes)
-        relative.fill(1.0)
-        return slots, relative
+        return super().sample(batch_size, sizes, beta=0.0)
 
     def update(self, slots: Slots, td_errors: Floats) -> None:
         """Set the priorities of replayed slots from their TD errors, both (runs, batch)."""

@@ -19,8 +19,11 @@ NO_TREE = np.empty(0)
 
 
 @njit_cached
-def sample_stratified(nodes, first_root, states, slots, probabilities):
-    """Cut [0, total) into `batch` equal ranges and draw once in each (appendix B.2.1)."""
+def sample_stratified(nodes, first_root, states, sizes, slots, relative):
+    """Cut [0, total) into `batch` equal ranges and draw once in each (appendix B.2.1).
+
+    The outputs, both (runs, batch), are `slots` and N · P(i), which is 1 under uniform replay.
+    """
     leaves = len(nodes) // (2 * first_root)
     runs, batch = slots.shape
     prefixes = np.empty((runs, batch))
@@ -31,16 +34,8 @@ def sample_stratified(nodes, first_root, states, slots, probabilities):
     for run in range(runs):
         root = first_root + run
         for k in range(batch):
-            probabilities[run, k] = nodes[root * leaves + slots[run, k]] / nodes[root]
-
-
-@njit_cached
-def sample_relative(nodes, first_root, states, sizes, slots, relative):
-    """`sample_stratified` with N · P(i) in place of P(i): 1 under uniform replay."""
-    sample_stratified(nodes, first_root, states, slots, relative)
-    for run in range(relative.shape[0]):
-        for k in range(relative.shape[1]):
-            relative[run, k] *= sizes[run]
+            share = nodes[root * leaves + slots[run, k]] / nodes[root]
+            relative[run, k] = share * sizes[run]
 
 
 @njit_cached
@@ -55,27 +50,19 @@ def divide_by_largest(weights):
 
 
 @njit_cached
-def note_largest(slots, priorities, largest):
-    """Raise `largest` (runs,) to the largest of `priorities` (runs, batch).
-
-    Negative slots are skipped: their transitions were overwritten.
-    """
-    for run in range(slots.shape[0]):
-        for k in range(slots.shape[1]):
-            if slots[run, k] >= 0:
-                largest[run] = max(largest[run], priorities[run, k])
-
-
-@njit_cached
 def write_priorities(sums, minima, first_root, slots, values, priorities, largest):
     """Set leaves and record the largest priorities in one call, which cannot be interrupted.
 
-    `minima` may be empty, if there is no such tree.
+    `minima` may be empty, if there is no such tree. Negative slots are skipped: their transitions
+    were overwritten.
     """
     set_leaves(sums, first_root, slots, values)
     if len(minima):
         set_leaves(minima, first_root, slots, values, True)
-    note_largest(slots, priorities, largest)
+    for run in range(slots.shape[0]):
+        for k in range(slots.shape[1]):
+            if slots[run, k] >= 0:
+                largest[run] = max(largest[run], priorities[run, k])
 
 
 class ProportionalSampler:
@@ -134,16 +121,15 @@ class ProportionalSampler:
 
     def add(self, slots: Slots) -> None:
         """Give newly written slots (runs, n) the largest priority seen so far."""
-        priorities = self.largest_priority[:, None]
-        if slots.shape[1] != 1:
-            priorities = priorities.repeat(slots.shape[1], axis=1)
-        self._write(slots, priorities)
+        self._write(slots, self.largest_priority[:, None].repeat(slots.shape[1], axis=1))
 
     def sample(
         self, batch_size: int, sizes: NDArray[np.int64], beta: float
     ) -> tuple[Slots, NDArray]:
         """Slots and importance-sampling weights, both (runs, batch)."""
-        slots, relative = self._draw(batch_size, sizes)
+        shape, tree = (len(sizes), batch_size), self.sums
+        slots, relative = np.empty(shape, dtype=np.int64), np.empty(shape)
+        sample_stratified(tree.nodes, tree.first_root, self.streams.states, sizes, slots, relative)
         weights = relative**-beta
         if self.normalize == "batch":
             divide_by_largest(weights)
@@ -177,14 +163,6 @@ class ProportionalSampler:
             "largest_priority": self.largest_priority,
         }
         return state if self.minima is None else state | {"minima": self.minima.nodes}
-
-    def _draw(self, batch_size: int, sizes: NDArray[np.int64]) -> tuple[Slots, Floats]:
-        """Slots and their N · P(i), both (runs, batch)."""
-        shape = (len(sizes), batch_size)
-        slots, relative = np.empty(shape, dtype=np.int64), np.empty(shape)
-        tree = self.sums
-        sample_relative(tree.nodes, tree.first_root, self.streams.states, sizes, slots, relative)
-        return slots, relative
 
     def _write(self, slots: Slots, priorities: Floats) -> None:
         """Set the priorities of slots, both (runs, batch)."""

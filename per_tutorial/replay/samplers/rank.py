@@ -25,6 +25,7 @@ from per_tutorial.common.arguments import one_of, real_number, whole_number
 from per_tutorial.replay.compiling import njit_cached
 from per_tutorial.replay.contracts import Floats, Slots, State
 from per_tutorial.replay.random_streams import RandomStreams, next_uniform
+from per_tutorial.replay.samplers.proportional import divide_by_largest
 
 # The arrays of a sampler that its kernels change, in the order of their arguments
 HEAPS = ("keys", "slots", "ranks", "sizes", "written", "largest_priority")
@@ -65,30 +66,22 @@ def sort_heap(keys, slots, ranks, size):
 
 
 @njit_cached
-def set_key(keys, slots, ranks, sizes, written, largest, run, slot, key):
-    """Set the key of a slot of one run, or add it, if it is new.
-
-    `written` counts this, and `largest` holds the largest key so far; both are (runs,).
-    """
-    if ranks[run, slot] == 0:
-        sizes[run] += 1
-        ranks[run, slot] = sizes[run]
-    settle(keys[run], slots[run], ranks[run], sizes[run], ranks[run, slot], key, slot)
-    written[run] += 1
-    largest[run] = max(largest[run], key)
-
-
-@njit_cached
 def set_keys(keys, slots, ranks, sizes, written, largest, changed, values, sort_every=NEVER):
-    """Set the keys of the slots `changed` (runs, batch), then sort the heaps that are due.
+    """Set or add the keys of the slots `changed` (runs, batch), then sort the heaps that are due.
 
-    The last of duplicates wins; negative slots are skipped. One call, which cannot be interrupted.
+    The last of duplicates wins; negative slots are skipped. `written` (runs,) counts the keys, and
+    `largest` (runs,) is the largest so far. One call, which cannot be interrupted.
     """
     for run in range(changed.shape[0]):
         for k in range(changed.shape[1]):
             slot, key = changed[run, k], values[run, k]
             if slot >= 0:
-                set_key(keys, slots, ranks, sizes, written, largest, run, slot, key)
+                if ranks[run, slot] == 0:
+                    sizes[run] += 1
+                    ranks[run, slot] = sizes[run]
+                settle(keys[run], slots[run], ranks[run], sizes[run], ranks[run, slot], key, slot)
+                written[run] += 1
+                largest[run] = max(largest[run], key)
         if written[run] >= sort_every:
             sort_heap(keys[run], slots[run], ranks[run], sizes[run])
             written[run] = 0
@@ -101,37 +94,23 @@ def add_keys(keys, slots, ranks, sizes, written, largest, changed, sort_every):
     A heap that becomes due in between is sorted at once. Done twice, the keys are the same, and
     only the order of equal ones may differ.
     """
-    for run in range(changed.shape[0]):
-        for slot in changed[run]:
-            if slot >= 0:
-                set_key(keys, slots, ranks, sizes, written, largest, run, slot, largest[run])
-                if written[run] >= sort_every:
-                    sort_heap(keys[run], slots[run], ranks[run], sizes[run])
-                    written[run] = 0
-
-
-@njit_cached
-def find_rank(sums, size, prefix):
-    """The smallest rank ≤ `size` with prefix < sums[rank]; `size` if rounding leaves none."""
-    low, high = 1, size
-    while low < high:
-        middle = (low + high) // 2
-        if prefix < sums[middle]:
-            high = middle
-        else:
-            low = middle + 1
-    return low
+    heaps = keys, slots, ranks, sizes, written, largest
+    for k in range(changed.shape[1]):
+        set_keys(*heaps, changed[:, k : k + 1], largest.reshape(-1, 1), sort_every)
 
 
 @njit_cached
 def sample_ranks(sums, sizes, states, ranks):
-    """Draw one rank in each of `batch` segments of equal probability, for every run."""
+    """Draw one rank in each of `batch` segments of equal probability, for every run.
+
+    It is the smallest rank with prefix < sums[rank]; the last one, if rounding leaves none.
+    """
     runs, batch = ranks.shape
     for run in range(runs):
-        total = sums[sizes[run]]
+        size = sizes[run]
         for k in range(batch):
-            prefix = (k + next_uniform(states, run)) / batch * total
-            ranks[run, k] = find_rank(sums, sizes[run], prefix)
+            prefix = (k + next_uniform(states, run)) / batch * sums[size]
+            ranks[run, k] = 1 + np.searchsorted(sums[1:size], prefix, side="right")
 
 
 class RankBasedSampler:
@@ -188,6 +167,7 @@ class RankBasedSampler:
         self.sizes = np.zeros(self.runs, dtype=np.int64)
         self.written = np.zeros(self.runs, dtype=np.int64)  # since the last full sort
         self.largest_priority = np.ones(self.runs)
+        self._heaps = tuple(getattr(self, name) for name in HEAPS)
         self.settings: dict[str, Any] = {
             "sampler": "rank",
             "alpha": self.alpha,
@@ -207,7 +187,7 @@ class RankBasedSampler:
         sample_ranks(self.sums, sizes, self.streams.states, ranks)
         weights = (sizes[:, None] * self._probability(ranks, sizes)) ** -beta
         if self.normalize == "batch":
-            weights /= weights.max(axis=1, keepdims=True)
+            divide_by_largest(weights)
         elif self.normalize == "buffer":
             weights /= (sizes * self._probability(sizes[:, None], sizes)[:, 0])[:, None] ** -beta
         return np.take_along_axis(self.slots, ranks, axis=1).astype(np.int64), weights
@@ -238,7 +218,3 @@ class RankBasedSampler:
     def _probability(self, ranks: NDArray, sizes: NDArray[np.int64]) -> Floats:
         """P of ranks (runs, n) >= 1."""
         return ranks**-self.alpha / self.sums[sizes][:, None]
-
-    @property
-    def _heaps(self) -> tuple[NDArray, ...]:
-        return tuple(getattr(self, name) for name in HEAPS)

@@ -7,8 +7,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from per_tutorial.common.arguments import plain_array, whole_number
 
-LARGEST_REWARD = float(np.finfo(np.float32).max)  # rewards are stored as float32
-
 
 def as_field(name: str, values: ArrayLike, dtype: np.dtype, **counts: int) -> NDArray:
     """``values`` as an array with the axes ``counts``, then those of ``dtype``.
@@ -29,17 +27,12 @@ def as_field(name: str, values: ArrayLike, dtype: np.dtype, **counts: int) -> ND
             f"{name}: must have the shape {wanted}{axes and f' with {axes}'}, got {array.shape}"
         )
     if array.dtype != dtype.base:
-        array = _checked_cast(name, array, dtype.base)
-    if name == "reward" and not (np.abs(array) <= LARGEST_REWARD).all():  # nor is NaN
-        raise ValueError(f"reward: must be finite (in {dtype.base}), got {array}")
-    return array
-
-
-def refuse_infinite_observations(name: str, observations: NDArray) -> None:
-    """Raise ValueError if a number is NaN or infinite."""
-    wrong = ~np.isfinite(observations) if observations.dtype.kind in "fc" else np.array(False)
-    if wrong.any():
-        raise ValueError(f"{name}: must be finite, got {observations[wrong][0]}")
+        _check_cast(name, array, dtype.base)
+    if dtype.base.kind in "fc" and name != "action":
+        wrong = ~(np.abs(array) <= np.finfo(dtype.base).max)  # NaN fails the comparison as well
+        if wrong.any():
+            raise ValueError(f"{name}: must be finite (in {dtype.base}), got {array[wrong][0]}")
+    return array.astype(dtype.base, copy=False)
 
 
 def as_shape(name: str, shape: int | tuple[int, ...] | list[int]) -> tuple[int, ...]:
@@ -48,8 +41,8 @@ def as_shape(name: str, shape: int | tuple[int, ...] | list[int]) -> tuple[int, 
     return tuple(whole_number(name, dimension) for dimension in dimensions)
 
 
-def _checked_cast(name: str, array: NDArray, dtype: np.dtype) -> NDArray:
-    """The array, if writing it as ``dtype`` changes no integer and no bool; else an error."""
+def _check_cast(name: str, array: NDArray, dtype: np.dtype) -> None:
+    """Raise an error if writing the array as ``dtype`` would change an integer or a bool."""
     if dtype == np.bool_:
         if not ((array == 0) | (array == 1)).all():
             raise ValueError(f"{name}: must be True or False, got {array}")
@@ -64,7 +57,6 @@ def _checked_cast(name: str, array: NDArray, dtype: np.dtype) -> NDArray:
         raise TypeError(f"{name}: must be {dtype}, got {array.dtype}")
     elif dtype.kind == "f" and array.dtype.kind in "iuf":
         _notice_rounding(name, array, dtype)
-    return array
 
 
 def _notice_rounding(name: str, array: NDArray, dtype: np.dtype) -> None:

@@ -20,13 +20,13 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from per_tutorial.common.files import AnyArray, copy_arrays, require_like
+from per_tutorial.common.files import AnyArray, require_like
 from per_tutorial.common.memory import promise_memory
 from per_tutorial.replay.compiling import njit_cached
-from per_tutorial.replay.contracts import Fields, Slots, State, Transition
+from per_tutorial.replay.contracts import Fields, Slots, State
 from per_tutorial.replay.ring import NO_SLOT
-from per_tutorial.replay.storages.fields import as_field, as_shape
-from per_tutorial.replay.storages.rows import WHOLE_ROWS, RowStorage, in_memory
+from per_tutorial.replay.storages.fields import as_shape
+from per_tutorial.replay.storages.rows import RowStorage, in_memory
 
 LARGEST_STACK = 255  # the frames of a stack are counted in one byte
 
@@ -49,26 +49,6 @@ def find_stacks(ids, environments, ahead, depths, indices):
             for back in range(stack):
                 frame = (step + ahead - back) % rows * columns + column
                 indices[run, k, stack - 1 - back] = frame if back < depth else NO_SLOT
-
-
-@njit_cached
-def compare_stacks(stacks, next_stacks, begins, frames, indices, same, moved):
-    """Whether `stacks` (n, stack, pixels) equal what is rebuilt from `frames` at `indices`.
-
-    Of `same` (n,) and `moved` (n,), the second says whether the next stack is this one shifted by
-    one frame. Where an episode `begins` (n,), the newest frame may be any.
-    """
-    n, stack, pixels = stacks.shape
-    for k in range(n):
-        other, unmoved = False, False  # no early exit, so that the loops are vectorised
-        for j in range(stack):
-            if j < stack - 1 or not begins[k]:
-                for pixel in range(pixels):
-                    other |= stacks[k, j, pixel] != frames[indices[k, j], pixel]
-            if j > 0:
-                for pixel in range(pixels):
-                    unmoved |= stacks[k, j, pixel] != next_stacks[k, j - 1, pixel]
-        same[k], moved[k] = not other, not unmoved
 
 
 class FrameStore:
@@ -110,12 +90,10 @@ class FrameStore:
         self.depths = np.zeros((self.rows, self.columns), dtype=np.uint8)
         self.finals: dict[tuple[int, int], NDArray] = {}
 
-    def compare(
+    def fit(
         self, step: int, stacks: NDArray, next_stacks: NDArray, begins: NDArray[np.bool_]
-    ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-        """(columns,) each: whether stacks (columns, stack, ...) are as they will be rebuilt.
-
-        The second array says whether the next ones are the same frames, shifted by one.
+    ) -> NDArray[np.bool_]:
+        """(columns,): whether both stacks (columns, stack, ...) will be rebuilt as they are.
 
         Args:
             step: the one that is about to be `put`.
@@ -123,13 +101,11 @@ class FrameStore:
         """
         before = np.minimum(self.depths[(step - 1) % self.rows], self.stack - 1)
         self.depths[step % self.rows] = np.where(begins, 1, before + 1)  # not in use yet
-        indices = self.indices(self.ids_of(step)).reshape(self.columns, self.stack)
-        same, moved = np.empty((2, self.columns), dtype=bool)
-        shape = (self.columns, self.stack, -1)
-        stacks, next_stacks = stacks.reshape(shape), next_stacks.reshape(shape)
-        frames = self.frames.reshape(len(self.frames), -1)
-        compare_stacks(stacks, next_stacks, begins, frames, indices, same, moved)
-        return same, moved
+        same = self.stacks(self.ids_of(step)).reshape(stacks.shape) == stacks
+        same[begins, -1] = True
+        shifted = stacks[:, 1:] == next_stacks[:, :-1]
+        rest = tuple(range(1, stacks.ndim))
+        return same.all(axis=rest) & shifted.all(axis=rest)
 
     def put(self, step: int, frames: NDArray, next_frames: NDArray) -> None:
         """Write the newest frames (columns, ...) of a step, and the next ones ahead of them."""
@@ -164,10 +140,6 @@ class FrameStore:
         """(runs, environments): the ids of the transitions of a step."""
         ids = step * self.environments + np.arange(self.environments)
         return np.broadcast_to(ids, (self.runs, self.environments))
-
-    def written(self, step: int) -> NDArray:
-        """The frames in memory when ``step`` is the next one: all whose row was ever written."""
-        return self.frames[: min(step + 1, self.rows) * self.columns]
 
 
 class FrameStorage(RowStorage):
@@ -219,22 +191,12 @@ class FrameStorage(RowStorage):
             ("truncated", np.bool_),
         ]
         super().__init__(capacity, row, runs, n_step, discount, environments)
+        self.leading_axes = (self.runs, self.environments)
         self.settings["observation_shape"] = list(shape)
         observation = np.dtype((np.uint8, shape))
-        self._dtypes = {"observation": observation, "next_observation": observation}
-        self._dtypes |= {name: self.rows.dtype[name] for name in self.rows.dtype.names}
+        self._dtypes |= {"observation": observation, "next_observation": observation}
         steps = -(-self.capacity // self.environments)
         self.store = FrameStore(steps, self.runs, self.environments, shape[0], shape[1:])
-
-    @property
-    def frames(self) -> NDArray[np.uint8]:
-        """The frames of the `store`."""
-        return self.store.frames
-
-    @property
-    def leading_axes(self) -> tuple[int, ...]:
-        """The leading axes of fields that are added."""
-        return (self.runs, self.environments)
 
     def add(
         self, transition: Fields, valid: ArrayLike | None = None, *, stacked: bool = True
@@ -247,20 +209,24 @@ class FrameStorage(RowStorage):
         """
         if valid is not None and not np.all(valid):
             raise ValueError(
-                "valid: frames need a transition of every environment in every step "
-                f"(SAME_STEP autoreset), got {valid}"
+                f"valid: must be True for all frames (SAME_STEP autoreset), got {valid}"
             )
-        fields = self._fields(transition, stacked)
+        fields = self._fields(transition, stacked, environments=self.environments)
         store, step = self.store, self._step
-        begins = self._ended(step - 1)
         every = (store.columns, *self._dtypes["observation"].shape)
         stacks, next_stacks = (
-            fields[name].astype(np.uint8, copy=False).reshape(every)
-            for name in ("observation", "next_observation")
+            fields[name].reshape(every) for name in ("observation", "next_observation")
         )
-        same, moved = store.compare(step, stacks, next_stacks, begins)
-        if not (same & moved).all():
-            self._refuse(int((same & moved).argmin()), begins)
+        fits = store.fit(step, stacks, next_stacks, self._ended(step - 1))
+        if not fits.all():
+            run, environment = divmod(int(fits.argmin()), self.environments)
+            raise ValueError(
+                "observation: must be the last next_observation, or, where an episode begins, "
+                "black except for the newest frame (in Gymnasium, FrameStackObservation with "
+                'padding_type="zero"), and next_observation the same frames shifted by one (when '
+                "you reset the environments, call truncate_episodes; if a step was not added, do "
+                f"both); got other frames from environment {environment} of run {run}"
+            )
         rows: NDArray = np.zeros(self.leading_axes, self.rows.dtype)
         for name in ("action", "reward", "terminated", "truncated"):
             rows[name] = fields[name]
@@ -269,8 +235,7 @@ class FrameStorage(RowStorage):
         store.forget(step - store.steps)
         store.keep_final(step, ended, next_stacks[:, -1])
         store.put(step, stacks[:, -1], next_stacks[:, -1])
-        columns = (rows.reshape(-1).view(np.uint8),)
-        return self._write(columns, WHOLE_ROWS, self.environments, self._every_run)
+        return self._write(rows.reshape(-1).view(np.uint8), self.environments, self._every_run)
 
     def n_step_transitions(self, slots: Slots) -> tuple[dict[str, NDArray], NDArray[np.int64]]:
         """The n-step transitions that start in ``slots`` (runs, batch), a dict of arrays, and k.
@@ -299,22 +264,17 @@ class FrameStorage(RowStorage):
     def truncate_episodes(self) -> None:
         """Mark the running episodes as truncated, before their environments are reset."""
         step = self._step - 1
-        running = ~self._ended(step)
-        if step < 0 or not running.any():
-            return
+        running = ~self._ended(step)  # none before the first step
         following = self.store.stacks(self.store.ids_of(step), ahead=1)[:, :, -1]
         self.store.keep_final(step, running, following.reshape(-1, *following.shape[2:]))
-        slots = self.ring.newest(self.environments)
+        slots = self.ring.since(self.added - self.environments)
         self.rows["truncated"][np.arange(self.runs)[:, None], slots] |= running.reshape(slots.shape)
 
     @property
     def state(self) -> State:
         """The arrays that a checkpoint holds."""
-        finals, shape = self.store.finals, self.frames.shape[1:]
-        return {
-            **super().state,
-            "frames": self.store.written(self._step),
-            "depths": self.store.depths,
+        finals, shape = self.store.finals, self.store.frames.shape[1:]
+        return super().state | {
             "final_places": np.array(list(finals), dtype=np.int64).reshape(-1, 2),
             "final_frames": np.array(list(finals.values()), dtype=np.uint8).reshape(-1, *shape),
         }
@@ -322,27 +282,24 @@ class FrameStorage(RowStorage):
     def check(self, state: Mapping[str, AnyArray]) -> None:
         """Raise ValueError, "state: …", unless `restore` accepts this state."""
         super().check(state)
-        step = int(in_memory(state["added"])[0]) // self.environments
-        places = getattr(state.get("final_places"), "shape", (0,))
+        count = getattr(state.get("final_places"), "shape", ())[:1]
         own = {
-            "frames": self.store.written(step),
-            "depths": self.store.depths,
-            "final_places": np.empty((places[0] if places else 0, 2), dtype=np.int64),
-            "final_frames": np.empty((*places[:1], *self.frames.shape[1:]), dtype=np.uint8),
+            "final_places": np.empty((*count, 2), dtype=np.int64),
+            "final_frames": np.empty((*count, *self.store.frames.shape[1:]), dtype=np.uint8),
         }
         require_like(own, state)
 
     def restore(self, state: Mapping[str, AnyArray]) -> None:
         """Continue from a checked state."""
         super().restore(state)
-        own = {"frames": self.store.written(self._step), "depths": self.store.depths}
-        copy_arrays(own, state)
-        frames = in_memory(state["final_frames"])
         places = in_memory(state["final_places"]).tolist()
-        self.store.finals = {
-            (step, column): frame.copy()
-            for (step, column), frame in zip(places, frames, strict=True)
-        }
+        frames = zip(places, in_memory(state["final_frames"]), strict=True)
+        self.store.finals = {(step, column): frame.copy() for (step, column), frame in frames}
+
+    def _arrays(self, added: NDArray[np.int64]) -> State:
+        rows = min(int(added[0]) // self.environments + 1, self.store.rows)  # ever written
+        frames = self.store.frames[: rows * self.store.columns]
+        return super()._arrays(added) | {"frames": frames, "depths": self.store.depths}
 
     @property
     def _step(self) -> int:
@@ -354,32 +311,5 @@ class FrameStorage(RowStorage):
         if step < 0:
             return np.ones(self.store.columns, dtype=bool)
         slots = (step * self.environments + np.arange(self.environments)) % self.capacity
-        return (self._ends[0][:, slots] | self._ends[1][:, slots]).reshape(-1)
-
-    def _fields(self, transition: Fields, stacked: bool) -> dict[str, NDArray]:
-        """The fields by name, checked, with the axis for runs."""
-        if transition[5] is False:
-            nowhere = np.zeros(self.leading_axes[not stacked :], dtype=bool)
-            transition = (*transition[:5], nowhere)
-        counts = {"runs": self.runs} if stacked else {}
-        counts["environments"] = self.environments
-        fields = {}
-        for name, values in zip(Transition._fields, transition, strict=True):
-            array = as_field(name, values, self._dtypes[name], **counts)
-            fields[name] = array if stacked else array[None]
-        return fields
-
-    def _refuse(self, column: int, begins: NDArray[np.bool_]) -> None:
-        """Raise ValueError for a stack that could not be rebuilt."""
-        run, environment = divmod(column, self.environments)
-        allowed = (
-            "black except for the newest frame, since an episode begins (in Gymnasium, "
-            'FrameStackObservation with padding_type="zero")'
-            if begins[column]
-            else "the last next_observation, since its episode continues (when you reset the "
-            "environments, call truncate_episodes; if a step was not added, do both)"
-        )
-        raise ValueError(
-            f"observation: must be {allowed}, and next_observation the same frames shifted by "
-            f"one; got other frames from environment {environment} of run {run}"
-        )
+        rows = self.rows[:, slots]
+        return (rows["terminated"] | rows["truncated"]).reshape(-1)

@@ -6,7 +6,7 @@ import pytest
 from per_tutorial.replay import ProportionalSampler, Replay, TransitionStorage
 from per_tutorial.replay.random_streams import seeds_for
 from per_tutorial.replay.samplers import proportional as samplers
-from per_tutorial.replay.samplers.proportional import sample_relative, sample_stratified
+from per_tutorial.replay.samplers.proportional import sample_stratified
 from per_tutorial.replay.trees import find_leaves
 
 
@@ -60,20 +60,12 @@ def test_float32_td_errors_give_float64_priorities():
     np.testing.assert_allclose(buffer.sampler.sums.get([[0, 1, 2]])[0], exact, rtol=1e-15)
 
 
-def test_the_largest_priority_never_falls():  # Algorithm 1
-    buffer = with_td_errors(make_buffer, 2, [-7.5, 0.25], alpha=1.0, priority_epsilon=0.5)
-    add(buffer, 2)  # the transition that set the record is gone
-    buffer.update_priorities([2, 3], [0.5, 0.5])
-    assert buffer.sampler.largest_priority.tolist() == [8.0]
-
-
 # ---------------------------------------------------------------- what can be drawn
 
 
 def test_no_unfilled_slot_is_drawn_with_the_largest_random_number(monkeypatch):
     """Then (k + u) / batch · total rounds to the total itself, which is in no leaf's range."""
-    for kernel in (sample_relative, sample_stratified):
-        monkeypatch.setattr(samplers, kernel.__name__, kernel.py_func)
+    monkeypatch.setattr(samplers, "sample_stratified", sample_stratified.py_func)
     monkeypatch.setattr(samplers, "next_uniform", lambda states, run: np.nextafter(1.0, 0.0))
 
     buffer = with_td_errors(make_buffer, 8, [0.1, 0.2, 0.3, 0.4, 0.5])
@@ -81,8 +73,7 @@ def test_no_unfilled_slot_is_drawn_with_the_largest_random_number(monkeypatch):
 
 
 def test_the_smallest_random_number_draws_the_first_slot_with_a_priority(monkeypatch):
-    for kernel in (sample_relative, sample_stratified):
-        monkeypatch.setattr(samplers, kernel.__name__, kernel.py_func)
+    monkeypatch.setattr(samplers, "sample_stratified", sample_stratified.py_func)
     monkeypatch.setattr(samplers, "next_uniform", lambda states, run: 0.0)
     monkeypatch.setattr(samplers, "find_leaves", find_leaves.py_func)
     buffer = make_buffer(4)

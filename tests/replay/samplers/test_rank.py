@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from per_tutorial.replay import RankBasedReplayBuffer, RankBasedSampler
-from per_tutorial.replay.samplers.rank import find_rank
+from per_tutorial.replay.samplers import rank
 
 # The heap ---------------------------------------------------------------------------------------
 
@@ -79,12 +79,13 @@ def test_newcomers_come_first_among_equals():
 # What is drawn ----------------------------------------------------------------------------------
 
 
-def test_rounding_leads_to_no_rank_that_is_not_there():
-    sums = np.concatenate(([0.0], np.cumsum(np.arange(1, 11) ** -0.7)))
-    for size in (1, 7, 10):
-        assert find_rank(sums, size, 0.0) == 1
-        assert find_rank(sums, size, np.nextafter(sums[size], 0)) == size
-        assert find_rank(sums, size, sums[size]) == size
+@pytest.mark.parametrize("number, drawn", [(0.0, 1), (np.nextafter(1.0, 0.0), 7)])
+def test_rounding_leads_to_no_rank_that_is_not_there(monkeypatch, number, drawn):
+    monkeypatch.setattr(rank, "next_uniform", lambda states, run: number)
+    ranks = np.zeros((1, 1), dtype=np.int64)
+    sums = RankBasedSampler(10, [0]).sums
+    rank.sample_ranks.py_func(sums, np.array([7]), None, ranks)
+    assert ranks == drawn
 
 
 # Bad input --------------------------------------------------------------------------------------

@@ -30,26 +30,6 @@ def step(runs=1, **other):
     return Transition(**fields | other)
 
 
-@pytest.mark.parametrize(
-    ("name", "values", "error", "said"),
-    [
-        ("action", np.full((1, 2), 300), ValueError, r"in \[-128, 127\] \(int8\), got 300 to 300"),
-        ("action", np.full((1, 2), 2**63, np.uint64), ValueError, "action: must be in"),
-        ("observation", np.full((1, 3), 256, np.uint16), ValueError, r"in \[0, 255\] \(uint8\)"),
-        ("next_observation", np.full((1, 3), -1), ValueError, r"\[0, 255\] .*got -1 to -1"),
-        ("observation", np.full((1, 3), 0.5), TypeError, "must be uint8, got float64"),
-        ("observation", np.ma.masked_equal(np.zeros((1, 3), np.uint8), 0), ValueError, "masked"),
-    ],
-)
-def test_no_number_becomes_another_one(name, values, error, said):
-    storage = TransitionStorage(4, 3, **OPTIONS)
-    storage.add(step())
-    before = bits(storage)
-    with pytest.raises(error, match=said):
-        storage.add(step(**{name: values}))
-    assert bits(storage) == before
-
-
 def test_numbers_that_fit_may_come_in_any_type():
     storage = TransitionStorage(4, 3, **OPTIONS)
     storage.add(step())
@@ -103,7 +83,7 @@ def test_windows_stay_within_their_environment(environments, capacity, n_step, c
         buffer.add(*step)
         logs[k % environments].append(step)
     ids = np.arange(max(0, count - capacity), count)
-    rows, lengths = buffer.storage.n_step_transitions(buffer.storage.ring.slots(ids[None]))
+    rows, lengths = buffer.storage.n_step_transitions(ids[None] % capacity)
     for number, row, length in zip(ids, rows[0], lengths[0], strict=True):
         log, first = logs[number % environments], number // environments
         observation, action, reward, following, terminated, steps = naive_window(
@@ -135,7 +115,7 @@ def test_a_cut_ends_the_running_episode_of_each_environment(count):
         replay.add(*step)
     replay.truncate_episodes()
     ids = np.arange(max(0, count - 8), count)
-    truncated = storage.rows["truncated"][0, storage.ring.slots(ids[None])[0]]
+    truncated = storage.rows["truncated"][0, ids % 8]
     assert truncated.tolist() == [number >= count - 3 for number in ids]
     assert storage.rows["truncated"].sum() == min(count, 3)
 
@@ -146,7 +126,7 @@ def test_environments_that_take_turns_miss_none(dtype):
     seen, zeros, flags = np.zeros((2, 2), dtype), np.zeros(2, np.int64), np.zeros(2, bool)
     fields = seen, zeros, zeros.astype(np.float32), seen, flags, flags
     before = bits(buffer)
-    with pytest.raises(ValueError, match="valid: each of 2 environments"):
+    with pytest.raises(ValueError, match="valid: must be True where environments take turns"):
         buffer.add(*fields, valid=np.array([True, False]))
     assert bits(buffer) == before
     buffer.add(*fields, valid=np.array([True, True]))
