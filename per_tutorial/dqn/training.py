@@ -310,13 +310,13 @@ def evaluate(
 
 
 def _check_fit(agent: DQNLearner, environments: Environments) -> None:
-    """Raise ValueError unless the agent is one for such observations and actions."""
-    made_for = agent.observation_shape, agent.actions
-    found = environments.observation_shape, environments.actions
-    if made_for != found:
+    """Raise ValueError unless the agent's network is for these observations and actions."""
+    inputs = env_spec(agent.config.env).network_inputs
+    seen, shown = agent.observation_shape, environments.observation_shape
+    if (inputs(seen), agent.actions) != (inputs(shown), environments.actions):
         raise ValueError(
-            "agent: must be one for the observations and actions of its environment "
-            f"{agent.config.env!r}, (shape, actions) = {found}, got one for {made_for}"
+            f"agent: must be for observations {shown} and {environments.actions} actions, as in "
+            f"{agent.config.env!r}, got one for {seen} and {agent.actions}"
         )
 
 

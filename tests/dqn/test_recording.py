@@ -36,6 +36,9 @@ class Rendering(gym.Env):
     def render(self):
         return self.frame
 
+    def close(self):
+        self.steps = "closed"
+
 
 def pixel_format(path):
     """Of an MP4 file, as ffmpeg reports it."""
@@ -68,9 +71,10 @@ FRAMES = {
 @pytest.mark.parametrize("case", FRAMES)
 def test_what_is_no_picture_is_named_and_leaves_no_file(case, tmp_path):
     frame, message = FRAMES[case]
+    env = Rendering(frame)
     with pytest.raises(ValueError, match=f"^env: what render returns must be uint8 .*, {message}"):
-        recording.record_episode(lambda _: 0, Rendering(frame), tmp_path / "film.mp4", seed=0)
-    assert list(tmp_path.iterdir()) == []
+        recording.record_episode(lambda _: 0, env, tmp_path / "film.mp4", seed=0)
+    assert list(tmp_path.iterdir()) == [] and env.steps == "closed"
 
 
 def test_an_episode_that_nothing_ends_is_stopped_with_a_word_about_it(tmp_path, monkeypatch):

@@ -321,6 +321,22 @@ def test_an_evaluation_that_cannot_be_is_refused(options, message):
         evaluate(DQNLearner(SHORT, (4,), 2, [0]), **options)
 
 
+@pytest.mark.parametrize("shape, actions", [((3,), 2), ((4,), 3)])
+def test_an_agent_for_other_observations_or_actions_is_not_evaluated(shape, actions):
+    message = r"^agent: must be for observations \(4,\) and 2 actions, as in 'CartPole-v1', got"
+    with pytest.raises(ValueError, match=message):
+        evaluate(DQNLearner(SHORT, shape, actions, [0]), 1)
+
+
+def test_the_default_dtype_of_pytorch_changes_nothing():
+    expected = train(SHORT, 0)
+    torch.set_default_dtype(torch.float64)
+    try:
+        assert_identical(everything(train(SHORT, 0), 0), everything(expected, 0))
+    finally:
+        torch.set_default_dtype(torch.float32)
+
+
 def test_a_numpy_integer_is_a_seed_of_an_evaluation():
     agent = DQNLearner(SHORT, (4,), 2, [0])
     assert (evaluate(agent, 2, seed=np.int64(7)) == evaluate(agent, 2, seed=7)).all()

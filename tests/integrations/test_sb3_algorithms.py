@@ -1,6 +1,7 @@
 """Stable-Baselines3's agents with prioritised replay: they learn what SB3's learn, weighted."""
 
 import copy
+import warnings
 
 import gymnasium as gym
 import numpy as np
@@ -187,6 +188,15 @@ def test_beta_follows_its_schedule():
             np.array(watch.betas)[times + 1], [expected(t + 1) for t in times]
         )
         assert model.logger.name_to_value["train/beta"] == pytest.approx(expected(200))
+
+
+def test_a_beta_that_falls_when_an_agent_is_continued_is_said():
+    with warnings.catch_warnings(action="error"):
+        again = {"total_timesteps": 40, "reset_num_timesteps": False}
+        make(PrioritizedDQN, beta=0.7).learn(40).learn(**again)
+        model = make(PrioritizedDQN).learn(40)
+    with pytest.warns(UserWarning, match="^beta: falls from 1.00 to 0.70, since its schedule"):
+        model.learn(**again)
 
 
 def parameters(model):
