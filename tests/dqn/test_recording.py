@@ -174,9 +174,3 @@ def test_a_film_that_cannot_be_made_is_refused_before_the_episode(
     with pytest.raises(exception, match=message):
         recording.record_episode(lambda _: 0, env, **given)
     assert not hasattr(env, "steps")
-
-
-def test_a_numpy_integer_is_a_seed_of_a_film(tmp_path):
-    env = Rendering(np.zeros((8, 8, 3), np.uint8))
-    path = tmp_path / "film.mp4"
-    assert recording.record_episode(lambda _: 0, env, path, seed=np.int64(3)) == 3

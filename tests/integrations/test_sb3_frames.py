@@ -94,14 +94,8 @@ def test_the_next_step_replaces_an_interrupted_one(fill):
     original = copy.deepcopy(both.one)
     step = Episodes(both.one, stack=STACK, fill=fill, seed=7)  # not what follows
     zeros = np.zeros(2)
-    call = (
-        step.now,
-        step.now[:, ::-1].copy(),
-        zeros.astype(int),
-        zeros,
-        np.array([1, 0]),
-        [{}, {}],
-    )
+    turned = step.now[:, ::-1].copy()
+    call = step.now, turned, zeros.astype(int), zeros, np.array([1, 0]), [{}, {}]
     original.add(*call)
     for after in itertools.count(1, 4):
         victim = copy.deepcopy(both.one)

@@ -26,7 +26,7 @@ from per_tutorial.integrations.sb3.dict_buffers import PrioritizedDictReplayBuff
 class PrioritizedAlgorithm(OffPolicyAlgorithm):
     """A mixin that makes SB3's agents learn from prioritised replay; see `PrioritizedDQN`."""
 
-    replay_buffer: PrioritizedReplayBuffer  # type: ignore[assignment]  # None until it is set up
+    replay_buffer: PrioritizedReplayBuffer  # None until it is set up
 
     def __init__(
         self,
