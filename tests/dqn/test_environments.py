@@ -159,11 +159,6 @@ def test_what_is_wrong_with_an_environment_is_said(env_id, message):
         make_environments(env_id, SEEDS)
 
 
-def test_an_environment_without_a_vectorised_version_says_so():
-    with pytest.raises(ValueError, match="env: 'Acrobot-v1' cannot be made: .* vector entry point"):
-        make_environments("Acrobot-v1", SEEDS, vectorization="vector_entry_point")
-
-
 def test_a_vector_environment_that_does_not_reset_itself_is_refused():
     vector_env = SyncVectorEnv([CountingEnv], autoreset_mode=AutoresetMode.DISABLED)
     with pytest.raises(ValueError, match="vector_env: must reset by itself, got .*DISABLED"):
