@@ -460,7 +460,7 @@ def test_what_cannot_be_examined_ends_in_one_clear_line(arguments, message, tmp_
         ("--episodes 0", "--episodes: must be at least 1, got 0"),
         ("--first-seed -1", "seeds: must be at least 0, got -1"),
         ("--out nowhere/history.csv", "--out: there is no folder for 'nowhere/history.csv'"),
-        ("--out a.csv --save a.csv", "--save: must not be the file of --out, 'a.csv'"),
+        ("--steps 9 --out a.csv --save a.csv", "--save: must not be the file of --out, 'a.csv'"),
         (
             "--env nowhere:Maze-v0",
             "env: 'nowhere:Maze-v0' cannot be made: No module named 'nowhere'",
