@@ -1,6 +1,7 @@
 """`evaluate`: let agents play greedily, from a file or one that comes with the repository."""
 
 import os
+from contextlib import closing
 from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
@@ -81,7 +82,10 @@ def _check_filmable(env: str) -> None:
 
     if env.startswith("ALE/"):
         return
-    modes = [] if env.startswith("MinAtar/") else gym.make(env).metadata.get("render_modes", [])
+    modes: list[str] = []
+    if not env.startswith("MinAtar/"):
+        with closing(gym.make(env)) as made:
+            modes = made.metadata.get("render_modes", [])
     if "rgb_array" not in modes:
         raise ValueError(f"--video: {env!r} draws no pictures, it cannot be filmed")
 

@@ -1,5 +1,7 @@
 """The record of a training, which can be written to a file."""
 
+from __future__ import annotations  # so that `help` shows ArrayLike as a name
+
 import dataclasses
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
@@ -77,7 +79,7 @@ class History:
             run = environment // self.config.environments
             self.episodes.append((run, self.step, value, length))
 
-    def record_update(self, batch: Batch, update: "Update") -> None:
+    def record_update(self, batch: Batch, update: Update) -> None:
         """Record the losses of an `Update`, and its minibatch for the next row of measures."""
         self._losses.append(update.losses)
         values = (batch.weights, batch.indices, update.td_errors, update.q_values)

@@ -3,6 +3,8 @@
 Shapes: (runs, batch) unless a comment says otherwise.
 """
 
+from __future__ import annotations  # so that `help` shows ArrayLike as a name
+
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Self

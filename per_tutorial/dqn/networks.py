@@ -40,7 +40,7 @@ def uniform_parameter(
 
     The slice of each run comes from its own generator.
     """
-    draws = [torch.rand(shape, generator=generator) for generator in generators]
+    draws = [torch.rand(shape, generator=each, dtype=torch.float32) for each in generators]
     return nn.Parameter((2 * torch.stack(draws) - 1) * (1 / math.sqrt(inputs)))
 
 

@@ -36,7 +36,7 @@ def make_optimizer(config: DQNConfig, parameters: Sequence[Tensor]) -> torch.opt
             moments.append("momentum_buffer")
     for parameter in parameters:
         optimizer.state[parameter] = {
-            "step": torch.zeros((), device=parameter.device),
+            "step": torch.zeros((), dtype=torch.float32, device=parameter.device),
             **{name: torch.zeros_like(parameter) for name in moments},
         }
     return optimizer

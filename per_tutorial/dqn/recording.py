@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from per_tutorial.common.arguments import real_number, whole_number
 from per_tutorial.common.files import check_writable
+from per_tutorial.dqn.environments.gymnasium_envs import Checked
 from per_tutorial.dqn.environments.settings import LONGEST_EPISODE
 
 # pygame renders the environments. It warns if there is no screen or no sound card, but a recording
@@ -96,7 +97,7 @@ def record_episode(
     Raises:
         ValueError, TypeError, OSError: an argument is wrong, or the path cannot be written. Nothing
             was played then.
-        ValueError: what the environment renders is no picture.
+        ValueError: the environment breaks Gymnasium's API, or what it renders is no picture.
     """
     import moviepy  # noqa: F401  # before the episode is played
 
@@ -105,6 +106,7 @@ def record_episode(
     _check_target(path)
     if isinstance(env, str):
         env = gym.make(env, render_mode="rgb_array", max_episode_steps=max_episode_steps)
+    env = Checked(env)
     limited = env.spec is not None and env.spec.max_episode_steps is not None
     frames: list[Frame] = []
     episode_return, steps, over = 0.0, 0, False

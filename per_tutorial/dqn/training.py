@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import closing
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -154,48 +155,50 @@ def train(  # noqa: C901  (Algorithm 1 in one place)
     """
     seeds = _seed_list(seeds)
     environments = env_spec(config.env).module().training_environments(config, seeds)
-    agent = (learner or DQNLearner)(
-        config, environments.observation_shape, environments.actions, seeds
-    )
-    agent.first_action = environments.first_action
-    if replay is None:
-        replay = make_replay(config, environments.observation_shape, seeds)
-    axes = _checked_axes(replay, config, len(seeds))
-    if getattr(replay, "runs", None) is None:
-        replay = OneRun(replay)
-    exploration = RandomStreams(seeds, "exploration")
-    history = History(config, seeds)
-    history.agent = agent
-    training = Training(environments, exploration, replay, agent, history)
-    if checkpoints is not None:
-        checkpoints.restore(training)
-
-    for t in range(history.step, config.steps, config.environments):
-        observation = environments.observation
-        action = epsilon_greedy(agent, observation, config.epsilon(t), exploration)
-        step = environments.step(action)
-        reward = step.reward
-        if config.terminal_reward is not None:  # to learn from; returns stay those of the game
-            reward = np.where(step.terminated, config.terminal_reward, reward)
-        ends = step.terminated, step.truncated
-        fields = (observation, action, reward, step.next_observation, *ends)
-        replay.add(*(field.reshape(axes + field.shape[1:]) for field in fields), valid=step.valid)
-        history.record_step(environments.finished)
-
-        for k in range(t, t + config.environments):  # each environment has made one step
-            if len(replay) >= config.learning_starts and k % config.update_every == 0:
-                batch = replay.sample(config.batch_size, config.beta(k))
-                update = agent.update(batch, config.step_size(k))
-                replay.update_priorities(batch.indices, update.td_errors)
-                history.record_update(batch, update)
-
-        if history.log_is_due:
-            history.log(replay)
-            for callback in callbacks:
-                callback(history)
+    with closing(environments):
+        agent = (learner or DQNLearner)(
+            config, environments.observation_shape, environments.actions, seeds
+        )
+        agent.first_action = environments.first_action
+        if replay is None:
+            replay = make_replay(config, environments.observation_shape, seeds)
+        axes = _checked_axes(replay, config, len(seeds))
+        if getattr(replay, "runs", None) is None:
+            replay = OneRun(replay)
+        exploration = RandomStreams(seeds, "exploration")
+        history = History(config, seeds)
+        history.agent = agent
+        training = Training(environments, exploration, replay, agent, history)
         if checkpoints is not None:
-            checkpoints.save_if_due(training)
-    environments.close()
+            checkpoints.restore(training)
+
+        for t in range(history.step, config.steps, config.environments):
+            observation = environments.observation
+            action = epsilon_greedy(agent, observation, config.epsilon(t), exploration)
+            step = environments.step(action)
+            reward = step.reward
+            if config.terminal_reward is not None:  # to learn from; returns stay those of the game
+                reward = np.where(step.terminated, config.terminal_reward, reward)
+            ends = step.terminated, step.truncated
+            fields = (observation, action, reward, step.next_observation, *ends)
+            replay.add(
+                *(field.reshape(axes + field.shape[1:]) for field in fields), valid=step.valid
+            )
+            history.record_step(environments.finished)
+
+            for k in range(t, t + config.environments):  # each environment has made one step
+                if len(replay) >= config.learning_starts and k % config.update_every == 0:
+                    batch = replay.sample(config.batch_size, config.beta(k))
+                    update = agent.update(batch, config.step_size(k))
+                    replay.update_priorities(batch.indices, update.td_errors)
+                    history.record_update(batch, update)
+
+            if history.log_is_due:
+                history.log(replay)
+                for callback in callbacks:
+                    callback(history)
+            if checkpoints is not None:
+                checkpoints.save_if_due(training)
     return history
 
 
@@ -262,7 +265,8 @@ def evaluate(
             loop forever, and 0 elsewhere.
 
     Raises:
-        ValueError: the environment cannot be made.
+        ValueError: the environment cannot be made, or the agent is one for other observations or
+            actions.
 
     Example:
         >>> from per_tutorial import DQNConfig, DQNLearner, evaluate
@@ -281,21 +285,21 @@ def evaluate(
     seed = whole_number("seed", seed, minimum=0, maximum=LARGEST_SEED)
     first_seeds = [seed + own * episodes for own in agent.seeds]
     seeds = [first + k for first in first_seeds for k in range(episodes)]
-    environments = spec.module().evaluation_environments(config, seeds)
-    exploration = RandomStreams(first_seeds, "evaluation")
-    own = environments.vector_env.spec
-    limited = config.max_episode_steps or (own is not None and own.max_episode_steps)
-    limit = None if limited else LONGEST_EPISODE
-    returns = np.zeros(len(seeds))
-    running = np.ones(len(seeds), dtype=bool)
-    steps = 0
-    while running.any() and steps != limit:
-        action = epsilon_greedy(agent, environments.observation, epsilon, exploration)
-        step = environments.step(action)
-        returns += step.reward * running
-        running &= ~(step.terminated | step.truncated)
-        steps += 1
-    environments.close()
+    with closing(spec.module().evaluation_environments(config, seeds)) as environments:
+        _check_fit(agent, environments)
+        exploration = RandomStreams(first_seeds, "evaluation")
+        own = environments.vector_env.spec
+        limited = config.max_episode_steps or (own is not None and own.max_episode_steps)
+        limit = None if limited else LONGEST_EPISODE
+        returns = np.zeros(len(seeds))
+        running = np.ones(len(seeds), dtype=bool)
+        steps = 0
+        while running.any() and steps != limit:
+            action = epsilon_greedy(agent, environments.observation, epsilon, exploration)
+            step = environments.step(action)
+            returns += step.reward * running
+            running &= ~(step.terminated | step.truncated)
+            steps += 1
     if running.any():
         warnings.warn(
             f"{running.sum()} of {len(running)} episodes did not end in {steps:,} steps and were "
@@ -303,6 +307,17 @@ def evaluate(
             stacklevel=2,
         )
     return returns.reshape(len(agent.seeds), episodes)
+
+
+def _check_fit(agent: DQNLearner, environments: Environments) -> None:
+    """Raise ValueError unless the agent's network is for these observations and actions."""
+    inputs = env_spec(agent.config.env).network_inputs
+    seen, shown = agent.observation_shape, environments.observation_shape
+    if (inputs(seen), agent.actions) != (inputs(shown), environments.actions):
+        raise ValueError(
+            f"agent: must be for observations {shown} and {environments.actions} actions, as in "
+            f"{agent.config.env!r}, got one for {seen} and {agent.actions}"
+        )
 
 
 def _seed_list(seeds: int | Iterable[int]) -> list[int]:

@@ -14,6 +14,8 @@ In tianshou 2.0.1, `DQN` ignores the weights if it has a ``huber_loss_delta``, a
 cross-entropy in place of a TD error.
 """
 
+from __future__ import annotations  # so that `help` shows ArrayLike as a name
+
 from functools import partial
 from typing import Any
 

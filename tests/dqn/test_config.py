@@ -98,10 +98,8 @@ def test_fields_that_do_not_fit_together(changes, message):
     "changes",
     [
         {"hidden": [np.int64(8)]},
-        {"steps": np.int32(7)},
         {"discount": 1},
         {"discount": np.float32(0.5)},
-        {"n_step": 100, "capacity": 100},
         {"batch_size": 7, "learning_starts": 7, "capacity": 7},
     ],
     ids=str,

@@ -8,17 +8,8 @@ from counting import CountingEnv
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
 from per_tutorial.dqn.config import DQNConfig
-from per_tutorial.dqn.environments import ENV_SPECS, EnvSpec, env_spec, gymnasium_envs
+from per_tutorial.dqn.environments import ENV_SPECS, EnvSpec, gymnasium_envs
 from per_tutorial.dqn.training import evaluate, train
-
-
-def test_the_longest_beginning_decides(monkeypatch):
-    one, other = EnvSpec(ENV_SPECS[""].module), EnvSpec(ENV_SPECS[""].module)
-    monkeypatch.setitem(ENV_SPECS, "Mini", one)
-    monkeypatch.setitem(ENV_SPECS, "MiniMini", other)
-    assert env_spec("Mini-v0") is one
-    assert env_spec("MiniMini-v0") is other
-    assert env_spec("Min") is ENV_SPECS[""]
 
 
 class Counting:

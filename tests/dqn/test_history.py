@@ -62,19 +62,6 @@ def test_the_learning_curve_is_the_mean_of_the_last_episodes():
 # Measurements
 
 
-def test_measurements_are_written_about_200_times_and_at_the_end(history):
-    assert history.log_steps == list(range(1, 301))  # every 300 // 200 = 1 step
-    rarely = History(CONFIG.replace(steps=1050), SEEDS)  # every 5 steps
-    due = []
-    for rarely.step in range(1, 1051):
-        if rarely.log_is_due:
-            due.append(rarely.step)
-    assert due == list(range(5, 1051, 5))
-    odd = History(CONFIG.replace(steps=403), SEEDS)
-    odd.step = 403
-    assert odd.log_is_due
-
-
 def test_every_measurement_has_a_row_for_each_log_step_and_a_column_for_each_run(history):
     expected = {"epsilon", "beta", "largest_priority", "priority", *LEARNING_MEASURES}
     assert set(history.measures) == expected

@@ -106,18 +106,6 @@ def test_the_data_of_one_run_does_not_move_a_bit_of_another():
         assert torch.equal(usual[1:], changed[1:])
 
 
-def test_the_policy_of_a_run_takes_the_action_of_the_largest_q():
-    stack = DQNLearner(LEARNER_CONFIG, (INPUTS,), ACTIONS, seeds=[1, 2])
-    observations = np.random.default_rng(0).normal(size=(20, INPUTS)).astype(np.float32)
-    q_values = stack.q_values(np.stack([observations, observations]))
-    assert q_values.shape == (2, 20, ACTIONS)
-    for run in range(2):
-        policy = stack.policy(run)
-        actions = [policy(observation) for observation in observations]
-        assert actions == q_values[run].argmax(axis=1).tolist()
-    assert (q_values[0].argmax(axis=1) != q_values[1].argmax(axis=1)).any()
-
-
 def test_observations_of_any_shape_are_flattened():
     stack = DQNLearner(LEARNER_CONFIG, (2, 3), ACTIONS, seeds=[0])
     images = np.random.default_rng(0).integers(255, size=(1, 5, 2, 3), dtype=np.uint8)

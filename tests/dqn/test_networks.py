@@ -38,15 +38,6 @@ def test_the_initial_network_of_a_run_depends_on_its_own_seed_alone(hidden, duel
         assert not torch.equal(mine[0], theirs[0])
 
 
-@architectures
-def test_no_run_touches_the_parameters_of_another(hidden, dueling):
-    stack = network(hidden, dueling)
-    stack(observations())[1].sum().backward()
-    for parameter in stack.parameters():
-        assert (parameter.grad[[0, 2]] == 0).all()
-    assert any((parameter.grad[1] != 0).any() for parameter in stack.parameters())
-
-
 def test_the_initial_distribution_is_that_of_torch_nn_linear():
     inputs, outputs = 50, 400
     layer = StackedLinear(inputs, outputs, [torch.Generator().manual_seed(s) for s in range(2)])

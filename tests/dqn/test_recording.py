@@ -36,6 +36,9 @@ class Rendering(gym.Env):
     def render(self):
         return self.frame
 
+    def close(self):
+        self.steps = "closed"
+
 
 def pixel_format(path):
     """Of an MP4 file, as ffmpeg reports it."""
@@ -68,9 +71,10 @@ FRAMES = {
 @pytest.mark.parametrize("case", FRAMES)
 def test_what_is_no_picture_is_named_and_leaves_no_file(case, tmp_path):
     frame, message = FRAMES[case]
+    env = Rendering(frame)
     with pytest.raises(ValueError, match=f"^env: what render returns must be uint8 .*, {message}"):
-        recording.record_episode(lambda _: 0, Rendering(frame), tmp_path / "film.mp4", seed=0)
-    assert list(tmp_path.iterdir()) == []
+        recording.record_episode(lambda _: 0, env, tmp_path / "film.mp4", seed=0)
+    assert list(tmp_path.iterdir()) == [] and env.steps == "closed"
 
 
 def test_an_episode_that_nothing_ends_is_stopped_with_a_word_about_it(tmp_path, monkeypatch):
@@ -170,9 +174,3 @@ def test_a_film_that_cannot_be_made_is_refused_before_the_episode(
     with pytest.raises(exception, match=message):
         recording.record_episode(lambda _: 0, env, **given)
     assert not hasattr(env, "steps")
-
-
-def test_a_numpy_integer_is_a_seed_of_a_film(tmp_path):
-    env = Rendering(np.zeros((8, 8, 3), np.uint8))
-    path = tmp_path / "film.mp4"
-    assert recording.record_episode(lambda _: 0, env, path, seed=np.int64(3)) == 3

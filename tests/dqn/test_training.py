@@ -272,9 +272,9 @@ def test_exploration_is_as_frequent_as_epsilon_says_and_uniform():
 def test_watchers_are_called_at_every_log_point_and_at_the_end():
     seen = {"one": [], "other": []}
     callbacks = [lambda history, steps=steps: steps.append(history.step) for steps in seen.values()]
-    config = SHORT.replace(steps=450, update_every=10)
-    history = train(config, 0, callbacks=callbacks)  # every 450 // 200 = 2 steps
-    assert history.log_steps == [*range(2, 451, 2)]
+    config = SHORT.replace(steps=451, update_every=10)
+    history = train(config, 0, callbacks=callbacks)  # every 451 // 200 = 2 steps
+    assert history.log_steps == [*range(2, 451, 2), 451]
     assert seen == {"one": history.log_steps, "other": history.log_steps}
 
 
@@ -321,9 +321,22 @@ def test_an_evaluation_that_cannot_be_is_refused(options, message):
         evaluate(DQNLearner(SHORT, (4,), 2, [0]), **options)
 
 
-def test_a_numpy_integer_is_a_seed_of_an_evaluation():
-    agent = DQNLearner(SHORT, (4,), 2, [0])
-    assert (evaluate(agent, 2, seed=np.int64(7)) == evaluate(agent, 2, seed=7)).all()
+@pytest.mark.parametrize("shape, actions", [((3,), 2), ((4,), 3)])
+def test_an_agent_for_other_observations_or_actions_is_not_evaluated(shape, actions):
+    message = r"^agent: must be for observations \(4,\) and 2 actions, as in 'CartPole-v1', got"
+    with pytest.raises(ValueError, match=message):
+        evaluate(DQNLearner(SHORT, shape, actions, [0]), 1)
+
+
+def test_the_default_dtype_of_pytorch_changes_nothing():
+    expected = train(SHORT, 0).agent.state
+    torch.set_default_dtype(torch.float64)
+    try:
+        state = train(SHORT, 0).agent.state
+    finally:
+        torch.set_default_dtype(torch.float32)
+    assert_identical(state, expected)
+    assert [each.dtype for each in state.values()] == [each.dtype for each in expected.values()]
 
 
 def test_a_history_with_its_agent_can_be_pickled():

@@ -98,14 +98,8 @@ def test_rewards_are_normalized_one_by_one_before_they_are_summed():
     rewards = rng.normal(size=(5, 2)).astype(np.float32)
     observations = rng.normal(size=(6, 2, 4)).astype(np.float32)
     for t in range(5):
-        buffer.add(
-            observations[t],
-            observations[t + 1],
-            np.zeros(2, int),
-            rewards[t],
-            np.zeros(2),
-            [{}, {}],
-        )
+        before, after = observations[t : t + 2]
+        buffer.add(before, after, np.zeros(2, int), rewards[t], np.zeros(2), [{}, {}])
     batch = buffer.sample(64, env)
     clipped = np.clip(rewards / np.sqrt(0.5 + env.epsilon), -0.5, 0.5)
     assert (np.abs(clipped) == 0.5).any()
@@ -159,14 +153,8 @@ def test_the_same_seed_draws_the_same():
 def test_bad_steps_are_refused_and_change_nothing():
     buffer = make(2)
     episodes = Episodes(buffer).add(3)
-    right = (
-        np.zeros((2, 3)),
-        np.ones((2, 3)),
-        np.zeros(2, int),
-        np.zeros(2),
-        np.zeros(2),
-        [{}, {}],
-    )
+    before, after = np.zeros((2, 3)), np.ones((2, 3))
+    right = before, after, np.zeros(2, int), np.zeros(2), np.zeros(2), [{}, {}]
     wrong = [
         (0, np.zeros((2, 4)), ValueError, "observation: must have the shape"),
         (1, np.zeros((2, 3, 1)), ValueError, "next observation: must have the shape"),

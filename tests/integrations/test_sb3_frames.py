@@ -70,13 +70,15 @@ def test_observations_that_are_no_stacks_come_back_and_frames_in_colour_are_shar
     colours = pair(2, spaces.Box(0, 255, (8, 9, 10), np.uint8), stack=2)
     both, rng = pair(2), np.random.default_rng(0)
     frames = np.zeros((2, 8, 9, 10), np.uint8)
-    for _ in range(25):
-        some, others = rng.integers(0, 256, (2, 2, *PICTURES.shape), np.uint8)
-        both.add(some, others, np.zeros(2, int), np.zeros(2), np.zeros(2), [{}, {}])
-        new = rng.integers(0, 256, (2, 4, 9, 10), np.uint8)
-        after = np.concatenate((frames[:, 4:], new), axis=1)
-        colours.add(frames, after, np.zeros(2, int), np.zeros(2), np.zeros(2), [{}, {}])
-        frames = after
+    rest = np.zeros(2, int), np.zeros(2), np.zeros(2), [{}, {}]
+    with pytest.warns(UserWarning, match="^stack: .* no stacks of 4 frames, .* give repl") as said:
+        for _ in range(25):
+            both.add(*rng.integers(0, 256, (2, 2, *PICTURES.shape), np.uint8), *rest)
+            new = rng.integers(0, 256, (2, 4, 9, 10), np.uint8)
+            after = np.concatenate((frames[:, 4:], new), axis=1)
+            colours.add(frames, after, *rest)
+            frames = after
+    assert len(said) == 1
     for each in (both, colours):
         assert_same_batches(each.one, each.other, 60)
     size = both.other.observations.nbytes + both.other.next_observations.nbytes
@@ -92,14 +94,8 @@ def test_the_next_step_replaces_an_interrupted_one(fill):
     original = copy.deepcopy(both.one)
     step = Episodes(both.one, stack=STACK, fill=fill, seed=7)  # not what follows
     zeros = np.zeros(2)
-    call = (
-        step.now,
-        step.now[:, ::-1].copy(),
-        zeros.astype(int),
-        zeros,
-        np.array([1, 0]),
-        [{}, {}],
-    )
+    turned = step.now[:, ::-1].copy()
+    call = step.now, turned, zeros.astype(int), zeros, np.array([1, 0]), [{}, {}]
     original.add(*call)
     for after in itertools.count(1, 4):
         victim = copy.deepcopy(both.one)

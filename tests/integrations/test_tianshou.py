@@ -117,6 +117,10 @@ def test_what_came_without_add_is_drawn_as_well():
     rows = np.arange(6.0)
     made = PrioritizedReplayBuffer.from_data(rows, rows, rows, ends, ends, ends, rows)
     assert set(made.sample(100)[1]) == set(range(6))
+    buffer.update_weight([0], [100.0])
+    buffer.reset()
+    fill(buffer, 5, 1).update_weight([0], [1.0])  # the largest so far is 1 again
+    np.testing.assert_allclose(buffer.probabilities[:5], 0.2, rtol=1e-4)
     buffer.reset()
     with pytest.raises(ValueError, match="sample: the replay buffer is empty"):
         buffer.sample(1)

@@ -1,8 +1,10 @@
 """Videos: kept as small files, and shown so that they play wherever a notebook is read."""
 
 import base64
+import re
 
 import numpy as np
+import pytest
 from matplotlib import pyplot as plt
 from pictures import alt_texts
 
@@ -40,6 +42,19 @@ def test_show_video_is_a_picture_and_a_player_with_the_file_inside(tmp_path, sho
     assert "<source" not in player  # JupyterLab drops it from notebooks that it does not trust
     assert "a &quot;white&quot; square" in player
     assert "<figcaption>It moves &amp; ends.</figcaption>" in player
+
+
+@pytest.mark.parametrize("data", [None, b"", b"no film", b"half"])
+def test_a_file_that_is_no_film_is_named_in_one_line(data, tmp_path):
+    path = tmp_path / "film.mp4"
+    if data is not None:
+        videos.save_video(moving_square(20, 64, 100), path, fps=10)
+        whole = path.read_bytes()
+        path.write_bytes(whole[: len(whole) // 2] if data == b"half" else data)
+    with pytest.raises((ValueError, OSError)) as caught:
+        videos.show_video(path, "a square")
+    said = "no file '.*'" if data is None else "'.*' is damaged, or is no video"
+    assert re.fullmatch(f"path: {said}", str(caught.value))
 
 
 def test_videos_of_a_fast_run_do_not_replace_the_published_ones(monkeypatch, tmp_path):

@@ -12,6 +12,7 @@ import time
 import tomllib
 import warnings
 from types import SimpleNamespace
+from unittest import mock
 
 import gymnasium as gym
 import numpy as np
@@ -144,6 +145,15 @@ def test_a_training_writes_its_history_and_prints_what_the_agents_reach(tmp_path
     assert f"return {mean_return:.1f}" in printed
 
 
+def test_a_training_writes_its_checkpoints_and_its_scalars(tmp_path):
+    pytest.importorskip("tensorboard")
+    kept, scalars = tmp_path / "kept", tmp_path / "scalars"
+    options = "--checkpoint", str(kept), "--checkpoint-every", "70", "--tensorboard", str(scalars)
+    main([*TINY, "--quiet", *options])
+    assert len([*kept.iterdir()]) == 2  # 10,000 steps apart, only the one at the end would be there
+    assert sorted(folder.name for folder in scalars.iterdir()) == ["seed-4", "seed-5"]
+
+
 def test_a_history_that_cannot_be_written_does_not_cost_the_agent(tmp_path):
     def full(path):
         raise OSError("No space left")
@@ -194,10 +204,11 @@ def test_what_was_saved_is_played_again_and_both_commands_are_named(tmp_path, ca
 def test_an_episode_of_a_saved_agent_is_filmed(tmp_path, capsys):
     videos = pytest.importorskip("per_tutorial.notebook.videos")
     path, film = str(tmp_path / "agent.safetensors"), str(tmp_path / "episode.mp4")
-    DQNLearner(TINY_CONFIG, (4,), actions=2, seeds=[7]).save(path)
+    DQNLearner(TINY_CONFIG.replace(max_episode_steps=7), (4,), actions=2, seeds=[7]).save(path)
     main(["evaluate", path, "--episodes", "2", "--video", film])
     said = capsys.readouterr().out.splitlines()[-1]
     length = float(re.fullmatch(rf"{re.escape(film)}: an episode of seed 7, return (\d+)", said)[1])
+    assert length == 7  # a pole takes longer to fall
     assert len(list(videos.read_frames(film))) == pytest.approx(length + 1, abs=1)
     assert sorted(entry.name for entry in tmp_path.iterdir()) == [
         "agent.safetensors",
@@ -207,13 +218,16 @@ def test_an_episode_of_a_saved_agent_is_filmed(tmp_path, capsys):
 
 def test_the_film_of_a_game_ends_at_the_time_limit_of_the_settings(tmp_path, monkeypatch):
     pytest.importorskip("ale_py")
-    films = []
-    monkeypatch.setattr(training, "evaluate", lambda agent, episodes: np.zeros((1, episodes)))
+    agents, films = [], []
+    monkeypatch.setattr(
+        training, "evaluate", lambda *given: agents.append(given[0]) or [np.ones(2)]
+    )
     monkeypatch.setattr(recording, "record_episode", lambda *given, **_: films.append(given) or 0.0)
     path = str(tmp_path / "agent.safetensors")
     config = TINY_CONFIG.replace(env="ALE/Pong-v5", frame_size=36, max_episode_steps=10)
     DQNLearner(config, (4, 36, 36), actions=6, seeds=[7]).save(path)
-    main(["evaluate", path, "--episodes", "2", "--video", "film.mp4"])
+    main(["evaluate", path, "--video", "film.mp4", "--precision", "bfloat16"])
+    assert agents[0].config.precision == "bfloat16"
     ((_, game, _),) = films
     game.reset(seed=0)
     ends = [any(game.step(0)[2:4]) for _ in range(10)]
@@ -347,15 +361,12 @@ def test_a_study_states_its_question_and_metric_and_reports_every_arm_and_compar
     assert (again, progress) == (printed, "")
 
 
-def test_a_study_runs_as_declared_on_every_processor(small_study, studied_with):
-    main(["study", "small", "--quiet"])
-    assert studied_with == [(small_study, "results", os.cpu_count())]
-
-
 def test_options_of_a_study(small_study, studied_with):
+    main(["study", "small", "--quiet"])
     main("study small --quiet --device cuda --out elsewhere".split())
     main("study small --quiet --device cuda --processes 3 --fast".split())
     assert studied_with == [
+        (small_study, "results", os.cpu_count()),
         (small_study.on("cuda"), "elsewhere", 1),
         (small_study.fast().on("cuda"), "results", 3),
     ]
@@ -416,10 +427,8 @@ def test_an_adapter_in_a_file_is_examined_and_a_failure_is_the_exit_status(tmp_p
         ("proportionel", "NAME: must be one of proportional, rank, uniform, "),
         ("nowhere.py:Mine", "NAME: no file 'nowhere.py'"),
         ("{}/mine.py:Theirs", "NAME: '{}/mine.py' has no class 'Theirs'"),
-        ("{}/mine.py:BROKEN", "NAME: '{}/mine.py' has no class 'BROKEN'"),
         ("{}/fails.py:Mine", "NAME: '{}/fails.py' cannot be run: ZeroDivisionError"),
         ("{}/mine.py:Named", "adapter: Named cannot be made without arguments"),
-        ("{}/mine.py:int", "NAME: '{}/mine.py' has no class 'int'"),
         ("{}/mine.py:Empty", "adapter: Empty lacks make, add, sample, update"),
         ("{}/needs.py:Mine", "No module named 'nowhere'"),
         ("uniform --seed -1", "seed: must be at least 0, got -1"),
@@ -430,7 +439,7 @@ def test_what_cannot_be_examined_ends_in_one_clear_line(arguments, message, tmp_
     named = (
         f"class Named:\n    {methods}\n    def __init__(self, name): pass\n\nclass Empty: pass\n"
     )
-    (tmp_path / "mine.py").write_text(f"BROKEN = 1\n{named}", encoding="utf-8")
+    (tmp_path / "mine.py").write_text(named, encoding="utf-8")
     (tmp_path / "fails.py").write_text("1 / 0\n", encoding="utf-8")
     (tmp_path / "needs.py").write_text("import nowhere\n", encoding="utf-8")
     line = complaint("examine", *arguments.format(tmp_path).split())
@@ -443,8 +452,6 @@ def test_what_cannot_be_examined_ends_in_one_clear_line(arguments, message, tmp_
 @pytest.mark.parametrize(
     "arguments, message",
     [
-        ("--alpha 2", "alpha: must be in [0, 1], got 2.0"),
-        ("--steps 0", "steps: must be at least 1, got 0"),
         ("--sampler best", "sampler: must be one of 'uniform', 'proportional'"),
         ("--env Cartpole-v1", "env: no environment 'Cartpole-v1', did you mean 'CartPole-v1'"),
         ("--device abacus", "device: 'abacus' cannot be used"),
@@ -452,6 +459,7 @@ def test_what_cannot_be_examined_ends_in_one_clear_line(arguments, message, tmp_
         ("--episodes 0", "--episodes: must be at least 1, got 0"),
         ("--first-seed -1", "seeds: must be at least 0, got -1"),
         ("--out nowhere/history.csv", "--out: there is no folder for 'nowhere/history.csv'"),
+        ("--steps 9 --out a.csv --save a.csv", "--save: must not be the file of --out, 'a.csv'"),
         (
             "--env nowhere:Maze-v0",
             "env: 'nowhere:Maze-v0' cannot be made: No module named 'nowhere'",
@@ -460,6 +468,21 @@ def test_what_cannot_be_examined_ends_in_one_clear_line(arguments, message, tmp_
 )
 def test_a_wrong_value_ends_in_one_clear_line(arguments, message):
     assert complaint("train", *arguments.split()).startswith(message)
+
+
+NOTED = ValueError("env: is odd")
+NOTED.add_note("see check_env")
+
+
+@pytest.mark.parametrize(
+    "error, status",
+    [(KeyboardInterrupt(), 130), (NOTED, "python -m per_tutorial: env: is odd; see check_env")],
+)
+def test_an_interrupt_is_a_status_and_notes_of_an_error_are_shown(error, status, monkeypatch):
+    monkeypatch.setattr(training, "train", mock.Mock(side_effect=error))
+    with pytest.raises(SystemExit) as caught:
+        main(["train"])
+    assert caught.value.code == status
 
 
 @pytest.mark.slow

@@ -1,6 +1,7 @@
 """The examples in docstrings and on the site's own pages: all of them run."""
 
 import doctest
+import pydoc
 import re
 
 import pytest
@@ -33,6 +34,12 @@ def test_examples_in_docstrings_run(name):
 @pytest.mark.parametrize("name", PUBLIC)
 def test_public_names_have_examples(name):
     assert ">>>" in getattr(per_tutorial, name).__doc__
+
+
+@pytest.mark.parametrize("name", ["PrioritizedReplayBuffer", "DQNLearner", "History"])
+def test_help_shows_types_by_name(name):
+    shown = pydoc.render_doc(getattr(per_tutorial, name))
+    assert "ArrayLike" in shown and "_NestedSequence" not in shown
 
 
 @pytest.mark.parametrize("page", sorted((ROOT / "site").glob("*.md")), ids=lambda page: page.name)

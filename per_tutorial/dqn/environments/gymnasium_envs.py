@@ -32,17 +32,33 @@ class Step(NamedTuple):
     valid: NDArray[np.bool_]  # False where the step only reset the environment
 
 
-class KeepLast(gym.Wrapper):
-    """Copy the last observation of an episode, which the next reset may overwrite.
+class Checked(gym.Wrapper):
+    """An environment whose `reset` and `step` return what Gymnasium wants, or a ValueError.
 
-    Some environments return the same array every time; Gymnasium keeps it in `info["final_obs"]`
+    The last observation of an episode is copied, since the next reset may overwrite it: some
+    environments return the same array every time, and Gymnasium keeps it in `info["final_obs"]`
     while it resets them (Gymnasium #1132).
     """
 
+    def reset(self, **options: Any) -> Any:
+        begun: Any = self.env.reset(**options)
+        if not (isinstance(begun, tuple) and len(begun) == 2 and isinstance(begun[1], dict)):
+            raise ValueError(f"env: reset must return (observation, info), got {begun!r}")
+        return begun
+
     def step(self, action: Any) -> Any:
-        happened = self.env.step(action)
-        over = len(happened) == 5 and (happened[2] or happened[3])
-        return (np.array(happened[0]), *happened[1:]) if over else happened
+        happened: Any = self.env.step(action)
+        if len(happened) != 5:
+            raise ValueError(
+                "env: step must return (observation, reward, terminated, truncated, info), "
+                f"got {len(happened)} things"
+            )
+        observation, reward, terminated, truncated, info = happened
+        if type(reward) is not float and (reward is None or np.ndim(reward) > 0):
+            raise ValueError(f"env: step must return a number as its reward, got {reward!r}")
+        if terminated or truncated:
+            observation = np.array(observation)
+        return observation, reward, terminated, truncated, info
 
 
 class Environments:
@@ -184,6 +200,16 @@ def make_environments(
     # In sync, every environment has its own generator, so a run depends only on its own seed.
     own: list[int] | int = list(seeds)
     reset_seeds = own if vectorization == "sync" else int(SeedSequence(own).generate_state(1)[0])
+    try:
+        _check_spaces(env_id, vector_env)
+        return Environments(vector_env, reset_seeds)
+    except BaseException:
+        vector_env.close()
+        raise
+
+
+def _check_spaces(env_id: str, vector_env: gym.vector.VectorEnv) -> None:
+    """Raise ValueError unless actions are discrete, and observations are arrays of numbers."""
     actions, observations = vector_env.single_action_space, vector_env.single_observation_space
     if not isinstance(actions, gym.spaces.Discrete):
         raise ValueError(f"env: the actions must be discrete, those of {env_id!r} are {actions}")
@@ -198,7 +224,6 @@ def make_environments(
             "ALE/Pong-v5 and MinAtar/Breakout-v1 are learned from pictures (to flatten others, "
             "register a version with gymnasium.wrappers.FlattenObservation)"
         )
-    return Environments(vector_env, reset_seeds)
 
 
 def make_vector_env(
@@ -214,7 +239,7 @@ def make_vector_env(
         options["max_episode_steps"] = max_episode_steps
     if vectorization == "sync":
         options["vector_kwargs"] = {"autoreset_mode": AutoresetMode.SAME_STEP, **vector_kwargs}
-        options["wrappers"] = [KeepLast]
+        options["wrappers"] = [Checked]
         options["disable_env_checker"] = True  # it takes time at every step
     try:
         return gym.make_vec(env_id, count, vectorization_mode=vectorization, **options)

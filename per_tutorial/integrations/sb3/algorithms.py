@@ -4,6 +4,7 @@ Each is SB3's agent with its own `train`, which differs in three lines: each tra
 multiplied by its weight before the mean is taken, and the raw TD errors go back to the buffer.
 """
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,7 @@ from per_tutorial.integrations.sb3.dict_buffers import PrioritizedDictReplayBuff
 class PrioritizedAlgorithm(OffPolicyAlgorithm):
     """A mixin that makes SB3's agents learn from prioritised replay; see `PrioritizedDQN`."""
 
-    replay_buffer: PrioritizedReplayBuffer | None
+    replay_buffer: PrioritizedReplayBuffer  # None until it is set up
 
     def __init__(
         self,
@@ -93,7 +94,6 @@ class PrioritizedAlgorithm(OffPolicyAlgorithm):
         """SB3's; a seed starts the draws of the buffer again, too, unless it has one of its own."""
         super().set_random_seed(seed)
         if seed is not None and self.replay_buffer_kwargs.get("seed") is None:
-            assert self.replay_buffer is not None
             self.replay_buffer.seed_draws(seed)
 
     def _setup_learn(
@@ -104,10 +104,19 @@ class PrioritizedAlgorithm(OffPolicyAlgorithm):
         *args: Any,
         **kwargs: Any,
     ) -> Any:
-        assert self.replay_buffer is not None
         if reset_num_timesteps or self._last_obs is None:
             self.replay_buffer.truncate_episodes()  # SB3 is about to reset the environments
-        return super()._setup_learn(total_timesteps, callback, reset_num_timesteps, *args, **kwargs)
+        begun = super()._setup_learn(
+            total_timesteps, callback, reset_num_timesteps, *args, **kwargs
+        )
+        now = self._beta_at(1 - self.num_timesteps / self._total_timesteps)
+        if self.num_timesteps > 0 and now < self.replay_buffer.beta:
+            warnings.warn(
+                f"beta: falls from {self.replay_buffer.beta:.2f} to {now:.2f}, since its schedule "
+                "follows the progress to the end of this learn; give a number, or learn only once",
+                stacklevel=3,
+            )
+        return begun
 
     def load_replay_buffer(self, path: Any, truncate_last_traj: bool = True) -> None:
         """Continue with what `save_replay_buffer` wrote, priorities and random streams included.
@@ -125,7 +134,6 @@ class PrioritizedAlgorithm(OffPolicyAlgorithm):
                 f"path: must hold a PrioritizedReplayBuffer, got a {type(loaded).__name__}, which "
                 "has no priorities"
             )
-        assert self.replay_buffer is not None
         names = "observation_space", "action_space", "n_envs"
         wanted = {name: getattr(self, name) for name in names} | self.replay_buffer.settings
         found = {name: getattr(loaded, name) for name in names} | loaded.settings
@@ -139,12 +147,14 @@ class PrioritizedAlgorithm(OffPolicyAlgorithm):
 
     def _begin_training(self) -> PrioritizedReplayBuffer:
         """Set β for the minibatches of one call of `train`, and log it."""
-        assert self.replay_buffer is not None
-        beta = self.beta(self._current_progress_remaining) if callable(self.beta) else self.beta
-        # Training may pass its end, where a schedule may leave [0, 1].
-        self.replay_buffer.beta = min(max(float(beta), 0.0), 1.0)
+        self.replay_buffer.beta = self._beta_at(self._current_progress_remaining)
         self.logger.record("train/beta", self.replay_buffer.beta)
         return self.replay_buffer
+
+    def _beta_at(self, remaining: float) -> float:
+        """β; training may pass its end, where a schedule may leave [0, 1]."""
+        beta = self.beta(remaining) if callable(self.beta) else self.beta
+        return min(max(float(beta), 0.0), 1.0)
 
     def _targets(self, batch: Samples, next_values: th.Tensor) -> th.Tensor:
         """r + γ^k · V(s') over k steps, or r alone if the episode terminated."""
@@ -153,9 +163,8 @@ class PrioritizedAlgorithm(OffPolicyAlgorithm):
 
     def dump_logs(self) -> None:
         """Write the log, with the metrics of replay: at every step they would cost too much."""
-        if self.replay_buffer is not None:
-            for name, value in self.replay_buffer.metrics().items():
-                self.logger.record(f"train/{name}", value)
+        for name, value in self.replay_buffer.metrics().items():
+            self.logger.record(f"train/{name}", value)
         super().dump_logs()
 
 
@@ -210,7 +219,7 @@ class PrioritizedDQN(PrioritizedQLearner, DQN):
         beta: exponent of the importance-sampling weights, in [0, 1], or a schedule: a function of
             the remaining progress of `learn` (from 1 to 0). None: linear from 0.4 to 1, as in the
             paper. With ``learn(…, reset_num_timesteps=False)`` SB3 counts the progress to the end
-            of that call, so β (like ε) falls back when an agent is continued.
+            of that call, so β (like ε) falls back when an agent is continued; a warning says so.
         replay_buffer_class: a `PrioritizedReplayBuffer`; None: one that fits the observations.
         replay_buffer_kwargs: settings of the buffer and of its sampler, such as
             `{"sampler": "rank", "normalize": "none"}`.

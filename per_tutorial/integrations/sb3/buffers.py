@@ -5,6 +5,8 @@ has the id t · E + e, and a `Ring` maps ids to slots. The sampler learns only h
 added. So the next call completes an interrupted one.
 """
 
+from __future__ import annotations  # so that `help` shows ArrayLike as a name
+
 import math
 import warnings
 from collections.abc import Callable

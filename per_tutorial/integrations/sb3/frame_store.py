@@ -5,6 +5,8 @@ shares 3 with the stack before. `replay.storages.frames` keeps each frame once a
 stacks of an episode with black frames. What cannot be rebuilt so is kept here as it came.
 """
 
+import warnings
+
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
@@ -34,6 +36,7 @@ class ObservationStore(FrameStore):
     ) -> None:
         super().__init__(steps, 1, environments, stack, (frame_size,), dtype)
         self.whole: dict[tuple[int, int], NDArray] = {}
+        self._unmoved = 0  # steps whose observations were no stacks
 
     def add(
         self,
@@ -56,8 +59,15 @@ class ObservationStore(FrameStore):
             begins |= (observations[:, -1] != ahead).any(axis=1)
             kept = [(step - 1, column) in self.finals for column in range(self.columns)]
             self.keep_final(step - 1, begins & ~np.array(kept), ahead)
-        fits = self.fit(step, observations, next_observations, begins)
-        for column in np.flatnonzero(~fits).tolist():
+        same, moved = self.compare(step, observations, next_observations, begins)
+        self._unmoved += not moved.all()
+        if self._unmoved == 10 and not moved.all():  # a few may be resets by hand
+            warnings.warn(
+                f"stack: observations are no stacks of {self.stack} frames, so they are stored in "
+                'full; for the colours of one picture, give replay_buffer_kwargs={"stack": 1}',
+                stacklevel=4,
+            )
+        for column in np.flatnonzero(~(same & moved)).tolist():
             self.whole[step, column] = np.stack((observations[column], next_observations[column]))
         self.put(step, observations[:, -1], next_observations[:, -1])
         self.forget(step + 1 - self.steps)

@@ -22,7 +22,7 @@ class FrameReplayBuffer(PrioritizedReplayBuffer):
     nothing more where they are padded with black frames, as by SB3's `VecFrameStack`; other ones,
     such as copies of the first frame in Gymnasium's `FrameStackObservation`, are stored in full.
     So are observations that are not stacks at all, such as the channels of one colour picture: for
-    these, give ``stack=1``.
+    these, give ``stack=1``; a warning says so.
 
     Args:
         stack: how many frames are stacked on the channel axis, the oldest first; None: one for each
@@ -71,10 +71,8 @@ class FrameReplayBuffer(PrioritizedReplayBuffer):
         """Nothing here: `reset` makes the store of the frames."""
 
     def reset(self) -> None:
-        size, dtype = (
-            math.prod(self.obs_shape) // self.stack,
-            np.dtype(self.observation_space.dtype),
-        )
+        size = math.prod(self.obs_shape) // self.stack
+        dtype = np.dtype(self.observation_space.dtype)
         self._frames = ObservationStore(self.buffer_size, self.n_envs, self.stack, size, dtype)
         super().reset()
 

@@ -90,10 +90,12 @@ class FrameStore:
         self.depths = np.zeros((self.rows, self.columns), dtype=np.uint8)
         self.finals: dict[tuple[int, int], NDArray] = {}
 
-    def fit(
+    def compare(
         self, step: int, stacks: NDArray, next_stacks: NDArray, begins: NDArray[np.bool_]
-    ) -> NDArray[np.bool_]:
-        """(columns,): whether both stacks (columns, stack, ...) will be rebuilt as they are.
+    ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """(columns,) each: whether stacks (columns, stack, ...) are as they will be rebuilt.
+
+        The second array says whether the next ones are the same frames, shifted by one.
 
         Args:
             step: the one that is about to be `put`.
@@ -105,7 +107,7 @@ class FrameStore:
         same[begins, -1] = True
         shifted = stacks[:, 1:] == next_stacks[:, :-1]
         rest = tuple(range(1, stacks.ndim))
-        return same.all(axis=rest) & shifted.all(axis=rest)
+        return same.all(axis=rest), shifted.all(axis=rest)
 
     def put(self, step: int, frames: NDArray, next_frames: NDArray) -> None:
         """Write the newest frames (columns, ...) of a step, and the next ones ahead of them."""
@@ -217,9 +219,9 @@ class FrameStorage(RowStorage):
         stacks, next_stacks = (
             fields[name].reshape(every) for name in ("observation", "next_observation")
         )
-        fits = store.fit(step, stacks, next_stacks, self._ended(step - 1))
-        if not fits.all():
-            run, environment = divmod(int(fits.argmin()), self.environments)
+        same, moved = store.compare(step, stacks, next_stacks, self._ended(step - 1))
+        if not (same & moved).all():
+            run, environment = divmod(int((same & moved).argmin()), self.environments)
             raise ValueError(
                 "observation: must be the last next_observation, or, where an episode begins, "
                 "black except for the newest frame (in Gymnasium, FrameStackObservation with "
