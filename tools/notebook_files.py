@@ -1,7 +1,6 @@
 """The one form in which the series' notebooks are written to disk."""
 
 import os
-import re
 from pathlib import Path
 
 import nbformat
@@ -50,7 +49,6 @@ def normalise(notebook, name):
     if "per_tutorial" in notebook.metadata:
         metadata["per_tutorial"] = notebook.metadata.per_tutorial
     notebook.metadata = nbformat.from_dict(metadata)
-    name_cells(notebook.cells)
     CoalesceStreamsPreprocessor().preprocess(notebook, {})
     for cell in notebook.cells:
         kept = {"tags": cell.metadata.tags} if "tags" in cell.metadata else {}
@@ -61,23 +59,3 @@ def normalise(notebook, name):
         outputs = [each for each in cell.outputs if WIDGET_VIEW not in each.get("data", {})]
         cell.outputs = [each for each in outputs if each.get("text", "shown").strip()]
     return notebook
-
-
-def is_readable(cell_id):
-    """Whether an id is made of words, as against the random ones that editors give."""
-    words = re.fullmatch(r"[a-z]+\d*(-([a-z]+\d*|\d+))*", cell_id)
-    return bool(words) and not re.fullmatch(r"[0-9a-f]{8}", cell_id)
-
-
-def name_cells(cells):
-    """Keep readable ids; make others from the nearest heading: `the-segment-tree-2`."""
-    reserved = {cell.id for cell in cells if is_readable(cell.id)}
-    used, stem = set(), "cell"
-    for cell in cells:
-        heading = re.search(r"^#+ (.+)$", cell.source, re.MULTILINE)
-        if cell.cell_type == "markdown" and heading:
-            stem = "-".join(re.findall(r"[a-z]+\d*", heading[1].lower())[:5]) or "cell"
-        if cell.id not in reserved or cell.id in used:
-            free = (f"{stem}-{count}" if count > 1 else stem for count in range(1, len(cells) + 2))
-            cell.id = next(each for each in free if each not in reserved | used)
-        used.add(cell.id)

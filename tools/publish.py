@@ -4,20 +4,26 @@ python tools/publish.py NOTEBOOK...      run, tidy, stamp and write; an error ch
 python tools/publish.py --normalize ...  run nothing: tidy ids, metadata and outputs
 python tools/publish.py --check ...      change nothing: name those whose outputs are of other code
 
-Without a notebook's name, all of the series.
+Without a notebook's name, all of the series. A stamp says of which code of its own, commit and
+versions a page's outputs are. A page is run again when its own code has changed, and every page
+before a release. A change of the package alone leaves the stamp current.
 """
 
 import argparse
+import hashlib
 import os
+import subprocess
 import sys
 import time
 from pathlib import Path
 
 import nbformat
-import stamps
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
-from notebook_files import NOTEBOOKS, normalise, read, series, write
+from notebook_files import NOTEBOOKS, ROOT, code_cells, normalise, read, series, write
+
+from per_tutorial import __version__
+from per_tutorial.common.provenance import versions
 
 
 def publish(path):
@@ -28,10 +34,40 @@ def publish(path):
     client = NotebookClient(notebook, resources=resources, timeout=None, record_timing=False)
     start = time.perf_counter()
     client.execute(env=environment)
-    stamp = stamps.make(notebook, time.perf_counter() - start)
+    stamp = stamp_of(notebook, time.perf_counter() - start)
     notebook.metadata.per_tutorial = nbformat.from_dict(stamp)
     write(normalise(notebook, path.name), path)
     print(f"{path.name}: {stamp['seconds']:.0f} s")
+
+
+def stamp_of(notebook, seconds):
+    """The stamp of a run that has just ended, after `seconds`, in this environment."""
+    return {
+        "code": code_hash(notebook),
+        "commit": commit(),
+        "per_tutorial": __version__,
+        "seconds": round(seconds, 1),
+        **versions("torch", "numpy", "gymnasium", "numba"),
+    }
+
+
+def is_current(notebook):
+    """Whether the notebook's code is that of its outputs."""
+    return notebook.metadata.get("per_tutorial", {}).get("code") == code_hash(notebook)
+
+
+def code_hash(notebook):
+    """The SHA-256 of the code cells, but for the set-up cell: that one computes nothing."""
+    sources = [cell.source for cell in code_cells(notebook) if cell.id != "setup"]
+    return hashlib.sha256("\0".join(sources).encode()).hexdigest()
+
+
+def commit():
+    """The commit that is checked out, with a + if files of the package differ from it."""
+    head = ["git", "rev-parse", "--short=7", "HEAD"]
+    changed = ["git", "status", "--porcelain", "--", "per_tutorial"]
+    name, changes = (subprocess.check_output(each, cwd=ROOT, text=True) for each in (head, changed))
+    return name.strip() + "+" * bool(changes)
 
 
 def main():
@@ -45,7 +81,7 @@ def main():
     options = parser.parse_args()
     paths = options.notebooks or series()
     if options.check:
-        stale = [f"notebooks/{path.name}" for path in paths if not stamps.is_current(read(path))]
+        stale = [f"notebooks/{path.name}" for path in paths if not is_current(read(path))]
         sys.exit(f"their code has changed: make publish NB='{' '.join(stale)}'" if stale else 0)
     for path in paths:
         try:

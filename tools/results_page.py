@@ -1,16 +1,12 @@
 """Compute the numbers of docs/results.md, and of the README's "Does PER help?", from the data.
 
-python tools/results_page.py          print each sentence with its numbers
-python tools/results_page.py --write  put the numbers, the table and the figure into the page
-python tools/results_page.py --check  change nothing: name the files that differ
+python tools/results_page.py    print what the pages must say and what they lack; write the figure
 
-A sentence is found by its words and gets new numbers, so a sentence must be changed here and on the
-page. The figure is the one that notebook 09 drew: it is taken from its outputs.
+The sentences and the table go into the pages by hand. The figure is the one that notebook 09 drew:
+it is taken from its outputs.
 """
 
-import argparse
 import base64
-import re
 import sys
 from pathlib import Path
 
@@ -25,8 +21,7 @@ from per_tutorial.worlds.results import gains, load
 ROOT = Path(__file__).parents[1]
 PAGE, README = ROOT / "docs" / "results.md", ROOT / "README.md"
 NOTEBOOK = ROOT / "notebooks" / "09_should_i_use_it.ipynb"
-FIGURES = {"forest": "per_minus_uniform.png"}  # cell → file
-NUMBER = re.compile(r"[−+]?\d[\d,]*(?:\.\d+)?")
+FIGURE = ROOT / "docs" / "per_minus_uniform.png"
 HEAD = "| world | setting | PER − uniform | of range | pairs |\n|---|---|---|--:|--:|\n"
 
 
@@ -183,72 +178,38 @@ def of_pong():
     yield f"PER {per}; uniform replay {uniform}"
 
 
-def pattern_of(sentence):
-    """What finds a sentence: its words with any numbers, wrapped anywhere."""
-    words = [NUMBER.sub("0", word) for word in sentence.split()]
-    return re.compile(r"\s+".join(re.escape(word).replace("0", NUMBER.pattern) for word in words))
-
-
-def updated(text, sentences):
-    """The text with the numbers of the sentences, each of which it must have once.
-
-    Raises:
-        ValueError: a sentence is missing, or there twice.
-    """
-    for sentence in sentences:
-        found = pattern_of(sentence).findall(text)
-        if len(found) != 1:
-            raise ValueError(f"text: must have this sentence once, has it {len(found)}: {sentence}")
-        if " ".join(found[0].split()) != sentence:
-            text = pattern_of(sentence).sub(lambda _, new=sentence: new, text)
-    return text
-
-
-def pages():
-    """What the two pages should be: {path: text}, and the sentences that were looked for."""
+def wanted():
+    """What each page must say: {path: sentences}, and the table as Markdown."""
     rows = evidence.per_minus_uniform()
     family = compare([row.scores for row in rows])
     policies = list(of_policies())
     sentences = [*of_everything(rows, family), *of_space_invaders(), *of_the_papers_rule()]
     sentences += [*policies, *of_other_methods(), *of_small_worlds(), *of_pong()]
-    text = updated(PAGE.read_text(encoding="utf-8"), sentences)
-    before, _, after = text.partition(HEAD)
-    text = before + table(rows, family) + re.sub(r"\A(?:\|.*\n)*", "", after)
-    readme = updated(README.read_text(encoding="utf-8"), policies)
-    return {PAGE: text.encode(), README: readme.encode()}, sentences
+    return {PAGE: sentences, README: policies}, table(rows, family)
 
 
-def figures():
-    """The figure of notebook 09: {path: PNG}."""
-    cells = {cell.id: cell for cell in nbformat.read(NOTEBOOK, 4).cells}
-    found = {}
-    for name, file in FIGURES.items():
-        (png,) = (
-            output.data["image/png"]
-            for output in cells[name].outputs
-            if "image/png" in output.get("data", {})
-        )
-        found[ROOT / "docs" / file] = base64.b64decode(png)
-    return found
+def missing(sentences, text):
+    """The sentences that a text, which may be wrapped anywhere, does not have."""
+    joined = " ".join(text.split())
+    return [sentence for sentence in sentences if sentence not in joined]
+
+
+def figure():
+    """The figure of notebook 09 as PNG."""
+    (cell,) = (cell for cell in nbformat.read(NOTEBOOK, 4).cells if cell.id == "forest")
+    shown = (output.get("data", {}) for output in cell.outputs)
+    (png,) = (data["image/png"] for data in shown if "image/png" in data)
+    return base64.b64decode(png)
 
 
 def main():
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    mode = parser.add_mutually_exclusive_group()
-    mode.add_argument("--write", action="store_true", help="bring the page up to date")
-    mode.add_argument("--check", action="store_true", help="change nothing, say what is not")
-    options = parser.parse_args()
-    texts, sentences = pages()
-    if not (options.write or options.check):
-        return print(*sentences, sep="\n")
-    wanted = texts | figures()
-    stale = [path for path in wanted if not path.is_file() or path.read_bytes() != wanted[path]]
-    if options.check and stale:
-        sys.exit("of other data: " + ", ".join(str(path.relative_to(ROOT)) for path in stale))
-    for path in stale:
-        path.write_bytes(wanted[path])
+    pages, rows = wanted()
+    print(*pages[PAGE], "", rows, sep="\n")
+    FIGURE.write_bytes(figure())
+    texts = {path: path.read_text(encoding="utf-8") for path in pages}
+    absent = [sentence for path in pages for sentence in missing(pages[path], texts[path])]
+    absent += [] if rows in texts[PAGE] else ["the table"]
+    sys.exit("\n".join(["The pages do not say:", *absent]) if absent else 0)
 
 
 if __name__ == "__main__":

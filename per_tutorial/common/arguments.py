@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 LARGEST = 2**63 - 1  # int64, for arrays and compiled code
-INT64, FLOAT64 = np.dtype(np.int64), np.dtype(np.float64)
 
 
 def whole_number(name: str, value: Any, minimum: int = 1, maximum: int | None = LARGEST) -> int:
@@ -44,20 +43,14 @@ def real_number(
         raise TypeError(f"{name}: must be a number, got {value!r}")
     if above is not None and not value > above:
         raise ValueError(f"{name}: must be greater than {above:g}, got {value}")
-    try:
-        number = float(value)
-    except OverflowError:  # an int beyond the largest float
-        number = math.inf
-    if not (low <= value <= high and math.isfinite(number)):
+    if not (low <= value <= high and math.isfinite(value)):
         allowed = "finite" if low == -high == -math.inf else f"in [{low:g}, {high:g}]"
         raise ValueError(f"{name}: must be {allowed}, got {value}")
-    return number
+    return float(value)
 
 
 def up_to_one(name: str, value: Any) -> float:
     """``value`` as a float in [0, 1]; up to 1e-6 above 1 counts as a rounding error."""
-    if type(value) is float and 0 <= value <= 1:
-        return value  # fast path: this is called at every step
     return min(real_number(name, value, 0, 1 + 1e-6), 1.0)
 
 
@@ -69,27 +62,17 @@ def one_of(name: str, value: Any, allowed: Collection[str]) -> str:
 
 
 def index_array(name: str, values: Any) -> NDArray[np.int64]:
-    """``values``, anything that `plain_array` takes, as an int64 array.
-
-    TypeError unless they are integers, ValueError if one is too large.
-    """
-    if type(values) is np.ndarray and values.dtype == INT64:  # as in a minibatch
-        return values
+    """``values`` as an int64 array: TypeError unless they are integers, ValueError if too large."""
     array = plain_array(name, values)
     if array.size and array.dtype.kind not in "iu":
         raise TypeError(f"{name}: must be integers, got {array.dtype}")
-    if array.size and array.dtype == np.uint64 and array.max() > LARGEST:  # it would wrap around
+    if array.dtype == np.uint64 and array.max(initial=0) > LARGEST:  # it would wrap around
         raise ValueError(f"{name}: must be at most {LARGEST}, got {array.max()}")
     return array.astype(np.int64, copy=False)
 
 
 def float_array(name: str, values: Any) -> NDArray[np.float64]:
-    """``values``, anything that `plain_array` takes, as a float64 array.
-
-    TypeError unless they are real numbers.
-    """
-    if type(values) is np.ndarray and values.dtype.kind == "f":  # as in a minibatch
-        return values if values.dtype == FLOAT64 else values.astype(FLOAT64)
+    """``values`` as a float64 array; TypeError unless they are real numbers."""
     array = plain_array(name, values)
     if array.dtype.kind not in "iuf":
         raise TypeError(f"{name}: must be numbers, got {array.dtype}")
@@ -102,11 +85,8 @@ def plain_array(name: str, values: Any) -> NDArray[Any]:
         return values
     if hasattr(values, "detach"):  # a torch tensor, on any device, with or without gradient
         values = values.detach().cpu()
-        try:
-            return values.numpy()
-        except TypeError:  # NumPy has no bfloat16, which autocast gives
+        if "bfloat16" in str(values.dtype):  # autocast gives it, and NumPy has none
             values = values.float()
-    if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
-        # `asarray` would treat what is under the mask as data.
+    if np.ma.is_masked(values):  # `asarray` would treat what is under the mask as data
         raise ValueError(f"{name}: must have no masked entries, got {np.ma.count_masked(values)}")
     return np.asarray(values)

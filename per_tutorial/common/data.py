@@ -9,19 +9,12 @@ CHECKOUT = Path(__file__).parents[2] / "notebooks" / "results"
 
 
 def data_folder() -> Path:
-    """The folder of the data: the checkout's, or ``results`` in the working directory.
-
-    The second is where a notebook finds them if the package is installed from elsewhere.
-    """
+    """The folder of the data: the checkout's, or ``results`` beside a notebook that runs here."""
     return CHECKOUT if CHECKOUT.is_dir() else Path("results").absolute()
 
 
 def data_file(name: str) -> Path:
-    """The path of a file of the data.
-
-    Raises:
-        FileNotFoundError: there is no such file; says what to do.
-    """
+    """The path of a file of the data; a FileNotFoundError says what to do."""
     path = data_folder() / name
     if not path.is_file():
         raise FileNotFoundError(

@@ -1,50 +1,48 @@
-"""Files that are whole or absent: atomic writing, and arrays that are checked before they are used.
+"""Files that are whole or absent: atomic writing, tables, and arrays that are checked before use.
 
 A file of arrays is an uncompressed `.npz`: a heading as JSON, and arrays. Nothing is unpickled.
 `open_arrays` reads its checksums through; then `require_like` compares names, dtypes and shapes
 with one's own arrays, and `copy_arrays` reads into these.
 """
 
+import csv
+import gzip
+import io
 import json
-import math
 import os
 import secrets
-import stat
+import shutil
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any, NamedTuple, TypeVar
+from typing import IO, Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 PathLike = str | os.PathLike[str]
-T = TypeVar("T")
 
-HEADING = "heading"
-CHUNK = 2**20  # bytes that are read at once
+PIECE = 2**20  # bytes that are read at once
 
 
 @contextmanager
 def atomic_write(path: PathLike) -> Iterator[IO[bytes]]:
     """Open a temporary file beside ``path``; on success it replaces ``path`` in one step.
 
-    A new file gets the permissions that the umask leaves, an existing one keeps its own. Symbolic
-    links are followed. If anything fails, an existing file is unchanged. Raises what
-    `check_writable` raises.
+    A new file gets the permissions that the umask leaves, an existing one keeps its own. Links are
+    followed. If anything fails, an existing file is unchanged. Raises what `check_writable` does.
     """
     check_writable(path)
     target = Path(os.path.realpath(path))
     temporary = target.with_name(f".{target.name}.{secrets.token_hex(8)}")
-    mode = stat.S_IMODE(target.stat().st_mode) if target.exists() else 0o666
     try:
-        with open(temporary, "xb", opener=lambda name, flags: os.open(name, flags, mode)) as file:
+        with open(temporary, "xb") as file:
+            if target.exists():
+                shutil.copymode(target, temporary)  # before anybody can read what is private
             yield file
             file.flush()
             os.fsync(file.fileno())
-        if target.exists():
-            os.chmod(temporary, mode)  # whatever the umask is
         os.replace(temporary, target)
     except BaseException:
         temporary.unlink(missing_ok=True)
@@ -52,11 +50,9 @@ def atomic_write(path: PathLike) -> Iterator[IO[bytes]]:
 
 
 def check_writable(path: PathLike, name: str = "path") -> None:
-    """Raise an OSError before long work, rather than after it, if its result cannot be written.
+    """Raise an OSError, with this name of the argument, if `atomic_write` could not write there.
 
-    Args:
-        path: what `atomic_write` will be called with.
-        name: of the argument or option, for the error.
+    Call it before long work, rather than lose its result.
     """
     target = Path(os.path.realpath(path))
     if target.exists() and not target.is_file():  # a folder; or a device, which would be replaced
@@ -67,23 +63,50 @@ def check_writable(path: PathLike, name: str = "path") -> None:
         raise PermissionError(f"{name}: {str(path)!r} cannot be written")
 
 
+def write_table(
+    path: PathLike, heading: Mapping[str, Any], columns: Sequence[str], rows: Iterable[Any]
+) -> None:
+    """Write a table: "# JSON" in the first line, then CSV with a line of column names. Atomic.
+
+    `pandas.read_csv(path, comment="#")` reads it, too. The same content makes the same bytes.
+
+    Args:
+        path: if it ends in ".gz", the file is compressed.
+        heading: what JSON can hold; the number of rows is added to it as "rows", so that a
+            truncated file can be noticed.
+        columns: their names.
+        rows: each as long as ``columns``. Floats are written by `str`, which loses no bit.
+    """
+    rows = list(rows)
+    text = io.StringIO()
+    text.write(f"# {json.dumps({**heading, 'rows': len(rows)})}\n")
+    csv.writer(text, lineterminator="\n").writerows([columns, *rows])
+    data = text.getvalue().encode()
+    if str(path).endswith(".gz"):
+        data = gzip.compress(data, mtime=0)  # without the time of writing
+    with atomic_write(path) as file:
+        file.write(data)
+
+
 class SavedArray(NamedTuple):
     """An array in a file that `open_arrays` opened; its data are not in memory."""
 
     dtype: np.dtype[Any]
     shape: tuple[int, ...]
+    order: Literal["C", "F"]
     file: zipfile.ZipFile
     member: str
+    start: int  # of the data, in bytes
 
     def copy_to(self, target: NDArray[Any]) -> None:
         """Read the data into an array of this dtype and shape, a piece at a time."""
-        with self.file.open(self.member) as file:
-            _header(file)
-            for part in _contiguous_parts(target):
-                data = part.reshape(-1).view(np.uint8).data
-                for start in range(0, len(data), CHUNK):
-                    piece = data[start : start + CHUNK]
-                    piece[:] = file.read(len(piece))
+        flags: Any = ["external_loop", "buffered", "zerosize_ok"]
+        size = max(1, PIECE // self.dtype.itemsize)
+        pieces: Any = np.nditer(target, flags, ["writeonly"], order=self.order, buffersize=size)
+        with self.file.open(self.member) as file, pieces:
+            file.seek(self.start)
+            for piece in pieces:
+                piece[...] = np.frombuffer(file.read(piece.nbytes), self.dtype)
 
     def read(self) -> NDArray[Any]:
         """A new array."""
@@ -99,15 +122,11 @@ AnyArray = NDArray[Any] | SavedArray
 def write_arrays(
     path: PathLike, heading: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]
 ) -> None:
-    """Write a heading, which JSON can hold, and arrays. Atomic; copies nothing."""
-    members = {HEADING: np.array(json.dumps(heading)), **arrays}
+    """Write a heading, which JSON can hold, and arrays. Atomic; copies no array."""
     with atomic_write(path) as file, zipfile.ZipFile(file, "w") as archive:
-        for name, array in members.items():
+        for name, array in {"heading": np.array(json.dumps(heading)), **arrays}.items():
             with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
-                header = np.lib.format.header_data_from_array_1_0(array) | {"fortran_order": False}
-                np.lib.format.write_array_header_2_0(member, header)
-                for part in _contiguous_parts(array):
-                    member.write(part.reshape(-1).view(np.uint8).data)
+                np.lib.format.write_array(member, array, (2, 0), allow_pickle=False)
 
 
 @contextmanager
@@ -128,19 +147,12 @@ def open_arrays(path: PathLike) -> Iterator[tuple[dict[str, Any], dict[str, Save
             archive = zipfile.ZipFile(opened)
             if broken := archive.testzip():
                 raise ValueError(f"the checksum of {broken} differs")
-            arrays = {
-                member.filename.removesuffix(".npy"): _saved(archive, member)
-                for member in archive.infolist()
-            }
-            if HEADING not in arrays:
-                raise ValueError("it has no heading: another program or version wrote it")
-            heading = json.loads(str(arrays.pop(HEADING).read()))
-            if not isinstance(heading, dict):
-                raise ValueError("the heading is not a JSON object")
+            names = [name.removesuffix(".npy") for name in archive.namelist()]
+            arrays = {name: _saved(archive, name) for name in names}
+            heading = json.loads(str(arrays.pop("heading").read()))
         except Exception as error:  # a flipped bit may claim anything
-            raise ValueError(
-                f"path: {shown} is damaged, or is not such a file ({error})"
-            ) from error
+            said = f"path: {shown} is damaged, or is not such a file ({error})"
+            raise ValueError(said) from error
         yield heading, arrays
 
 
@@ -167,38 +179,20 @@ def copy_arrays(own: Mapping[str, NDArray[Any]], saved: Mapping[str, AnyArray]) 
             array[...] = other
 
 
-def join_parts(**parts: Mapping[str, T]) -> dict[str, T]:
+def join_parts(**parts: Mapping[str, Any]) -> dict[str, Any]:
     """The arrays of several dicts in one dict, with the keys ``PART.NAME``."""
     return {f"{part}.{name}": each[name] for part, each in parts.items() for name in each}
 
 
-def part_of(arrays: Mapping[str, T], name: str) -> dict[str, T]:
+def part_of(arrays: Mapping[str, Any], name: str) -> dict[str, Any]:
     """The part of this name, as `join_parts` got it."""
     prefix = f"{name}."
     return {key.removeprefix(prefix): arrays[key] for key in arrays if key.startswith(prefix)}
 
 
-def _saved(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> SavedArray:
-    """Dtype and shape of a member; ValueError unless its data have the size that follows."""
-    with archive.open(member) as file:
-        shape, dtype = _header(file)
-        if dtype.hasobject or file.tell() + math.prod(shape) * dtype.itemsize != member.file_size:
-            raise ValueError(f"{member.filename} is not an array")
-    return SavedArray(dtype, shape, archive, member.filename)
-
-
-def _header(file: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[Any]]:
-    """Shape and dtype of an array; its data come next in the file."""
-    if np.lib.format.read_magic(file) != (2, 0):
-        raise ValueError("unknown format of an array")
-    shape, _, dtype = np.lib.format.read_array_header_2_0(file)
-    return shape, dtype
-
-
-def _contiguous_parts(array: NDArray[Any]) -> Iterator[NDArray[Any]]:
-    """Parts of an array in turn, each one block of memory, so that none is copied."""
-    if array.flags.c_contiguous:
-        yield array
-    else:
-        for part in array:
-            yield from _contiguous_parts(part)
+def _saved(archive: zipfile.ZipFile, name: str) -> SavedArray:
+    """An array of the archive."""
+    with archive.open(f"{name}.npy") as file:
+        np.lib.format.read_magic(file)
+        shape, fortran, dtype = np.lib.format.read_array_header_2_0(file)
+        return SavedArray(dtype, shape, "F" if fortran else "C", archive, file.name, file.tell())

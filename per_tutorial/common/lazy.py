@@ -4,17 +4,11 @@
 names the extra that installs it.
 """
 
-from __future__ import annotations
-
 import sys
+from collections.abc import Callable, Mapping
 from importlib import import_module
+from typing import Any
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from typing import Any
-
-PACKAGE = __name__.partition(".")[0]
 # extra → the modules that it installs
 EXTRAS = {
     "dqn": ("gymnasium", "safetensors", "scipy", "torch", "tqdm", "tyro"),
@@ -31,18 +25,15 @@ EXTRAS = {
 
 
 def missing_extra(error: ImportError, what: str) -> ImportError:
-    """An error that names the extra to install; ``error`` itself if no extra has the module.
+    """An error that names the extra that ``what`` needs, such as "per_tutorial.train".
 
-    Args:
-        error: of an import that failed.
-        what: the name or command that needs the module, such as "per_tutorial.train".
+    It is ``error`` itself, of an import that failed, if no extra has the module.
     """
     module = (error.name or "").partition(".")[0]
     for extra, brings in EXTRAS.items():
         if isinstance(error, ModuleNotFoundError) and module in brings:
-            advice = f"pip install '{PACKAGE}[{extra}]'"
-            text = f"{what} needs {module}, which is not installed: {advice}"
-            return ModuleNotFoundError(text, name=error.name)
+            advice = f"not installed: pip install 'per_tutorial[{extra}]'"
+            return ModuleNotFoundError(f"{what} needs {module}, which is {advice}", name=error.name)
     return error
 
 
@@ -52,14 +43,12 @@ def lazy_names(
     """``__all__``, ``__getattr__`` and ``__dir__`` (PEP 562) of a package.
 
     Type checkers and editors do not see these names, so the package also imports them under
-    ``if TYPE_CHECKING``. A test keeps the two lists equal.
+    ``if TYPE_CHECKING``. A name whose extra is not installed raises a ModuleNotFoundError that says
+    so when it is used.
 
     Args:
         package: its ``__name__``.
         homes: module, relative to the package → the names that it defines.
-
-    Raises:
-        ModuleNotFoundError: when a name is used whose extra is not installed; the message names it.
     """
     home_of = {name: home for home, names in homes.items() for name in names}
 

@@ -10,16 +10,11 @@ import weakref
 from pathlib import Path
 
 _promised: weakref.WeakKeyDictionary[object, int] = weakref.WeakKeyDictionary()
-_GROUPS = Path("/sys/fs/cgroup")  # of containers
 
 
 def promise_memory(owner: object, name: str, nbytes: int) -> None:
-    """Note that ``owner`` will fill ``nbytes``; warn if all owners need more than there is.
-
-    Args:
-        owner: what holds the memory; the promise ends with it.
-        name: of the argument that makes it large, for the warning.
-    """
+    """Note that ``owner`` may fill ``nbytes`` while it lives; warn, with this name of the argument
+    that makes it large, if all owners need more than there is."""
     _promised[owner] = nbytes
     total, most = sum(_promised.values()), available_memory()
     if most is not None and total > most:
@@ -31,26 +26,10 @@ def promise_memory(owner: object, name: str, nbytes: int) -> None:
 
 
 def available_memory() -> int | None:
-    """Bytes that this process has or can still get; None where the system does not say (Linux).
-
-    The limit of a container counts as well. What the process holds is part of it, since that may be
-    what was promised.
-    """
+    """Bytes that this process holds or can still get; None where the system doesn't say."""
     try:
-        free = _kilobytes("/proc/meminfo", "MemAvailable")
-        own = _kilobytes("/proc/self/status", "VmRSS")
+        texts = [Path(f"/proc/{name}").read_text("utf-8") for name in ("meminfo", "self/status")]
     except OSError:
         return None
-    limits = [free + own]
-    for limit in (_GROUPS / "memory.max", _GROUPS / "memory/memory.limit_in_bytes"):
-        try:
-            limits.append(int(limit.read_text()))
-        except (OSError, ValueError):  # no container, or "max"
-            continue
-    return min(limits)
-
-
-def _kilobytes(path: str, name: str) -> int:
-    """The bytes in a line of a file such as "MemAvailable:  2048 kB"."""
-    found = re.search(rf"{name}:\s+(\d+) kB", Path(path).read_text(encoding="utf-8"))
-    return 1024 * int(found[1]) if found else 0
+    found = re.findall(r"(?:MemAvailable|VmRSS):\s+(\d+) kB", "".join(texts))
+    return 1024 * sum(map(int, found))

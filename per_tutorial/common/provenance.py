@@ -1,20 +1,16 @@
 """The machine and the versions behind a result."""
 
 import platform
+from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 
 
 def versions(*packages: str) -> dict[str, str]:
-    """The versions of Python (as "python") and of the installed ones of these packages, by name.
-
-    No package is imported.
-    """
+    """The versions of Python (as "python") and of the installed ones of these packages, by name."""
     found = {"python": platform.python_version()}
     for name in packages:
-        try:
+        with suppress(PackageNotFoundError):
             found[name] = version(name)
-        except PackageNotFoundError:
-            pass
     return found
 
 

@@ -71,7 +71,7 @@ class Adapter:
     a new buffer made with the same settings, or returns one.
 
     Attributes:
-        name: of the buffer in reports; by default the name of the class.
+        name: of the buffer in reports; by default that of the class.
         distribution: how priorities become probabilities. "proportional": P(i) ∝ p^α. "rank":
             P(i) ∝ 1/rank^α. "uniform": all are equal.
         epsilon: ε, which the buffer adds to |δ| by itself; 0: it adds none.
@@ -128,36 +128,29 @@ class Adapter:
         raise NotImplementedError
 
     def priorities(self, td_errors: NDArray) -> Floats:
-        """The priorities p of TD errors δ: |δ|, clipped, + ε unless documented otherwise."""
-        sizes = np.abs(np.asarray(td_errors, dtype=np.float64))
-        return np.minimum(sizes, np.inf if self.clip is None else self.clip) + self.epsilon
-
-
-METHODS = ("make", "add", "sample", "update")
+        """The priorities p of TD errors δ: |δ| + ε unless documented otherwise; none is clipped."""
+        return np.abs(np.asarray(td_errors, dtype=np.float64)) + self.epsilon
 
 
 def as_adapter(adapter: Any) -> Adapter:
     """An `Adapter` from one, or from any class with its four methods.
 
     Raises:
-        TypeError: a method is missing; it is neither a class nor an `Adapter`; a class needs
-            arguments.
-        ValueError: a declaration is invalid.
+        TypeError, ValueError: it is neither, or a declaration is invalid; says why.
     """
     name = (adapter if isinstance(adapter, type) else type(adapter)).__name__
-    missing = [method for method in METHODS if not callable(getattr(adapter, method, None))]
-    if missing:
+    methods = ("make", "add", "sample", "update")
+    if missing := [one for one in methods if not callable(getattr(adapter, one, None))]:
         raise TypeError(f"adapter: {name} lacks {', '.join(missing)}")
     if isinstance(adapter, type):
-        kind = adapter if issubclass(adapter, Adapter) else type(name, (adapter, Adapter), {})
         try:
-            adapter = kind()
+            adapter = type(name, (adapter, Adapter), {})()
         except Exception as error:
-            raise TypeError(
-                f"adapter: {name} cannot be made without arguments ({error})"
-            ) from error
+            said = f"adapter: {name} cannot be made without arguments ({error})"
+            raise TypeError(said) from error
     if not isinstance(adapter, Adapter):
         raise TypeError(f"adapter: must be a class or an Adapter, got an object of {name}")
+    adapter.name = adapter.name or name  # type: ignore[misc]
     one_of(f"{name}.distribution", adapter.distribution, get_args(Distribution))
     one_of(f"{name}.newcomers", adapter.newcomers, get_args(Newcomers))
     real_number(f"{name}.epsilon", adapter.epsilon, low=0.0)
@@ -170,5 +163,4 @@ def as_adapter(adapter: Any) -> Adapter:
 
 def takes_weights(adapter: Adapter) -> bool:
     """Whether `update` has a fourth parameter, for the weights."""
-    kinds = [one.kind for one in inspect.signature(adapter.update).parameters.values()]
-    return len(kinds) > 3 or inspect.Parameter.VAR_POSITIONAL in kinds
+    return len(inspect.signature(adapter.update).parameters) > 3

@@ -1,7 +1,7 @@
 """The adapters of this package's buffers, and those that files hold, by name."""
 
-import importlib.util
 import os
+import runpy
 from collections.abc import Callable
 from typing import Any, ClassVar
 
@@ -29,9 +29,8 @@ class Uniform(Adapter):
     kind: Callable[..., Replay] = ReplayBuffer
 
     def make(self, settings: Settings) -> Replay:
-        windows = {"n_step": settings.n_step, "discount": settings.discount}
-        options = windows | self.options(settings)
-        return self.kind(settings.capacity, OBSERVATION_SHAPE, seed=settings.seed, **options)
+        options = {"seed": settings.seed, "n_step": settings.n_step, "discount": settings.discount}
+        return self.kind(settings.capacity, OBSERVATION_SHAPE, **options, **self.options(settings))
 
     def options(self, settings: Settings) -> dict[str, Any]:
         """The further arguments of this kind of buffer."""
@@ -104,9 +103,7 @@ def find_adapter(name: str) -> Adapter:
     """The adapter with a name in `ADAPTERS`, or from ``path/to/file.py:ClassName``.
 
     Raises:
-        ValueError: there is no such adapter, or the file has no such class, or cannot be run.
-        TypeError: the class is not an adapter.
-        FileNotFoundError: there is no such file.
+        ValueError, FileNotFoundError, TypeError: there is none, or it cannot be used; says why.
         ImportError: the library is not installed.
 
     Example:
@@ -122,17 +119,13 @@ def find_adapter(name: str) -> Adapter:
         raise ValueError(f"NAME: must be one of {known}, got {name!r}")
     if not os.path.isfile(path):
         raise FileNotFoundError(f"NAME: no file {path!r}")
-    spec = importlib.util.spec_from_file_location("examined", path)
-    assert spec is not None and spec.loader is not None  # it ends in .py
-    module = importlib.util.module_from_spec(spec)
     try:
-        spec.loader.exec_module(module)
+        found = runpy.run_path(path).get(kind)
     except ImportError:
         raise
     except Exception as error:
         said = f"{type(error).__name__}: {error}"
         raise ValueError(f"NAME: {path!r} cannot be run: {said}") from error
-    found = getattr(module, kind, None)
     if not isinstance(found, type):
         raise ValueError(f"NAME: {path!r} has no class {kind!r}")
     return as_adapter(found)

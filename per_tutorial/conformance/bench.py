@@ -7,14 +7,14 @@ Stratified draws (appendix B.2.1) vary less than independent ones, for which the
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Literal
 from unittest import SkipTest
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import chi2
 
-from per_tutorial.common.arguments import plain_array
+from per_tutorial.common.arguments import plain_array, whole_number
 from per_tutorial.conformance.adapter import ACTIONS, Adapter, Drawn, Settings, takes_weights
 from per_tutorial.replay.contracts import Floats, Transition
 
@@ -26,9 +26,13 @@ Serials = NDArray[np.int64]  # numbers of transitions, from 0 as they were added
 class Skipped(SkipTest):
     """The buffer or its adapter lacks what a check needs; the message says what."""
 
+    verdict: Literal["skipped", "inconclusive"] = "skipped"
 
-class Inconclusive(SkipTest):
+
+class Inconclusive(Skipped):
     """A check could not decide; the message says why."""
+
+    verdict = "inconclusive"
 
 
 class Raised(AssertionError):
@@ -50,7 +54,10 @@ class Bench:
     def __init__(
         self, adapter: Adapter, name: str, capacity: int, batch_size: int, seed: int
     ) -> None:
-        self.adapter, self.capacity, self.batch_size = adapter, capacity, batch_size
+        self.adapter = adapter
+        self.capacity = whole_number("capacity", capacity, minimum=16)
+        self.batch_size = whole_number("batch_size", batch_size, minimum=2, maximum=capacity)
+        whole_number("seed", seed, minimum=0)
         self.rng = np.random.default_rng([seed, zlib.crc32(name.encode())])
         self.draws = (DRAWS if adapter.replacement else DRAWS // 2) * capacity // 64
         self.unit = min(1.0, (adapter.clip or 10.0) / 10)  # TD errors up to 10 units are told apart

@@ -17,8 +17,8 @@ import per_tutorial.conformance.further_checks  # noqa: F401  (registers its che
 from per_tutorial.common.arguments import one_of
 from per_tutorial.common.provenance import versions
 from per_tutorial.conformance.adapter import Adapter, as_adapter
-from per_tutorial.conformance.bench import Inconclusive, Raised, Skipped
-from per_tutorial.conformance.checks import BATCH, CAPACITY, CHECKS, Check, check_sizes
+from per_tutorial.conformance.bench import Bench, Skipped
+from per_tutorial.conformance.checks import BATCH, CAPACITY, CHECKS, Check
 
 Verdict = Literal["passed", "failed", "skipped", "inconclusive"]
 
@@ -76,25 +76,29 @@ class Report(NamedTuple):
         """At most fifteen lines: the likely cause, what else failed, what was not decided."""
         numbers = ", ".join(f"{name} {number}" for name, number in self.versions.items())
         found = {v: [one for one in self.results if one.verdict == v] for v in get_args(Verdict)}
-        said = [(f"{self.name} ({numbers}): {self.summary()} (seed {self.seed})", 2)]
-        for k, (name, _, measured) in enumerate(found["failed"]):
+        lines = shortened(f"{self.name} ({numbers}): {self.summary()} (seed {self.seed})", 2)
+        for k, (name, _, measured) in enumerate(found["failed"][:5]):
             check = CHECKS[name]
-            marked = name + " (not the algorithm)" * (check.kind == "further")
-            said.append((f"{'also failed' if k else 'FAILED'} {marked}: {measured}", 1 if k else 3))
+            marked = f"{'also failed' if k else 'FAILED'} {name}"
+            marked += " (not the algorithm)" * (check.kind == "further")
+            lines += shortened(f"{marked}: {measured}", 1 if k else 3)
             if k == 0:
-                said.append((f"  Asked: {check.asks} Paper: {check.paper}. {check.effect}", 2))
-        if more := found["failed"][5:]:
-            said[7:] = [(f"also failed {', '.join(one.check for one in more)}", 1)]
+                lines += shortened(f"  Asked: {check.asks} Paper: {check.paper}. {check.effect}", 2)
+        more = ", ".join(one.check for one in found["failed"][5:])
+        lines += shortened(f"also failed {more}", 1) if more else []
         for verdict in ("inconclusive", "skipped"):
             some = "; ".join(f"{one.check} ({one.measured})" for one in found[verdict])
-            said += [(f"{verdict}: {some}", 1)] if some else []
-        said += [(f"handling: {m}", 1) for name, _, m in found["passed"] if name == "handling"]
-        lines = []
-        for line, most in said:
-            wrapped = textwrap.wrap(line, 99, subsequent_indent="  ")
-            lines += wrapped[:most]
-            lines[-1] += "…" * (len(wrapped) > most)
+            lines += shortened(f"{verdict}: {some}", 1) if some else []
+        for name, _, measured in found["passed"]:
+            lines += shortened(f"handling: {measured}", 1) if name == "handling" else []
         return "\n".join(lines)
+
+
+def shortened(text: str, most: int) -> list[str]:
+    """At most so many lines of a text."""
+    first, *more = textwrap.wrap(text, 99, subsequent_indent="  ")
+    lines = [first, *more[: most - 1]]
+    return [*lines[:-1], lines[-1] + "…" * (len(more) >= most)]
 
 
 def examine(
@@ -109,7 +113,7 @@ def examine(
     """Measure whether a replay buffer does what a correct one does.
 
     A correct buffer fails in fewer than one of 10,000 examinations. A verdict does not depend on
-    which other checks are asked. After Ctrl-C, what was measured is reported.
+    which other checks are asked.
 
     Args:
         adapter: an `Adapter`, or a class with `make`, `add`, `sample` and `update`.
@@ -119,8 +123,7 @@ def examine(
         capacity, batch_size: of most of the buffers.
 
     Raises:
-        TypeError: the adapter lacks a method, or is neither a class nor an `Adapter`.
-        ValueError: there is no such check, or a size is too small.
+        TypeError, ValueError: it is no adapter, there is no such check, or a size is too small.
         ImportError: the buffer's library is not installed.
 
     Example:
@@ -129,27 +132,17 @@ def examine(
         '1 passed'
     """
     adapter = as_adapter(adapter)
-    options = {"capacity": capacity, "batch_size": batch_size, "seed": seed}
-    check_sizes(**options)
     names = names_of(everything) if checks is None else list(checks)
     for name in names:
         one_of("checks", name, CHECKS)
-    results: list[Result] = []
-    try:
-        results.extend(ask(CHECKS[name], adapter, options) for name in names)
-    except KeyboardInterrupt:
-        results += [Result(name, "inconclusive", "interrupted") for name in names[len(results) :]]
-    return Report(label_of(adapter), versions("numpy", *adapter.packages), seed, tuple(results))
+    benches = [Bench(adapter, name, capacity, batch_size, seed) for name in names]
+    results = [ask(CHECKS[name], bench) for name, bench in zip(names, benches, strict=True)]
+    return Report(adapter.name, versions("numpy", *adapter.packages), seed, results)
 
 
 def names_of(everything: bool) -> list[str]:
     """The names of the checks of the algorithm, or of all."""
     return [name for name, one in CHECKS.items() if everything or one.kind == "algorithm"]
-
-
-def label_of(adapter: Adapter) -> str:
-    """What reports and tests call it."""
-    return adapter.name or type(adapter).__name__
 
 
 def parametrize_with_checks(
@@ -178,7 +171,7 @@ def parametrize_with_checks(
             one_of("expected_failed_checks", name, CHECKS)
         for name in names_of(everything):
             xfail = pytest.mark.xfail(reason=known.get(name, ""), raises=AssertionError)
-            marks, label = [xfail] * (name in known), f"{label_of(adapter)}-{name}"
+            marks, label = [xfail] * (name in known), f"{adapter.name}-{name}"
             parameters.append(pytest.param(adapter, CHECKS[name], marks=marks, id=label))
     return pytest.mark.parametrize(("adapter", "check"), parameters)
 
@@ -187,20 +180,22 @@ class TooLong(BaseException):
     """A check took longer than `Adapter.time_limit`; nothing that a buffer catches."""
 
 
-def ask(check: Check, adapter: Adapter, options: Mapping[str, int]) -> Result:
+def ask(check: Check, bench: Bench) -> Result:
     """The result of one check; raises ImportError if the buffer's library is not installed."""
     try:
-        with limited(adapter.time_limit), quiet():
-            return Result(check.name, "passed", check(adapter, **options))
+        with (
+            limited(bench.adapter.time_limit),
+            warnings.catch_warnings(action="ignore"),
+            contextlib.redirect_stdout(io.StringIO()),  # whatever libraries print
+        ):
+            return Result(check.name, "passed", check.function(bench))
     except TooLong:
-        said = f"it took more than {adapter.time_limit:g} s"
+        said = f"it took more than {bench.adapter.time_limit:g} s"
         return Result(check.name, "inconclusive", said)
     except Skipped as reason:
-        return Result(check.name, "skipped", str(reason))
-    except Inconclusive as reason:
-        return Result(check.name, "inconclusive", str(reason))
+        return Result(check.name, reason.verdict, str(reason))
     except AssertionError as fault:
-        if isinstance(fault, Raised) and isinstance(fault.__cause__, ImportError):
+        if isinstance(fault.__cause__, ImportError):
             raise fault.__cause__ from None
         return Result(check.name, "failed", str(fault))
     except Exception as error:  # noqa: BLE001  (no mistake of a check may lose the others' results)
@@ -225,14 +220,3 @@ def limited(seconds: float) -> Iterator[None]:
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0)
         signal.signal(signal.SIGPROF, before)
-
-
-@contextlib.contextmanager
-def quiet() -> Iterator[None]:
-    """Hide what libraries print and warn of."""
-    with (
-        warnings.catch_warnings(action="ignore"),
-        contextlib.redirect_stdout(io.StringIO()),
-        contextlib.redirect_stderr(io.StringIO()),
-    ):
-        yield

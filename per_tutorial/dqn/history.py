@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from per_tutorial.common.files import AnyArray, PathLike, SavedArray, part_of
-from per_tutorial.common.tables import write_table
+from per_tutorial.common.files import AnyArray, PathLike, SavedArray, part_of, write_table
 from per_tutorial.dqn.config import DQNConfig
 from per_tutorial.replay.contracts import Batch, State
 

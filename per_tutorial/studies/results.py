@@ -4,6 +4,9 @@ The file is a tidy table: the arm, the seed of the run, what was measured, when,
 settings are built from it, so a file stays readable when settings go.
 """
 
+import csv
+import gzip
+import json
 import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -12,9 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from per_tutorial.common.arguments import LARGEST, one_of
+from per_tutorial.common.arguments import one_of
 from per_tutorial.common.data import data_file, data_folder
-from per_tutorial.common.tables import read_table
 from per_tutorial.statistics import LEVEL, Estimate, compare, failure_rate, t_interval
 from per_tutorial.studies.study import METRICS
 
@@ -27,18 +29,28 @@ def read_results(
     """The heading and the rows of a results file, of one part or of a whole study.
 
     Raises:
-        ValueError: the file is damaged, its heading lacks one of the ``facts``, or a row has no
-            numbers where they belong.
+        FileNotFoundError: there is no such file.
+        ValueError: the file is damaged or not whole, its heading lacks one of the ``facts``, or a
+            row has no numbers where they belong.
     """
-    heading, rows = read_table(path, COLUMNS)
-    if missing := [name for name in facts if name not in heading]:
-        raise _holds_none(path, f"no {', '.join(missing)}")
+    if not Path(path).is_file():
+        raise FileNotFoundError(f"path: no file {os.fspath(path)!r}")
     try:
+        data = Path(path).read_bytes()
+        text = (gzip.decompress(data) if os.fspath(path).endswith(".gz") else data).decode()
+        first, columns, *lines = text.splitlines()
+        heading = json.loads(first.removeprefix("# "))
+        if missing := [name for name in ("rows", *facts) if name not in heading]:
+            raise ValueError(f"no {', '.join(missing)}")
+        # A number cut short would still be a number.
+        if heading["rows"] != len(lines) or not text.endswith("\n"):
+            raise ValueError(f"it must have {heading['rows']} whole rows")
+        if columns != ",".join(COLUMNS):
+            raise ValueError(f"the columns are {columns}")
+        rows = list(csv.reader(lines))
         for _, seed, _, at, value in rows:
-            if max(abs(int(seed)), abs(int(at))) > LARGEST:
-                raise ValueError(f"{seed}, {at}")
-            float(value)
-    except ValueError as error:
+            int(seed), int(at), float(value)
+    except Exception as error:  # a flipped bit may claim anything
         raise _holds_none(path, error) from error
     return heading, rows
 

@@ -24,8 +24,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from per_tutorial.common.arguments import whole_number
+from per_tutorial.common.files import write_table
 from per_tutorial.common.provenance import processor, versions
-from per_tutorial.common.tables import write_table
 from per_tutorial.dqn.checkpoints import Checkpoints
 from per_tutorial.dqn.history import History
 from per_tutorial.studies.results import COLUMNS, StudyResults, load_study, read_results

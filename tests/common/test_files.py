@@ -1,5 +1,6 @@
 """Files that are the old one or the new one; arrays that are compared before they are read."""
 
+import gzip
 import os
 import stat
 from pathlib import Path
@@ -16,6 +17,7 @@ from per_tutorial.common.files import (
     part_of,
     require_like,
     write_arrays,
+    write_table,
 )
 
 
@@ -132,6 +134,26 @@ def test_whether_a_file_could_be_written_is_said_beforehand(tmp_path, monkeypatc
         check_writable(tmp_path / "file", "--out")
 
 
+# ---------------------------------------------------------------- tables
+
+
+@pytest.mark.parametrize("name", ["table.csv", "table.csv.gz"])
+def test_a_table_has_its_form_and_the_same_content_makes_the_same_bytes(name, tmp_path):
+    path = tmp_path / name
+    rows = [(0, 0.0), ("b, c", 1 / 3)]
+    write_table(path, {"rows": 9, "seeds": (1, 2)}, ("x", "y"), iter(rows))
+    before = path.read_bytes()
+    text = gzip.decompress(before) if name.endswith("gz") else before
+    assert text == b'# {"rows": 2, "seeds": [1, 2]}\nx,y\n0,0.0\n"b, c",0.3333333333333333\n'
+    write_table(path, {"rows": 9, "seeds": (1, 2)}, ("x", "y"), rows)
+    assert path.read_bytes() == before
+    if name.endswith("gz"):
+        assert before[4:8] == bytes(4)  # gzip's time of writing
+    with pytest.raises(TypeError, match="JSON"):
+        write_table(path, {"made of": object()}, ("x", "y"), rows)
+    assert path.read_bytes() == before
+
+
 # ---------------------------------------------------------------- arrays
 
 ARRAYS = {
@@ -140,6 +162,7 @@ ARRAYS = {
     "rows": np.zeros(3, [("a", "i1"), ("b", "f8")]),
     "empty": np.empty((0, 4), np.uint8),
     "scalar": np.array(7),
+    "columns": np.arange(6.0).reshape(2, 3, order="F"),
 }
 
 
@@ -200,6 +223,16 @@ def test_every_flipped_bit_is_noticed_or_means_nothing(path):
             assert heading == {"what": "a test"}
             wanted = {name: array.tolist() for name, array in ARRAYS.items()}
             assert all(found[name] == wanted[name] for name in found if name in wanted)
+
+
+def test_a_damaged_array_is_noticed_before_any_is_used(tmp_path):
+    path = tmp_path / "file.npz"
+    write_arrays(path, {}, {"large": np.zeros(10_000)})
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 4
+    path.write_bytes(data)
+    with pytest.raises(ValueError, match="damaged"), open_arrays(path):
+        pytest.fail("it was opened")
 
 
 def test_a_missing_and_a_foreign_file_are_named(tmp_path):

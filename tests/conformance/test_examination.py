@@ -82,16 +82,6 @@ def test_a_mistake_of_a_check_is_inconclusive_and_loses_nothing(monkeypatch):
     assert found["contents"][0] == "passed"
 
 
-def test_an_interrupt_keeps_what_was_measured(monkeypatch):
-    def interrupted(bench):
-        raise KeyboardInterrupt
-
-    monkeypatch.setitem(CHECKS, "reach", CHECKS["reach"]._replace(function=interrupted))
-    found = results(PlainAdapter())
-    assert [verdict for verdict, _ in found.values()] == ["passed", "inconclusive", "inconclusive"]
-    assert found["contents"][1] == "interrupted"
-
-
 def test_a_missing_library_is_said_at_once():
     class Missing(Adapter):
         def make(self, settings):
@@ -169,6 +159,21 @@ def test_a_fault_in_the_agents_line_is_named():
 
     said = results(Huber(), ["exponent"])["exponent"]
     assert said[0] == "failed" and "the Huber loss, not |δ|" in said[1]
+
+
+def test_a_wrong_power_of_beta_and_a_buffer_that_is_too_large_are_found():
+    class Squared(Plain):
+        def weights(self, probabilities, beta):
+            return super().weights(probabilities, beta**2)  # right if β = 1
+
+    class TooLarge(PlainAdapter):
+        def make(self, settings):
+            return super().make(settings._replace(capacity=2 * settings.capacity))
+
+    _, said = results(PlainAdapter(Squared), ["weights"])["weights"]
+    assert "differ from β = 1 by another power" in said
+    _, said = results(TooLarge(), ["reach"])["reach"]
+    assert "should have been overwritten" in said
 
 
 def test_an_adapter_that_stops_by_itself_does_not_pass_for_a_buffer_that_refuses():

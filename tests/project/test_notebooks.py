@@ -8,8 +8,8 @@ import re
 
 import nbformat
 import numpy as np
+import publish
 import pytest
-import stamps
 import torch
 from notebook_files import code_cells, normalise, read, series
 
@@ -37,7 +37,7 @@ def outputs(notebook):
 
 
 def test_is_written_as_the_tools_write_it(notebook, path):
-    # The allowed metadata only, readable ids, no widgets, no history of progress bars.
+    # The allowed metadata only, no widgets, no history of progress bars.
     nbformat.validate(notebook)
     unchanged = normalise(read(path), path.name) == notebook
     assert unchanged, f"python tools/publish.py --normalize notebooks/{path.name}"
@@ -87,7 +87,7 @@ def test_checked_cells_have_something_to_check(notebook):
 
 
 def test_outputs_are_of_the_code(notebook, path):
-    assert stamps.is_current(notebook), f"make publish NB=notebooks/{path.name}"
+    assert publish.is_current(notebook), f"make publish NB=notebooks/{path.name}"
 
 
 # Exercises: a cell `exercise-K` with a stub and its check, then a cell `solution-K` -------------

@@ -3,11 +3,10 @@
 import subprocess
 import sys
 
-import nbformat
+import publish
 import pytest
-import stamps
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
-from notebook_files import ROOT, is_readable, normalise, read, write
+from notebook_files import ROOT, normalise, read, write
 
 
 def page(*sources):
@@ -19,7 +18,7 @@ def page(*sources):
 
 
 def test_a_stamp_names_code_commit_versions_and_duration():
-    stamp = stamps.make(page("1 + 1"), 2.345)
+    stamp = publish.stamp_of(page("1 + 1"), 2.345)
     assert stamp["seconds"] == 2.3 and len(stamp["code"]) == 64
     assert {"per_tutorial", "python", "numpy", "torch"} <= set(stamp)
     commit = stamp["commit"].rstrip("+")
@@ -28,13 +27,13 @@ def test_a_stamp_names_code_commit_versions_and_duration():
 
 def test_a_page_is_stale_once_its_own_code_has_changed():
     notebook = page("1 + 1", "2 + 2")
-    assert not stamps.is_current(notebook)
-    notebook.metadata.per_tutorial = stamps.make(notebook, 1.0)
+    assert not publish.is_current(notebook)
+    notebook.metadata.per_tutorial = publish.stamp_of(notebook, 1.0)
     notebook.cells[0].source = "import sys"  # the set-up cell
     notebook.cells[1].source = "# 00 · Another title"
-    assert stamps.is_current(notebook)
+    assert publish.is_current(notebook)
     notebook.cells[2].source = "1 + 2"
-    assert not stamps.is_current(notebook)
+    assert not publish.is_current(notebook)
 
 
 @pytest.mark.slow
@@ -56,23 +55,6 @@ def test_what_is_stale_is_named_and_is_current_once_it_is_published(tmp_path):
 
 
 # Form --------------------------------------------------------------------------------------------
-
-
-def test_random_ids_become_words_and_words_stay():
-    cells = [
-        new_markdown_cell("# 01 · The *segment* tree", id="a1b2c3d4"),
-        new_code_cell("1", id="4c9a1f2e-33b0"),
-        new_code_cell("2", id="exercise-1"),
-        new_code_cell("3", id="mQ3xUv_9aZ"),
-        new_markdown_cell("Text.\n\n## Find", id="a1b2c3d6"),
-    ]
-    notebook = new_notebook(cells=cells)
-    notebook.cells[3].id = "exercise-1"  # as pasting a cell by hand leaves it
-    names = ["the-segment-tree", "the-segment-tree-2", "exercise-1", "the-segment-tree-3", "find"]
-    for _ in range(2):
-        assert [cell.id for cell in normalise(notebook, "01_segment_tree.ipynb").cells] == names
-    assert all(map(is_readable, names))
-    nbformat.validate(notebook)
 
 
 def test_only_the_allowed_metadata_stay_and_folded_cells_are_folded_everywhere():

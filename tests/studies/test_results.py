@@ -9,8 +9,9 @@ import pytest
 from small_study import STUDY
 
 from per_tutorial.common.data import data_file, data_folder
+from per_tutorial.common.files import write_table
 from per_tutorial.statistics import compare, t_interval
-from per_tutorial.studies.results import StudyResults, load_study, read_results, report
+from per_tutorial.studies.results import COLUMNS, StudyResults, load_study, read_results, report
 
 # Results
 
@@ -91,9 +92,39 @@ def with_facts(folder, change):
     path.write_bytes(gzip.compress(f"# {json.dumps(facts)}\n{rest}".encode()))
 
 
+@pytest.mark.parametrize("name", ["part.csv", "study.csv.gz"])
+def test_a_file_cut_short_anywhere_is_refused(name, tmp_path):
+    path, rows = tmp_path / name, [("a", "0", "score", "20", "-1e-300"), ("β", "1", "q", "2", "12")]
+    write_table(path, {"study": "β"}, COLUMNS, rows)
+    assert read_results(path) == ({"study": "β", "rows": 2}, [list(row) for row in rows])
+    whole = path.read_bytes()
+    for end in range(len(whole)):
+        path.write_bytes(whole[:end])
+        with pytest.raises(ValueError, match=f"^path: .*{name}' holds no results "):
+            read_results(path)
+    path.unlink()
+    with pytest.raises(FileNotFoundError, match="^path: no file '"):
+        read_results(path)
+
+
 @pytest.mark.parametrize(
-    "row",
-    ["per,x,score,20,1", "per,0,score,1e3,1", "per,0,score,20,", "per,0,s," + 30 * "9" + ",1"],
+    "text, said",
+    [
+        ('# {"rows": 0}\narm,seed,at,measure,value\n', "the columns are arm,seed,at"),
+        ('# {"rows": 2}\narm,seed,measure,at,value\na,1,score,2,3\n', "it must have 2 whole rows"),
+        ("# {}\narm,seed,measure,at,value\n", "no rows"),
+        ("# 7\narm,seed,measure,at,value\n", "int"),
+        ("# " + "[" * 100_000 + "\narm,seed,measure,at,value\n", "recursion"),
+    ],
+)
+def test_what_is_no_table_of_results_is_refused(text, said, tmp_path):
+    (tmp_path / "part.csv").write_text(text, encoding="utf-8")
+    with pytest.raises(ValueError, match=f"holds no results .*{said}"):
+        read_results(tmp_path / "part.csv")
+
+
+@pytest.mark.parametrize(
+    "row", ["per,x,score,20,1", "per,0,score,1e3,1", "per,0,score,20,", "per,0,score,20"]
 )
 def test_a_row_without_numbers_where_they_belong_is_noticed_when_it_is_read(row, copied):
     part = copied / "small" / "per.seeds-0-1.csv"
