@@ -118,10 +118,15 @@ class RowStorage:
         self._memory = self.rows.reshape(-1).view(np.uint8)  # run after run
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name not in VIEWS}
+        """Leave out empty rows, and views, which would become separate arrays."""
+        kept = {name: value for name, value in vars(self).items() if name not in VIEWS}
+        return kept | {"rows": self._arrays(self.added)["rows"]}
 
     def __setstate__(self, kept: dict[str, Any]) -> None:
+        stored = kept.pop("rows")
         vars(self).update(kept)
+        self.rows = np.zeros((self.runs, self.capacity), stored.dtype)
+        self.rows[:, : stored.shape[1]] = stored
         self._make_views()
 
     @property
