@@ -1,1 +1,1 @@
-"""Small worlds with knobs, tables that learn in them from replay, and what a map of them found."""
+"""Small worlds with knobs, and what a map of them found."""

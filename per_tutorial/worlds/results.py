@@ -15,6 +15,7 @@ from per_tutorial.common.data import data_file
 
 LENGTHS = (3, 4, 5, 6, 7, 8)  # of the map
 NOISES = (0.0, 0.1, 0.25, 0.5, 1.0)
+CURVE = 64  # points of an error curve, each the mean over an equal part of the training
 
 
 def load(study: str) -> dict[str, Any]:
