@@ -1,10 +1,9 @@
 """What watches a training from outside: after an interrupt, and when it is used again."""
 
-import numpy as np
 import pytest
 
 from per_tutorial import DQNConfig, train
-from per_tutorial.dqn.callbacks import ProgressBar, TensorBoard
+from per_tutorial.dqn.callbacks import ProgressBar
 
 CONFIG = DQNConfig(steps=200, learning_starts=50, hidden=(4,))
 
@@ -30,18 +29,3 @@ def test_a_bar_can_be_used_again(capsys):
     for _ in range(2):
         train(CONFIG, 0, callbacks=[bar])
         assert "200/200 steps" in capsys.readouterr().out
-
-
-@pytest.mark.slow
-def test_tensorboard_of_a_callback_used_again_shows_the_last_training(tmp_path):
-    accumulator = pytest.importorskip(
-        "tensorboard.backend.event_processing.event_accumulator"
-    ).EventAccumulator
-    callback = TensorBoard(tmp_path)
-    for seed in (0, 0):
-        history = train(CONFIG, seed, callbacks=[callback])
-    events = accumulator(str(tmp_path / "seed-0"))
-    events.Reload()
-    assert [event.step for event in events.Scalars("losses/epsilon")] == history.log_steps
-    returns = [event.value for event in events.Scalars("charts/episodic_return")]
-    assert np.allclose(returns, [value for _, _, value, _ in history.episodes])

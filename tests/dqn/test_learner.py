@@ -37,18 +37,6 @@ def test_in_single_precision_as_it_is_used():
     assert_same_as_plain(LEARNER_CONFIG, learner_class=DQNLearner, updates=15, rtol=1e-3)
 
 
-def test_a_batch_without_steps_is_of_single_steps():
-    batch = random_batch(np.random.default_rng(0))
-    ones = np.ones((RUNS, BATCH), dtype=np.int64)
-    without = Batch(*batch[:7])
-    one, other, another = (
-        DQNLearner(LEARNER_CONFIG, (INPUTS,), ACTIONS, [5, 6]).update(each).td_errors
-        for each in (without, batch._replace(steps=ones), batch)
-    )
-    np.testing.assert_array_equal(one, other)
-    assert (one != another).any()
-
-
 # A batch of one run, without the axis of runs
 
 

@@ -124,6 +124,10 @@ def test_a_cut_ends_running_episodes_as_a_time_limit_does():
     steps = np.array([2, 1, 3, 2, 1])[batch.indices // 2]
     np.testing.assert_allclose(batch.discounts[:, 0], 0.99**steps, rtol=1e-6)
     assert (batch.dones == 0).all()
+    over, zeros = make(), np.zeros((1, 3))
+    over.add(zeros, zeros, np.zeros(1, int), np.ones(1), np.ones(1), [{}])
+    over.truncate_episodes()  # what has terminated stays so
+    assert (over.sample(9).dones == 1).all()
 
 
 def test_minibatches_are_those_of_sb3():

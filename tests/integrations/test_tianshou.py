@@ -106,6 +106,16 @@ def test_errors_reach_only_the_transitions_that_were_drawn(environments):
     np.testing.assert_allclose(shares[:, 0], 1 / environments, rtol=1e-4)
 
 
+def test_an_update_belongs_to_a_minibatch_that_waits_for_one():
+    buffer = PrioritizedReplayBuffer(2, alpha=1.0, seed=0)
+    for _ in range(2):  # the second time, slot 0 holds another transition
+        fill(buffer, 2, 1).update_weight([1], [0.0])
+        _, slots = buffer.sample(1)
+        assert slots.tolist() == [0]
+        buffer.update_weight(slots, [0.0])
+    np.testing.assert_allclose(buffer.probabilities, 0.5)
+
+
 def test_what_came_without_add_is_drawn_as_well():
     ordinary = ReplayBuffer(ROWS)
     for number in range(5):
@@ -113,6 +123,9 @@ def test_what_came_without_add_is_drawn_as_well():
     buffer = make()
     buffer.update(ordinary)
     assert set(buffer.sample(100)[1]) == set(range(5))
+    buffer.update_weight(np.arange(5), [0.0, 9.0, 0.0, 0.0, 0.0])
+    buffer.update(ordinary)  # in the slots 5, 6, 7, 0, 1
+    np.testing.assert_allclose(buffer.probabilities[[5, 6, 7, 0, 1]], 0.2, rtol=0.01)
     ends = np.zeros(6, dtype=bool)
     rows = np.arange(6.0)
     made = PrioritizedReplayBuffer.from_data(rows, rows, rows, ends, ends, ends, rows)

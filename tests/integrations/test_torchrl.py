@@ -117,6 +117,14 @@ def test_squared_errors_are_taken_for_what_they_are():
     np.testing.assert_allclose(shares(buffer)[:3], [4 / 8, 3 / 8, 1 / 8], rtol=1e-5)
 
 
+def test_errors_of_a_trajectory_become_one_as_asked():
+    buffer = extend(make(alpha=1.0, reduction="mean"), 2)
+    errors = torch.tensor([[0.0, 2.0], [1.0, 5.0]])  # two trajectories of two steps
+    drawn = TensorDict({"index": torch.arange(2), "td_error": errors}, [2])
+    buffer.update_tensordict_priority(drawn)
+    np.testing.assert_allclose(shares(buffer)[:2], [0.25, 0.75], rtol=1e-5)
+
+
 def test_what_a_writer_does_not_store_is_skipped():
     """torchrl then has −1 in the index, or None for a single element."""
     buffer = TensorDictReplayBuffer(
