@@ -1,4 +1,4 @@
-"""Notebook 01, the segment tree: a walk, `find` and `set` from memory, prefix sums, memory."""
+"""Notebook 01, the segment tree: a walk by hand, `find` and `set` from memory."""
 
 import numpy as np
 
@@ -81,9 +81,9 @@ EXERCISES["01.2"] = Exercise(
         (lambda n, p: find(n, p, lambda p, left, right: p < left),
          "After rounding, the prefix can be all that is left: never go right where the sum is 0."),
         (lambda n, p: find(n, p, lambda p, left, right: p <= left or right == 0),
-         "Mistake 1: with `<=` a dart at the left end of a strip goes to the strip before."),
+         "With `<=` a dart at the left end of a strip goes to the strip before."),
         (lambda n, p: find(n, p, lambda p, left, right: left == right or p < left or right == 0),
-         "Mistake 3: equal children are not a special case."),
+         "Equal children are not a special case."),
         (lambda n, p: find(n, p) + len(n) // 2,
          "That is the leaf's node; the number of the leaf is asked for, counted from 0."),
     ],
@@ -123,7 +123,7 @@ EXERCISES["01.3"] = Exercise(
         (lambda n, k, v: set_leaf(n, k, v, lambda left, right, old, change: old),
          "The leaf has its new value; the sums above it are still the old ones."),
         (lambda n, k, v: set_leaf(n, k, v, lambda left, right, old, change: old + change),
-         "Mistake 5: you add the change, and the sums keep every rounding error."),
+         "You add the change, and the sums keep every rounding error."),
         (lambda n, k, v: set_leaf(n, k, v, lambda left, right, old, change: max(left, right)),
          "A node holds the sum of its children, not the larger of them."),
     ],
