@@ -1,4 +1,4 @@
-"""Notebook 05, Atari: the screens of a step, the frames of an observation, memory."""
+"""Notebook 05, Atari: the screens of a step, and the frames of an observation."""
 
 import numpy as np
 
@@ -43,23 +43,4 @@ EXERCISES["05.2"] = Exercise(
         (lambda *given: stack_numbers(*given)[::-1], "The stack begins with the oldest."),
         (lambda k, d, e, n: stack_numbers(k, d, e, n)[n - d:],
          "Right, but without the black frames: a stack always has `stack` numbers."),
-    ])  # fmt: skip
-
-
-def gigabytes(transitions, single_frames, frame=84 * 84, stack=4):
-    return transitions * (1 if single_frames else 2 * stack) * frame / 1e9
-
-
-EXERCISES["05.3"] = Exercise(
-    right=gigabytes,
-    cases=[(1_000_000, False, 84 * 84, 4), (1_000_000, True, 84 * 84, 4),
-           (50_000, False, 80 * 60, 3), (20_000, True, 42 * 42, 6)],
-    hints=[
-        (lambda n, single, f, k: n * (1 if single else k) * f / 1e9,
-         "The next observation is missing: each transition holds two stacks."),
-        (lambda n, single, f, k: n * (2 if single else 2 * k) * f / 1e9,
-         "Counted twice: a next observation's newest frame is in the following observation."),
-        (lambda n, single, f, k: gigabytes(n, not single, f, k),
-         "The other way round: `single_frames=True` holds every frame once."),
-        (lambda *given: 4 * gigabytes(*given), "Four bytes per pixel is float32; uint8 is one."),
     ])  # fmt: skip

@@ -1,4 +1,4 @@
-"""Notebook 06, PER in an agent that exists: places in a ring, the loss, several critics, memory."""
+"""Notebook 06, PER in an agent that exists: places in a ring, the loss and several critics."""
 
 import numpy as np
 import torch
@@ -69,7 +69,3 @@ EXERCISES["06.3"] = Exercise(
         (lambda v, t, e: np.abs(t[:, None] - v).mean(axis=0) + e,
          "One priority for each transition, not for each critic: `axis=1`."),
     ])  # fmt: skip
-
-
-def memory(transitions, pixels, stack):
-    return 2 * stack * pixels * transitions, pixels * transitions
