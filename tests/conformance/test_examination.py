@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 from per_tutorial.conformance import CHECKS, Adapter, Drawn, examine, parametrize_with_checks
-from per_tutorial.conformance import checks as checks_module
 from per_tutorial.conformance.adapters import PlainAdapter
-from per_tutorial.conformance.bench import Bench, exponent_of, misfit
+from per_tutorial.conformance.bench import misfit
 from per_tutorial.conformance.bugs import BUGS
 from per_tutorial.conformance.plain import Plain
 
@@ -70,24 +69,6 @@ def test_a_missing_library_is_said_at_once():
 
     with pytest.raises(ImportError, match="no_such_library"):
         examine(Missing)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["exponent", "weights", "newcomers"])
-def test_a_check_has_the_same_verdict_alone_as_together(name):
-    adapter = PlainAdapter(BUGS["huber-priority"])
-    together = results(adapter, ["handling", "exponent", "weights", "newcomers"])
-    assert results(adapter, [name])[name] == together[name]
-    assert results(adapter, [name])[name] == together[name]  # in a process of its own
-
-
-@pytest.mark.slow
-def test_verdicts_do_not_depend_on_the_seed():
-    for seed in range(5):
-        found = results(PlainAdapter(), ["exponent", "epsilon", "weights"], seed=seed)
-        assert {verdict for verdict, _ in found.values()} == {"passed"}
-        found = results(PlainAdapter(BUGS["alpha-twice"]), ["exponent"], seed=seed)
-        assert found["exponent"][0] == "failed"
 
 
 # Adapters -----------------------------------------------------------------------------------------
@@ -235,19 +216,6 @@ def test_a_known_failure_of_no_check_is_refused():
         parametrize_with_checks([Bare], expected_failed_checks=lambda one: {"signs": "?"})
 
 
-def test_a_newcomer_adds_a_check_by_one_function(monkeypatch):
-    monkeypatch.setattr(checks_module, "CHECKS", dict(CHECKS))
-
-    @checks_module.check("not in the paper", "None.", kind="further")
-    def of_this_test(bench: Bench) -> str:
-        """Does it have a capacity?"""
-        filled = bench.fill()
-        assert filled.buffer.capacity == 64
-        return "yes"
-
-    assert checks_module.CHECKS["of-this-test"](PlainAdapter()) == "yes"
-
-
 # Chance -------------------------------------------------------------------------------------------
 
 
@@ -259,12 +227,3 @@ def test_counts_of_a_right_buffer_fit_and_small_shifts_do_not():
     wrong[60] *= 0.5
     found = [misfit(rng.multinomial(20_000, wrong / wrong.sum()), right) for _ in range(50)]
     assert found.count(60) > 45
-
-
-def test_the_exponent_is_that_of_the_draws():
-    rng, bases = np.random.default_rng(0), np.geomspace(0.01, 1.0, 64)
-    for exponent in (0.0, 0.36, 0.6, 1.2):
-        masses = bases**exponent
-        counts = rng.multinomial(20_000, masses / masses.sum())
-        found, deviation = exponent_of(bases, counts)
-        assert abs(found - exponent) < 4 * deviation < 0.05

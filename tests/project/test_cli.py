@@ -8,7 +8,6 @@ import re
 import shlex
 import subprocess
 import sys
-import time
 import tomllib
 import warnings
 from types import SimpleNamespace
@@ -118,11 +117,6 @@ def test_a_flag_can_be_switched_off_and_layers_left_out(trained_with):
     main(["train", "--double", "--no-double", "--hidden"])
     everyone = list(range(10))
     assert trained_with == [(DQNConfig(), everyone), (DQNConfig(hidden=()), everyone)]
-
-
-def test_runs_and_first_seed_choose_the_seeds(trained_with):
-    main(["train", "--runs", "3", "--first-seed", "40"])
-    assert trained_with[0][1] == [40, 41, 42]
 
 
 def test_a_training_writes_its_history_and_prints_what_the_agents_reach(tmp_path, capsys):
@@ -372,22 +366,6 @@ def test_options_of_a_study(small_study, studied_with):
     ]
 
 
-def test_the_time_left_of_a_continued_study_knows_only_its_own_speed(
-    small_study, studied_with, monkeypatch, capsys
-):
-    def run_study(study, folder, *, processes, progress):
-        progress(900_000, 1_000_000)
-        time.sleep(0.3)
-        progress(900_100, 1_000_000)
-
-    monkeypatch.setattr(runner, "run_study", run_study)
-    main(["study", "small"])
-    progress = capsys.readouterr().err
-    assert "900k/1.00M" in progress
-    speeds = [float(speed) for speed in re.findall(r"([\d.]+)step/s", progress)]
-    assert 0 < max(speeds) <= 100 / 0.3 and not re.search(r"\d[kM]step/s", progress)
-
-
 # Examinations
 
 BROKEN = """
@@ -476,13 +454,6 @@ def test_an_interrupt_is_a_status_and_notes_of_an_error_are_shown(error, status,
     with pytest.raises(SystemExit) as caught:
         main(["train"])
     assert caught.value.code == status
-
-
-@pytest.mark.slow
-def test_the_shell_sees_that_line_and_a_status():
-    result = run("train", "--alpha", "2")
-    said = "python -m per_tutorial: alpha: must be in [0, 1], got 2.0\n"
-    assert (result.returncode, result.stdout, result.stderr) == (1, "", said)
 
 
 def test_a_setting_that_the_sampler_has_not_is_named(trained_with):
