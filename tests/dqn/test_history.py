@@ -117,7 +117,6 @@ def test_measurements_of_a_minibatch_by_hand():
     assert history.measure("td_error").tolist() == [[2.0], [2.0]]  # still the last one's
 
 
-@pytest.mark.slow
 def test_states_are_held_out_when_learning_begins():
     """Q(s, a) = s · a in the n-th log: of 50 stored states, the same 128 whatever comes later."""
     replay = PrioritizedReplayBuffer(200, 1, runs=2, seed=0)
