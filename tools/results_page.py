@@ -43,9 +43,8 @@ def digits_of(found):
 
 def counted(family):
     """How many gains and losses are shown."""
-    return [
-        sum(sign * one.difference.value > 0 and one.shown for one in family) for sign in (1, -1)
-    ]
+    shown = [one.difference.value for one in family if one.shown]
+    return sum(value > 0 for value in shown), sum(value < 0 for value in shown)
 
 
 def table(rows, family):
@@ -101,8 +100,7 @@ def of_space_invaders():
 def of_the_papers_rule():
     """A sentence on PER at a quarter of the rate that uniform replay has."""
     rows = evidence.quarter_minus_full()
-    family = compare([row.scores for row in rows])
-    gained, lost = counted(family)
+    gained, lost = counted(compare([row.scores for row in rows]))
     yield f"Of {len(rows)} such declared comparisons {gained} shows a gain and {lost} show a loss"
 
 

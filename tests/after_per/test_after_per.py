@@ -73,6 +73,7 @@ def test_pals_slope_is_hubers_times_the_priority_of_lap(kappa, alpha):
     assert torch.allclose(slopes, errors.clamp(-kappa, kappa) * p / p.mean())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["reaper", "laber", "relo", "pal"])
 def test_each_trains(method):
     config = DQNConfig(steps=200, learning_starts=100, hidden=(8,), capacity=300)

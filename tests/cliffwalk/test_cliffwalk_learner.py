@@ -105,6 +105,7 @@ def test_learning_stops_at_the_criterion(sampler):
     np.testing.assert_allclose(learner.q, true_values(5), atol=np.sqrt(10 * CONVERGED))
 
 
+@pytest.mark.slow
 def test_the_oracle_needs_what_the_paper_needs():
     """Medians that we read off the published figure 2."""
     for n, updates in {8: 317, 10: 497, 12: 696}.items():
@@ -118,6 +119,7 @@ def recorded_updates(figure, n, sampler):
     return [float(row["updates"]) for row in csv.DictReader(lines) if runs <= row.items()]
 
 
+@pytest.mark.slow
 def test_the_recorded_runs_are_those_of_the_learner():
     """The tabular ones to the update; rounding of linear ones may differ between processors."""
     for sampler in ("uniform", "greedy", "oracle"):
@@ -149,6 +151,7 @@ def test_settings_that_make_no_sense(options, message):
         CliffwalkLearner(**{"n": 4, "sampler": "rank", **options})
 
 
+@pytest.mark.slow
 def test_the_walk_loads_without_torch_and_matplotlib():
     code = "import per_tutorial.cliffwalk, sys; print(*sys.modules)"
     shown = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)

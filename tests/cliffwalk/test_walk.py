@@ -65,6 +65,7 @@ def test_gymnasium_accepts_the_environment():
     check_env(gym.make(ENV, n=5).unwrapped, skip_render_check=True)
 
 
+@pytest.mark.slow
 def test_the_name_alone_is_enough_where_nothing_is_imported():
     code = f"import gymnasium; print(gymnasium.make('per_tutorial.cliffwalk:{ENV}', n=3).spec.id)"
     shown = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)

@@ -14,6 +14,7 @@ class Owner:
     pass
 
 
+@pytest.mark.slow
 def test_all_owners_count_together_until_they_are_gone(monkeypatch, recwarn):
     gc.collect()
     promised = sum(memory._promised.values())

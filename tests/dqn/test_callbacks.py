@@ -8,6 +8,7 @@ from per_tutorial.dqn.callbacks import ProgressBar
 CONFIG = DQNConfig(steps=200, learning_starts=50, hidden=(4,))
 
 
+@pytest.mark.slow
 def test_a_bar_after_an_interrupted_one_stays_in_its_line(capsys):
     """tqdm #375: a notebook keeps the interrupted bar, and each new one moved down a line."""
     interrupted = ProgressBar("interrupted")

@@ -27,6 +27,7 @@ def threads_of(config=CONFIG):
     return seen[-1]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("two_threads")
 def test_a_small_network_is_trained_with_one_thread_and_then_they_are_back():
     assert threads_of() == 1
@@ -43,6 +44,7 @@ def test_a_small_network_is_trained_with_one_thread_and_then_they_are_back():
     assert threads_of(frames) == 2
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("two_threads")
 def test_more_threads_are_used_if_somebody_asked(monkeypatch):
     torch.set_num_threads(3)

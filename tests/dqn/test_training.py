@@ -168,6 +168,7 @@ def test_true_transitions_are_stored_and_all_of_them(mode, monkeypatch):
         assert len(mine) > 10
 
 
+@pytest.mark.slow
 def test_a_terminal_reward_is_learned_from_where_episodes_terminate():
     """Stored there and nowhere else; the returns stay those of the environment."""
     config = SHORT.replace(env=COUNTING, steps=100, epsilon_end=1.0, terminal_reward=-7)
@@ -252,6 +253,7 @@ def test_epsilon_beta_and_step_size_are_those_of_the_step(monkeypatch):
     assert step_sizes == [config.step_size(step) for step in range(39, 240)]
 
 
+@pytest.mark.slow
 def test_exploration_is_as_frequent_as_epsilon_says_and_uniform():
     class FavouritesOnly:
         def q_values(self, observations):

@@ -47,6 +47,7 @@ def test_transitions_come_back_as_they_were_added(form, n_envs, n_steps, sampler
         assert len(set(batch.indices)) == stored  # all of them are drawn
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_envs", [1, 3])
 def test_frequencies_and_weights_are_the_papers(n_envs):
     buffer, steps = make(n_envs, alpha=0.7), 3 * ROWS + 2

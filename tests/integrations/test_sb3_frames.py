@@ -109,6 +109,7 @@ def test_the_next_step_replaces_an_interrupted_one(fill):
             assert_same_batches(twin.one, twin.other, 60)
 
 
+@pytest.mark.slow
 def test_an_agent_learns_from_frames():
     """SB3's own frame stack, its resets and its last observations: the same as from two copies."""
     from stable_baselines3.common.env_util import make_vec_env

@@ -14,6 +14,7 @@ def draw_power(figure, exponent, scale):
     axes.plot(x, scale * x**exponent)
 
 
+@pytest.mark.slow
 def test_explore_draws_again_when_a_slider_moves(shown):
     controls = explorers.explore(
         draw_power, "x to the power {exponent}", exponent=range(1, 6), scale=(0.0, 2.0, 0.5)

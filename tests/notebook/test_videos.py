@@ -18,6 +18,7 @@ def moving_square(count, height, width):
         yield frame
 
 
+@pytest.mark.slow
 def test_the_film_strip_is_evenly_spaced_from_first_to_last(tmp_path):
     path = tmp_path / "square.mp4"
     videos.save_video(moving_square(11, 64, 100), path, fps=10)

@@ -89,6 +89,7 @@ def test_it_is_the_same_in_every_page_and_folded():
     assert all(cell.metadata.cellView == "form" for cell in CELLS)  # Colab
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("there", [(), ("per_tutorial",)], ids=["fresh", "without its needs"])
 @pytest.mark.parametrize("branch", ["main", "a/branch"])
 def test_where_something_is_missing_it_clones_and_installs(runtime, tmp_path, branch, there):
@@ -108,6 +109,7 @@ def test_where_everything_is_there_it_does_nothing(runtime, tmp_path):
     assert list((tmp_path / "content").iterdir()) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "repository, branch, github",
     [
@@ -164,6 +166,7 @@ def test_an_address_reaches_every_place(copy):
     assert "git+https://gitlab.com/group/else" in readme and "colab" not in readme
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="a step of a workflow on Linux")
 def test_the_workflow_writes_it_once_and_never_in_a_fork(copy, monkeypatch):
     workflow = (copy / ".github" / "workflows" / "address.yml").read_text(encoding="utf-8")

@@ -71,6 +71,7 @@ def test_contestants_take_turns_and_ratios_are_those_of_the_same_round():
     assert ratios([2, 30, 8], [1, 10, 2]) == (3, 2, 4)
 
 
+@pytest.mark.slow
 def test_the_agents_of_stable_baselines3_hold_the_same_transitions():
     theirs, *ours = agents.pictures(250).values()  # an episode ends within
     wanted = theirs._get_samples(np.arange(250))

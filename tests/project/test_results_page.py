@@ -35,6 +35,7 @@ def test_a_wrong_number_is_found():
     assert results_page.missing(sentences, text) == sentences[1:]
 
 
+@pytest.mark.slow
 def test_the_answer_in_the_readme_holds():
     rows = per_minus_uniform()
     family = compare([row.scores for row in rows])
@@ -47,6 +48,7 @@ def test_the_answer_in_the_readme_holds():
     assert {"Acrobot", "LunarLander"} <= {row.world for row in rows}
 
 
+@pytest.mark.slow
 def test_the_same_runs_count_once():
     rows = per_minus_uniform(("ablation-acrobot", "after-acrobot"))
     plain = [row for row in rows if row.setting == "20k steps, 128 units, η"]
@@ -68,6 +70,7 @@ def test_tries_of_one_comparison_are_pooled():
     np.testing.assert_array_equal(np.concatenate(list(row.tries.values())), expected)
 
 
+@pytest.mark.slow
 def test_the_kinds_of_comparisons_do_not_overlap():
     names = ("sb3-cartpole", "equal-alpha-acrobot", "sb3-pendulum-sac")
     same = {(row.world, row.setting) for row in per_minus_uniform(names)}

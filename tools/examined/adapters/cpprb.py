@@ -1,12 +1,12 @@
 """cpprb: trees in C++."""
 
 from importlib import import_module
-from typing import Any
 
 import numpy as np
 
-from per_tutorial.conformance.adapter import OBSERVATION_SHAPE, Adapter, Drawn, Settings
-from per_tutorial.replay.contracts import Floats, Transition
+from per_tutorial.conformance.adapter import OBSERVATION_SHAPE, Adapter, Drawn
+
+NAMES = ("obs", "weights", "indexes", "act", "rew", "next_obs", "done")
 
 
 class Cpprb(Adapter):
@@ -18,9 +18,8 @@ class Cpprb(Adapter):
     seeded = False
     n_step = True
 
-    def make(self, settings: Settings) -> Any:
-        """An empty buffer."""
-        fields: dict[str, dict[str, Any]] = {
+    def make(self, settings):
+        fields = {
             "obs": {"shape": OBSERVATION_SHAPE, "dtype": np.float32},
             "act": {"dtype": np.int64},
             "rew": {"dtype": np.float32},
@@ -36,26 +35,17 @@ class Cpprb(Adapter):
             Nstep={**several, "next": "next_obs"} if settings.n_step > 1 else None,
         )
 
-    def add(self, buffer: Any, transition: Transition) -> None:
+    def add(self, buffer, transition):
         """Store one step, and say where episodes end."""
         observation, action, reward, after, terminated, truncated = transition
         buffer.add(obs=observation, act=action, rew=reward, next_obs=after, done=terminated)
         if terminated or truncated:
             buffer.on_episode_end()
 
-    def sample(self, buffer: Any, batch_size: int, beta: float) -> Drawn:
+    def sample(self, buffer, batch_size, beta):
         """Scalars come as columns."""
         batch = buffer.sample(batch_size, beta)
-        return Drawn(
-            batch["obs"],
-            batch["weights"],
-            batch["indexes"],
-            batch["act"][:, 0],
-            batch["rew"][:, 0],
-            batch["next_obs"],
-            batch["done"][:, 0],
-        )
+        return Drawn(*(np.squeeze(batch[name]) for name in NAMES))
 
-    def update(self, buffer: Any, keys: Any, td_errors: Floats) -> None:
-        """It asks for |δ|."""
+    def update(self, buffer, keys, td_errors):
         buffer.update_priorities(keys, np.abs(td_errors))

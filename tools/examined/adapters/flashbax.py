@@ -2,12 +2,12 @@
 
 from functools import cache
 from importlib import import_module
-from typing import Any
 
 import numpy as np
 
-from per_tutorial.conformance.adapter import Adapter, Drawn, Settings
-from per_tutorial.replay.contracts import Floats, Transition
+from per_tutorial.conformance.adapter import Adapter, Drawn
+
+NAMES = ("observation", "action", "reward", "next_observation", "terminated")
 
 
 class Flashbax(Adapter):
@@ -22,38 +22,29 @@ class Flashbax(Adapter):
     name = "flashbax"
     packages = ("flashbax", "jax")
 
-    def make(self, settings: Settings) -> Any:
+    def make(self, settings):
         """A buffer is its functions, its state and its random key."""
         jax = import_module("jax")
         parts = functions(settings.capacity, settings.batch_size, settings.alpha)
         return {**parts, "state": parts["empty"], "key": jax.random.PRNGKey(settings.seed)}
 
-    def add(self, buffer: Any, transition: Transition) -> None:
-        """Store one step."""
+    def add(self, buffer, transition):
         buffer["state"] = buffer["add"](buffer["state"], step_of(*transition[:5]))
 
-    def sample(self, buffer: Any, batch_size: int, beta: float) -> Drawn:
+    def sample(self, buffer, batch_size, beta):
         """Draw sequences of one step."""
         buffer["key"], batch = buffer["sample"](buffer["state"], buffer["key"])
-        steps = {name: np.asarray(value)[:, 0] for name, value in batch.experience.items()}
+        states, *others = (np.asarray(batch.experience[name])[:, 0] for name in NAMES)
         weights = np.asarray(batch.probabilities, dtype=np.float64) ** -beta
-        return Drawn(
-            steps["observation"],
-            weights / weights.max(),
-            batch.indices,
-            steps["action"],
-            steps["reward"],
-            steps["next_observation"],
-            steps["terminated"],
-        )
+        return Drawn(states, weights / weights.max(), batch.indices, *others)
 
-    def update(self, buffer: Any, keys: Any, td_errors: Floats) -> None:
+    def update(self, buffer, keys, td_errors):
         """It asks for priorities, "commonly |δ| + ε"."""
         priorities = np.abs(td_errors).astype(np.float32)
         buffer["state"] = buffer["set_priorities"](buffer["state"], keys, priorities)
 
 
-def step_of(observation: Any, action: Any, reward: Any, after: Any, over: Any) -> dict[str, Any]:
+def step_of(observation, action, reward, after, over):
     """A transition as flashbax stores it, with the axes (add batch, time)."""
     return {
         "observation": np.asarray(observation, np.float32)[None, None],
@@ -65,7 +56,7 @@ def step_of(observation: Any, action: Any, reward: Any, after: Any, over: Any) -
 
 
 @cache
-def functions(capacity: int, batch_size: int, alpha: float) -> dict[str, Any]:
+def functions(capacity, batch_size, alpha):
     """The compiled functions of one kind of buffer; compiling takes longer than a question."""
     jax, flashbax = import_module("jax"), import_module("flashbax")
     buffer = flashbax.make_prioritised_trajectory_buffer(
@@ -79,7 +70,7 @@ def functions(capacity: int, batch_size: int, alpha: float) -> dict[str, Any]:
     )
     one = jax.tree.map(lambda value: value[0, 0], step_of(np.zeros(2), 0, 0.0, np.zeros(2), False))
 
-    def sample(state: Any, key: Any) -> Any:
+    def sample(state, key):
         key, now = jax.random.split(key)
         return key, buffer.sample(state, now)
 

@@ -2,12 +2,12 @@
 
 import random
 from importlib import import_module
-from typing import Any
 
 import numpy as np
 
-from per_tutorial.conformance.adapter import Adapter, Drawn, Settings
-from per_tutorial.replay.contracts import Floats, Transition
+from per_tutorial.conformance.adapter import Adapter, Drawn
+
+NAMES = ("state", "weight", "action", "reward", "next_state", "is_state_terminal")
 
 
 class PFRL(Adapter):
@@ -23,7 +23,7 @@ class PFRL(Adapter):
     replacement = False
     copies_added = False  # its `LazyFrames` say that the buffer's observations share their frames
 
-    def make(self, settings: Settings) -> Any:
+    def make(self, settings):
         """An empty buffer; NumPy's global generator draws."""
         np.random.seed(settings.seed)
         random.seed(settings.seed)
@@ -38,35 +38,27 @@ class PFRL(Adapter):
         buffer.memory.wait_priority_after_sampling = False
         return buffer
 
-    def add(self, buffer: Any, transition: Transition) -> None:
+    def add(self, buffer, transition):
         """Store one step, and say where episodes end."""
         observation, action, reward, after, terminated, truncated = transition
         buffer.append(observation, action, reward, after, None, terminated)
         if terminated or truncated:
             buffer.stop_current_episode()
 
-    def sample(self, buffer: Any, batch_size: int, beta: float) -> Drawn:
+    def sample(self, buffer, batch_size, beta):
         """A list of windows; it remembers by itself what it drew last."""
         steps = [window[0] for window in buffer.sample(batch_size)]
-        return Drawn(
-            np.array([step["state"] for step in steps]),
-            np.array([step["weight"] for step in steps]),
-            None,
-            np.array([step["action"] for step in steps]),
-            np.array([step["reward"] for step in steps]),
-            np.array([step["next_state"] for step in steps]),
-            np.array([step["is_state_terminal"] for step in steps]),
-        )
+        states, weights, *others = (np.array([step[name] for step in steps]) for name in NAMES)
+        return Drawn(states, weights, None, *others)
 
-    def update(self, buffer: Any, keys: Any, td_errors: Floats) -> None:
+    def update(self, buffer, keys, td_errors):
         """It asks for |δ|, of what it drew last."""
         buffer.update_errors(np.abs(td_errors).tolist())
 
-    def save(self, buffer: Any, path: str) -> None:
+    def save(self, buffer, path):
         """A pickle of its memory."""
         buffer.save(path)
 
-    def load(self, buffer: Any, path: str) -> None:
-        """Read it."""
+    def load(self, buffer, path):
         buffer.load(path)
         buffer.memory.wait_priority_after_sampling = False

@@ -1,12 +1,10 @@
 """Our replay inside Stable-Baselines3."""
 
 from importlib import import_module
-from typing import Any
 
 import numpy as np
 
-from per_tutorial.conformance.adapter import ACTIONS, OBSERVATION_SHAPE, Adapter, Drawn, Settings
-from per_tutorial.replay.contracts import Floats, Transition
+from per_tutorial.conformance.adapter import ACTIONS, OBSERVATION_SHAPE, Adapter, Drawn
 
 
 class OurSB3(Adapter):
@@ -17,7 +15,7 @@ class OurSB3(Adapter):
     epsilon = 1e-6
     n_step = True
 
-    def make(self, settings: Settings) -> Any:
+    def make(self, settings):
         ours = import_module("per_tutorial.integrations.sb3")  # first: it names the extra
         spaces = import_module("gymnasium").spaces
         states = spaces.Box(-np.inf, np.inf, OBSERVATION_SHAPE, np.float32)
@@ -31,7 +29,7 @@ class OurSB3(Adapter):
         buffer.beta = settings.beta
         return buffer
 
-    def add(self, buffer: Any, transition: Transition) -> None:
+    def add(self, buffer, transition):
         """Store one step, as SB3 does for one environment."""
         observation, action, reward, after, terminated, truncated = (
             np.asarray(field)[None] for field in transition
@@ -39,7 +37,7 @@ class OurSB3(Adapter):
         infos = [{"TimeLimit.truncated": bool(truncated[0])}]
         buffer.add(observation, after, action, reward, terminated | truncated, infos)
 
-    def sample(self, buffer: Any, batch_size: int, beta: float) -> Drawn:
+    def sample(self, buffer, batch_size, beta):
         """Most of SB3's fields have a column."""
         batch = buffer.sample(batch_size)
         columns = (batch.weights, batch.actions, batch.rewards, batch.dones)
@@ -47,5 +45,5 @@ class OurSB3(Adapter):
         states, after = batch.observations.numpy(), batch.next_observations.numpy()
         return Drawn(states, weights, batch.indices, actions, rewards, after, dones != 0)
 
-    def update(self, buffer: Any, keys: Any, td_errors: Floats) -> None:
+    def update(self, buffer, keys, td_errors):
         buffer.update_priorities(keys, td_errors)

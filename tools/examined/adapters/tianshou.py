@@ -1,12 +1,10 @@
 """tianshou's own buffer, and ours inside tianshou."""
 
 from importlib import import_module
-from typing import Any
 
 import numpy as np
 
-from per_tutorial.conformance.adapter import Adapter, Drawn, Settings
-from per_tutorial.replay.contracts import Floats, Transition
+from per_tutorial.conformance.adapter import Adapter, Drawn
 
 
 class Tianshou(Adapter):
@@ -16,33 +14,32 @@ class Tianshou(Adapter):
     packages = ("tianshou",)
     epsilon = float(np.finfo(np.float32).eps)
 
-    def make(self, settings: Settings) -> Any:
+    def make(self, settings):
         """An empty buffer; NumPy's global generator draws."""
         data = import_module("tianshou.data")
         np.random.seed(settings.seed)
         return data.PrioritizedReplayBuffer(settings.capacity, settings.alpha, settings.beta)
 
-    def add(self, buffer: Any, transition: Transition) -> None:
+    def add(self, buffer, transition):
         names = ("obs", "act", "rew", "obs_next", "terminated", "truncated")
         batch = import_module("tianshou.data").Batch
         buffer.add(batch(**dict(zip(names, transition, strict=True))))
 
-    def sample(self, buffer: Any, batch_size: int, beta: float) -> Drawn:
+    def sample(self, buffer, batch_size, beta):
         """The minibatch includes the weights."""
         batch, indices = buffer.sample(batch_size)
         return Drawn(
             batch.obs, batch.weight, indices, batch.act, batch.rew, batch.obs_next, batch.terminated
         )
 
-    def update(self, buffer: Any, keys: Any, td_errors: Floats) -> None:
+    def update(self, buffer, keys, td_errors):
         buffer.update_weight(keys, td_errors)
 
-    def save(self, buffer: Any, path: str) -> None:
+    def save(self, buffer, path):
         """One HDF5 file."""
         buffer.save_hdf5(f"{path}.hdf5")
 
-    def load(self, buffer: Any, path: str) -> Any:
-        """A new buffer."""
+    def load(self, buffer, path):
         return type(buffer).load_hdf5(f"{path}.hdf5")
 
 
@@ -52,7 +49,7 @@ class OurTianshou(Tianshou):
     name = "per_tutorial in tianshou"
     epsilon = 1e-6
 
-    def make(self, settings: Settings) -> Any:
+    def make(self, settings):
         ours = import_module("per_tutorial.integrations.tianshou")
         options = {"priority_epsilon": self.epsilon, "seed": settings.seed}
         return ours.PrioritizedReplayBuffer(

@@ -2,12 +2,10 @@
 
 import logging
 from importlib import import_module
-from typing import Any
 
 import numpy as np
 
-from per_tutorial.conformance.adapter import Adapter, Drawn, Settings
-from per_tutorial.replay.contracts import Floats, Transition
+from per_tutorial.conformance.adapter import Adapter, Drawn
 
 FIELDS = ("observation", "action", "reward", "next_observation", "terminated")  # the keys
 
@@ -19,7 +17,7 @@ class TorchRL(Adapter):
     packages = ("torchrl-nightly", "torchrl", "torch")
     epsilon = 1e-8
 
-    def make(self, settings: Settings) -> Any:
+    def make(self, settings):
         """An empty buffer; NumPy's global generator draws."""
         logging.getLogger("torchrl").setLevel(logging.ERROR)
         data = import_module("torchrl.data")
@@ -32,28 +30,26 @@ class TorchRL(Adapter):
             batch_size=settings.batch_size,
         )
 
-    def add(self, buffer: Any, transition: Transition) -> None:
+    def add(self, buffer, transition):
         fields = dict(zip(FIELDS, transition[:5], strict=True))
         buffer.add(import_module("tensordict").TensorDict(fields, []))
 
-    def sample(self, buffer: Any, batch_size: int, beta: float) -> Drawn:
+    def sample(self, buffer, batch_size, beta):
         """The TensorDict includes weights and indices."""
         batch = buffer.sample()
         values = [batch[name].numpy() for name in FIELDS]
         weights = batch["priority_weight"].numpy()
         return Drawn(values[0], weights, batch["index"], *values[1:])
 
-    def update(self, buffer: Any, keys: Any, td_errors: Floats) -> None:
+    def update(self, buffer, keys, td_errors):
         """It asks for |δ|, in single precision."""
         errors = np.abs(td_errors).astype(np.float32)
         buffer.update_priority(keys, import_module("torch").as_tensor(errors))
 
-    def save(self, buffer: Any, path: str) -> None:
-        """A folder."""
+    def save(self, buffer, path):
         buffer.dumps(path)
 
-    def load(self, buffer: Any, path: str) -> None:
-        """Read it."""
+    def load(self, buffer, path):
         buffer.loads(path)
 
 
@@ -63,8 +59,7 @@ class OurTorchRL(TorchRL):
     name = "per_tutorial in torchrl"
     epsilon = 1e-6
 
-    def make(self, settings: Settings) -> Any:
-        logging.getLogger("torchrl").setLevel(logging.ERROR)
+    def make(self, settings):
         ours = import_module("per_tutorial.integrations.torchrl")  # first: it names the extra
         data = import_module("torchrl.data")
         options = {"alpha": settings.alpha, "priority_epsilon": self.epsilon, "seed": settings.seed}

@@ -2,12 +2,10 @@
 
 import random
 from importlib import import_module
-from typing import Any
 
 import numpy as np
 
-from per_tutorial.conformance.adapter import ACTIONS, OBSERVATION_SHAPE, Adapter, Drawn, Settings
-from per_tutorial.replay.contracts import Floats, Transition
+from per_tutorial.conformance.adapter import ACTIONS, OBSERVATION_SHAPE, Adapter, Drawn
 
 
 class XuanCe(Adapter):
@@ -16,7 +14,7 @@ class XuanCe(Adapter):
     name = "xuance"
     packages = ("xuance",)
 
-    def make(self, settings: Settings) -> Any:
+    def make(self, settings):
         """An empty buffer; Python's global generator draws."""
         random.seed(settings.seed)
         spaces = import_module("gymnasium.spaces")
@@ -30,25 +28,18 @@ class XuanCe(Adapter):
             settings.alpha,
         )
 
-    def add(self, buffer: Any, transition: Transition) -> None:
+    def add(self, buffer, transition):
         """Store one step of each of its environments, of which there is one."""
         observation, action, reward, after, terminated, _ = transition
         fields = (observation, action, reward, terminated, after)
         buffer.store(*(np.asarray(field)[None] for field in fields))
 
-    def sample(self, buffer: Any, batch_size: int, beta: float) -> Drawn:
+    def sample(self, buffer, batch_size, beta):
         """Weights and indices have an axis for environments."""
         batch = buffer.sample(beta)
-        return Drawn(
-            batch["obs"],
-            batch["weights"].reshape(-1),
-            batch["step_choices"],
-            batch["actions"],
-            batch["rewards"],
-            batch["obs_next"],
-            batch["terminals"],
-        )
+        names = ("actions", "rewards", "obs_next", "terminals")
+        weights, keys = batch["weights"].reshape(-1), batch["step_choices"]
+        return Drawn(batch["obs"], weights, keys, *(batch[name] for name in names))
 
-    def update(self, buffer: Any, keys: Any, td_errors: Floats) -> None:
-        """It asks for |δ|."""
+    def update(self, buffer, keys, td_errors):
         buffer.update_priorities(keys, np.abs(td_errors).reshape(np.shape(keys)))
