@@ -5,10 +5,11 @@ The examination recognises a transition by its observation, which is unique, wha
 as an index.
 
 **Do in `update` what your agent does between δ and the buffer**: many mistakes are in that line (a
-Huber loss, a square). The attributes of `Adapter` declare what your buffer does otherwise than the
-paper.
+Huber loss, a square, weights inside). `update` may take the minibatch's weights as a fourth
+argument. The attributes of `Adapter` declare what your buffer does otherwise than the paper.
 """
 
+import inspect
 from typing import Any, ClassVar, Literal, NamedTuple, get_args
 
 import numpy as np
@@ -18,7 +19,7 @@ from per_tutorial.common.arguments import one_of, real_number, whole_number
 from per_tutorial.replay.contracts import Floats, Transition
 
 Distribution = Literal["proportional", "rank", "uniform"]
-Newcomers = Literal["largest", "agent"]
+Newcomers = Literal["largest", "mean", "agent"]
 
 OBSERVATION_SHAPE = (2,)  # float32
 ACTIONS = 2  # 0 or 1
@@ -75,16 +76,21 @@ class Adapter:
             P(i) ∝ 1/rank^α. "uniform": all are equal.
         epsilon: ε, which the buffer adds to |δ| by itself; 0: it adds none.
         clip: the largest |δ| that counts; None: there is none.
-        newcomers: the priority of a transition without a TD error: the "largest" so far, or one
-            that the "agent" gives it in `add`.
+        newcomers: the priority of a transition without a TD error: the "largest" so far, the
+            "mean" of what is stored, or one that the "agent" gives it in `add`.
         delay: how many of the newest transitions can't be drawn yet.
+        anneals_beta: whether the buffer changes β by itself, and ignores the one it is given.
+        terminal_next_observation: whether the next observation of a terminal transition is kept.
         replacement: whether a minibatch may hold a transition twice, as in the paper. If not, P(i)
             holds for the first draw only, and frequencies are counted in minibatches of two.
         seeded: whether `Settings.seed` decides what is drawn.
         n_step: whether the buffer makes n-step returns (`Settings.n_step`) by itself.
         copies_added: whether it copies the arrays that are added. False: it is documented to keep
             them, so callers must not change them.
+        time_limit: seconds of processor time for one check, which is inconclusive after that.
         packages: the distributions whose versions a report lists.
+
+    docs/examined.md shows one of fifteen lines.
     """
 
     name: ClassVar[str] = ""
@@ -93,10 +99,13 @@ class Adapter:
     clip: ClassVar[float | None] = None
     newcomers: ClassVar[Newcomers] = "largest"
     delay: ClassVar[int] = 0
+    anneals_beta: ClassVar[bool] = False
+    terminal_next_observation: ClassVar[bool] = True
     replacement: ClassVar[bool] = True
     seeded: ClassVar[bool] = True
     n_step: ClassVar[bool] = False
     copies_added: ClassVar[bool] = True
+    time_limit: ClassVar[float] = 60.0
     packages: ClassVar[tuple[str, ...]] = ()
 
     def make(self, settings: Settings) -> Any:
@@ -112,7 +121,10 @@ class Adapter:
         raise NotImplementedError
 
     def update(self, buffer: Any, keys: Any, td_errors: Floats) -> None:
-        """Do what the agent does with a minibatch's TD errors δ (batch,), which have a sign."""
+        """Do what the agent does with a minibatch's TD errors δ (batch,), which have a sign.
+
+        It may have a fourth parameter for the weights (batch,), or None if there are none.
+        """
         raise NotImplementedError
 
     def priorities(self, td_errors: NDArray) -> Floats:
@@ -131,14 +143,24 @@ def as_adapter(adapter: Any) -> Adapter:
     if missing := [one for one in methods if not callable(getattr(adapter, one, None))]:
         raise TypeError(f"adapter: {name} lacks {', '.join(missing)}")
     if isinstance(adapter, type):
-        adapter = type(name, (adapter, Adapter), {})()
+        try:
+            adapter = type(name, (adapter, Adapter), {})()
+        except Exception as error:
+            said = f"adapter: {name} cannot be made without arguments ({error})"
+            raise TypeError(said) from error
     if not isinstance(adapter, Adapter):
         raise TypeError(f"adapter: must be a class or an Adapter, got an object of {name}")
     adapter.name = adapter.name or name  # type: ignore[misc]
     one_of(f"{name}.distribution", adapter.distribution, get_args(Distribution))
     one_of(f"{name}.newcomers", adapter.newcomers, get_args(Newcomers))
     real_number(f"{name}.epsilon", adapter.epsilon, low=0.0)
+    real_number(f"{name}.time_limit", adapter.time_limit, above=0)
     whole_number(f"{name}.delay", adapter.delay, minimum=0)
     if adapter.clip is not None:
         real_number(f"{name}.clip", adapter.clip, above=0)
     return adapter
+
+
+def takes_weights(adapter: Adapter) -> bool:
+    """Whether `update` has a fourth parameter, for the weights."""
+    return len(inspect.signature(adapter.update).parameters) > 3

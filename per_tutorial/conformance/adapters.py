@@ -83,8 +83,11 @@ class PlainAdapter(Proportional):
 
     packages = ()
 
-    def __init__(self, buffer: type[Plain] = Plain) -> None:
-        self.kind, self.name = buffer, buffer.__name__  # type: ignore[misc, assignment]
+    def __init__(self, buffer: type[Plain] = Plain, **options: Any) -> None:
+        self.kind, self.name, self.given = buffer, buffer.__name__, options  # type: ignore[misc, assignment]
+
+    def options(self, settings: Settings) -> dict[str, Any]:
+        return super().options(settings) | self.given
 
 
 #: name → class
@@ -116,7 +119,13 @@ def find_adapter(name: str) -> Adapter:
         raise ValueError(f"NAME: must be one of {known}, got {name!r}")
     if not os.path.isfile(path):
         raise FileNotFoundError(f"NAME: no file {path!r}")
-    found = runpy.run_path(path).get(kind)
+    try:
+        found = runpy.run_path(path).get(kind)
+    except ImportError:
+        raise
+    except Exception as error:
+        said = f"{type(error).__name__}: {error}"
+        raise ValueError(f"NAME: {path!r} cannot be run: {said}") from error
     if not isinstance(found, type):
         raise ValueError(f"NAME: {path!r} has no class {kind!r}")
     return as_adapter(found)

@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 from scipy.stats import chi2
 
 from per_tutorial.common.arguments import plain_array, whole_number
-from per_tutorial.conformance.adapter import ACTIONS, Adapter, Drawn, Settings
+from per_tutorial.conformance.adapter import ACTIONS, Adapter, Drawn, Settings, takes_weights
 from per_tutorial.replay.contracts import Floats, Transition
 
 FALSE_ALARM, SIGMAS = 1e-7, 5.5  # how seldom a correct buffer fails; the same in deviations
-CAPACITY, BATCH = 64, 32  # of most buffers
+DRAWS = 12_000  # of a full buffer of 64, for most comparisons
 Serials = NDArray[np.int64]  # numbers of transitions, from 0 as they were added
 
 
@@ -49,13 +49,17 @@ def told(when: str) -> Iterator[None]:
 
 
 class Bench:
-    """Makes buffers of one kind for the check of this name."""
+    """Makes buffers of one kind for the check of this name, most with these sizes."""
 
-    def __init__(self, adapter: Adapter, name: str, seed: int) -> None:
+    def __init__(
+        self, adapter: Adapter, name: str, capacity: int, batch_size: int, seed: int
+    ) -> None:
         self.adapter = adapter
+        self.capacity = whole_number("capacity", capacity, minimum=16)
+        self.batch_size = whole_number("batch_size", batch_size, minimum=2, maximum=capacity)
         whole_number("seed", seed, minimum=0)
         self.rng = np.random.default_rng([seed, zlib.crc32(name.encode())])
-        self.draws = 12_000 if adapter.replacement else 6_000  # for most comparisons
+        self.draws = (DRAWS if adapter.replacement else DRAWS // 2) * capacity // 64
         self.unit = min(1.0, (adapter.clip or 10.0) / 10)  # TD errors up to 10 units are told apart
 
     def fill(self, added: int | None = None, *, exact: bool = False, **settings: Any) -> "Filled":
@@ -63,15 +67,16 @@ class Bench:
 
         If frequencies are to be ``exact``, a buffer without replacement has minibatches of two.
         """
-        added = CAPACITY + self.adapter.delay if added is None else added
-        size = 2 if exact and not self.adapter.replacement else BATCH
+        capacity = settings.setdefault("capacity", self.capacity)
+        added = capacity + self.adapter.delay if added is None else added
+        size = 2 if exact and not self.adapter.replacement else self.batch_size
         settings.setdefault("batch_size", max(2, min(size, added - self.adapter.delay)))
         settings.setdefault("seed", int(self.rng.integers(2**31)))
         return Filled(self.adapter, **settings).add(added)
 
     def mixed_errors(self) -> Callable[[int], float]:
         """TD errors by serial number: 0.1 to 4 units in a random order."""
-        sizes = self.rng.permutation(np.geomspace(0.1, 4.0, CAPACITY)) * self.unit
+        sizes = self.rng.permutation(np.geomspace(0.1, 4.0, self.capacity)) * self.unit
         return lambda serial: float(sizes[serial % len(sizes)]) * (1 + serial / 1e5)
 
 
@@ -85,8 +90,7 @@ class Filled:
     def __init__(
         self, adapter: Adapter, *, first_state: int = 1, episode: int = 10, **settings: Any
     ) -> None:
-        self.adapter, self.episode = adapter, episode
-        self.settings = Settings(CAPACITY, **settings)
+        self.adapter, self.settings, self.episode = adapter, Settings(**settings), episode
         self.log: list[Any] = []  # each `Transition`, by serial number
         self.serial_of: dict[int, int] = {}  # by the state in which a transition begins
         self.state = first_state
@@ -108,7 +112,7 @@ class Filled:
         A buffer may wait for n steps before it stores the first, and then keeps older ones.
         """
         added, waiting = len(self.log), self.settings.n_step - 1
-        oldest = max(0, added - CAPACITY - waiting)
+        oldest = max(0, added - self.settings.capacity - waiting)
         return np.arange(oldest, added - self.adapter.delay)
 
     def add(self, count: int, *, spoil: bool = False) -> "Filled":
@@ -142,7 +146,8 @@ class Filled:
         for serial, row in zip(serials, seen, strict=True):
             known = serial >= 0 and row[1] == row[0] % 7
             assert known, f"an observation came that was never added: {row}"
-        assert serials.min() >= self.stored[0], (
+        oldest = self.stored[0] if len(self.log) else 0
+        assert serials.min() >= oldest, (
             f"transition {serials.min()} came, which should have been overwritten"
         )
         weights = None if drawn.weights is None else numbers("weights", drawn.weights, (size,))
@@ -152,7 +157,10 @@ class Filled:
         """Update a minibatch; returns the array of TD errors that the buffer was given."""
         errors = {serial: error_of(serial) for serial in serials.tolist()}
         given = np.array([errors[serial] for serial in serials.tolist()], np.float64)
-        self.call("update", self.buffer, drawn.keys, given)
+        arguments = [drawn.keys, given]
+        if takes_weights(self.adapter):
+            arguments.append(None if drawn.weights is None else np.array(drawn.weights, float))
+        self.call("update", self.buffer, *arguments)
         self.errors |= errors
         return given
 
@@ -162,7 +170,7 @@ class Filled:
         One transition in sixteen may never come, so that a dead slot does not hide other faults.
         """
         missing = set(self.stored.tolist())
-        limit = 400 + 100 * CAPACITY // self.settings.batch_size
+        limit = 400 + 100 * self.settings.capacity // self.settings.batch_size
         for _ in range(limit):
             drawn, serials, _ = self.sample()
             self.update(drawn, serials, error_of)

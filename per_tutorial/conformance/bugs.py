@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from per_tutorial.conformance.plain import Plain
 from per_tutorial.replay.contracts import Batch, Floats, Slots
 
-#: All planted bugs by name: a subclass of `Plain` with the mistake as its docstring, `found_by` (a
-#: check), `seen` (where, as "owner/repository#number") and `wrong` (the code).
+#: All planted bugs by name: a subclass of `Plain` with `mistake`, `found_by` (a check), `seen`
+#: (where, as "owner/repository#number") and `wrong` (the code).
 BUGS: dict[str, type[Plain]] = {}
 
 
@@ -25,6 +25,7 @@ def planted(method: str, found_by: str, *seen: str) -> Callable:
     def register(function: Callable) -> Callable:
         name = function.__name__.replace("_", "-")
         about = {
+            "mistake": " ".join(str(function.__doc__).split()),
             "found_by": found_by,
             "seen": seen,
             "wrong": inspect.getsource(function).split('"""')[2].strip(),

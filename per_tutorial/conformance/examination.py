@@ -1,10 +1,16 @@
-"""Run the checks on a buffer, and report; or make a test of each."""
+"""Run the checks on a buffer, and report; or make a test of each.
+
+A check that takes too long is stopped by the system's timer of processor time, and is inconclusive:
+a busy machine changes nothing. There are no limits on Windows and outside the main thread.
+"""
 
 import contextlib
 import io
+import signal
 import textwrap
+import threading
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, get_args
 
 import per_tutorial.conformance.further_checks  # noqa: F401  (registers its checks)
@@ -12,7 +18,7 @@ from per_tutorial.common.arguments import one_of
 from per_tutorial.common.provenance import versions
 from per_tutorial.conformance.adapter import Adapter, as_adapter
 from per_tutorial.conformance.bench import Bench, Skipped
-from per_tutorial.conformance.checks import CHECKS, Check
+from per_tutorial.conformance.checks import BATCH, CAPACITY, CHECKS, Check
 
 Verdict = Literal["passed", "failed", "skipped", "inconclusive"]
 
@@ -101,6 +107,8 @@ def examine(
     *,
     checks: Iterable[str] | None = None,
     everything: bool = False,
+    capacity: int = CAPACITY,
+    batch_size: int = BATCH,
 ) -> Report:
     """Measure whether a replay buffer does what a correct one does.
 
@@ -112,9 +120,10 @@ def examine(
         seed: for all random choices of the examination.
         checks: names of `CHECKS`; None: those of the algorithm, or with ``everything`` all.
         everything: also n-step returns, files and robustness.
+        capacity, batch_size: of most of the buffers.
 
     Raises:
-        TypeError, ValueError: it is no adapter, there is no such check, or the seed is negative.
+        TypeError, ValueError: it is no adapter, there is no such check, or a size is too small.
         ImportError: the buffer's library is not installed.
 
     Example:
@@ -126,7 +135,7 @@ def examine(
     names = names_of(everything) if checks is None else list(checks)
     for name in names:
         one_of("checks", name, CHECKS)
-    benches = [Bench(adapter, name, seed) for name in names]
+    benches = [Bench(adapter, name, capacity, batch_size, seed) for name in names]
     results = [ask(CHECKS[name], bench) for name, bench in zip(names, benches, strict=True)]
     return Report(adapter.name, versions("numpy", *adapter.packages), seed, results)
 
@@ -167,14 +176,22 @@ def parametrize_with_checks(
     return pytest.mark.parametrize(("adapter", "check"), parameters)
 
 
+class TooLong(BaseException):
+    """A check took longer than `Adapter.time_limit`; nothing that a buffer catches."""
+
+
 def ask(check: Check, bench: Bench) -> Result:
     """The result of one check; raises ImportError if the buffer's library is not installed."""
     try:
         with (
+            limited(bench.adapter.time_limit),
             warnings.catch_warnings(action="ignore"),
             contextlib.redirect_stdout(io.StringIO()),  # whatever libraries print
         ):
             return Result(check.name, "passed", check.function(bench))
+    except TooLong:
+        said = f"it took more than {bench.adapter.time_limit:g} s"
+        return Result(check.name, "inconclusive", said)
     except Skipped as reason:
         return Result(check.name, reason.verdict, str(reason))
     except AssertionError as fault:
@@ -184,3 +201,22 @@ def ask(check: Check, bench: Bench) -> Result:
     except Exception as error:  # noqa: BLE001  (no mistake of a check may lose the others' results)
         said = f"the check itself failed: {type(error).__name__}: {error}"
         return Result(check.name, "inconclusive", said)
+
+
+@contextlib.contextmanager
+def limited(seconds: float) -> Iterator[None]:
+    """Raise `TooLong` inside after so many seconds of processor time, and again if it is caught."""
+
+    def stop(*_: Any) -> None:
+        raise TooLong
+
+    if threading.current_thread() is not threading.main_thread() or not hasattr(signal, "SIGPROF"):
+        yield
+        return
+    before = signal.signal(signal.SIGPROF, stop)
+    signal.setitimer(signal.ITIMER_PROF, seconds, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)

@@ -18,9 +18,9 @@ def test_the_check_that_a_bug_names_finds_it(name):
 def test_everything_is_told_of_a_bug():
     assert len(BUGS) >= 30
     assert {bug.found_by for bug in BUGS.values()} == set(CHECKS)  # no check finds nothing
-    assert len({bug.__doc__ for bug in BUGS.values()}) == len(BUGS)
+    assert len({bug.mistake for bug in BUGS.values()}) == len(BUGS)
     for name, bug in BUGS.items():
-        assert bug.__doc__.endswith(".") and bug.wrong, name
+        assert bug.mistake.endswith(".") and bug.wrong, name
         for case in bug.seen:
             assert re.match(r"[\w.-]+/[\w.-]+(#\d+$| \()", case), case
 

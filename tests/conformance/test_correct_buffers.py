@@ -24,6 +24,11 @@ class Undivided(Plain):
         return (len(self) * probabilities) ** -beta
 
 
+class AtTheMean(Plain):
+    def newcomer(self):
+        return self.priorities[: len(self)].mean() if len(self) else 1.0
+
+
 class LargestStored(Plain):
     def newcomer(self):
         return self.priorities.max() or 1.0
@@ -49,6 +54,14 @@ class Clipped(Plain):
         return np.minimum(np.abs(td_errors), 1.0) + self.epsilon
 
 
+class Annealed(Plain):
+    beta = 0.4
+
+    def sample(self, batch_size, beta=0.4):
+        self.beta = min(1.0, self.beta + 0.001)
+        return super().sample(batch_size, self.beta)
+
+
 class Delayed(Plain):
     def masses(self):
         masses = super().masses()
@@ -59,13 +72,20 @@ class Delayed(Plain):
         return (probabilities / probabilities.min()) ** -beta
 
 
+class NoNextAtTheEnd(Plain):
+    def batch(self, slots, weights):
+        batch = super().batch(slots, weights)
+        batch.next_observations[batch.terminated] = -1.0
+        return batch
+
+
 class FromTheAgent(Plain):
     def newcomer(self):
         return 0.7
 
 
 def declared(buffer, **declarations):
-    adapter = PlainAdapter(buffer)
+    adapter = PlainAdapter(buffer, **declarations.pop("options", {}))
     for name, value in declarations.items():
         setattr(adapter, name, value)
     return adapter
@@ -73,15 +93,25 @@ def declared(buffer, **declarations):
 
 CORRECT = [
     declared(Plain),
+    declared(Plain, options={"kind": "rank"}, distribution="rank"),
+    declared(Plain, options={"kind": "uniform"}, distribution="uniform"),
     *(declared(buffer) for buffer in (Independent, DividedByTheBuffer, Undivided, LargestStored)),
     declared(NeverOne),
     declared(WithoutReplacement, replacement=False),
+    declared(AtTheMean, newcomers="mean"),
     declared(Clipped, clip=1.0),
+    declared(Annealed, anneals_beta=True),
     declared(Delayed, delay=2, n_step=False),
+    declared(NoNextAtTheEnd, terminal_next_observation=False),
     declared(FromTheAgent, newcomers="agent"),
     *(find_adapter(name) for name in ("proportional", "rank", "uniform")),
 ]
-OFTEN = ("Plain", "per_tutorial, proportional", "Delayed")  # by `make test`, too
+OFTEN = ("Plain", "per_tutorial, proportional", "AtTheMean", "Delayed")  # by `make test`, too
+UNDECLARED = {  # what a correct but undeclared idiom is told
+    AtTheMean: ("newcomers", "declare `newcomers`"),
+    Clipped: ("exponent", "declare `clip`"),
+    Annealed: ("weights", "declare `anneals_beta`"),
+}
 
 
 @pytest.mark.slow
@@ -100,9 +130,27 @@ def test_a_correct_buffer_is_accused_of_nothing(adapter):
     assert sum(one.verdict == "passed" for one in report.results) >= 13
 
 
-def test_an_undeclared_idiom_is_told_how_to_declare_it():
-    (result,) = examine(PlainAdapter(Clipped), checks=["exponent"]).results
-    assert result.verdict == "failed" and "declare `clip`" in result.measured
+@pytest.mark.parametrize("buffer", UNDECLARED)
+def test_an_undeclared_idiom_is_told_how_to_declare_it(buffer):
+    check, hint = UNDECLARED[buffer]
+    result = examine(PlainAdapter(buffer), checks=[check]).results[0]
+    assert result.verdict == "failed" and hint in result.measured
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("capacity, batch_size", [(16, 2), (200, 64)])
+def test_capacity_and_batch_are_the_users(capacity, batch_size):
+    sizes = set()
+
+    class Noting(Plain):
+        def sample(self, batch, beta=0.4):
+            sizes.add((self.capacity, batch))
+            return super().sample(batch, beta)
+
+    adapter = PlainAdapter(Noting)
+    report = examine(adapter, capacity=capacity, batch_size=batch_size)
+    assert report.passed, str(report)
+    assert (capacity, batch_size) in sizes and max(batch for _, batch in sizes) <= batch_size
 
 
 # The plain buffer ---------------------------------------------------------------------------------

@@ -1,6 +1,7 @@
 """An examination has a verdict for whatever it is given, and loses none."""
 
 import json
+import signal
 import subprocess
 import sys
 
@@ -8,8 +9,9 @@ import numpy as np
 import pytest
 
 from per_tutorial.conformance import CHECKS, Adapter, Drawn, examine, parametrize_with_checks
+from per_tutorial.conformance import checks as checks_module
 from per_tutorial.conformance.adapters import PlainAdapter
-from per_tutorial.conformance.bench import misfit
+from per_tutorial.conformance.bench import Bench, misfit
 from per_tutorial.conformance.bugs import BUGS
 from per_tutorial.conformance.plain import Plain
 
@@ -46,6 +48,24 @@ def test_an_exception_is_a_failure_and_is_shown():
     assert found["reach"] == ("failed", "`sample` raises ZeroDivisionError: division by zero")
 
 
+def test_a_time_out_is_inconclusive_and_loses_nothing():
+    def endless():
+        while True:
+            try:
+                sum(range(1000))
+            except Exception:
+                pass
+
+    adapter = with_sample(endless, part_full)
+    adapter.time_limit = 1.0
+    before = signal.getsignal(signal.SIGPROF)
+    found = results(adapter)
+    assert found["reach"] == ("inconclusive", "it took more than 1 s")
+    assert found["handling"][0] == found["contents"][0] == "passed"
+    assert signal.getsignal(signal.SIGPROF) is before
+    assert signal.getitimer(signal.ITIMER_PROF) == (0, 0)
+
+
 def test_what_a_buffer_prints_is_hidden(capfd):
     assert results(with_sample(lambda: print("loading …")))["handling"][0] == "passed"
     assert capfd.readouterr() == ("", "")
@@ -69,6 +89,24 @@ def test_a_missing_library_is_said_at_once():
 
     with pytest.raises(ImportError, match="no_such_library"):
         examine(Missing)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["exponent", "weights", "newcomers"])
+def test_a_check_has_the_same_verdict_alone_as_together(name):
+    adapter = PlainAdapter(BUGS["huber-priority"])
+    together = results(adapter, ["handling", "exponent", "weights", "newcomers"])
+    assert results(adapter, [name])[name] == together[name]
+    assert results(adapter, [name])[name] == together[name]  # in a process of its own
+
+
+@pytest.mark.slow
+def test_verdicts_do_not_depend_on_the_seed():
+    for seed in range(5):
+        found = results(PlainAdapter(), ["exponent", "epsilon", "weights"], seed=seed)
+        assert {verdict for verdict, _ in found.values()} == {"passed"}
+        found = results(PlainAdapter(BUGS["alpha-twice"]), ["exponent"], seed=seed)
+        assert found["exponent"][0] == "failed"
 
 
 # Adapters -----------------------------------------------------------------------------------------
@@ -98,14 +136,17 @@ def test_what_is_absent_is_skipped_and_said():
     assert "absent, so not checked: weights, keys, actions" in str(report)
 
 
-def test_update_gets_copies_of_the_errors():
-    class Overwriting(PlainAdapter):
-        def update(self, buffer, keys, td_errors):
+def test_update_may_take_weights_and_gets_copies_of_the_errors():
+    seen = []
+
+    class Weighted(PlainAdapter):
+        def update(self, buffer, keys, td_errors, weights):
+            seen.append(weights)
             buffer.update_priorities(keys, td_errors)
             td_errors[:] = 0.0
 
-    found = results(Overwriting(), ["exponent", "arrays"])
-    assert found["exponent"][0] == "passed"
+    found = results(Weighted(), ["exponent", "arrays"])
+    assert found["exponent"][0] == "passed" and np.shape(seen[0]) == (32,)
     assert found["arrays"][0] == "failed" and "`update` changed TD errors" in found["arrays"][1]
 
 
@@ -148,7 +189,7 @@ def test_an_adapter_that_stops_by_itself_does_not_pass_for_a_buffer_that_refuses
     [
         ({"epsilon": -1.0}, r"epsilon: must be in \[0, inf\], got -1.0"),
         ({"clip": 0}, r"clip: must be greater than 0, got 0"),
-        ({"newcomers": "best"}, r"newcomers: must be one of 'largest', 'agent'"),
+        ({"newcomers": "best"}, r"newcomers: must be one of 'largest', 'mean', 'agent'"),
         ({"update": None}, "adapter: Wrong lacks update"),
     ],
 )
@@ -161,6 +202,8 @@ def test_a_wrong_adapter_is_refused(changes, message):
     "options, message",
     [
         ({"checks": ["signs"]}, "checks: must be one of 'handling'.*, got 'signs'"),
+        ({"capacity": 8}, "capacity: must be at least 16, got 8"),
+        ({"batch_size": 1}, "batch_size: must be at least 2, got 1"),
         ({"seed": -1}, "seed: must be at least 0, got -1"),
     ],
 )
@@ -214,6 +257,19 @@ def test_pytest_runs_the_checks_and_known_failures_are_expected(tmp_path):
 def test_a_known_failure_of_no_check_is_refused():
     with pytest.raises(ValueError, match="expected_failed_checks: must be one of"):
         parametrize_with_checks([Bare], expected_failed_checks=lambda one: {"signs": "?"})
+
+
+def test_a_newcomer_adds_a_check_by_one_function(monkeypatch):
+    monkeypatch.setattr(checks_module, "CHECKS", dict(CHECKS))
+
+    @checks_module.check("not in the paper", "None.", kind="further")
+    def of_this_test(bench: Bench) -> str:
+        """Does it have a capacity?"""
+        filled = bench.fill()
+        assert filled.buffer.capacity == bench.capacity
+        return "yes"
+
+    assert checks_module.CHECKS["of-this-test"](PlainAdapter()) == "yes"
 
 
 # Chance -------------------------------------------------------------------------------------------

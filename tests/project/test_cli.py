@@ -119,6 +119,11 @@ def test_a_flag_can_be_switched_off_and_layers_left_out(trained_with):
     assert trained_with == [(DQNConfig(), everyone), (DQNConfig(hidden=()), everyone)]
 
 
+def test_runs_and_first_seed_choose_the_seeds(trained_with):
+    main(["train", "--runs", "3", "--first-seed", "40"])
+    assert trained_with[0][1] == [40, 41, 42]
+
+
 def test_a_training_writes_its_history_and_prints_what_the_agents_reach(tmp_path, capsys):
     path = tmp_path / "history.csv"
     main([*TINY, "--out", str(path), "--episodes", "3"])
@@ -385,7 +390,7 @@ def test_an_examination_prints_its_report(capsys):
     printed = capsys.readouterr().out
     assert printed.startswith("per_tutorial, uniform (") and "seed 3" in printed
     assert "failed" not in printed
-    main(["examine", "uniform", "--check", "reach", "--json"])
+    main(["examine", "uniform", "--check", "reach", "--capacity", "32", "--json"])
     results = json.loads(capsys.readouterr().out)["results"]
     assert list(results) == ["reach"] and results["reach"][0] == "passed"
 
@@ -405,13 +410,20 @@ def test_an_adapter_in_a_file_is_examined_and_a_failure_is_the_exit_status(tmp_p
         ("proportionel", "NAME: must be one of proportional, rank, uniform, "),
         ("nowhere.py:Mine", "NAME: no file 'nowhere.py'"),
         ("{}/mine.py:Theirs", "NAME: '{}/mine.py' has no class 'Theirs'"),
+        ("{}/fails.py:Mine", "NAME: '{}/fails.py' cannot be run: ZeroDivisionError"),
+        ("{}/mine.py:Named", "adapter: Named cannot be made without arguments"),
         ("{}/mine.py:Empty", "adapter: Empty lacks make, add, sample, update"),
         ("{}/needs.py:Mine", "No module named 'nowhere'"),
         ("uniform --seed -1", "seed: must be at least 0, got -1"),
     ],
 )
 def test_what_cannot_be_examined_ends_in_one_clear_line(arguments, message, tmp_path):
-    (tmp_path / "mine.py").write_text("class Empty: pass\n", encoding="utf-8")
+    methods = "make = add = sample = update = print"
+    named = (
+        f"class Named:\n    {methods}\n    def __init__(self, name): pass\n\nclass Empty: pass\n"
+    )
+    (tmp_path / "mine.py").write_text(named, encoding="utf-8")
+    (tmp_path / "fails.py").write_text("1 / 0\n", encoding="utf-8")
     (tmp_path / "needs.py").write_text("import nowhere\n", encoding="utf-8")
     line = complaint("examine", *arguments.format(tmp_path).split())
     assert line.startswith(message.format(tmp_path, tmp_path))

@@ -7,6 +7,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from notebook_files import ROOT
 from pages import served
+from playwright.sync_api import expect
 
 from per_tutorial.replay.samplers.proportional import ProportionalSampler
 from per_tutorial.replay.trees import SumTree
@@ -104,6 +105,21 @@ def test_probabilities_draws_and_weights_are_those_of_the_package(visit):
         np.testing.assert_array_equal(found[1], wanted[1])
         for k in (0, 2, 3):
             np.testing.assert_allclose(found[k], wanted[k], rtol=1e-12)
+
+
+def test_darts_take_the_path_of_the_package(visit):
+    page, tree = visit("sum-tree"), SumTree(8)
+    tree.set(range(8), [3, 1, 4, 1, 5, 9, 2, 6])
+    status = page.locator("#status")
+    for fraction in (0.0, 0.42, 0.99):
+        page.get_by_label("The dart lands at").fill(str(fraction))
+        leaf = tree.find(fraction * tree.total)
+        nodes = [(8 + leaf) >> k for k in (3, 2, 1, 0)]
+        expect(status).to_contain_text(f"hits item [{leaf}]")
+        expect(status).to_contain_text(f"nodes {', '.join(map(str, nodes))}.")
+    page.get_by_label("Leaf").fill("5")
+    page.get_by_label("Its priority").fill("0")
+    expect(status).to_contain_text("nodes 6, 3, 1. The total is 22.")
 
 
 @pytest.mark.parametrize("width, scheme", [(390, "light"), (1280, "dark")])
