@@ -9,6 +9,8 @@ newest transitions, the buffer tells it before it is next used. Storing rows, `s
 each change the state in one compiled call, which cannot be interrupted.
 """
 
+from __future__ import annotations  # so that `help` shows ArrayLike as a name
+
 from collections.abc import Mapping
 from typing import Any, NamedTuple, Protocol
 

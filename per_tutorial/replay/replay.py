@@ -36,14 +36,16 @@ def _alone(method: Method) -> Method:
 
     @wraps(method)
     def call(self: Replay, *arguments: Any, **options: Any) -> Any:
-        if self._thread not in (0, get_ident()):
+        thread = get_ident()
+        if self._thread and self._thread != thread:
             raise RuntimeError(
                 "replay: must be used by one thread at a time, got two at once; put a lock around "
                 "each call"
             )
-        self._thread = get_ident()
+        self._thread = thread
         try:
-            self._catch_up()
+            if self._behind:
+                self._catch_up()
             return method(self, *arguments, **options)
         finally:
             self._thread = 0

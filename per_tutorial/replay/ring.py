@@ -81,11 +81,12 @@ class Ring:
     def __init__(self, added: NDArray[np.int64], capacity: int) -> None:
         self.added = added
         self.capacity = capacity
+        self._limit = np.array(capacity)  # faster for NumPy than an int
 
     @property
     def sizes(self) -> NDArray[np.int64]:
         """(runs,): transitions stored now."""
-        return np.minimum(self.added, self.capacity)
+        return np.minimum(self.added, self._limit)
 
     def ids(self, slots: NDArray[np.int64]) -> NDArray[np.int64]:
         """(runs, batch): the ids of the transitions in ``slots``."""

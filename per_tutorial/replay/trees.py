@@ -6,6 +6,8 @@ top is cut off: the leaves of R runs are side by side, and run r's tree is the s
 node R + r (R padded to a power of two as well). A single tree is the forest of one run.
 """
 
+from __future__ import annotations  # so that `help` shows ArrayLike as a name
+
 import math
 from typing import Any
 

@@ -121,7 +121,10 @@ class ProportionalSampler:
 
     def add(self, slots: Slots) -> None:
         """Give newly written slots (runs, n) the largest priority seen so far."""
-        self._write(slots, self.largest_priority[:, None].repeat(slots.shape[1], axis=1))
+        priorities = self.largest_priority[:, None]
+        if slots.shape[1] != 1:
+            priorities = priorities.repeat(slots.shape[1], axis=1)
+        self._write(slots, priorities)
 
     def sample(
         self, batch_size: int, sizes: NDArray[np.int64], beta: float

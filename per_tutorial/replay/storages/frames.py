@@ -15,6 +15,8 @@ is `FrameStackObservation(env, 4, padding_type="zero")`; its default repeats the
 `FrameStorage` rejects other stacks, since they could not be rebuilt.
 """
 
+from __future__ import annotations  # so that `help` shows ArrayLike as a name
+
 from collections.abc import Mapping
 
 import numpy as np
