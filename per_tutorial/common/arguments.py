@@ -43,14 +43,20 @@ def real_number(
         raise TypeError(f"{name}: must be a number, got {value!r}")
     if above is not None and not value > above:
         raise ValueError(f"{name}: must be greater than {above:g}, got {value}")
-    if not (low <= value <= high and math.isfinite(value)):
+    try:
+        number = float(value)
+    except OverflowError:  # an int beyond the largest float
+        number = math.inf
+    if not (low <= value <= high and math.isfinite(number)):
         allowed = "finite" if low == -high == -math.inf else f"in [{low:g}, {high:g}]"
         raise ValueError(f"{name}: must be {allowed}, got {value}")
-    return float(value)
+    return number
 
 
 def up_to_one(name: str, value: Any) -> float:
     """``value`` as a float in [0, 1]; up to 1e-6 above 1 counts as a rounding error."""
+    if type(value) is float and 0 <= value <= 1:
+        return value  # fast path: this is called at every step
     return min(real_number(name, value, 0, 1 + 1e-6), 1.0)
 
 
@@ -63,6 +69,8 @@ def one_of(name: str, value: Any, allowed: Collection[str]) -> str:
 
 def index_array(name: str, values: Any) -> NDArray[np.int64]:
     """``values`` as an int64 array: TypeError unless they are integers, ValueError if too large."""
+    if type(values) is np.ndarray and values.dtype == np.int64:  # as in a minibatch
+        return values
     array = plain_array(name, values)
     if array.size and array.dtype.kind not in "iu":
         raise TypeError(f"{name}: must be integers, got {array.dtype}")
@@ -73,6 +81,8 @@ def index_array(name: str, values: Any) -> NDArray[np.int64]:
 
 def float_array(name: str, values: Any) -> NDArray[np.float64]:
     """``values`` as a float64 array; TypeError unless they are real numbers."""
+    if type(values) is np.ndarray and values.dtype == np.float64:  # as in a minibatch
+        return values
     array = plain_array(name, values)
     if array.dtype.kind not in "iuf":
         raise TypeError(f"{name}: must be numbers, got {array.dtype}")

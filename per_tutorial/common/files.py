@@ -9,6 +9,7 @@ import csv
 import gzip
 import io
 import json
+import math
 import os
 import secrets
 import shutil
@@ -150,6 +151,8 @@ def open_arrays(path: PathLike) -> Iterator[tuple[dict[str, Any], dict[str, Save
             names = [name.removesuffix(".npy") for name in archive.namelist()]
             arrays = {name: _saved(archive, name) for name in names}
             heading = json.loads(str(arrays.pop("heading").read()))
+            if not isinstance(heading, dict):
+                raise ValueError("the heading is not a JSON object")
         except Exception as error:  # a flipped bit may claim anything
             said = f"path: {shown} is damaged, or is not such a file ({error})"
             raise ValueError(said) from error
@@ -191,8 +194,11 @@ def part_of(arrays: Mapping[str, Any], name: str) -> dict[str, Any]:
 
 
 def _saved(archive: zipfile.ZipFile, name: str) -> SavedArray:
-    """An array of the archive."""
+    """An array of the archive; ValueError unless its data have the size that its heading says."""
     with archive.open(f"{name}.npy") as file:
         np.lib.format.read_magic(file)
         shape, fortran, dtype = np.lib.format.read_array_header_2_0(file)
+        size = file.tell() + math.prod(shape) * dtype.itemsize
+        if dtype.hasobject or size != archive.getinfo(file.name).file_size:
+            raise ValueError(f"{name} is not an array")
         return SavedArray(dtype, shape, "F" if fortran else "C", archive, file.name, file.tell())

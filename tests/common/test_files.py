@@ -1,8 +1,10 @@
 """Files that are the old one or the new one; arrays that are compared before they are read."""
 
 import gzip
+import io
 import os
 import stat
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -253,3 +255,14 @@ def test_part_of_a_dict_of_arrays():
     arrays = {"a.x": 1, "a.b.y": 2, "ab.z": 3, "a": 4}
     assert part_of(arrays, "a") == {"x": 1, "b.y": 2}
     assert part_of(arrays, "c") == {}
+
+
+def test_data_of_another_size_than_they_claim_are_noticed_before_any_is_used(tmp_path):
+    path, header = tmp_path / "file.npz", io.BytesIO()
+    claimed = {"descr": "<f8", "fortran_order": False, "shape": (10**12,)}
+    np.lib.format.write_array_header_2_0(header, claimed)
+    write_arrays(path, {}, {})
+    with zipfile.ZipFile(path, "a") as archive:
+        archive.writestr("large.npy", header.getvalue() + bytes(8))
+    with pytest.raises(ValueError, match="large is not an array"), open_arrays(path):
+        pytest.fail("it was opened")
