@@ -5,9 +5,9 @@ from __future__ import annotations  # so that `help` shows ArrayLike as a name
 import os
 import warnings
 from collections.abc import Callable, Mapping
-from functools import partial, wraps
+from functools import partial
 from threading import get_ident
-from typing import Any, TypeVar, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -27,30 +27,6 @@ from per_tutorial.replay.contracts import Batch, Floats, Sampler, Slots, State, 
 from per_tutorial.replay.ring import Ring, errors_like
 
 DRAWS_WITHOUT_UPDATE = 1000  # this many draws without an update mean training, not inspection
-
-Method = TypeVar("Method", bound=Callable[..., Any])
-
-
-def _alone(method: Method) -> Method:
-    """A method of `Replay` that refuses a second thread, and first completes an earlier call."""
-
-    @wraps(method)
-    def call(self: Replay, *arguments: Any, **options: Any) -> Any:
-        thread = get_ident()
-        if self._thread and self._thread != thread:
-            raise RuntimeError(
-                "replay: must be used by one thread at a time, got two at once; put a lock around "
-                "each call"
-            )
-        self._thread = thread
-        try:
-            if self._behind:
-                self._catch_up()
-            return method(self, *arguments, **options)
-        finally:
-            self._thread = 0
-
-    return cast(Method, call)
 
 
 class Replay:
@@ -159,7 +135,6 @@ class Replay:
         steps = (observations, actions, rewards, next_observations, terminated, truncated)
         self._store(self.storage.extend, steps)
 
-    @_alone
     def sample(self, batch_size: int, beta: float = 0.4) -> Batch:
         """Draw a minibatch for each run.
 
@@ -169,28 +144,32 @@ class Replay:
         """
         batch_size = whole_number("batch_size", batch_size)
         beta = up_to_one("beta", beta)
-        sizes = self.storage.sizes
-        if batch_size > min(sizes.tolist()):
-            raise ValueError(
-                f"batch_size: must be at most the number of stored transitions, {sizes.min()}, "
-                f"got {batch_size}"
-            )
-        if self._process != os.getpid():
-            self._process = os.getpid()
-            warnings.warn(
-                "this process was forked from the one that made the replay buffer: both draw the "
-                "same minibatches; make a buffer with its own seed in each process",
-                stacklevel=3,
-            )
-        self._draws_without_update += self._needs_updates
-        if self._draws_without_update == DRAWS_WITHOUT_UPDATE:
-            warnings.warn(
-                f"{DRAWS_WITHOUT_UPDATE} minibatches were drawn without any TD error, so "
-                "priorities mean nothing yet: call update_priorities with the TD errors of each "
-                "minibatch.",
-                stacklevel=3,
-            )
-        return self._batch(*self.sampler.sample(batch_size, sizes, beta))
+        self._begin()
+        try:
+            sizes = self.storage.sizes
+            if batch_size > min(sizes.tolist()):
+                raise ValueError(
+                    "batch_size: must be at most the number of stored transitions, "
+                    f"{sizes.min()}, got {batch_size}"
+                )
+            if self._process != os.getpid():
+                self._process = os.getpid()
+                warnings.warn(
+                    "this process was forked from the one that made the replay buffer: both draw "
+                    "the same minibatches; make a buffer with its own seed in each process",
+                    stacklevel=2,
+                )
+            self._draws_without_update += self._needs_updates
+            if self._draws_without_update == DRAWS_WITHOUT_UPDATE:
+                warnings.warn(
+                    f"{DRAWS_WITHOUT_UPDATE} minibatches were drawn without any TD error, so "
+                    "priorities mean nothing yet: call update_priorities with the TD errors of "
+                    "each minibatch.",
+                    stacklevel=2,
+                )
+            return self._batch(*self.sampler.sample(batch_size, sizes, beta))
+        finally:
+            self._thread = 0
 
     @property
     def probabilities(self) -> Floats:
@@ -200,7 +179,6 @@ class Replay:
         probabilities = self.sampler.probabilities(slots, self.storage.sizes)
         return probabilities[0] if self.runs is None else probabilities
 
-    @_alone
     def update_priorities(self, indices: ArrayLike, td_errors: ArrayLike) -> None:
         """Pass raw TD errors of replayed transitions to the sampler, which applies |δ|, ε and α.
 
@@ -219,14 +197,21 @@ class Replay:
             ids, errors = ids.reshape(1, -1), errors.reshape(1, -1)
         elif ids.ndim != 2 or len(ids) != self.runs:
             raise ValueError(f"indices: must have the shape ({self.runs}, batch), got {ids.shape}")
-        slots = self._ring.slots_to_update(ids, errors)
-        self._needs_updates = False  # never warn again
-        self.sampler.update(slots, errors)
+        self._begin()
+        try:
+            slots = self._ring.slots_to_update(ids, errors)
+            self._needs_updates = False  # never warn again
+            self.sampler.update(slots, errors)
+        finally:
+            self._thread = 0
 
-    @_alone
     def truncate_episodes(self) -> None:
         """Mark the running episodes as truncated, before their environments are reset."""
-        self.storage.truncate_episodes()
+        self._begin()
+        try:
+            self.storage.truncate_episodes()
+        finally:
+            self._thread = 0
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -287,14 +272,28 @@ class Replay:
     def __setstate__(self, kept: dict[str, Any]) -> None:
         vars(self).update(kept, _thread=0, _process=os.getpid())
 
-    @_alone
     def _store(self, store: Callable[..., Slots], *fields: Any) -> None:
         """Store transitions, and tell the sampler of them."""
-        self._behind = True
-        slots = store(*fields, stacked=self.runs is not None)
-        self.sampler.add(slots)
-        self._told[:] = self.storage.added
-        self._behind = False
+        self._begin()
+        try:
+            self._behind = True
+            slots = store(*fields, stacked=self.runs is not None)
+            self.sampler.add(slots)
+            self._told[:] = self.storage.added
+            self._behind = False
+        finally:
+            self._thread = 0
+
+    def _begin(self) -> None:
+        """Refuse a second thread inside a call, and complete a call that was interrupted."""
+        if self._thread and self._thread != get_ident():
+            raise RuntimeError(
+                "replay: must be used by one thread at a time, got two at once; put a lock around "
+                "each call"
+            )
+        self._thread = get_ident()
+        if self._behind:
+            self._catch_up()
 
     def _catch_up(self) -> None:
         """Complete what an interrupt cut short.
