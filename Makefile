@@ -79,14 +79,15 @@ examine: .examined/installed  ## examine other libraries' replay: make examine A
 clean:  ## remove the environments and all that was built
 	rm -rf .venv .venv-colab .bench .examined .dist build dist *.egg-info .*_cache .hypothesis
 
-# $(call install,ENVIRONMENT,CONSTRAINTS,REQUIREMENTS) makes a virtual environment and fills it.
+# $(call install,ENVIRONMENT,CONSTRAINTS,REQUIREMENTS) makes a virtual environment and fills it. To
+# compile all modules takes pip longer than to install them; Python compiles what it imports.
 define install
 @$(PYTHON) -c 'import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
     echo "This needs Python 3.11 or newer with its venv module, and $(PYTHON) is not that."; \
     echo "Name another: make $(MAKECMDGOALS) PYTHON=python3.12 (on Debian: apt install python3-venv)"; \
     exit 1; }
 $(PYTHON) -m venv $(1)
-$(1)/$(PROGRAMS)/python -m pip install $(if $(2),--constraint $(2)) $(3)
+$(1)/$(PROGRAMS)/python -m pip install --no-compile $(if $(2),--constraint $(2)) $(3)
 @touch $@
 endef
 
