@@ -24,6 +24,8 @@ PYTEST    := OMP_NUM_THREADS=1 $(LIGHT) $(BIN)/python -m pytest $(WORKERS)
 SLOWEST   := --durations=15 --durations-min=5
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
+# Where this is set, as in many containers, every process would compile all that it imports.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help setup lab style check test test-all test-colab publish site dist bench examine clean
 
@@ -80,7 +82,7 @@ clean:  ## remove the environments and all that was built
 	rm -rf .venv .venv-colab .bench .examined .dist build dist *.egg-info .*_cache .hypothesis
 
 # $(call install,ENVIRONMENT,CONSTRAINTS,REQUIREMENTS) makes a virtual environment and fills it. To
-# compile all modules takes pip longer than to install them; Python compiles what it imports.
+# compile all modules takes pip longer than to install them; Python compiles and keeps what it imports.
 define install
 @$(PYTHON) -c 'import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
     echo "This needs Python 3.11 or newer with its venv module, and $(PYTHON) is not that."; \

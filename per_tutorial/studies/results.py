@@ -75,10 +75,11 @@ class StudyResults:
             part["arm"]: dict(part["settings"]) for part in parts
         }
         self.seeds = sorted({int(seed) for part in parts for seed in part["seeds"]})
-        # measure → (arm, at, seed) → value
-        self._values: dict[str, dict[tuple[str, int, int], float]] = {}
+        # measure → at → (arm, seed) → value
+        self._values: dict[str, dict[int, dict[tuple[str, int], float]]] = {}
         for arm, seed, measure, at, value in rows:
-            self._values.setdefault(measure, {})[arm, int(at), int(seed)] = float(value)
+            moments = self._values.setdefault(measure, {})
+            moments.setdefault(int(at), {})[arm, int(seed)] = float(value)
         one_of("metric", facts["metric"], METRICS)
         for pair in self.comparisons:
             for arm in pair:
@@ -101,9 +102,9 @@ class StudyResults:
         """
         one_of("arm", arm, self.arms)
         values = self._values[one_of("measure", measure, self._values)]
-        grid = sorted({at for _, at, _ in values})
+        grid = sorted(values)
         missing = float("nan")
-        curve = [[values.get((arm, at, seed), missing) for seed in self.seeds] for at in grid]
+        curve = [[values[at].get((arm, seed), missing) for seed in self.seeds] for at in grid]
         return np.array(grid), np.array(curve)
 
     def scores(self, arm: str, metric: str | None = None) -> NDArray[np.float64]:

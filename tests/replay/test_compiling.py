@@ -58,7 +58,12 @@ def package(tmp_path):
 
 
 def start(package, program=PROGRAM, **environment):
-    own = {"PYTHONPATH": str(package), "NUMBA_CACHE_DIR": ""}  # beside the sources
+    own = {
+        "PYTHONPATH": str(package),
+        "NUMBA_CACHE_DIR": "",  # beside the sources
+        # Python's own files may be cut or stale here, since sources change within a second.
+        "PYTHONDONTWRITEBYTECODE": "1",
+    }
     environment = os.environ | own | environment
     command = [sys.executable, "-c", program]
     return subprocess.Popen(
