@@ -46,7 +46,7 @@ style: $(INSTALLED)  ## check style, formatting, the import order of the rooms, 
 	$(BIN)/mypy
 
 check: style  ## pass style and the quick tests of the package
-	@echo "The quick tests take about two minutes on two idle cores."
+	@echo "The quick tests take about a minute on two idle cores."
 	PER_TUTORIAL_FAST=1 $(PYTEST) -m "not browser and not slow and not exhaustive" tests
 
 test: style  ## pass the tests: style, package, notebooks in fast mode, browser

@@ -10,6 +10,7 @@ from per_tutorial.conformance.bugs import BUGS
 
 
 @pytest.mark.parametrize("name", BUGS)
+@pytest.mark.slow
 def test_the_check_that_a_bug_names_finds_it(name):
     with pytest.raises(AssertionError):
         CHECKS[BUGS[name].found_by](PlainAdapter(BUGS[name]), seed=11)

@@ -131,6 +131,7 @@ def test_a_correct_buffer_is_accused_of_nothing(adapter):
 
 
 @pytest.mark.parametrize("buffer", UNDECLARED)
+@pytest.mark.slow
 def test_an_undeclared_idiom_is_told_how_to_declare_it(buffer):
     check, hint = UNDECLARED[buffer]
     result = examine(PlainAdapter(buffer), checks=[check]).results[0]

@@ -48,6 +48,7 @@ def test_an_exception_is_a_failure_and_is_shown():
     assert found["reach"] == ("failed", "`sample` raises ZeroDivisionError: division by zero")
 
 
+@pytest.mark.slow
 def test_a_time_out_is_inconclusive_and_loses_nothing():
     def endless():
         while True:
@@ -215,6 +216,7 @@ def test_wrong_options_are_refused(options, message):
 # Reports and tests --------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_report_is_short_and_begins_with_the_likely_cause():
     report = examine(PlainAdapter(BUGS["signed-priority"]))
     lines = str(report).splitlines()

@@ -153,6 +153,7 @@ def test_actions_stick_if_asked_to():
 
 
 @pytest.mark.parametrize("name", ["mspacman", "ms_pacman", "MsPacmanNoFrameskip-v4"])
+@pytest.mark.slow
 def test_a_game_has_several_names(name):
     assert make_atari_environments(name, 1, 0).actions == 9
     assert make_atari_reference(name).action_space.n == 9

@@ -55,6 +55,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("case", CASES)
+@pytest.mark.slow
 def test_a_training_continues_from_a_checkpoint_in_one_way(case, tmp_path):
     """All but the running episodes comes back; however often it is killed, it ends the same."""
     config = CONFIG.replace(**CASES[case])

@@ -62,6 +62,7 @@ def test_the_learning_curve_is_the_mean_of_the_last_episodes():
 # Measurements
 
 
+@pytest.mark.slow
 def test_every_measurement_has_a_row_for_each_log_step_and_a_column_for_each_run(history):
     expected = {"epsilon", "beta", "largest_priority", "priority", *LEARNING_MEASURES}
     assert set(history.measures) == expected

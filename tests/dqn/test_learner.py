@@ -29,6 +29,7 @@ SOFT = {"tau": 0.1, "target_update_every": 1}
     ],
     ids=str,
 )
+@pytest.mark.slow
 def test_the_learner_is_the_plain_algorithm(changes):
     assert_same_as_plain(LEARNER_CONFIG.replace(**changes))
 

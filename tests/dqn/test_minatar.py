@@ -84,6 +84,7 @@ def assert_as_gymnasium_plays(environments, env_id, seed, row, steps, limit=None
 
 
 @games
+@pytest.mark.slow
 def test_each_game_is_played_as_gymnasium_plays_it(name):
     version = len(name) % 2  # in v0, all six actions
     env_id = f"MinAtar/{name}-v{version}"

@@ -187,6 +187,7 @@ def test_a_terminal_reward_is_learned_from_where_episodes_terminate():
 
 
 @pytest.mark.parametrize("n_step", [1, 3])
+@pytest.mark.slow
 def test_a_time_limit_does_not_end_the_value(n_step):
     """Reward 1 for ever, γ = ½: the value is 1 + ½ + ¼ + … = 2, though episodes stop after 3."""
     config = SHORT.replace(
@@ -330,6 +331,7 @@ def test_an_agent_for_other_observations_or_actions_is_not_evaluated(shape, acti
         evaluate(DQNLearner(SHORT, shape, actions, [0]), 1)
 
 
+@pytest.mark.slow
 def test_the_default_dtype_of_pytorch_changes_nothing():
     expected = train(SHORT, 0).agent.state
     torch.set_default_dtype(torch.float64)
@@ -373,6 +375,7 @@ class OwnMemory:
         self.updates.append((indices, td_errors))
 
 
+@pytest.mark.slow
 def test_a_memory_of_ones_own_learns_what_the_package_would_from_the_same_minibatches():
     """It draws what a recorded buffer drew."""
     replay = RECORDED["uniform"](240, (4,), runs=1, seed=1)
@@ -399,6 +402,7 @@ def test_a_memory_of_ones_own_learns_what_the_package_would_from_the_same_miniba
     assert np.isnan(history.measure("age")).all()
 
 
+@pytest.mark.slow
 def test_a_buffer_without_an_axis_of_runs_trains_as_one_with_it():
     alone, beside = (PrioritizedReplayBuffer(240, (4,), runs=runs, seed=5) for runs in (None, 1))
     one, same = (train(SHORT, 5, replay=replay) for replay in (alone, beside))

@@ -91,6 +91,7 @@ def page_and_stored(monkeypatch):
 
 
 @pytest.mark.parametrize("num_envs", [1, 3])
+@pytest.mark.slow
 def test_the_page_stores_true_transitions_and_changes_priorities(num_envs, page_and_stored):
     page, stored = page_and_stored
     args = page.Args(

@@ -67,6 +67,7 @@ def trained_on(model, minibatches):
 
 
 @pytest.mark.parametrize("theirs, ours", PAIRS)
+@pytest.mark.slow
 def test_the_same_minibatches_make_the_same_agent(theirs, ours):
     n_steps = 1 if theirs is SAC else 3
     given = {"n_steps": n_steps, "learning_rate": 0.01}  # so that targets lag behind
@@ -206,6 +207,7 @@ def parameters(model):
 
 
 @pytest.mark.parametrize("given", ["global", "model", "own"])
+@pytest.mark.slow
 def test_a_seed_reaches_the_buffer_as_in_sb3(given):
     def run(seed):
         if given == "global":

@@ -37,6 +37,7 @@ FORMS = {
 
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("n_envs, n_steps, sampler", [(3, 3, "rank"), (3, 1, "uniform")])
+@pytest.mark.slow
 def test_transitions_come_back_as_they_were_added(form, n_envs, n_steps, sampler):
     buffer = make(n_envs, n_steps=n_steps, sampler=sampler, **FORMS[form])
     episodes = Episodes(buffer)

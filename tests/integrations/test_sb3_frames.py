@@ -51,6 +51,7 @@ def pair(n_envs=1, space=PICTURES, stack=STACK, **kwargs):
 @pytest.mark.parametrize("n_envs, n_steps", [(1, 3), (3, 1), (3, 3)])
 @pytest.mark.parametrize("fill", ["black", "first", "noise"])
 @pytest.mark.parametrize("ends", [0.15, 0.6])
+@pytest.mark.slow
 def test_frames_come_back_as_from_a_buffer_that_keeps_them_all(ends, fill, n_envs, n_steps):
     """Also where the environments begin anew without an end, as `learn` makes them."""
     both = pair(n_envs, n_steps=n_steps)

@@ -25,6 +25,7 @@ from per_tutorial.integrations.tianshou import (
     PrioritizedVectorReplayBuffer,
 )
 
+pytestmark = pytest.mark.slow  # tianshou compiles its trees for seven seconds
 ROWS = 8  # of each environment
 
 
@@ -69,7 +70,6 @@ def assert_same_draws(some, others):
         others.update_weight(slots, np.arange(20.0))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("environments, steps", [(1, 3 * ROWS + 2), (3, 5)])
 def test_frequencies_and_weights_are_the_papers(environments, steps):
     buffer = fill(make(environments, alpha=0.7, beta=0.6), steps, environments)
@@ -193,7 +193,6 @@ def agent(n_step=3):
     )
 
 
-@pytest.mark.slow
 def test_the_errors_that_come_back_are_those_of_the_minibatch():
     """Weights reach the loss, and the TD errors the slots that they were computed from."""
     algorithm = agent(n_step=1)

@@ -30,6 +30,7 @@ def test_explore_draws_again_when_a_slider_moves(shown):
 
 
 @pytest.mark.parametrize("count", [1, 3])
+@pytest.mark.slow
 def test_a_gallery_shows_every_setting_in_one_picture(shown, count):
     drawn = []
 

@@ -57,6 +57,7 @@ def test_the_three_panels_hold_what_was_recorded(upto):
     assert figure.axes[1].get_yscale() == ("log" if upto == 400 else "linear")
 
 
+@pytest.mark.slow
 def test_live_plot_shows_one_picture_and_updates_it_at_the_end(shown):
     live = plots.LivePlot()
     for upto in (100, 200, 300, 400):  # faster than the interval between two pictures
@@ -105,6 +106,7 @@ def test_a_live_plot_takes_at_most_a_tenth_of_a_training(shown, monkeypatch):
     assert 4 <= len(drawn) and sum(drawn) <= 0.1 * (clock[0] - 100)
 
 
+@pytest.mark.slow
 def test_learning_curves_are_means_with_the_look_of_sampler_and_network():
     histories = {
         "uniform": recorded(sampler="uniform"),

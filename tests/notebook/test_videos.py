@@ -32,6 +32,7 @@ def test_the_film_strip_is_evenly_spaced_from_first_to_last(tmp_path):
     plt.close(figure)
 
 
+@pytest.mark.slow
 def test_show_video_is_a_picture_and_a_player_with_the_file_inside(tmp_path, shown):
     path = tmp_path / "square.mp4"
     videos.save_video(moving_square(5, 64, 100), path, fps=10)

@@ -11,8 +11,13 @@ from benchmarks import agents, gpu, replay, table
 from benchmarks.buffers import ALPHA, BETA, CONTESTANTS, Limit, filled, transitions
 from benchmarks.harness import ROOT, alternate, ratios, write
 
+OURS = ("per_tutorial", "numpy")
 ENTRANTS = [
-    pytest.param(each, kind == "prioritized", id=f"{each.name}-{kind}", marks=pytest.mark.slow)
+    pytest.param(
+        *(each, kind == "prioritized"),
+        id=f"{each.name}-{kind}",
+        marks=pytest.mark.slow if each.package in OURS else pytest.mark.exhaustive,
+    )
     for each in CONTESTANTS
     for kind in each.kinds
     if each.installed()
@@ -83,7 +88,7 @@ def test_the_agents_of_stable_baselines3_hold_the_same_transitions():
 
 @pytest.mark.slow
 def test_a_tiny_run_of_replay(tmp_path, monkeypatch):
-    installed = [each for each in CONTESTANTS if each.package in ("per_tutorial", "numpy")]
+    installed = [each for each in CONTESTANTS if each.package in OURS]
     monkeypatch.setattr(replay, "CONTESTANTS", installed)
     plan = replay.Plan((256, 512), (8, 512), atari_size=16, rounds=2, block=0, alone=False)
     monkeypatch.setattr(replay, "QUICK", plan)

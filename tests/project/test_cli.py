@@ -56,6 +56,7 @@ def unwrapped(text):
     return "".join(text.replace("│", "").split())
 
 
+@pytest.mark.slow
 def test_help_lists_every_setting_with_its_explanation_and_default():
     result = run("train", "--help")
     assert (result.returncode, result.stderr) == (0, "")
@@ -99,6 +100,7 @@ def trained_with(monkeypatch):
 
 
 @pytest.mark.parametrize("field", dataclasses.fields(DQNConfig), ids=lambda field: field.name)
+@pytest.mark.slow
 def test_every_setting_reaches_the_training(field, trained_with):
     value = another_value(field)
     option = f"--{field.name.replace('_', '-')}"
@@ -144,6 +146,7 @@ def test_a_training_writes_its_history_and_prints_what_the_agents_reach(tmp_path
     assert f"return {mean_return:.1f}" in printed
 
 
+@pytest.mark.slow
 def test_a_training_writes_its_checkpoints_and_its_scalars(tmp_path):
     pytest.importorskip("tensorboard")
     kept, scalars = tmp_path / "kept", tmp_path / "scalars"

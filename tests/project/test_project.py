@@ -143,6 +143,7 @@ def modules_of(room):
     ],
     ids=["package", "replay", "notebook", "dqn"],
 )
+@pytest.mark.slow
 def test_importing_loads_no_more_than_it_must(modules, unwanted):
     code = f"import sys, {', '.join(modules)}; print(*sys.modules)"
     ran = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)

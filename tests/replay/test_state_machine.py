@@ -326,7 +326,7 @@ class Life(RuleBasedStateMachine):
 Life.TestCase.settings = settings(
     max_examples=60, stateful_step_count=40, deadline=None, derandomize=True
 )
-TestLife = Life.TestCase
+TestLife = pytest.mark.slow(Life.TestCase)
 
 
 @pytest.mark.exhaustive

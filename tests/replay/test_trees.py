@@ -117,6 +117,7 @@ def around(numbers):
 
 @thorough
 @given(st.lists(extreme, min_size=1, max_size=70).filter(any), st.data())
+@pytest.mark.slow
 def test_find_is_right_up_to_rounding_and_never_returns_an_empty_leaf(leaves, data):
     tree, naive = filled(SumTree, leaves), NaiveTree(len(leaves))
     naive.set(range(len(leaves)), leaves)
@@ -147,6 +148,7 @@ def test_ranges_are_half_open():
 
 @thorough
 @given(st.data(), st.integers(1, 12), st.integers(1, 9))
+@pytest.mark.slow
 def test_find_in_a_forest_is_find_in_each_tree(data, capacity, runs):
     row = st.lists(dyadic, min_size=capacity, max_size=capacity).filter(any)
     leaves = np.array(data.draw(st.lists(row, min_size=runs, max_size=runs)))

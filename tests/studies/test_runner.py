@@ -29,6 +29,7 @@ from per_tutorial.studies.study import EVALUATION_EPISODES, Study
 # What a study leaves
 
 
+@pytest.mark.slow
 def test_every_part_is_a_file_and_all_of_them_are_one(finished):
     folder, _, calls = finished
     assert sorted(contents(folder)) == ["small.csv.gz", *(f"small/{one}.csv" for one in PARTS)]

@@ -66,6 +66,7 @@ def test_many_walks_are_one_walk_many_times(knobs):
 
 
 @pytest.mark.parametrize("knobs", WORLDS, ids=str)
+@pytest.mark.slow
 def test_experience_has_the_chances_of_the_model(knobs):
     met = experience(knobs, range(20), 4000)
     chances, rewards = knobs.model()

@@ -88,6 +88,7 @@ ODD += [lambda: 0, lambda *given: given, lambda *given: iter(given)]
 
 
 @pytest.mark.parametrize("name", EXERCISES)
+@pytest.mark.slow
 def test_no_answer_raises_and_nonsense_is_not_right(said, name):
     for answer in ODD:
         right, words = said(name, answer)

@@ -36,6 +36,7 @@ operations = st.lists(
 
 @settings(max_examples=150, deadline=None)
 @given(operations, st.sampled_from([1, 5, None]))
+@pytest.mark.slow
 def test_the_heap_agrees_with_a_naive_twin_after_every_operation(script, sort_every):
     sampler = RankBasedSampler(13, [0, 1], sort_every=sort_every)
     twin, largest = {}, 1.0

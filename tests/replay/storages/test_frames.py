@@ -212,6 +212,7 @@ def repeated(stacks):
     ],
 )
 @pytest.mark.parametrize("which", [(0, 0), (0, 1), (1, 0)])
+@pytest.mark.slow
 def test_stacks_that_could_not_be_rebuilt_are_refused(which, ends, change):
     storage, twin, films = new(capacity=8, runs=2, environments=2)
     fill(storage, twin, films, np.full((7, 2, 2), GOES_ON))  # once around, and three frames deep
