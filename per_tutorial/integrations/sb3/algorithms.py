@@ -69,7 +69,7 @@ class PrioritizedAlgorithm(OffPolicyAlgorithm):
             self.replay_buffer_class = kind
         if not issubclass(kind, PrioritizedReplayBuffer):
             raise TypeError(
-                "replay_buffer_class: must be a PrioritizedReplayBuffer of per_tutorial, "
+                "replay_buffer_class: must be None or a PrioritizedReplayBuffer of per_tutorial, "
                 f"got {kind.__module__}.{kind.__qualname__}; others have no priorities, and HER's "
                 "relabelled goals are not supported"
             )
@@ -113,8 +113,8 @@ class PrioritizedAlgorithm(OffPolicyAlgorithm):
         if self.num_timesteps > 0 and now < self.replay_buffer.beta:
             warnings.warn(
                 f"beta: falls from {self.replay_buffer.beta:.2f} to {now:.2f}, since its schedule "
-                "follows the progress to the end of this learn; give a number, or learn only once",
-                stacklevel=3,
+                "follows the progress to the end of this learn; beta=1.0 goes on where it ended",
+                stacklevel=4,
             )
         return begun
 
@@ -220,6 +220,7 @@ class PrioritizedDQN(PrioritizedQLearner, DQN):
             the remaining progress of `learn` (from 1 to 0). None: linear from 0.4 to 1, as in the
             paper. With ``learn(…, reset_num_timesteps=False)`` SB3 counts the progress to the end
             of that call, so β (like ε) falls back when an agent is continued; a warning says so.
+            Load the agent with `beta=1.0` to prevent it.
         replay_buffer_class: a `PrioritizedReplayBuffer`; None: one that fits the observations.
         replay_buffer_kwargs: settings of the buffer and of its sampler, such as
             `{"sampler": "rank", "normalize": "none"}`.
