@@ -115,7 +115,7 @@ def find_adapter(name: str) -> Adapter:
         return ADAPTERS[name]()
     path, colon, kind = name.rpartition(":")
     if not colon or not path.endswith(".py"):
-        known = f"{', '.join(ADAPTERS)}, or file.py:ClassName"
+        known = f"{', '.join(ADAPTERS)}, or {name if name.endswith('.py') else 'file.py'}:ClassName"
         raise ValueError(f"NAME: must be one of {known}, got {name!r}")
     if not os.path.isfile(path):
         raise FileNotFoundError(f"NAME: no file {path!r}")

@@ -4,9 +4,11 @@ Counts of draws are compared by χ² tests that a correct buffer fails in one of
 Stratified draws (appendix B.2.1) vary less than independent ones, for which the tests are exact.
 """
 
+import os
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from traceback import extract_tb
 from typing import Any, Literal
 from unittest import SkipTest
 
@@ -103,7 +105,9 @@ class Filled:
             return getattr(self.adapter, method)(*arguments)
         except (Exception, SystemExit) as error:
             text = f"{type(error).__name__}: {str(error).strip().partition(chr(10))[0][:120]}"
-            raise Raised(f"`{method}` raises {text}".rstrip(": ")) from error
+            place = extract_tb(error.__traceback__)[-1]
+            where = f"({os.path.basename(place.filename)}, line {place.lineno})"
+            raise Raised(f"`{method}` raises {text.rstrip(': ')} {where}") from error
 
     @property
     def stored(self) -> Serials:

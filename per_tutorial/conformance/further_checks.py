@@ -166,7 +166,8 @@ def arrays(bench: Bench) -> str:
         if isinstance(field, np.ndarray) and field.dtype.kind == "f" and field.flags.writeable:
             field[...] = 0
     for _ in range(20):
-        drawn, serials, _ = filled.sample()  # asserts that nothing comes that was never added
+        with told("after arrays that were added or drawn were written over"):
+            drawn, serials, _ = filled.sample()
         given = filled.update(drawn, serials, lambda k: (-1) ** k * 1.5)
         wanted = 1.5 * (-1.0) ** serials
         assert (given == wanted).all(), f"`update` changed TD errors: {wanted[:3]} to {given[:3]}"

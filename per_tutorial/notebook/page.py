@@ -42,9 +42,8 @@ class LiveFigure:
     """One picture in the cell's output that changes while the cell runs.
 
     Drawing costs far more than a training step, so the picture changes at most once per interval,
-    and so rarely that it takes at most a twentieth of the time; and once more at the end. Call
-    `update` as often as you like, then `close`. Check `due` first to avoid drawing what would not
-    be shown.
+    and so rarely that it takes at most a tenth of the time; and once more at the end. Call `update`
+    as often as you like, then `close`. Check `due` first to avoid drawing what would not be shown.
 
     Args:
         alt: the alternative text.
@@ -57,12 +56,12 @@ class LiveFigure:
         self._handle: Any = None  # IPython's `DisplayHandle`, once there is a picture
         self._figure: Figure | None = None
         self._shown = float("-inf")
-        self._cost = 0.0  # seconds of the last picture
+        self._cost = float("inf")  # seconds of the quickest picture: the first one is slow
 
     @property
     def due(self) -> bool:
         """Whether the next `update` will be shown."""
-        return time.perf_counter() - self._shown >= max(self.interval, 19 * self._cost)
+        return time.perf_counter() - self._shown >= max(self.interval, 12 * self._cost)
 
     def update(self, figure: Figure) -> None:
         """Show the figure as it is now, unless the last picture is too recent."""
@@ -84,7 +83,7 @@ class LiveFigure:
         else:
             self._handle.update(data, metadata=metadata, raw=True)
         self._shown = time.perf_counter()
-        self._cost = self._shown - began
+        self._cost = min(self._cost, self._shown - began)
 
 
 def _picture(figure: Figure, alt: str) -> tuple[dict[str, str], dict[str, Any]]:

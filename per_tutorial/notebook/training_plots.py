@@ -36,10 +36,6 @@ class LivePlot:
     """
 
     def __init__(self) -> None:
-        # Outside pyplot, so that an interrupted training leaves no open figure behind. Finding a
-        # layout would take more time than all the rest, so it is fixed.
-        self._figure = Figure(figsize=(9.6, 2.7), layout="none")  # type: ignore[arg-type]
-        self._figure.subplots_adjust(left=0.05, right=0.985, bottom=0.19, top=0.89, wspace=0.26)
         self._live: LiveFigure | None = None
         self._began = 0.0, 0  # the time and the step of the first call
 
@@ -52,21 +48,25 @@ class LivePlot:
             self._live = LiveFigure(f"Score, loss and epsilon over {steps} of {many}")
             self._began = time.monotonic(), history.step
         if self._live.due or over:
-            self._figure.clear()
-            draw_history(self._figure, history)
+            # Outside pyplot, so that an interrupted training leaves no open figure behind. Finding
+            # a layout would take more time than all the rest, so it is fixed; to save or to clear
+            # a figure undoes this, so each picture has a new one.
+            figure = Figure(figsize=(9.6, 2.7), layout="none")  # type: ignore[arg-type]
+            figure.subplots_adjust(left=0.05, right=0.985, bottom=0.19, top=0.89, wspace=0.26)
+            draw_history(figure, history)
             if not over:
-                self._say_what_is_left(history)
-            self._live.update(self._figure)
+                self._say_what_is_left(figure, history)
+            self._live.update(figure)
         if over:
             self._live.close()
 
-    def _say_what_is_left(self, history: History) -> None:
+    def _say_what_is_left(self, figure: Figure, history: History) -> None:
         text = f"{history.step:,} of {history.config.steps:,} steps"
         time_before, step_before = self._began
         if history.step > step_before:
             pace = (time.monotonic() - time_before) / (history.step - step_before)
             text += f"\n{pace * (history.config.steps - history.step):.0f} s left"
-        axes = self._figure.axes[-1]  # epsilon falls, so the upper right corner is free
+        axes = figure.axes[-1]  # epsilon falls, so the upper right corner is free
         axes.text(0.97, 0.95, text, transform=axes.transAxes, ha="right", va="top", fontsize=8)
 
 

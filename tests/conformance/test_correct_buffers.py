@@ -107,11 +107,16 @@ CORRECT = [
     *(find_adapter(name) for name in ("proportional", "rank", "uniform")),
 ]
 OFTEN = ("Plain", "per_tutorial, proportional", "AtTheMean", "Delayed")  # by `make test`, too
-UNDECLARED = {  # what a correct but undeclared idiom is told
-    AtTheMean: ("newcomers", "declare `newcomers`"),
-    Clipped: ("exponent", "declare `clip`"),
-    Annealed: ("weights", "declare `anneals_beta`"),
-}
+UNDECLARED = [  # what a correct but undeclared idiom is told
+    (declared(AtTheMean), "newcomers", "declare `newcomers`"),
+    (declared(Clipped), "exponent", "declare `clip`"),
+    (
+        declared(Plain, options={"priority_epsilon": 0.01}, epsilon=0),
+        "exponent",
+        "declare `epsilon`",
+    ),
+    (declared(Annealed), "weights", "declare `anneals_beta`"),
+]
 
 
 @pytest.mark.slow
@@ -130,11 +135,10 @@ def test_a_correct_buffer_is_accused_of_nothing(adapter):
     assert sum(one.verdict == "passed" for one in report.results) >= 13
 
 
-@pytest.mark.parametrize("buffer", UNDECLARED)
+@pytest.mark.parametrize("adapter, check, hint", UNDECLARED)
 @pytest.mark.slow
-def test_an_undeclared_idiom_is_told_how_to_declare_it(buffer):
-    check, hint = UNDECLARED[buffer]
-    result = examine(PlainAdapter(buffer), checks=[check]).results[0]
+def test_an_undeclared_idiom_is_told_how_to_declare_it(adapter, check, hint):
+    result = examine(adapter, checks=[check]).results[0]
     assert result.verdict == "failed" and hint in result.measured
 
 
