@@ -26,8 +26,6 @@ from per_tutorial.dqn.learner import DQNLearner  # noqa: E402
 from per_tutorial.dqn.networks import QNetwork  # noqa: E402
 from per_tutorial.dqn.training import epsilon_greedy, evaluate, make_replay, train  # noqa: E402
 from per_tutorial.replay import Batch, Replay  # noqa: E402
-from per_tutorial.replay.samplers.proportional import ProportionalSampler  # noqa: E402
-from per_tutorial.replay.storages.rows import TransitionStorage  # noqa: E402
 
 pytestmark = pytest.mark.slow  # a whole training each
 ACTIONS = 3
@@ -286,13 +284,6 @@ def test_steps_are_those_of_all_environments_together(monkeypatch):
 # Runs and memories
 
 
-def records(history):
-    """All that a training measured; NaN is left out, as it equals nothing."""
-    return history.episodes, {
-        name: np.nan_to_num(history.measure(name), nan=-99).tolist() for name in history.measures
-    }
-
-
 SHORT = CONFIG.replace(steps=320, max_episode_steps=60)
 
 
@@ -311,18 +302,6 @@ def test_a_run_explores_the_same_games_in_any_stack():
         seen[1], alone.storage.n_step_transitions(slots[:1])[0]["observation"][0]
     )
     assert (seen[0] != seen[1]).any()
-
-
-def test_frames_kept_once_train_like_stacks_kept_whole():
-    """Bit for bit: the memory of notebooks 02 to 04 holds the same transitions."""
-    config = SHORT.replace(environments=1, steps=200)
-    windows = {"n_step": 3, "discount": config.discount, "observation_dtype": np.uint8}
-    replay = Replay(
-        TransitionStorage(config.capacity, (4, 20, 20), **windows),
-        ProportionalSampler(config.capacity, [4], alpha=config.alpha),
-        runs=1,
-    )
-    assert records(train(config, 4)) == records(train(config, 4, replay=replay))
 
 
 def test_a_training_that_was_stopped_goes_on_in_new_games(tmp_path):

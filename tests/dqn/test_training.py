@@ -21,12 +21,11 @@ from counting import (
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from plain_dqn import (
     DoublePrecisionLearner,
-    PlainLearner,
     PlainQNetwork,
     PlainReplay,
     plain_train,
 )
-from recorded_trainings import RECORDED, SHORT, RecordedPrioritized
+from recorded_trainings import RECORDED, SHORT
 
 from per_tutorial.dqn import training
 from per_tutorial.dqn.environments import gymnasium_envs
@@ -186,44 +185,6 @@ def test_a_terminal_reward_is_learned_from_where_episodes_terminate():
         assert returns == [episode_return(seed, number) for number in range(len(returns))]
 
 
-@pytest.mark.parametrize("n_step", [1, 3])
-@pytest.mark.slow
-def test_a_time_limit_does_not_end_the_value(n_step):
-    """Reward 1 for ever, γ = ½: the value is 1 + ½ + ¼ + … = 2, though episodes stop after 3."""
-    config = SHORT.replace(
-        env=ENDLESS,
-        max_episode_steps=3,
-        steps=300,
-        hidden=(),
-        discount=0.5,
-        n_step=n_step,
-        learning_rate=0.1,
-        target_update_every=1,
-        epsilon_end=1.0,
-    )
-    q_values = train(config, [0, 1]).agent.q_values(np.ones((2, 1, 1), dtype=np.float32))
-    np.testing.assert_allclose(q_values, 2.0, atol=0.02)
-
-
-def test_priorities_come_from_the_td_errors():
-    """After the only update, replayed transitions have p = |δ| + ε, all others the initial 1."""
-    config = SHORT.replace(steps=40, sampler="proportional")
-    replay = RecordedPrioritized(100, (4,), alpha=0.6, runs=1, seed=5)
-    train(config, 5, replay=replay)
-
-    plain = PlainLearner(config, PlainQNetwork(DQNLearner(config, (4,), 2, [5]).online, run=0))
-    priorities = np.ones(40)
-    (replayed,) = replay.replayed
-    for number in replayed:
-        row = replay.storage.rows[0, number]
-        observation, action, reward, next_observation, terminated, _ = row
-        target = plain.target_of(reward, next_observation, terminated).item()
-        td_error = target - plain.online(observation)[action].item()
-        priorities[number] = abs(td_error) + config.priority_epsilon
-    stored = replay.sampler.sums.get(np.arange(40)[None])[0]
-    np.testing.assert_allclose(stored, priorities**0.6, rtol=1e-4)
-
-
 # Parts of the loop
 
 
@@ -279,15 +240,6 @@ def test_watchers_are_called_at_every_log_point_and_at_the_end():
     history = train(config, 0, callbacks=callbacks)  # every 451 // 200 = 2 steps
     assert history.log_steps == [*range(2, 451, 2), 451]
     assert seen == {"one": history.log_steps, "other": history.log_steps}
-
-
-def test_evaluation_returns_the_first_episode_of_every_environment():
-    history = train(SHORT.replace(env=COUNTING), [0, 1])
-    returns = evaluate(history.agent, episodes=3, seed=50)
-    assert returns.tolist() == [
-        [episode_return(50, 0), episode_return(51, 0), episode_return(52, 0)],
-        [episode_return(53, 0), episode_return(54, 0), episode_return(55, 0)],
-    ]
 
 
 def test_evaluation_gives_a_run_the_same_episodes_beside_any_others():

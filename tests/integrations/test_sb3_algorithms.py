@@ -142,17 +142,6 @@ def test_a_priority_is_the_mean_error_of_all_critics(kind, half):
     np.testing.assert_allclose(model.logger.name_to_value["train/critic_loss"], loss, rtol=1e-5)
 
 
-def test_the_loss_of_quantiles_is_that_of_sb3_contrib():
-    from sb3_contrib.common.utils import quantile_huber_loss
-
-    from per_tutorial.integrations.sb3.quantiles import quantile_losses
-
-    quantiles, targets = 3 * th.randn(7, 5), 3 * th.randn(7, 5)
-    ours = quantile_losses(quantiles, targets)
-    assert ours.shape == (7, 1)
-    np.testing.assert_allclose(ours.mean(), quantile_huber_loss(quantiles, targets), rtol=1e-6)
-
-
 def test_the_priority_of_quantiles_is_the_error_of_their_means():
     model = make(PrioritizedQRDQN).learn(40)
     batch = model.replay_buffer.sample(16)
