@@ -73,6 +73,8 @@ def test_the_same_minibatches_make_the_same_agent(theirs, ours):
     given = {"n_steps": n_steps, "learning_rate": 0.01}  # so that targets lag behind
     given |= {"target_noise_clip": 0.1} if theirs is TD3 else {}  # which clips most of it
     model = make(theirs, **given).learn(60)
+    for each in model.policy.parameters():
+        each.data.normal_(0, 0.5)  # quantiles that disagree on the best action
     twin = make(ours, alpha=0.0, beta=0.0, **given).learn(24)
     twin.set_parameters(copy.deepcopy(model.get_parameters()))
     twin._n_updates = model._n_updates  # TD3 delays its actor by them
