@@ -195,7 +195,7 @@ def exponent(bench: Bench) -> str:
         (0.0, 0.0): "the TD errors do not arrive",
     }
     near = [said for pair, said in guesses.items() if np.allclose(pair, found[:2], atol=0.06)]
-    if bench.adapter.epsilon == 0 and not off[1] and max(found[0] - 0.6, found[2] - 1) < -0.02:
+    if bench.adapter.epsilon == 0 and not off[1] and found[0] < 0.58 and found[2] < 0.98:
         near = ["an ε is added to |δ|; declare `epsilon`"]  # it counts only beside small errors
     sentence = (
         f"exponent {found[0]:.2f} where |δ| < {unit:g} and {found[1]:.2f} above, with α = 0.6, "

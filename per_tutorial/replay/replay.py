@@ -291,9 +291,9 @@ class Replay:
                 "replay: must be used by one thread at a time, got two at once; put a lock around "
                 "each call"
             )
-        self._thread = get_ident()
         if self._behind:
             self._catch_up()
+        self._thread = get_ident()
 
     def _catch_up(self) -> None:
         """Complete what an interrupt cut short.
