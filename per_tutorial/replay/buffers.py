@@ -5,6 +5,7 @@ from typing import Any
 
 from per_tutorial.replay.random_streams import seeds_for
 from per_tutorial.replay.replay import Replay
+from per_tutorial.replay.samplers import settings_of
 from per_tutorial.replay.samplers.proportional import ProportionalSampler
 from per_tutorial.replay.samplers.rank import RankBasedSampler
 from per_tutorial.replay.samplers.uniform import UniformSampler
@@ -42,7 +43,7 @@ class ReplayBuffer(Replay):
         **fields: Any,
     ) -> None:
         count = 1 if runs is None else runs
-        storage = TransitionStorage(capacity, observation_shape, count, **fields)
+        storage = _storage(capacity, observation_shape, count, fields)
         super().__init__(storage, UniformSampler(capacity, seeds_for(seed, count)), runs)
 
 
@@ -77,7 +78,7 @@ class PrioritizedReplayBuffer(Replay):
         **fields: Any,
     ) -> None:
         count = 1 if runs is None else runs
-        storage = TransitionStorage(capacity, observation_shape, count, **fields)
+        storage = _storage(capacity, observation_shape, count, fields)
         sampler = ProportionalSampler(
             capacity,
             seeds_for(seed, count),
@@ -118,9 +119,24 @@ class RankBasedReplayBuffer(Replay):
         **fields: Any,
     ) -> None:
         count = 1 if runs is None else runs
-        storage = TransitionStorage(capacity, observation_shape, count, **fields)
+        storage = _storage(capacity, observation_shape, count, fields)
         seeds = seeds_for(seed, count)
         sampler = RankBasedSampler(
             capacity, seeds, alpha=alpha, normalize=normalize, sort_every=sort_every
         )
         super().__init__(storage, sampler, runs)
+
+
+def _storage(
+    capacity: int, shape: int | tuple[int, ...], runs: int, fields: dict[str, Any]
+) -> TransitionStorage:
+    """The storage of a buffer; TypeError for a setting that there is not."""
+    allowed = settings_of(TransitionStorage)
+    for name in fields:
+        if name not in allowed:
+            hint = " (it is given to `sample`)" if name == "beta" else ""
+            raise TypeError(
+                f"{name}: the replay buffer has no such setting{hint}; those of its storage are "
+                f"{', '.join(allowed)}"
+            )
+    return TransitionStorage(capacity, shape, runs, **fields)
