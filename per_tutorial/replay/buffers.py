@@ -5,7 +5,7 @@ from typing import Any
 
 from per_tutorial.replay.random_streams import seeds_for
 from per_tutorial.replay.replay import Replay
-from per_tutorial.replay.samplers import settings_of
+from per_tutorial.replay.samplers import refuse_unknown
 from per_tutorial.replay.samplers.proportional import ProportionalSampler
 from per_tutorial.replay.samplers.rank import RankBasedSampler
 from per_tutorial.replay.samplers.uniform import UniformSampler
@@ -131,12 +131,6 @@ def _storage(
     capacity: int, shape: int | tuple[int, ...], runs: int, fields: dict[str, Any]
 ) -> TransitionStorage:
     """The storage of a buffer; TypeError for a setting that there is not."""
-    allowed = settings_of(TransitionStorage)
-    for name in fields:
-        if name not in allowed:
-            hint = " (it is given to `sample`)" if name == "beta" else ""
-            raise TypeError(
-                f"{name}: the replay buffer has no such setting{hint}; those of its storage are "
-                f"{', '.join(allowed)}"
-            )
+    given_to = ", whose `sample` takes β," if "beta" in fields else ""
+    refuse_unknown(f"the storage of a replay buffer{given_to}", fields, TransitionStorage)
     return TransitionStorage(capacity, shape, runs, **fields)

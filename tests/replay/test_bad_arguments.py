@@ -233,9 +233,9 @@ def test_a_nan_of_any_float_is_refused(name, dtype):
 
 @every_kind
 def test_a_setting_that_there_is_not_is_named_with_those_that_there_are(kind):
-    with pytest.raises(TypeError, match="^alhpa: the replay buffer has no .* are n_step, discount"):
+    with pytest.raises(TypeError, match="^alhpa: the storage .* settings are: n_step, discount"):
         kind(5, 2, alhpa=0.5)
-    with pytest.raises(TypeError, match="^beta: .*given to `sample`"):
+    with pytest.raises(TypeError, match="^beta: .*`sample` takes β"):
         kind(5, 2, beta=0.4)
     with pytest.raises(TypeError, match="^alhpa: the sampler 'lap' .* settings are: alpha, kappa"):
         make_sampler("lap", 5, alhpa=0.5)
