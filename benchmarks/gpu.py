@@ -98,7 +98,8 @@ def seconds(function, calls, device, parts=None):
 def command(arguments, left):
     """What a Python module, run as a command, says last, its exit status and its seconds."""
     start = time.perf_counter()
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    places = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(places)}
     environment.pop("PER_TUTORIAL_FAST", None)
     ran = subprocess.run(
         [sys.executable, "-m", *arguments],
@@ -110,6 +111,7 @@ def command(arguments, left):
         text=True,
     )
     took = round(time.perf_counter() - start, 1)
+    print(ran.stdout, flush=True)
     return {"status": ran.returncode, "seconds": took, "says": ran.stdout.splitlines()[-3:]}
 
 

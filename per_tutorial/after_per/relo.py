@@ -24,7 +24,7 @@ class ReloLearner(DQNLearner):
     @torch.no_grad()
     def reducible_losses(self, batch: Batch) -> NDArray:
         """δ² of the online network minus δ² of the target network, with the same targets."""
-        tensors = self._on_device(batch)
+        tensors = self.tensors(batch)
         targets = self._targets(tensors)
         online, target = (
             (targets - select_actions(network(tensors.observations), tensors.actions)) ** 2

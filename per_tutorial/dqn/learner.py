@@ -16,7 +16,7 @@ from torch import Tensor
 
 from per_tutorial.common.arguments import whole_number
 from per_tutorial.common.files import AnyArray, PathLike, copy_arrays, join_parts, require_like
-from per_tutorial.dqn.compiled import Gradients, compiled_forward, compiled_gradients
+from per_tutorial.dqn.compiled import Gradients, Recorded, compiled_gradients
 from per_tutorial.dqn.config import DQNConfig
 from per_tutorial.dqn.environments import env_spec
 from per_tutorial.dqn.losses import (
@@ -28,7 +28,7 @@ from per_tutorial.dqn.losses import (
     td_targets,
 )
 from per_tutorial.dqn.networks import QNetwork
-from per_tutorial.dqn.optimizers import descend, make_optimizer
+from per_tutorial.dqn.optimizers import descend, make_optimizer, set_learning_rate
 from per_tutorial.dqn.saved_agents import SavedAgent, read_agent, write_agent
 from per_tutorial.replay.contracts import Batch, State
 
@@ -141,9 +141,13 @@ class DQNLearner:
         self.optimizer = make_optimizer(config, self._parameters)
         self.updates = 0
         self._gradients: Callable[[Tensors], Gradients] = self.gradients
-        self._forward: Callable[[Tensor], Tensor] = self.online
-        if config.compiled:
-            self._forward = compiled_forward(self.online)
+        self._forward: Callable[..., Tensor] = self._q_values
+        self._descend: Callable[..., tuple[Tensor, Tensor, Tensor]] = self._gradient_step
+        if config.compiled and self._device_type == "cuda":
+            self._forward, self._descend = (
+                Recorded(function, config.device) for function in (self._forward, self._descend)
+            )
+        elif config.compiled:
             self._gradients = compiled_gradients(self.online, self.errors_and_losses)
 
     @torch.no_grad()
@@ -157,7 +161,8 @@ class DQNLearner:
         @torch.no_grad()
         def act(observation: ArrayLike) -> int:
             shown = np.repeat(np.asarray(observation)[None, None], len(self.seeds), axis=0)
-            return self.first_action + int(self.online(self._observations(shown))[run, 0].argmax())
+            q_values = self._q_values(self._observations(shown))
+            return self.first_action + int(q_values[run, 0].argmax())
 
         return act
 
@@ -250,22 +255,30 @@ class DQNLearner:
         if alone:
             batch = with_axis_of_runs(batch)
         if step_size is not None:
-            self.optimizer.param_groups[0]["lr"] = step_size
-        gradients, td_errors, q_values, losses = self._gradients(self._on_device(batch))
-        if self.config.max_grad_norm is not None:
-            clip_by_run(gradients, self.config.max_grad_norm)
-        descend(self.optimizer, gradients)
+            set_learning_rate(self.optimizer, step_size)
+        results = self._descend(*self._tensors_of(batch))
         self.updates += 1
         if self.updates % self.config.target_update_every == 0:
             self.update_target(self.config.tau)
-        tensors = (clipped(td_errors, self.config.td_error_clip), q_values, losses)
-        found = (tensor.detach().cpu().numpy() for tensor in tensors)
+        found = (tensor.cpu().numpy() for tensor in results)
         return Update(*(array[0] for array in found)) if alone else Update(*found)
+
+    def _gradient_step(self, *fields: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """One step of the optimiser: δ, Q(s, a) and the losses before it."""
+        found = self._gradients(Tensors(*map(self._on_device, fields)))
+        gradients, td_errors, q_values, losses = found
+        if self.config.max_grad_norm is not None:
+            clip_by_run(gradients, self.config.max_grad_norm)
+        descend(self.optimizer, gradients)
+        return clipped(td_errors, self.config.td_error_clip), q_values.detach(), losses.detach()
+
+    def _q_values(self, observations: Tensor) -> Tensor:
+        return self.online(self._on_device(observations))
 
     @torch.no_grad()
     def td_errors(self, batch: Batch) -> NDArray:
         """The δ that `update` would return for this minibatch. Nothing changes."""
-        tensors = self._on_device(batch)
+        tensors = self.tensors(batch)
         q_values = select_actions(self.online(tensors.observations), tensors.actions)
         td_errors = self._targets(tensors) - q_values
         return clipped(td_errors, self.config.td_error_clip).cpu().numpy()
@@ -301,32 +314,40 @@ class DQNLearner:
         """Move the target networks a share ``tau`` of the way to the online ones (notebook 04)."""
         torch._foreach_lerp_(self._target_parameters, self._parameters, tau)
 
-    def _on_device(self, batch: Batch) -> Tensors:
+    def tensors(self, batch: Batch) -> Tensors:
+        """A minibatch (runs, batch, ...) as tensors on the learner's device."""
+        return Tensors(*map(self._on_device, self._tensors_of(batch)))
+
+    def _tensors_of(self, batch: Batch) -> Tensors:
+        """A minibatch as tensors that may not be on the device yet."""
         discounts = self.config.discount ** np.asarray(batch.steps)
         return Tensors(
             self._observations(batch.observations),
-            self._tensor(batch.actions, torch.int64),
-            self._tensor(batch.rewards, torch.float32),
+            _tensor(batch.actions, torch.int64),
+            _tensor(batch.rewards, torch.float32),
             self._observations(batch.next_observations),
-            self._tensor(batch.terminated, torch.bool),
-            self._tensor(batch.weights, torch.float32),
-            self._tensor(discounts, self._parameters[0].dtype),
+            _tensor(batch.terminated, torch.bool),
+            _tensor(batch.weights, torch.float32),
+            _tensor(discounts, self._parameters[0].dtype),
         )
-
-    def _tensor(self, array: ArrayLike, dtype: torch.dtype | None = None) -> Tensor:
-        """A tensor on the device; converted before, since some devices have no float64."""
-        tensor = array if isinstance(array, Tensor) else torch.from_numpy(np.asarray(array))
-        if dtype is not None:
-            tensor = tensor.to(dtype)
-        if self._device_type == "cpu":
-            return tensor
-        if self._device_type != "cuda" or tensor.is_cuda:
-            return tensor.to(self.config.device)
-        # From pinned memory the GPU copies while the processor goes on.
-        return tensor.pin_memory().to(self.config.device, non_blocking=True)
 
     def _observations(self, observations: ArrayLike) -> Tensor:
         """Vectors (runs, n, *shape) → float32 (runs, n, inputs); frames keep shape and dtype."""
         if self._env_spec.frames:
-            return self._tensor(observations)
-        return self._tensor(observations, torch.float32).flatten(start_dim=2)
+            return _tensor(observations)
+        return _tensor(observations, torch.float32).flatten(start_dim=2)
+
+    def _on_device(self, tensor: Tensor) -> Tensor:
+        if self._device_type == "cpu" or tensor.is_cuda:
+            return tensor
+        if self._device_type != "cuda":
+            return tensor.to(self.config.device)
+        # From pinned memory the GPU copies while the processor goes on.
+        pinned = torch.empty(tensor.shape, dtype=tensor.dtype, pin_memory=True).copy_(tensor)
+        return pinned.to(self.config.device, non_blocking=True)
+
+
+def _tensor(array: ArrayLike, dtype: torch.dtype | None = None) -> Tensor:
+    """A tensor of this type; converted before it is moved, since some devices have no float64."""
+    tensor = array if isinstance(array, Tensor) else torch.from_numpy(np.asarray(array))
+    return tensor if dtype is None else tensor.to(dtype)

@@ -5,6 +5,7 @@ its standard deviation over the last steps. Both work number by number: the runs
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -21,16 +22,22 @@ def make_optimizer(config: DQNConfig, parameters: Sequence[Tensor]) -> torch.opt
     """The optimiser of these parameters, with its moments set to zero."""
     optimizer: torch.optim.Optimizer
     moments = list(MOMENTS[config.optimizer])
+    # A CUDA graph reads the learning rate from where it is: it may change after the recording.
+    recorded = config.compiled and parameters[0].is_cuda
+    rate: Any = config.learning_rate
+    if recorded:
+        rate = torch.tensor(rate, dtype=torch.float32, device=parameters[0].device)
     if config.optimizer == "adam":
-        optimizer = torch.optim.Adam(parameters, lr=config.learning_rate, fused=True)
+        optimizer = torch.optim.Adam(parameters, lr=rate, fused=True)
     else:
         optimizer = torch.optim.RMSprop(
             parameters,
-            lr=config.learning_rate,
+            lr=rate,
             alpha=RMSPROP_DECAY,
             eps=RMSPROP_EPSILON,
             momentum=config.momentum,
             centered=True,
+            capturable=recorded,
         )
         if config.momentum:
             moments.append("momentum_buffer")
@@ -40,6 +47,15 @@ def make_optimizer(config: DQNConfig, parameters: Sequence[Tensor]) -> torch.opt
             **{name: torch.zeros_like(parameter) for name in moments},
         }
     return optimizer
+
+
+def set_learning_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
+    """The learning rate of all parameters from now on."""
+    (group,) = optimizer.param_groups
+    if isinstance(group["lr"], Tensor):
+        group["lr"].fill_(rate)
+    else:
+        group["lr"] = rate
 
 
 @torch.no_grad()

@@ -251,16 +251,16 @@ class FrameStorage(RowStorage):
         last = self._take(last_slots)
         store, last_ids = self.store, self.ring.ids(last_slots)
         indices = store.indices(self.ring.ids(slots)), store.indices(last_ids, ahead=1)
-        # One array for both: the allocator reuses one large block for the next batch.
-        stacks = store.frames.take(np.stack(indices), axis=0)
+        # A transition's stacks one after the other: they share frames, which are in the cache then.
+        stacks = store.frames.take(np.stack(indices, axis=2), axis=0)
         for run, k in np.argwhere(last["terminated"] | last["truncated"]).tolist():
             step, environment = divmod(int(last_ids[run, k]), self.environments)
-            stacks[1, run, k, -1] = store.finals[step, run * self.environments + environment]
+            stacks[run, k, 1, -1] = store.finals[step, run * self.environments + environment]
         return {
-            "observation": stacks[0],
+            "observation": stacks[:, :, 0],
             "action": rows["action"],
             "reward": returns.astype(np.float32),
-            "next_observation": stacks[1],
+            "next_observation": stacks[:, :, 1],
             "terminated": last["terminated"],
             "truncated": last["truncated"],
         }, steps
