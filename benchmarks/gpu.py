@@ -4,13 +4,13 @@
 
 In turn, until `--minutes` are over: the tests for a GPU (`tests`); sample, update and write-back
 for Pong, 84×84 pixels (`minibatches`); short trainings of Pong (`pong`) and of CartPole
-(`cartpole`); the notebooks 03 and 05 in full (`pages`, whose films need the wheel imageio-ffmpeg);
+(`cartpole`); the notebooks 03 and 05 in full (`pages`, which need all that `[notebooks]` has);
 and Pong until it wins by 18 points (`pong_to_18`). Each part writes its result as it ends.
 
 All contestants of a part take turns, round after round; ratios are taken within a round
 (`benchmarks/harness.py`). The network is that of Mnih et al. (2015); Stable-Baselines3's has no
 priorities. The memory is on the host, and its frames are noise. In trainings of Pong eight games
-feed a run, with an update of 32 for every four agent steps.
+feed a run, with an update of 32 for every four agent steps; their start counts.
 
 It needs a GPU that PyTorch knows as "cuda". Without one it measures nothing, but for `--quick`,
 which tries the code on the processor.

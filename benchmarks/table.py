@@ -8,7 +8,7 @@ from benchmarks.harness import ratios
 
 MARKS = r"(<!-- table: python -m benchmarks --write -->\n).*?(<!-- end -->)"
 FILES = ("replay", "training", "agents", "gpu")
-OURS, PLAIN, SB3 = "per_tutorial", "as it is", "Stable-Baselines3"
+OURS, PLAIN, GRAPH, SB3 = "per_tutorial", "as it is", "compiled", "Stable-Baselines3"
 
 
 def write(docs):
@@ -71,13 +71,17 @@ def rows(data):
     for what, batch, times in data["agents"]["seconds"]:
         own, *_, ours = times
         yield "agents", f"{what}, {batch}: {ours}", times, ours, [(SB3, own)]
+    beside = [(SB3, SB3), ("not compiled", PLAIN)]
     for batch, times in data["gpu"]["minibatches"].items():
-        what = f"Pong: sample {batch}, update, write back"
-        yield "gpu", what, times, PLAIN, [(SB3, SB3)]
-    yield "gpu", "Pong: a step", data["gpu"]["pong"], PLAIN, [(SB3, SB3)]
+        yield "gpu", f"Pong: sample {batch}, update, write back", times, GRAPH, beside
+    steps = data["gpu"]["plan"]["pong_steps"]
+    yield "gpu", f"Pong: a step of the first {steps}", data["gpu"]["pong"], GRAPH, beside
     steps = data["gpu"]["cartpole"]
-    others = [(SB3, f"{SB3}, 1 run"), ("100 runs", f"100 runs, {PLAIN}")]
-    yield "gpu", "CartPole, 1 run: a step", steps, f"1 run, {PLAIN}", others
+    for runs, others in (
+        ("1 run", [(SB3, f"{SB3}, 1 run"), ("not compiled", f"1 run, {PLAIN}")]),
+        ("100 runs", [("not compiled", f"100 runs, {PLAIN}")]),
+    ):
+        yield "gpu", f"CartPole, {runs}: a step of all", steps, f"{runs}, {GRAPH}", others
 
 
 def in_words(seconds):

@@ -128,8 +128,9 @@ def test_a_recorded_update_is_one_launch():
     assert sum("LaunchKernel" in name for name in calls) <= 2
 
 
-def test_a_training_continues_from_a_checkpoint_in_one_way(tmp_path):
-    config = CONFIG.replace(device="cuda")
+@pytest.mark.parametrize("compiled", [False, True])
+def test_a_training_continues_from_a_checkpoint_in_one_way(tmp_path, compiled):
+    config = CONFIG.replace(device="cuda", compiled=compiled)
     with pytest.raises(Killed):
         train(config, SEEDS, checkpoints=Dying(tmp_path / "once", [30], every=30))
     shutil.copytree(tmp_path / "once", tmp_path / "again")

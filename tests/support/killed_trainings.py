@@ -58,7 +58,8 @@ def everything(training):
         for number, parameter in enumerate(getattr(agent, network).parameters()):
             found[f"{network} {number}"] = parameter.detach().cpu().numpy().copy()
     for number, moments in enumerate(agent.optimizer.state.values()):
-        found |= {f"{number} {name}": tensor.numpy().copy() for name, tensor in moments.items()}
+        for name, tensor in moments.items():
+            found[f"{number} {name}"] = tensor.cpu().numpy().copy()
     found |= {"exploration": training.exploration.states.copy(), "added": storage.added.copy()}
     return found | {"updates": agent.updates, "step": history.step}
 
