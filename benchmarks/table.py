@@ -64,7 +64,6 @@ def rows(data):
             (SB3, "Stable-Baselines3 DQN, 1 run"),
             ("tianshou", "tianshou DQN + PER, 1 run"),
             ("without PER", f"{runs}, uniform"),
-            ("compiled", f"{runs}, proportional, compiled"),
         ]
         what = f"CartPole, {runs}: a frame"
         yield "training", what, frames, f"{runs}, proportional", others

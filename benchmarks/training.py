@@ -5,9 +5,6 @@
 All contestants do the same work: CartPole-v1, a 128-128 network, minibatches of 32, an update at
 every frame, ε = 0.05, one environment a run. They take turns, round after round; ratios are taken
 within a round (`benchmarks/harness.py`). One *frame* is one environment step of one run.
-
-*Compiled* are trainings with `DQNConfig(compiled=True)`; compiling itself, some seconds, is not
-counted.
 """
 
 import functools
@@ -123,9 +120,6 @@ CONTESTANTS = {
     "10 runs, proportional": (ours(10, "proportional"), 1),
     "100 runs, uniform": (ours(100, "uniform"), 6),
     "100 runs, proportional": (ours(100, "proportional"), 6),
-    "1 run, proportional, compiled": (ours(1, "proportional", compiled=True), 1),
-    "10 runs, proportional, compiled": (ours(10, "proportional", compiled=True), 1),
-    "100 runs, proportional, compiled": (ours(100, "proportional", compiled=True), 6),
 }
 
 

@@ -16,8 +16,8 @@ from torch import Tensor
 
 from per_tutorial.common.arguments import whole_number
 from per_tutorial.common.files import AnyArray, PathLike, copy_arrays, join_parts, require_like
-from per_tutorial.dqn.compiled import Gradients, Recorded, compiled_gradients
 from per_tutorial.dqn.config import DQNConfig
+from per_tutorial.dqn.cuda_graphs import Recorded
 from per_tutorial.dqn.environments import env_spec
 from per_tutorial.dqn.losses import (
     Tensors,
@@ -140,15 +140,12 @@ class DQNLearner:
         # One for all runs: it works number by number, so they stay independent.
         self.optimizer = make_optimizer(config, self._parameters)
         self.updates = 0
-        self._gradients: Callable[[Tensors], Gradients] = self.gradients
         self._forward: Callable[..., Tensor] = self._q_values
         self._descend: Callable[..., tuple[Tensor, Tensor, Tensor]] = self._gradient_step
         if config.compiled and self._device_type == "cuda":
             self._forward, self._descend = (
                 Recorded(function, config.device) for function in (self._forward, self._descend)
             )
-        elif config.compiled:
-            self._gradients = compiled_gradients(self.online, self.errors_and_losses)
 
     @torch.no_grad()
     def q_values(self, observations: ArrayLike) -> NDArray:
@@ -265,7 +262,7 @@ class DQNLearner:
 
     def _gradient_step(self, *fields: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """One step of the optimiser: δ, Q(s, a) and the losses before it."""
-        found = self._gradients(Tensors(*map(self._on_device, fields)))
+        found = self.gradients(Tensors(*map(self._on_device, fields)))
         gradients, td_errors, q_values, losses = found
         if self.config.max_grad_norm is not None:
             clip_by_run(gradients, self.config.max_grad_norm)
@@ -283,7 +280,7 @@ class DQNLearner:
         td_errors = self._targets(tensors) - q_values
         return clipped(td_errors, self.config.td_error_clip).cpu().numpy()
 
-    def gradients(self, tensors: Tensors) -> Gradients:
+    def gradients(self, tensors: Tensors) -> tuple[list[Tensor], Tensor, Tensor, Tensor]:
         """The gradients of all parameters, δ, Q(s, a) and the losses of a minibatch."""
         q_values = select_actions(self.online(tensors.observations), tensors.actions)
         with torch.no_grad():

@@ -45,8 +45,8 @@ def assert_same_updates(config):
     """Twelve updates on both devices, from the same networks and minibatches."""
     numbers = np.random.default_rng(0)
     here, there = (
-        DQNLearner(config.replace(**changes), (INPUTS,), ACTIONS, seeds=[5, 6])
-        for changes in ({"compiled": False}, {"device": "cuda"})
+        DQNLearner(config.replace(device=device), (INPUTS,), ACTIONS, seeds=[5, 6])
+        for device in ("cpu", "cuda")
     )
     assert {parameter.device.type for parameter in there.online.parameters()} == {"cuda"}
     for _ in range(12):

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 import torch
-from plain_dqn import DoublePrecisionLearner, PlainLearner, PlainQNetwork, needs_compiler
+from plain_dqn import DoublePrecisionLearner, PlainLearner, PlainQNetwork
 from torch import nn
 
 pytest.importorskip("ale_py")
@@ -142,11 +142,8 @@ def random_batch(seed, runs=2, batch=6):
     )
 
 
-@pytest.mark.parametrize(
-    "compiled", [False, pytest.param(True, marks=[needs_compiler, pytest.mark.exhaustive])]
-)
-def test_the_learner_is_the_plain_algorithm(compiled):
-    config = CONFIG.replace(target_update_every=5, max_grad_norm=0.5, compiled=compiled)
+def test_the_learner_is_the_plain_algorithm():
+    config = CONFIG.replace(target_update_every=5, max_grad_norm=0.5)
     learner = DoublePrecisionLearner(config, (4, 20, 20), ACTIONS, [5, 6])
     twins = [PlainLearner(config, PlainPixelNetwork(learner.online, run)) for run in (0, 1)]
     for seed in range(8):

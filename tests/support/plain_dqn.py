@@ -8,26 +8,15 @@ widened to the twin's precision for the comparison.
 
 import copy
 import math
-import os
-import shutil
-import sysconfig
 from collections import deque
-from pathlib import Path
 
 import gymnasium as gym
 import numpy as np
-import pytest
 import torch
 from torch import nn
 from torch.nn.functional import huber_loss, smooth_l1_loss
 
 from per_tutorial.dqn.learner import DQNLearner
-
-needs_compiler = pytest.mark.skipif(
-    shutil.which(os.environ.get("CXX", "g++")) is None
-    or not Path(sysconfig.get_path("include"), "Python.h").is_file(),
-    reason="there is no C++ compiler, or no Python.h for it",
-)
 
 
 class DoublePrecisionLearner(DQNLearner):

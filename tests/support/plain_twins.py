@@ -5,16 +5,11 @@ from plain_dqn import DoublePrecisionLearner, PlainLearner, PlainQNetwork
 from small import ACTIONS, INPUTS, RUNS, random_batch
 
 
-def assert_same_as_plain(
-    config, plain_config=None, *, learner_class=DoublePrecisionLearner, updates=22, rtol=1e-9
-):
+def assert_same_as_plain(config, *, learner_class=DoublePrecisionLearner, updates=22, rtol=1e-9):
     """Train a stack, and a plain learner for each of its runs, on the same minibatches."""
     numbers = np.random.default_rng(0)
     stack = learner_class(config, (INPUTS,), ACTIONS, seeds=[5, 6])
-    twins = [
-        PlainLearner(plain_config or config, PlainQNetwork(stack.online, run))
-        for run in range(RUNS)
-    ]
+    twins = [PlainLearner(config, PlainQNetwork(stack.online, run)) for run in range(RUNS)]
     tolerance = {"rtol": rtol, "atol": rtol}
     for step in range(updates):
         batch = random_batch(numbers)

@@ -1,14 +1,8 @@
-"""Faster updates: on a CPU one compiled function, on a GPU one CUDA graph.
+"""Functions of tensors on a GPU as CUDA graphs.
 
 Each PyTorch operation costs microseconds of the processor's time, which is most of an update of one
-small network, and on a CPU it reads and writes memory by itself.
-
-On a CPU, `torch.compile` turns the operations of an update into a few loops. This takes some
-seconds at the first update; the results differ by rounding. After eight kinds of networks in a
-process it warns, and further ones are updated operation by operation.
-
-On a GPU, an update is recorded as a CUDA graph, from the minibatch to the step of the optimiser,
-and one call starts all of it; so are the Q-values that choose actions. It computes the same.
+small network: a GPU mostly waits. A CUDA graph starts hundreds of operations by one call, and
+computes the same.
 """
 
 from collections.abc import Callable, Sequence
@@ -16,35 +10,6 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.func import functional_call, vjp
-
-from per_tutorial.dqn.losses import Tensors, select_actions
-from per_tutorial.dqn.networks import QNetwork
-
-#: Of a minibatch: the gradients of all parameters, δ, Q(s, a) and the losses.
-Gradients = tuple[list[Tensor], Tensor, Tensor, Tensor]
-
-
-def compiled_gradients(
-    network: QNetwork,
-    errors_and_losses: Callable[[Tensor, Tensors], tuple[Tensor, Tensor, Tensor]],
-) -> Callable[[Tensors], Gradients]:
-    """What `DQNLearner.gradients` does with these two of its members, as one function."""
-
-    def gradients(tensors: Tensors) -> Gradients:
-        names, parameters = zip(*network.named_parameters(), strict=True)
-
-        def q_of(*parameters: Tensor) -> Tensor:
-            named = dict(zip(names, parameters, strict=True))
-            q_values = functional_call(network, named, (tensors.observations,))
-            return select_actions(q_values, tensors.actions)
-
-        q_values, pull_back = vjp(q_of, *parameters)[:2]
-        td_errors, losses, q_gradients = errors_and_losses(q_values, tensors)
-        found = [gradient.contiguous() for gradient in pull_back(q_gradients)]
-        return found, td_errors, q_values, losses
-
-    return torch.no_grad()(torch.compile(gradients, dynamic=False))
 
 
 class Recorded:
