@@ -10,7 +10,7 @@ and Pong until it wins by 18 points (`pong_to_18`). Each part writes its result 
 All contestants of a part take turns, round after round; ratios are taken within a round
 (`benchmarks/harness.py`). The network is that of Mnih et al. (2015); Stable-Baselines3's has no
 priorities. The memory is on the host, and its frames are noise. In trainings of Pong eight games
-feed a run, with an update of 32 for every four agent steps; their start counts.
+feed a run, with an update of 32 for every four agent steps.
 
 It needs a GPU that PyTorch knows as "cuda". Without one it measures nothing, but for `--quick`,
 which tries the code on the processor.
@@ -68,7 +68,7 @@ class Plan(NamedTuple):
     whole: int = 480_000  # steps of Pong, unless it has won before
 
 
-QUICK = Plan((1, 3), 100, (32,), 36, 128, 2, 160, 1, pages=(), whole=160)
+QUICK = Plan((1, 3), 100, (32,), 36, 128, 2, 64, 1, pages=(), whole=160)
 
 
 def ways(device):
@@ -213,12 +213,15 @@ def minibatches(plan, device, left, folder):
 
 
 def pong(plan, device, left, folder):
-    """{contestant: seconds of an agent step of a training, in each round}."""
+    """{contestant: seconds of an agent step of a training, in each round}.
 
-    def ours(changes):
+    Of those after the first ``plan.pong_steps``, in which games start and graphs are recorded.
+    """
+
+    def ours(changes, steps):
         config = PONG.replace(
             frame_size=plan.size,
-            steps=plan.pong_steps,
+            steps=steps,
             capacity=plan.memory,
             device=device,
             **changes,
@@ -227,17 +230,23 @@ def pong(plan, device, left, folder):
         with patch.object(history, "LOG_POINTS", 2):
             train(config, seeds=0)
 
-    def theirs():
+    def theirs(steps):
         # In each step of all games eight agent steps and two updates
         model = sb3_model(plan, device, environments=8, train_freq=1, gradient_steps=2)
-        model.learn(plan.pong_steps)
+        model.learn(steps)
         model.get_env().close()
 
-    turns = {name: functools.partial(ours, changes) for name, changes in ways(device).items()}
+    def pace(train_steps):
+        once, thrice = (
+            seconds(functools.partial(train_steps, count * plan.pong_steps), 1, device)
+            for count in (1, 3)
+        )
+        return (-once() + thrice()) / (2 * plan.pong_steps)
+
+    trainings = {name: functools.partial(ours, changes) for name, changes in ways(device).items()}
     if find_spec("stable_baselines3"):
-        turns[SB3] = theirs
-    steps = plan.pong_steps
-    turns = {name: seconds(turn, 1, device, steps) for name, turn in turns.items()}
+        trainings[SB3] = theirs
+    turns = {name: functools.partial(pace, training) for name, training in trainings.items()}
     return alternate(turns, plan.rounds)
 
 
