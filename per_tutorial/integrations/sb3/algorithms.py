@@ -40,7 +40,8 @@ class PrioritizedAlgorithm(OffPolicyAlgorithm):
         self.alpha = alpha
         self.beta: float | Schedule = LinearSchedule(0.4, 1.0, 1.0) if beta is None else beta
         for remaining in (1.0, 0.5, 0.0):
-            up_to_one("beta", self.beta(remaining) if callable(self.beta) else self.beta)
+            now = self.beta(remaining) if callable(self.beta) else self.beta
+            up_to_one("beta, or what its schedule returns", now)
         super().__init__(policy, env, *args, **kwargs)
 
     def _setup_model(self) -> None:
