@@ -41,8 +41,12 @@ def torchrl(max_capacity=10, **settings):
     return PrioritizedSampler(max_capacity, **settings)
 
 
-MAKERS = [(sb3, SB3), (frames, SB3), (tianshou, "tianshou"), (vector, "tianshou")]
-MAKERS += [(torchrl, "torchrl")]
+def of_tianshou(*values):
+    return pytest.param(*values, marks=pytest.mark.slow)  # importing it takes seconds
+
+
+MAKERS = [(sb3, SB3), (frames, SB3), (torchrl, "torchrl")]
+MAKERS += [of_tianshou(tianshou, "tianshou"), of_tianshou(vector, "tianshou")]
 
 
 def needed(library):
@@ -77,8 +81,8 @@ def test_an_unknown_keyword_is_named_with_those_that_there_are(make, library):
         (frames, SB3, {"space": LAST}, "observation_space: must be a Box of the shape"),
         (frames, SB3, {"stack": 3}, "stack: must divide the number of channels, 4"),
         (frames, SB3, {"stack": 256}, "stack: must be at most 255"),
-        (tianshou, "tianshou", {"beta": 2.0}, "beta: must be in"),
-        (vector, "tianshou", {"buffer_num": 0}, "buffer_num: must be at least 1"),
+        of_tianshou(tianshou, "tianshou", {"beta": 2.0}, "beta: must be in"),
+        of_tianshou(vector, "tianshou", {"buffer_num": 0}, "buffer_num: must be at least 1"),
         (torchrl, "torchrl", {"max_capacity": 0}, "max_capacity: must be at least 1"),
         (torchrl, "torchrl", {"reduction": "sum"}, "reduction: must be one of"),
         (torchrl, "torchrl", {"beta": -1.0}, "beta: must be in"),
@@ -126,7 +130,7 @@ def filled_torchrl():
 )
 @pytest.mark.parametrize(
     "fill, library",
-    [(filled_sb3, SB3), (filled_tianshou, "tianshou"), (filled_torchrl, "torchrl")],
+    [(filled_sb3, SB3), of_tianshou(filled_tianshou, "tianshou"), (filled_torchrl, "torchrl")],
 )
 def test_bad_updates_are_refused_and_change_nothing(fill, library, indices, errors, kind, message):
     needed(library)
