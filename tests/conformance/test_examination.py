@@ -179,6 +179,21 @@ def test_a_wrong_power_of_beta_and_a_buffer_that_is_too_large_are_found():
     assert "should have been overwritten" in said
 
 
+def test_a_constant_seed_and_late_updates_under_a_clip_are_found():
+    class Constant(Plain):
+        def __init__(self, *shape, **settings):
+            super().__init__(*shape, **settings | {"seed": 0})
+
+    class Clipped(BUGS["stale-write-back"]):
+        def priority(self, td_errors):  # 1000 becomes what the new owners have
+            return np.minimum(super().priority(td_errors), 1.0)
+
+    _, said = results(PlainAdapter(Constant), ["seeds"])["seeds"]
+    assert said == "two seeds draw the same transitions"
+    _, said = results(PlainAdapter(Clipped), ["late-updates"])["late-updates"]
+    assert "after an update with |δ| = 0.0001" in said
+
+
 def test_an_adapter_that_stops_by_itself_does_not_pass_for_a_buffer_that_refuses():
     class Stops(PlainAdapter):
         def update(self, buffer, keys, td_errors):
