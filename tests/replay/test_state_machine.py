@@ -321,6 +321,7 @@ class Life(RuleBasedStateMachine):
             names = ("observation", "action", "reward", "next_observation", "terminated")
             own = [*(stored[name][run] for name in names), 1.0, storage.ring.ids(every)[run]]
             self.assert_same([*own, steps[run]], twin.batch(slots, 1.0))
+            self.assert_same([storage.rows["truncated"][run]], [twin.rows["truncated"]])
 
 
 Life.TestCase.settings = settings(
