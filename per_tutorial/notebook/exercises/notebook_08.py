@@ -5,18 +5,18 @@ import numpy as np
 from per_tutorial.notebook.checking import EXERCISES, Exercise
 
 
-def smallest_kappa(largest, times, alpha):
-    return largest / times ** (1 / alpha)
+def smallest_kappa(largest, factor, alpha):
+    return largest / factor ** (1 / alpha)
 
 
 EXERCISES["08.1"] = Exercise(
     right=smallest_kappa, cases=[(20.0, 10.0, 0.5), (3.0, 10.0, 0.4), (8.0, 2.5, 1.0)], hints=[
         (lambda m, t, a: m / t,
-         "That holds for α = 1. The *priorities* may differ `times`-fold, and they are powers."),
+         "That holds for α = 1. The *priorities* may differ `factor`-fold, and they are powers."),
         (lambda m, t, a: m / t**a,
-         "α is on the wrong side: largest / κ is `times` to the power of 1/α."),
+         "α is on the wrong side: largest / κ is `factor` to the power of 1/α."),
         (lambda m, t, a: (m / t) ** (1 / a),
-         "Only `times` is raised to 1/α: `largest` is an error, not a priority."),
+         "Only `factor` is raised to 1/α: `largest` is an error, not a priority."),
         (lambda m, t, a: m**a / t, "That is κ^α, the smallest priority: take the root."),
     ])  # fmt: skip
 
