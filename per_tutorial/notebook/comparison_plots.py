@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from numpy.typing import ArrayLike
 
 from per_tutorial.notebook.style import COLORS, label_steps, start_at_zero
-from per_tutorial.statistics import Estimate, Statistic, bootstrap_interval
+from per_tutorial.statistics import Estimate, bootstrap_interval
 
 
 def draw_curves(
@@ -17,11 +17,8 @@ def draw_curves(
     curves: Mapping[str, tuple[ArrayLike, ArrayLike]],
     *,
     colors: Mapping[str, str],
-    statistic: Statistic = np.mean,
-    threshold: float | None = None,
-    linestyles: Mapping[str, str] | None = None,
 ) -> None:
-    """Draw every run faint, and a statistic over runs bold, in its pointwise 95 % interval.
+    """Draw every run faint, and their mean bold, in its pointwise 95 % interval.
 
     A curve begins where all of its runs have a value: before, only the fastest runs have one.
 
@@ -30,22 +27,16 @@ def draw_curves(
         curves: {label: (grid (points,) of environment steps, values (points, runs))}; NaN where a
             run has no value yet.
         colors: {label: colour}.
-        statistic: function(values, axis=-1), such as `np.mean` or `np.median`.
-        threshold: a value to mark by a dashed line.
-        linestyles: {label: linestyle} of the statistic; solid by default.
     """
     faint = min(1, 4 / len(curves))  # the more curves, the fainter their runs and bands
     for label, (grid, runs) in curves.items():
         started = ~np.isnan(runs).any(axis=1)
         steps, values = np.asarray(grid)[started], np.asarray(runs)[started]
-        low, high = bootstrap_interval(values, axis=-1, statistic=statistic)
-        color, style = colors[label], linestyles[label] if linestyles else "-"
+        low, high = bootstrap_interval(values, axis=-1)
+        color = colors[label]
         axes.plot(steps, values, color=color, alpha=0.2 * faint, linewidth=0.7)
         axes.fill_between(steps, low, high, color=color, alpha=0.25 * faint, linewidth=0)
-        axes.plot(steps, statistic(values, axis=-1), color=color, linestyle=style, label=label)
-    if threshold is not None:
-        label = f"threshold {threshold:g}"
-        axes.axhline(threshold, color=COLORS["quiet"], linestyle="--", linewidth=1, label=label)
+        axes.plot(steps, np.mean(values, axis=-1), color=color, label=label)
     axes.set_xlim(0, max(np.asarray(grid)[-1] for grid, _ in curves.values()))
     start_at_zero(axes)
     label_steps(axes)

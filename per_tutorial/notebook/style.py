@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
 if TYPE_CHECKING:
-    from per_tutorial.dqn.config import DQNConfig
+    pass
 
 # Dark enough for text on white, and distinct for colour-blind readers where two appear together.
 # Formulas use them too: every renderer of formulas accepts {\color{#D55E00}{p_i}}.
@@ -70,14 +70,6 @@ def use_style() -> None:
 def sampler_color(sampler: str) -> str:
     """The colour of a `DQNConfig.sampler`; grey if it has none in `SAMPLER_COLORS`."""
     return SAMPLER_COLORS.get(sampler, COLORS["quiet"])
-
-
-def network_linestyle(config: DQNConfig) -> str:
-    """The linestyle of a `DQNConfig`'s network: solid for DQN, dashed for double, dotted for
-    dueling, dash-dotted for both."""
-    if config.dueling:
-        return "-." if config.double else ":"
-    return "--" if config.double else "-"
 
 
 def label_steps(axes: Axes) -> None:

@@ -14,13 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from per_tutorial.notebook.comparison_plots import draw_curves
 from per_tutorial.notebook.page import LiveFigure
-from per_tutorial.notebook.style import (
-    COLORS,
-    label_steps,
-    network_linestyle,
-    sampler_color,
-    start_at_zero,
-)
+from per_tutorial.notebook.style import COLORS, label_steps, sampler_color, start_at_zero
 
 if TYPE_CHECKING:
     from per_tutorial.dqn.history import History
@@ -110,22 +104,15 @@ def draw_learning_curves(
     histories: Mapping[str, History],
     *,
     colors: Mapping[str, str] | None = None,
-    threshold: float | None = None,
 ) -> None:
     """Draw the learning curves of {label: `History`} with `draw_curves`; the runs are the sample.
 
-    The colours are those of the samplers by default, the linestyles those of the networks.
+    The colours are those of the samplers by default.
     """
     curves = {}
     for label, history in histories.items():
         grid = np.linspace(0, history.step, 101)[1:].astype(int)
         curves[label] = grid, history.learning_curve(grid, WINDOW)
-    configs = {label: history.config for label, history in histories.items()}
-    draw_curves(
-        axes,
-        curves,
-        colors=colors or {label: sampler_color(each.sampler) for label, each in configs.items()},
-        linestyles={label: network_linestyle(each) for label, each in configs.items()},
-        threshold=threshold,
-    )
+    own = {label: sampler_color(history.config.sampler) for label, history in histories.items()}
+    draw_curves(axes, curves, colors=colors or own)
     axes.set_ylabel(f"score (mean of {WINDOW} episodes)")

@@ -4,7 +4,6 @@ import re
 
 from matplotlib.figure import Figure
 
-from per_tutorial.dqn.config import DQNConfig
 from per_tutorial.notebook import style
 from per_tutorial.notebook.style import COLORS
 
@@ -17,11 +16,7 @@ def test_colours_are_distinct_and_the_same_wherever_a_sampler_is_drawn():
     assert COLORS["priority"] == COLORS["per"] == style.sampler_color("proportional")
 
 
-def test_networks_have_linestyles_and_steps_are_in_thousands():
-    double, dueling = {"double": True}, {"dueling": True}
-    networks = [{}, double, dueling, double | dueling]
-    found = [style.network_linestyle(DQNConfig(**settings)) for settings in networks]
-    assert found == ["-", "--", ":", "-."]
+def test_steps_are_in_thousands():
     axes = Figure().subplots()
     style.label_steps(axes)
     texts = [axes.xaxis.get_major_formatter()(x, 0) for x in (0, 500, 20_000)]
