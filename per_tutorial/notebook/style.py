@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
-
-if TYPE_CHECKING:
-    pass
 
 # Dark enough for text on white, and distinct for colour-blind readers where two appear together.
 # Formulas use them too: every renderer of formulas accepts {\color{#D55E00}{p_i}}.
