@@ -1,4 +1,4 @@
-"""The look of the series: one colour for each concept, one linestyle for each network."""
+"""The look of the series: one colour for each concept."""
 
 from __future__ import annotations
 
