@@ -49,6 +49,7 @@ PONG = DQNConfig(
     learning_rate=1e-4,
     epsilon_start=0.05,
 )
+WAYS = {"as it is": {}, "compiled": {"compiled": True}}  # changes to the settings
 WON = 18  # points, the mean of the last games
 GAMES = 20
 
@@ -69,11 +70,6 @@ class Plan(NamedTuple):
 
 
 QUICK = Plan((1, 3), 100, (32,), 36, 128, 2, 64, 1, pages=(), whole=160)
-
-
-def ways(device):
-    """{name: changes to the settings}. On a processor, where code is only tried, none compiles."""
-    return {"as it is": {}, **({"compiled": {"compiled": True}} if device == "cuda" else {})}
 
 
 def seconds(function, calls, device, parts=None):
@@ -182,7 +178,7 @@ def minibatches(plan, device, left, folder):
     replay, results = full_replay(plan), {}
     for batch_size in plan.batches:
         turns = {}
-        for name, changes in ways(device).items():
+        for name, changes in WAYS.items():
             starts = max(PONG.learning_starts, batch_size)
             config = PONG.replace(
                 frame_size=plan.size,
@@ -237,13 +233,13 @@ def pong(plan, device, left, folder):
         model.get_env().close()
 
     def pace(train_steps):
-        once, thrice = (
-            seconds(functools.partial(train_steps, count * plan.pong_steps), 1, device)
+        short, long = (
+            seconds(functools.partial(train_steps, count * plan.pong_steps), 1, device)()
             for count in (1, 3)
         )
-        return (-once() + thrice()) / (2 * plan.pong_steps)
+        return (long - short) / (2 * plan.pong_steps)
 
-    trainings = {name: functools.partial(ours, changes) for name, changes in ways(device).items()}
+    trainings = {name: functools.partial(ours, changes) for name, changes in WAYS.items()}
     if find_spec("stable_baselines3"):
         trainings[SB3] = theirs
     turns = {name: functools.partial(pace, training) for name, training in trainings.items()}
@@ -258,7 +254,7 @@ def cartpole(plan, device, left, folder):
         turns[f"{SB3}, 1 run"] = theirs
     settings = {"vectorization": "vector_entry_point", "device": device}
     for runs in plan.stacks:
-        for name, changes in ways(device).items():
+        for name, changes in WAYS.items():
             ours = training.ours(runs, "proportional", **settings, **changes)
             contestant = f"{runs} run{'s' if runs > 1 else ''}, {name}"
             turns[contestant] = functools.partial(ours, plan.steps)
@@ -280,10 +276,8 @@ def pong_to_18(plan, device, left, folder):
     """
     from per_tutorial.studies.declared import STUDIES
 
-    config = STUDIES["pong"].arms["per"].replace(device=device, steps=plan.whole)
-    if device == "cuda":
-        config = config.replace(compiled=True)
-    else:
+    config = STUDIES["pong"].arms["per"].replace(device=device, steps=plan.whole, compiled=True)
+    if device == "cpu":  # where the code is only tried
         config = config.replace(capacity=plan.memory, learning_starts=plan.memory)
     start, curve = time.perf_counter(), []
 

@@ -26,18 +26,20 @@ class Recorded:
 
     def __init__(self, function: Callable[..., Any], device: str) -> None:
         self._function, self._device = function, device
-        self._recordings: dict[tuple, tuple[torch.cuda.CUDAGraph, list, Any] | None] = {}
+        self._seen: set[tuple] = set()  # the shapes of earlier calls
+        self._recordings: dict[tuple, tuple[torch.cuda.CUDAGraph, list, Any]] = {}
 
     def __reduce__(self) -> tuple:  # a copy records for itself
         return Recorded, (self._function, self._device)
 
     def __call__(self, *tensors: Tensor) -> Any:
         shapes = tuple((each.shape, each.dtype) for each in tensors)
-        if shapes not in self._recordings:
-            self._recordings[shapes] = None
+        if shapes not in self._seen:
+            self._seen.add(shapes)
             return self._function(*tensors)
-        recording = self._recordings[shapes] or self._record(tensors)
-        graph, inputs, results = self._recordings[shapes] = recording
+        if shapes not in self._recordings:
+            self._recordings[shapes] = self._record(tensors)
+        graph, inputs, results = self._recordings[shapes]
         for tensor, (pinned, there) in zip(tensors, inputs, strict=True):
             # From pinned memory the GPU copies while the processor goes on.
             source = tensor if tensor.is_cuda else pinned.copy_(tensor)

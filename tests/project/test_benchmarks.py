@@ -121,7 +121,7 @@ def test_a_tiny_visit_writes_each_part_and_goes_on_after_a_failure(tmp_path, mon
     data = json.loads(seen[-1])
     assert [len(json.loads(text)) for text in seen] == [4, 5, 6, 7, 8, 9]  # three say where
     assert data["tests"] == {"failed": "ZeroDivisionError: division by zero"}
-    assert list(data["minibatches"]["32"]) == list(data["pong"]) == ["as it is", gpu.SB3]
+    assert list(data["minibatches"]["32"]) == list(data["pong"]) == [*gpu.WAYS, gpu.SB3]
     for found in (data["cartpole"], data["minibatches"]["32"], data["pong"]):
         assert len(found) > 1 and min(map(min, found.values())) > 0
     assert data["pong_to_18"]["curve"][-1][1] == gpu.QUICK.whole
