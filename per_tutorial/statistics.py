@@ -10,7 +10,7 @@ them say little more than one. Colas et al. (2019), Agarwal et al. (2021) and Pa
 (2024) explain the choices.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from math import sqrt
 from typing import Any, NamedTuple
 
@@ -23,10 +23,9 @@ LEVEL = 0.05  # how often a family without any difference may show one
 CONFIDENCE = 1 - LEVEL
 ROUNDING = 1e-9  # differences below this share of the scores are rounding
 RESAMPLES = 100_000  # limits then vary between seeds by less than 1 % of the interval's width
-BAND_RESAMPLES = 10_000  # for bands around curves of medians and the like: 100,000 take seconds
+CHUNK = 10_000  # resamples at a time
 
 Floats = NDArray[np.float64]
-Statistic = Callable[..., Any]  # takes an array and an axis, such as np.mean
 
 
 class Estimate(NamedTuple):
@@ -105,20 +104,17 @@ def failure_rate(values: ArrayLike, threshold: float, confidence: float = CONFID
 def bootstrap_interval(
     values: ArrayLike,
     axis: int = -1,
-    statistic: Statistic = np.mean,
     confidence: float = CONFIDENCE,
-    resamples: int | None = None,
+    resamples: int = RESAMPLES,
     seed: int = 0,
 ) -> tuple[Any, Any]:
-    """The percentile bootstrap interval of a statistic over runs, for bands: (low, high).
+    """The percentile bootstrap interval of the mean over runs, for bands: (low, high).
 
     Args:
         values: array with the runs along ``axis``, at least two.
-        statistic: function with an ``axis`` argument, such as `np.mean` or `np.median`.
         confidence: in (0, 0.9999].
         resamples: number of resamples. The other axes share the draws, so that the band around a
-            curve is smooth. None for 100,000, or 10,000 if there are other axes and the statistic
-            is not `np.mean`.
+            curve is smooth.
         seed: of the draws; the same seed gives the same interval.
 
     Returns:
@@ -126,51 +122,33 @@ def bootstrap_interval(
         value is NaN.
     """
     values = np.moveaxis(_finite("values", values), axis, -1)
-    if values.shape[-1] < 2:
-        raise ValueError(f"values: an interval needs at least two runs, got {values.shape[-1]}")
+    runs = values.shape[-1]
+    if runs < 2:
+        raise ValueError(f"values: an interval needs at least two runs, got {runs}")
     confidence = real_number("confidence", confidence, high=0.9999, above=0)
-    if resamples is None:
-        fast = values.ndim == 1 or statistic is np.mean
-        resamples = RESAMPLES if fast else BAND_RESAMPLES
-    results = _resampled(values, statistic, whole_number("resamples", resamples), seed)
-    return _percentiles(results, confidence)
-
-
-def estimate(
-    values: ArrayLike, axis: int = -1, statistic: Statistic = np.mean, **options: Any
-) -> Estimate:
-    """A statistic over runs and its `bootstrap_interval`, with the same arguments."""
-    values = float_array("values", values)
-    interval = bootstrap_interval(values, axis, statistic, **options)
-    return Estimate(_plain(statistic(values, axis=axis)), *interval)
-
-
-# Resampling and checks ---------------------------------------------------------------------------
-
-
-def _resampled(values: Floats, statistic: Statistic, resamples: int, seed: int) -> Floats:
-    """A statistic of resampled runs: (..., runs) → (..., resamples); the other axes share draws."""
-    rng, runs = np.random.default_rng(seed), values.shape[-1]
-    # At a time 10,000 resamples, or what fits 32 MiB
-    chunk = 10_000 if statistic is np.mean else max(1, 2**22 // values.size)
-    results = np.empty((*values.shape[:-1], resamples))
-    for start in range(0, resamples, chunk):
-        drawn = rng.integers(0, runs, (min(chunk, resamples - start), runs))
-        part = slice(start, start + len(drawn))
-        if statistic is np.mean:  # needs only how often each run was drawn: a matrix product
-            cells = drawn + runs * np.arange(len(drawn))[:, None]
-            counts = np.bincount(cells.ravel(), minlength=drawn.size).reshape(drawn.shape)
-            with np.errstate(invalid="ignore"):  # NaN shows in the result
-                results[..., part] = values @ counts.astype(np.float64).T / runs
-        else:
-            results[..., part] = statistic(values[..., drawn], axis=-1)
-    return results
-
-
-def _percentiles(results: Floats, confidence: float = CONFIDENCE) -> tuple[Any, Any]:
+    resamples = whole_number("resamples", resamples)
+    rng, means = np.random.default_rng(seed), np.empty((*values.shape[:-1], resamples))
+    for start in range(0, resamples, CHUNK):
+        drawn = rng.integers(0, runs, (min(CHUNK, resamples - start), runs))
+        # How often each run was drawn: with that, all means are one matrix product.
+        cells = drawn + runs * np.arange(len(drawn))[:, None]
+        counts = np.bincount(cells.ravel(), minlength=drawn.size).reshape(drawn.shape)
+        with np.errstate(invalid="ignore"):  # NaN shows in the result
+            part = values @ counts.astype(np.float64).T / runs
+        means[..., start : start + len(drawn)] = part
     tail = (1 - confidence) / 2
-    low, high = np.quantile(results, (tail, 1 - tail), axis=-1)
+    low, high = np.quantile(means, (tail, 1 - tail), axis=-1)
     return _plain(low), _plain(high)
+
+
+def estimate(values: ArrayLike, axis: int = -1, **options: Any) -> Estimate:
+    """The mean over runs and its `bootstrap_interval`, with the same arguments."""
+    values = float_array("values", values)
+    interval = bootstrap_interval(values, axis, **options)
+    return Estimate(_plain(values.mean(axis=axis)), *interval)
+
+
+# Checks ------------------------------------------------------------------------------------------
 
 
 def _finite(name: str, values: ArrayLike) -> Floats:
