@@ -42,8 +42,7 @@ def use_style() -> None:
         {
             "figure.figsize": (7.0, 3.6),
             "figure.dpi": 100,
-            "savefig.dpi": 150,
-            "savefig.facecolor": "white",
+            "figure.facecolor": "white",
             "figure.constrained_layout.use": True,
             "font.size": 10,
             "axes.titlesize": 11,
