@@ -28,7 +28,7 @@ from per_tutorial.dqn.losses import (
     td_targets,
 )
 from per_tutorial.dqn.networks import QNetwork
-from per_tutorial.dqn.optimizers import descend, make_optimizer, set_learning_rate
+from per_tutorial.dqn.optimizers import Optimizer
 from per_tutorial.dqn.saved_agents import SavedAgent, read_agent, write_agent
 from per_tutorial.replay.contracts import Batch, State
 
@@ -138,7 +138,7 @@ class DQNLearner:
         self._parameters: list[Tensor] = list(self.online.parameters())
         self._target_parameters: list[Tensor] = list(self.target.parameters())
         # One for all runs: it works number by number, so they stay independent.
-        self.optimizer = make_optimizer(config, self._parameters)
+        self.optimizer = Optimizer(config, self._parameters)
         self.updates = 0
         self._forward: Callable[..., Tensor] = self._q_values
         self._descend: Callable[..., tuple[Tensor, Tensor, Tensor]] = self._gradient_step
@@ -217,9 +217,9 @@ class DQNLearner:
     @property
     def _tensors(self) -> dict[str, Tensor]:
         """Both networks and the optimiser's moments: all that changes, except `updates`."""
-        moments = self.optimizer.state.values()
         parts = {"online": self.online.state_dict(), "target": self.target.state_dict()}
-        parts |= {f"{self.config.optimizer}.{k}": each for k, each in enumerate(moments)}
+        for k, moments in enumerate(self.optimizer.moments):
+            parts[f"{self.config.optimizer}.{k}"] = moments
         return join_parts(**parts)
 
     @property
@@ -252,7 +252,7 @@ class DQNLearner:
         if alone:
             batch = with_axis_of_runs(batch)
         if step_size is not None:
-            set_learning_rate(self.optimizer, step_size)
+            self.optimizer.set_learning_rate(step_size)
         results = self._descend(*self._tensors_of(batch))
         self.updates += 1
         if self.updates % self.config.target_update_every == 0:
@@ -266,7 +266,7 @@ class DQNLearner:
         gradients, td_errors, q_values, losses = found
         if self.config.max_grad_norm is not None:
             clip_by_run(gradients, self.config.max_grad_norm)
-        descend(self.optimizer, gradients)
+        self.optimizer.descend(gradients)
         return clipped(td_errors, self.config.td_error_clip), q_values.detach(), losses.detach()
 
     def _q_values(self, observations: Tensor) -> Tensor:

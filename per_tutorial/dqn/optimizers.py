@@ -2,6 +2,10 @@
 
 Adam (Kingma & Ba 2015), or the centred RMSprop of Mnih et al. (2015), which divides a gradient by
 its standard deviation over the last steps. Both work number by number: the runs stay independent.
+
+Their functions are called, not their classes. The first class that is made loads PyTorch's
+compiler, for two seconds, and a step takes four times as long for small networks, since hooks,
+groups and devices are checked each time.
 """
 
 from collections.abc import Sequence
@@ -9,90 +13,83 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.optim.rmsprop import rmsprop
 
 from per_tutorial.dqn.config import DQNConfig
 
 RMSPROP_DECAY = 0.95  # of both moments; Mnih et al. call that of the first the gradient momentum
 RMSPROP_EPSILON = 0.01
 
-MOMENTS = {"adam": ("exp_avg", "exp_avg_sq"), "rmsprop": ("square_avg", "grad_avg")}
+MOMENTS = {
+    "adam": ("exp_avg", "exp_avg_sq"),
+    "rmsprop": ("square_avg", "grad_avg", "momentum_buffer"),
+}
 
 
-def make_optimizer(config: DQNConfig, parameters: Sequence[Tensor]) -> torch.optim.Optimizer:
-    """The optimiser of these parameters, with its moments set to zero."""
-    optimizer: torch.optim.Optimizer
-    moments = list(MOMENTS[config.optimizer])
-    # A CUDA graph reads the learning rate from where it is: it may change after the recording.
-    recorded = config.compiled and parameters[0].is_cuda
-    rate: Any = config.learning_rate
-    if recorded:
-        rate = torch.tensor(rate, dtype=torch.float32, device=parameters[0].device)
-    if config.optimizer == "adam":
-        optimizer = torch.optim.Adam(parameters, lr=rate, fused=True)
-    else:
-        optimizer = torch.optim.RMSprop(
-            parameters,
-            lr=rate,
-            alpha=RMSPROP_DECAY,
-            eps=RMSPROP_EPSILON,
-            momentum=config.momentum,
-            centered=True,
-            capturable=recorded,
-        )
-        if config.momentum:
-            moments.append("momentum_buffer")
-    for parameter in parameters:
-        optimizer.state[parameter] = {
-            "step": torch.zeros((), dtype=torch.float32, device=parameter.device),
-            **{name: torch.zeros_like(parameter) for name in moments},
-        }
-    return optimizer
+class Optimizer:
+    """The optimiser that the settings name.
 
-
-def set_learning_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
-    """The learning rate of all parameters from now on."""
-    (group,) = optimizer.param_groups
-    if isinstance(group["lr"], Tensor):
-        group["lr"].fill_(rate)
-    else:
-        group["lr"] = rate
-
-
-@torch.no_grad()
-def descend(optimizer: torch.optim.Optimizer, gradients: list[Tensor]) -> None:
-    """One step of the optimiser with the gradients of its parameters."""
-    (group,) = optimizer.param_groups
-    parameters = group["params"]
-    if isinstance(optimizer, torch.optim.Adam):
-        _adam_step(group, [optimizer.state[parameter] for parameter in parameters], gradients)
-        return
-    for parameter, gradient in zip(parameters, gradients, strict=True):
-        parameter.grad = gradient
-    optimizer.step()
-
-
-def _adam_step(group: dict, moments: list[dict[str, Tensor]], gradients: list[Tensor]) -> None:
-    """The kernel that `torch.optim.Adam` calls.
-
-    For small networks Adam's own `step` takes four times as long, since it checks hooks, groups and
-    devices each time.
+    Attributes:
+        learning_rate: of the next steps, a float, or a tensor on the GPU.
+        moments: one dict of tensors for each parameter, all zero at the start.
     """
-    means, squares, steps = (
-        [each[name] for each in moments] for name in ("exp_avg", "exp_avg_sq", "step")
-    )
-    torch._foreach_add_(steps, 1)
-    torch._fused_adam_(
-        group["params"],
-        gradients,
-        means,
-        squares,
-        [],
-        steps,
-        lr=group["lr"],
-        beta1=group["betas"][0],
-        beta2=group["betas"][1],
-        weight_decay=0.0,
-        eps=group["eps"],
-        amsgrad=False,
-        maximize=False,
-    )
+
+    def __init__(self, config: DQNConfig, parameters: Sequence[Tensor]) -> None:
+        self._config, self._parameters = config, list(parameters)
+        device = self._parameters[0].device
+        self._recorded = config.compiled and device.type == "cuda"
+        rate: Any = config.learning_rate
+        if self._recorded:  # a CUDA graph reads it from where it is, so it may change later
+            rate = torch.tensor(rate, dtype=torch.float32, device=device)
+        self.learning_rate = rate
+        self.moments: list[dict[str, Tensor]] = [
+            {
+                "step": torch.zeros((), dtype=torch.float32, device=device),
+                **{name: torch.zeros_like(parameter) for name in MOMENTS[config.optimizer]},
+            }
+            for parameter in self._parameters
+        ]
+
+    def set_learning_rate(self, rate: float) -> None:
+        if self._recorded:
+            self.learning_rate.fill_(rate)
+        else:
+            self.learning_rate = rate
+
+    @torch.no_grad()
+    def descend(self, gradients: list[Tensor]) -> None:
+        """One step with the gradients of the parameters."""
+        of = {name: [each[name] for each in self.moments] for name in self.moments[0]}
+        if self._config.optimizer == "adam":
+            torch._foreach_add_(of["step"], 1)
+            torch._fused_adam_(
+                self._parameters,
+                gradients,
+                of["exp_avg"],
+                of["exp_avg_sq"],
+                [],
+                of["step"],
+                lr=self.learning_rate,
+                beta1=0.9,
+                beta2=0.999,
+                weight_decay=0.0,
+                eps=1e-8,
+                amsgrad=False,
+                maximize=False,
+            )
+        else:
+            rmsprop(
+                self._parameters,
+                gradients,
+                of["square_avg"],
+                of["grad_avg"],
+                of["momentum_buffer"],
+                of["step"],
+                lr=self.learning_rate,
+                alpha=RMSPROP_DECAY,
+                eps=RMSPROP_EPSILON,
+                weight_decay=0.0,
+                momentum=self._config.momentum,
+                centered=True,
+                capturable=self._recorded,
+            )

@@ -203,7 +203,7 @@ def test_epsilon_beta_and_step_size_are_those_of_the_step(monkeypatch):
     class Learner(DQNLearner):
         def update(self, batch, step_size):
             result = super().update(batch, step_size)
-            step_sizes.append(self.optimizer.param_groups[0]["lr"])
+            step_sizes.append(self.optimizer.learning_rate)
             return result
 
     monkeypatch.setattr(training, "epsilon_greedy", act)

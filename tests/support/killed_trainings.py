@@ -57,7 +57,7 @@ def everything(training):
     for network in ("online", "target"):
         for number, parameter in enumerate(getattr(agent, network).parameters()):
             found[f"{network} {number}"] = parameter.detach().cpu().numpy().copy()
-    for number, moments in enumerate(agent.optimizer.state.values()):
+    for number, moments in enumerate(agent.optimizer.moments):
         for name, tensor in moments.items():
             found[f"{number} {name}"] = tensor.cpu().numpy().copy()
     found |= {"exploration": training.exploration.states.copy(), "added": storage.added.copy()}

@@ -26,7 +26,7 @@ class DoublePrecisionLearner(DQNLearner):
         super().__init__(*arguments, **options)
         self.online.double()
         self.target.double()
-        for moments in self.optimizer.state.values():
+        for moments in self.optimizer.moments:
             moments.update({name: tensor.double() for name, tensor in moments.items()})
 
     def _observations(self, observations):
