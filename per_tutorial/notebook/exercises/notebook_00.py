@@ -14,7 +14,7 @@ EXERCISES["00.1"] = Exercise(
         (lambda n, s: 2 ** (n - 1 - s) / (2 ** (n + 1) - 2),
          "That is the probability P that one draw hits; it takes 1/P draws on average."),
         (lambda n, s: 2 ** (s + 1),
-         "2ⁿ is the number of episodes, and most of them have more than one transition."),
+         "2ⁿ is the number of episodes, and half of them have more than one transition."),
         (lambda n, s: (2 ** (n + 1) - 2) / 2 ** (n - s),
          "Half of the sequences that reach the state take the other action there."),
         (lambda n, s: (2 ** (n + 1) - 2) / 2**s,

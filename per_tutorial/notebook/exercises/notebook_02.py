@@ -1,4 +1,4 @@
-"""Notebook 02, uniform DQN: targets, exploration, TD errors, time limits, replays."""
+"""Notebook 02, uniform DQN: targets, exploration, TD errors."""
 
 import numpy as np
 import torch

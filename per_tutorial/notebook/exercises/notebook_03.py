@@ -1,4 +1,4 @@
-"""Notebook 03, prioritised replay: weights, leaves, β, the weighted loss."""
+"""Notebook 03, prioritised replay: weights, leaves, the weighted loss."""
 
 import numpy as np
 import torch

@@ -1,4 +1,4 @@
-"""Notebook 04: double, dueling, soft targets, n steps, paired runs."""
+"""Notebook 04: double n-step targets, dueling, soft targets."""
 
 import numpy as np
 import torch
