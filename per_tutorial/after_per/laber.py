@@ -12,7 +12,6 @@ from per_tutorial.dqn.learner import DQNLearner, Update
 from per_tutorial.replay.contracts import Batch, Slots, State
 from per_tutorial.replay.random_streams import RandomStreams
 from per_tutorial.replay.samplers.uniform import UniformSampler
-from per_tutorial.replay.storages.rows import in_memory
 
 EPSILON = 1e-6  # keeps weights finite
 
@@ -94,4 +93,4 @@ class LaberLearner(DQNLearner):
     def restore(self, state: Mapping[str, AnyArray]) -> None:
         """Continue from the `state` of a learner with the same settings."""
         super().restore(state)
-        self.streams.states[:] = in_memory(state["choices"])
+        self.streams.states[:] = np.asarray(state["choices"])

@@ -1,7 +1,7 @@
 """Checks of arguments: errors name the argument, its value and what is allowed."""
 
-import math
 from collections.abc import Collection
+from math import inf, isfinite
 from typing import Any
 
 import numpy as np
@@ -11,13 +11,9 @@ LARGEST = 2**63 - 1  # int64, for arrays and compiled code
 
 
 def whole_number(name: str, value: Any, minimum: int = 1, maximum: int | None = LARGEST) -> int:
-    """``value`` as an int of at least ``minimum``; TypeError or ValueError otherwise.
+    """``value``, an int or a NumPy integer, as an int; TypeError or ValueError otherwise.
 
-    Args:
-        name: of the argument, for the error.
-        value: an int or a NumPy integer, not a bool.
-        minimum: the smallest that is allowed.
-        maximum: the largest that is allowed; None: no bound, not even that of an int64.
+    Without a ``maximum`` (None) it may be larger than an int64.
     """
     if type(value) is int and maximum is not None and minimum <= value <= maximum:
         return value  # fast path: this is called at every step
@@ -31,12 +27,7 @@ def whole_number(name: str, value: Any, minimum: int = 1, maximum: int | None = 
 
 
 def real_number(
-    name: str,
-    value: Any,
-    low: float = -math.inf,
-    high: float = math.inf,
-    *,
-    above: float | None = None,
+    name: str, value: Any, low: float = -inf, high: float = inf, *, above: float | None = None
 ) -> float:
     """``value`` as a finite float in [low, high], and > ``above`` if that is given."""
     if isinstance(value, bool) or not isinstance(value, (float, int, np.floating, np.integer)):
@@ -46,9 +37,9 @@ def real_number(
     try:
         number = float(value)
     except OverflowError:  # an int beyond the largest float
-        number = math.inf
-    if not (low <= value <= high and math.isfinite(number)):
-        allowed = "finite" if low == -high == -math.inf else f"in [{low:g}, {high:g}]"
+        number = inf
+    if not (low <= value <= high and isfinite(number)):
+        allowed = "finite" if low == -high == -inf else f"in [{low:g}, {high:g}]"
         raise ValueError(f"{name}: must be {allowed}, got {value}")
     return number
 

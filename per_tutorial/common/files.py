@@ -1,8 +1,8 @@
 """Files that are whole or absent: atomic writing, tables, and arrays that are checked before use.
 
 A file of arrays is an uncompressed `.npz`: a heading as JSON, and arrays. Nothing is unpickled.
-`open_arrays` reads its checksums through; then `require_like` compares names, dtypes and shapes
-with one's own arrays, and `copy_arrays` reads into these.
+`open_arrays` first compares their checksums, so a damaged file is never half used; `require_like`
+compares names, dtypes and shapes with one's own arrays, and `copy_arrays` reads into these.
 """
 
 import csv
@@ -23,8 +23,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 PathLike = str | os.PathLike[str]
-
-PIECE = 2**20  # bytes that are read at once
 
 
 @contextmanager
@@ -69,14 +67,9 @@ def write_table(
 ) -> None:
     """Write a table: "# JSON" in the first line, then CSV with a line of column names. Atomic.
 
-    `pandas.read_csv(path, comment="#")` reads it, too. The same content makes the same bytes.
-
-    Args:
-        path: if it ends in ".gz", the file is compressed.
-        heading: what JSON can hold; the number of rows is added to it as "rows", so that a
-            truncated file can be noticed.
-        columns: their names.
-        rows: each as long as ``columns``. Floats are written by `str`, which loses no bit.
+    `pandas.read_csv(path, comment="#")` reads it, too. The same content makes the same bytes, and
+    no float loses a bit. If the path ends in ".gz", the file is compressed. The number of rows is
+    added to the heading as "rows", so that a truncated file can be noticed.
     """
     rows = list(rows)
     text = io.StringIO()
@@ -102,15 +95,15 @@ class SavedArray(NamedTuple):
     def copy_to(self, target: NDArray[Any]) -> None:
         """Read the data into an array of this dtype and shape, a piece at a time."""
         flags: Any = ["external_loop", "buffered", "zerosize_ok"]
-        size = max(1, PIECE // self.dtype.itemsize)
+        size = max(1, 2**20 // self.dtype.itemsize)  # a MiB at once
         pieces: Any = np.nditer(target, flags, ["writeonly"], order=self.order, buffersize=size)
         with self.file.open(self.member) as file, pieces:
             file.seek(self.start)
             for piece in pieces:
                 piece[...] = np.frombuffer(file.read(piece.nbytes), self.dtype)
 
-    def read(self) -> NDArray[Any]:
-        """A new array."""
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        """A new array, such as `np.asarray` asks for."""
         array = np.empty(self.shape, self.dtype)
         self.copy_to(array)
         return array
@@ -134,8 +127,6 @@ def write_arrays(
 def open_arrays(path: PathLike) -> Iterator[tuple[dict[str, Any], dict[str, SavedArray]]]:
     """The heading and the arrays of a file that `write_arrays` made.
 
-    All data are read once to compare their checksums, so a damaged file is never half used.
-
     Raises:
         FileNotFoundError: there is no such file.
         ValueError: it is damaged, or no such file, such as one of an earlier version.
@@ -150,7 +141,7 @@ def open_arrays(path: PathLike) -> Iterator[tuple[dict[str, Any], dict[str, Save
                 raise ValueError(f"the checksum of {broken} differs")
             names = [name.removesuffix(".npy") for name in archive.namelist()]
             arrays = {name: _saved(archive, name) for name in names}
-            heading = json.loads(str(arrays.pop("heading").read()))
+            heading = json.loads(str(np.asarray(arrays.pop("heading"))))
             if not isinstance(heading, dict):
                 raise ValueError("the heading is not a JSON object")
         except Exception as error:  # a flipped bit may claim anything

@@ -40,15 +40,11 @@ def missing_extra(error: ImportError, what: str) -> ImportError:
 def lazy_names(
     package: str, homes: Mapping[str, tuple[str, ...]]
 ) -> tuple[list[str], Callable[[str], Any], Callable[[], list[str]]]:
-    """``__all__``, ``__getattr__`` and ``__dir__`` (PEP 562) of a package.
+    """``__all__``, ``__getattr__`` and ``__dir__`` (PEP 562) of the package of this ``__name__``.
 
-    Type checkers and editors do not see these names, so the package also imports them under
-    ``if TYPE_CHECKING``. A name whose extra is not installed raises a ModuleNotFoundError that says
-    so when it is used.
-
-    Args:
-        package: its ``__name__``.
-        homes: module, relative to the package → the names that it defines.
+    ``homes`` has the names that each module of the package defines. Type checkers and editors do
+    not see them, so the package also imports them under ``if TYPE_CHECKING``. A name whose extra is
+    not installed raises a ModuleNotFoundError that says so when it is used.
     """
     home_of = {name: home for home, names in homes.items() for name in names}
 

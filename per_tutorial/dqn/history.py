@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from per_tutorial.common.files import AnyArray, PathLike, SavedArray, part_of, write_table
+from per_tutorial.common.files import AnyArray, PathLike, part_of, write_table
 from per_tutorial.dqn.config import DQNConfig
 from per_tutorial.replay.contracts import Batch, State
 
@@ -128,10 +128,7 @@ class History:
 
     def restore(self, state: Mapping[str, AnyArray]) -> None:
         """Continue from the `state` of a history with the same settings and seeds."""
-        arrays = {
-            name: array.read() if isinstance(array, SavedArray) else array.copy()
-            for name, array in state.items()
-        }
+        arrays: dict[str, NDArray] = {name: np.array(array) for name, array in state.items()}
         self.step = int(arrays["step"])
         self.episodes = [
             (int(run), int(step), value, int(length))

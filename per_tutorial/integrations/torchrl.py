@@ -226,7 +226,7 @@ class PrioritizedSampler(Sampler):
             ValueError: it is damaged, or has other settings. Nothing has changed then.
         """
         with open_arrays(Path(path) / FILE) as (settings, arrays):
-            state = {name: array.read() for name, array in arrays.items()}
+            state = {name: np.asarray(array) for name, array in arrays.items()}
         self.load_state_dict({"settings": settings, "state": state})
 
 

@@ -42,9 +42,8 @@ class ReplayBuffer(Replay):
         seed: int | Sequence[int] | None = None,
         **fields: Any,
     ) -> None:
-        count = 1 if runs is None else runs
-        storage = _storage(capacity, observation_shape, count, fields)
-        super().__init__(storage, UniformSampler(capacity, seeds_for(seed, count)), runs)
+        storage, seeds = _parts(capacity, observation_shape, runs, seed, fields)
+        super().__init__(storage, UniformSampler(capacity, seeds), runs)
 
 
 class PrioritizedReplayBuffer(Replay):
@@ -77,14 +76,9 @@ class PrioritizedReplayBuffer(Replay):
         seed: int | Sequence[int] | None = None,
         **fields: Any,
     ) -> None:
-        count = 1 if runs is None else runs
-        storage = _storage(capacity, observation_shape, count, fields)
+        storage, seeds = _parts(capacity, observation_shape, runs, seed, fields)
         sampler = ProportionalSampler(
-            capacity,
-            seeds_for(seed, count),
-            alpha=alpha,
-            priority_epsilon=priority_epsilon,
-            normalize=normalize,
+            capacity, seeds, alpha=alpha, priority_epsilon=priority_epsilon, normalize=normalize
         )
         super().__init__(storage, sampler, runs)
 
@@ -118,19 +112,18 @@ class RankBasedReplayBuffer(Replay):
         seed: int | Sequence[int] | None = None,
         **fields: Any,
     ) -> None:
-        count = 1 if runs is None else runs
-        storage = _storage(capacity, observation_shape, count, fields)
-        seeds = seeds_for(seed, count)
+        storage, seeds = _parts(capacity, observation_shape, runs, seed, fields)
         sampler = RankBasedSampler(
             capacity, seeds, alpha=alpha, normalize=normalize, sort_every=sort_every
         )
         super().__init__(storage, sampler, runs)
 
 
-def _storage(
-    capacity: int, shape: int | tuple[int, ...], runs: int, fields: dict[str, Any]
-) -> TransitionStorage:
-    """The storage of a buffer; TypeError for a setting that there is not."""
+def _parts(
+    capacity: int, shape: Any, runs: int | None, seed: Any, fields: dict[str, Any]
+) -> tuple[TransitionStorage, list[int]]:
+    """The storage of a buffer and the seeds of its sampler; TypeError for an unknown setting."""
+    count = 1 if runs is None else runs
     given_to = ", whose `sample` takes β," if "beta" in fields else ""
     refuse_unknown(f"the storage of a replay buffer{given_to}", fields, TransitionStorage)
-    return TransitionStorage(capacity, shape, runs, **fields)
+    return TransitionStorage(capacity, shape, count, **fields), seeds_for(seed, count)

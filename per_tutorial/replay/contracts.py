@@ -19,7 +19,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from per_tutorial.common.files import AnyArray
 
-Slots = NDArray[np.int64]
+Ints = NDArray[np.int64]
+Slots = Ints
 Floats = NDArray[np.float64]
 State = dict[str, NDArray[Any]]
 #: A `Transition`, or a plain tuple of its fields in their order.
@@ -63,8 +64,8 @@ class Batch(NamedTuple):
     next_observations: NDArray
     terminated: NDArray[np.bool_]
     weights: NDArray  # importance-sampling weights, all 1 under uniform replay
-    indices: NDArray[np.int64]  # the ids of the transitions, counted from 0 in the order of adding
-    steps: NDArray[np.int64] | int = 1  # k: the value of the next observation is discounted by γ^k
+    indices: Ints  # the ids of the transitions, counted from 0 in the order of adding
+    steps: Ints | int = 1  # k: the value of the next observation is discounted by γ^k
 
 
 class Storage(Protocol):
@@ -87,12 +88,12 @@ class Storage(Protocol):
     environments: int
     n_step: int
     discount: float
-    added: NDArray[np.int64]
+    added: Ints
     settings: dict[str, Any]
     leading_axes: tuple[int, ...]
 
     @property
-    def sizes(self) -> NDArray[np.int64]:
+    def sizes(self) -> Ints:
         """(runs,): transitions stored now."""
 
     def add(
@@ -107,9 +108,7 @@ class Storage(Protocol):
             stacked: whether fields have the axis for runs; False for a single run without it.
         """
 
-    def n_step_transitions(
-        self, slots: Slots
-    ) -> tuple[Mapping[str, NDArray] | NDArray, NDArray[np.int64]]:
+    def n_step_transitions(self, slots: Slots) -> tuple[Mapping[str, NDArray] | NDArray, Ints]:
         """The n-step transitions that start in ``slots`` (runs, batch), by field, and their k."""
 
     def truncate_episodes(self) -> None:
@@ -150,9 +149,7 @@ class Sampler(Protocol):
         slots may come a second time.
         """
 
-    def sample(
-        self, batch_size: int, sizes: NDArray[np.int64], beta: float
-    ) -> tuple[Slots, NDArray]:
+    def sample(self, batch_size: int, sizes: Ints, beta: float) -> tuple[Slots, Floats]:
         """Draw slots and their importance-sampling weights, both (runs, batch).
 
         Every slot is in [0, sizes[run]). No run's numbers depend on another run.
@@ -164,7 +161,7 @@ class Sampler(Protocol):
         Skip `NO_SLOT`: it was overwritten since it was drawn. The last of duplicates counts.
         """
 
-    def probabilities(self, slots: Slots, sizes: NDArray[np.int64]) -> Floats:
+    def probabilities(self, slots: Slots, sizes: Ints) -> Floats:
         """P(i) of slots (runs, n) in [0, capacity): 0 where nothing is stored."""
 
     @property

@@ -65,13 +65,8 @@ class RandomStreams:
             raise ValueError("seeds: must be at least one, for one run, got none")
         seeds = [whole_number("seeds", seed, minimum=0, maximum=None) for seed in seeds]
         salt = zlib.crc32(purpose.encode())
-        self.states = np.array(
-            [
-                np.random.SeedSequence((seed, salt)).generate_state(1, np.uint64)[0]
-                for seed in seeds
-            ],
-            dtype=np.uint64,
-        )
+        mixed = [np.random.SeedSequence((seed, salt)) for seed in seeds]
+        self.states = np.concatenate([each.generate_state(1, np.uint64) for each in mixed])
 
     def uniform(self, count: int) -> NDArray[np.float64]:
         """Draw ``count`` numbers in [0, 1) for every run: (runs, count) float64."""

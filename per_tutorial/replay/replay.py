@@ -70,9 +70,10 @@ class Replay:
             raise ValueError(f"runs: must be those of the storage ({storage.runs}), got {runs}")
         self.storage: Any = storage
         self.sampler: Any = sampler
-        self.runs = runs
+        self.runs = None if runs is None else storage.runs  # an int, which JSON can hold
+        self.capacity = storage.capacity  # transitions that each run can hold
         self._ring = Ring(storage.added, storage.capacity)
-        self._told = storage.added.copy()  # how many transitions the sampler knows of
+        self._told = np.zeros_like(storage.added)  # how many transitions the sampler knows of
         self._behind = True  # whether the sampler may not know all; compared where it matters
         self._restoring: Callable[[], None] | None = None  # what an interrupt may have cut short
         self._needs_updates: bool = getattr(sampler, "needs_updates", False)
@@ -84,11 +85,6 @@ class Replay:
         """Transitions stored now; of several runs, those of the run with the fewest."""
         self._catch_up()
         return int(self.storage.sizes.min())
-
-    @property
-    def capacity(self) -> int:
-        """Transitions that each run can hold."""
-        return self.storage.capacity
 
     def add(
         self,

@@ -7,10 +7,11 @@ environment k % E, whose next step is E slots further on: the *stride*.
 """
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from per_tutorial.common.arguments import float_array
 from per_tutorial.replay.compiling import njit_cached
+from per_tutorial.replay.contracts import Floats, Ints
 
 NO_SLOT = -1  # instead of a slot: nothing was added, or the transition was overwritten
 
@@ -78,23 +79,23 @@ class Ring:
         capacity: slots of each run.
     """
 
-    def __init__(self, added: NDArray[np.int64], capacity: int) -> None:
+    def __init__(self, added: Ints, capacity: int) -> None:
         self.added = added
         self.capacity = capacity
         self._limit = np.array(capacity)  # faster for NumPy than an int
 
     @property
-    def sizes(self) -> NDArray[np.int64]:
+    def sizes(self) -> Ints:
         """(runs,): transitions stored now."""
         return np.minimum(self.added, self._limit)
 
-    def ids(self, slots: NDArray[np.int64]) -> NDArray[np.int64]:
+    def ids(self, slots: Ints) -> Ints:
         """(runs, batch): the ids of the transitions in ``slots``."""
         ids = np.empty_like(slots)
         fill_ids(ids, slots, self.added, self.capacity)
         return ids
 
-    def since(self, before: NDArray[np.int64]) -> NDArray[np.int64]:
+    def since(self, before: Ints) -> Ints:
         """(runs, n): the slots of what was added since ``before`` (runs,) and is still stored.
 
         In the order of adding, and NO_SLOT in runs that added fewer than others.
@@ -103,9 +104,7 @@ class Ring:
         ids = first[:, None] + np.arange((self.added - first).max())
         return np.where(ids < self.added[:, None], ids % self.capacity, NO_SLOT)
 
-    def slots_to_update(
-        self, ids: NDArray[np.int64], td_errors: NDArray[np.float64]
-    ) -> NDArray[np.int64]:
+    def slots_to_update(self, ids: Ints, td_errors: Floats) -> Ints:
         """(runs, batch): the slots of these transitions, NO_SLOT for overwritten ones.
 
         Raises:
@@ -122,7 +121,7 @@ class Ring:
         return slots
 
 
-def errors_like(indices: NDArray[np.int64], td_errors: ArrayLike) -> NDArray[np.float64]:
+def errors_like(indices: Ints, td_errors: ArrayLike) -> Floats:
     """TD errors as floats, in the shape of ``indices``; ValueError if theirs differs."""
     errors = float_array("td_errors", td_errors)
     if errors.shape != indices.shape:
@@ -132,7 +131,7 @@ def errors_like(indices: NDArray[np.int64], td_errors: ArrayLike) -> NDArray[np.
     return errors
 
 
-def refuse_infinite(td_errors: NDArray[np.float64]) -> None:
+def refuse_infinite(td_errors: Floats) -> None:
     """Raise ValueError if a TD error is NaN, infinite or beyond 1e100."""
     wrong = ~(np.abs(td_errors) <= 1e100)  # NaN fails the comparison as well
     if wrong.any():

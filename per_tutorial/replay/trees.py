@@ -84,10 +84,6 @@ def find_leaves(nodes, first_root, prefixes, indices):
             indices[run, k] -= root * leaves
 
 
-def _power_of_two(number: int) -> int:
-    return 1 << (number - 1).bit_length()
-
-
 class _SegmentTree:
     """What the two trees share: the array, the shapes, the checks."""
 
@@ -97,8 +93,8 @@ class _SegmentTree:
     def __init__(self, capacity: int, runs: int | None = None) -> None:
         self.capacity = whole_number("capacity", capacity)
         self.runs = None if runs is None else whole_number("runs", runs)
-        self.first_root = _power_of_two(self.runs or 1)
-        self.leaves = _power_of_two(self.capacity)  # per run
+        self.first_root = 1 << ((self.runs or 1) - 1).bit_length()  # a power of two
+        self.leaves = 1 << (self.capacity - 1).bit_length()  # per run
         self.nodes = np.full(2 * self.first_root * self.leaves, self._empty, dtype=np.float64)
 
     def set(self, indices: ArrayLike, values: ArrayLike) -> None:
@@ -109,45 +105,8 @@ class _SegmentTree:
             ValueError: a value is negative, NaN, infinite or so large that sums could overflow, or
                 ``values`` do not broadcast to the shape of ``indices``. Nothing is written then.
         """
-        leaves, numbers = self._assignments(indices, values)
-        set_leaves(self.nodes, self.first_root, leaves, numbers, self._minima)
-
-    def get(self, indices: ArrayLike) -> Any:
-        """The values of leaves, in the shape of ``indices``. Raises IndexError if out of range."""
-        rows, shape = self._rows("indices", self._indices(indices))
-        roots = self.first_root + np.arange(len(rows))[:, None]
-        values = self.nodes[roots * self.leaves + rows].reshape(shape)
-        return float(values) if shape == () else values
-
-    def _root_values(self) -> Any:
-        if self.runs is None:
-            return float(self.nodes[1])
-        return self.nodes[self.first_root : self.first_root + self.runs].copy()
-
-    def _rows(self, name: str, array: NDArray) -> tuple[NDArray, tuple[int, ...]]:
-        """``array`` as (runs, batch), and its original shape."""
-        shape = array.shape
-        if self.runs is None:
-            return array.reshape(1, -1), shape
-        if array.ndim != 2 or len(array) != self.runs:
-            raise ValueError(f"{name}: must have the shape ({self.runs}, batch), got {shape}")
-        return array, shape
-
-    def _indices(self, indices: ArrayLike) -> NDArray[np.int64]:
-        indices = index_array("indices", indices)
-        outside = (indices < 0) | (indices >= self.capacity)
-        if outside.any():
-            raise IndexError(
-                f"indices: must be in [0, {self.capacity}), got {indices[outside].flat[0]}"
-            )
-        return indices
-
-    def _assignments(self, indices: ArrayLike, values: ArrayLike) -> tuple[NDArray, NDArray]:
-        """Leaves and values, both (runs, batch), checked before anything is written."""
-        leaves = self._indices(indices)
-        numbers = float_array("values", values)
-        # The sum of all leaves must not overflow.
-        limit = np.finfo(np.float64).max / self.leaves
+        leaves, numbers = self._indices(indices), float_array("values", values)
+        limit = np.finfo(np.float64).max / self.leaves  # the sum of all leaves must not overflow
         wrong = ~((numbers >= 0) & (numbers <= limit))
         if wrong.any():
             raise ValueError(
@@ -160,7 +119,38 @@ class _SegmentTree:
             raise ValueError(
                 f"values: must have the shape of indices {leaves.shape}, got {numbers.shape}"
             ) from None
-        return self._rows("indices", leaves)[0], self._rows("values", numbers)[0]
+        rows = self._rows("indices", leaves), self._rows("values", numbers)
+        set_leaves(self.nodes, self.first_root, *rows, self._minima)
+
+    def get(self, indices: ArrayLike) -> Any:
+        """The values of leaves, in the shape of ``indices``. Raises IndexError if out of range."""
+        leaves = self._indices(indices)
+        rows = self._rows("indices", leaves)
+        roots = self.first_root + np.arange(len(rows))[:, None]
+        values = self.nodes[roots * self.leaves + rows].reshape(leaves.shape)
+        return float(values) if leaves.shape == () else values
+
+    def _root_values(self) -> Any:
+        if self.runs is None:
+            return float(self.nodes[1])
+        return self.nodes[self.first_root : self.first_root + self.runs].copy()
+
+    def _rows(self, name: str, array: NDArray) -> NDArray:
+        """``array`` as (runs, batch)."""
+        if self.runs is None:
+            return array.reshape(1, -1)
+        if array.ndim != 2 or len(array) != self.runs:
+            raise ValueError(f"{name}: must have the shape ({self.runs}, batch), got {array.shape}")
+        return array
+
+    def _indices(self, indices: ArrayLike) -> NDArray[np.int64]:
+        indices = index_array("indices", indices)
+        outside = (indices < 0) | (indices >= self.capacity)
+        if outside.any():
+            raise IndexError(
+                f"indices: must be in [0, {self.capacity}), got {indices[outside].flat[0]}"
+            )
+        return indices
 
 
 class SumTree(_SegmentTree):
@@ -192,7 +182,8 @@ class SumTree(_SegmentTree):
         A leaf of value zero is never returned. Raises ValueError for a prefix sum outside
         [0, total), and thus for every one if all leaves are zero.
         """
-        prefixes, shape = self._rows("prefix_sums", float_array("prefix_sums", prefix_sums))
+        sums = float_array("prefix_sums", prefix_sums)
+        prefixes = self._rows("prefix_sums", sums)
         totals = np.atleast_1d(self.total)[:, None]
         outside = ~((prefixes >= 0) & (prefixes < totals))
         if outside.any():
@@ -202,7 +193,7 @@ class SumTree(_SegmentTree):
             )
         indices = np.empty(prefixes.shape, dtype=np.int64)
         find_leaves(self.nodes, self.first_root, prefixes, indices)
-        return int(indices[0, 0]) if shape == () else indices.reshape(shape)
+        return int(indices[0, 0]) if sums.shape == () else indices.reshape(sums.shape)
 
 
 class MinTree(_SegmentTree):

@@ -178,7 +178,7 @@ def test_what_is_read_is_what_was_written(path):
     with open_arrays(path) as (heading, arrays):
         assert heading == {"what": "a test"} and list(arrays) == list(ARRAYS)
         for name, array in ARRAYS.items():
-            found = arrays[name].read()
+            found = np.asarray(arrays[name])
             assert found.dtype == array.dtype and found.tolist() == array.tolist()
 
 
@@ -218,7 +218,7 @@ def test_every_flipped_bit_is_noticed_or_means_nothing(path):
         path.write_bytes(changed)
         try:
             with open_arrays(path) as (heading, arrays):
-                found = {name: array.read().tolist() for name, array in arrays.items()}
+                found = {name: np.asarray(array).tolist() for name, array in arrays.items()}
         except ValueError as error:
             assert str(path) in str(error)
         else:

@@ -1,6 +1,7 @@
 """A newcomer's sampler: one file, passed as an object."""
 
 import numpy as np
+import pytest
 from toy_samplers import LowSlots
 
 from per_tutorial import Replay
@@ -30,3 +31,16 @@ def test_it_draws_saves_and_loads(tmp_path):
 def test_the_names_are_a_plain_dict():
     assert list(SAMPLERS) == ["uniform", "proportional", "rank", "lap"]
     assert all(make(5, [0]).settings["sampler"] == name for name, make in SAMPLERS.items())
+
+
+@pytest.mark.parametrize("name", SAMPLERS)
+@pytest.mark.parametrize("count", [5, 21])  # fewer and more than fit
+def test_a_new_sampler_may_draw_from_a_storage_that_holds_transitions(name, count):
+    storage = TransitionStorage(8, (1,))
+    first, second = (Replay(storage, SAMPLERS[each](8, [0])) for each in ("uniform", name))
+    for k in range(count):
+        first.add([k], 0, 0.0, [0], False)
+    stored = range(max(0, count - 8), count)
+    assert set(second.sample(min(count, 8)).indices) <= set(stored)
+    chances = second.probabilities
+    assert np.count_nonzero(chances) == len(stored) and np.isclose(chances.sum(), 1)

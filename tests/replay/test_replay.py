@@ -54,6 +54,7 @@ def test_extending_needs_no_word_on_truncation_and_takes_lists(kind):
     together, single = kind(3, 2, seed=0), kind(3, 2, seed=0)
     together.extend([[0, 0], [1, -1]], [0, 1], [0, 0.5], [[1, 0], [2, -1]], [True, False])
     assert_same_batches([together.sample(2)], [add(single, 2).sample(2)])
+    together.extend([[3, 1]], [0], [0], [[4, 1]], [False], np.False_)
     assert not together.storage.rows["truncated"].any()
 
 

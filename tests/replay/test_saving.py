@@ -24,6 +24,11 @@ def test_the_file_is_where_it_was_asked_for(kind, tmp_path):
     assert len(list(tmp_path.iterdir())) == 3
 
 
+def test_the_number_of_runs_may_be_numpys(tmp_path):
+    ReplayBuffer(5, 1, runs=np.int64(2), seed=0).save(tmp_path / "replay")
+    ReplayBuffer(5, 1, runs=2, seed=0).load(tmp_path / "replay")
+
+
 @every_kind
 def test_a_save_that_fails_leaves_the_old_file_and_nothing_else(kind, tmp_path, monkeypatch):
     path = tmp_path / "replay.npz"

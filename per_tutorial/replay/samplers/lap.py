@@ -3,9 +3,8 @@
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
-from per_tutorial.replay.contracts import Floats, Slots
+from per_tutorial.replay.contracts import Floats, Ints, Slots
 from per_tutorial.replay.samplers.proportional import ProportionalSampler, epsilon_number
 
 
@@ -42,9 +41,7 @@ class LapSampler(ProportionalSampler):
         self.largest_priority[:] = max(1.0, self.kappa)
         self.settings = {"sampler": "lap", "alpha": self.alpha, "kappa": self.kappa}
 
-    def sample(
-        self, batch_size: int, sizes: NDArray[np.int64], beta: float
-    ) -> tuple[Slots, NDArray]:
+    def sample(self, batch_size: int, sizes: Ints, beta: float) -> tuple[Slots, Floats]:
         """Slots and weights, both (runs, batch); the weights are all 1 for any β."""
         return super().sample(batch_size, sizes, beta=0.0)
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from per_tutorial.common.arguments import one_of, real_number
 from per_tutorial.replay.compiling import njit_cached
-from per_tutorial.replay.contracts import Floats, Slots, State
+from per_tutorial.replay.contracts import Floats, Ints, Slots, State
 from per_tutorial.replay.random_streams import RandomStreams, next_uniform
 from per_tutorial.replay.trees import MinTree, SumTree, find_leaves, set_leaves
 
@@ -126,9 +126,7 @@ class ProportionalSampler:
             priorities = priorities.repeat(slots.shape[1], axis=1)
         self._write(slots, priorities)
 
-    def sample(
-        self, batch_size: int, sizes: NDArray[np.int64], beta: float
-    ) -> tuple[Slots, NDArray]:
+    def sample(self, batch_size: int, sizes: Ints, beta: float) -> tuple[Slots, Floats]:
         """Slots and importance-sampling weights, both (runs, batch)."""
         shape, tree = (len(sizes), batch_size), self.sums
         slots, relative = np.empty(shape, dtype=np.int64), np.empty(shape)
@@ -144,13 +142,13 @@ class ProportionalSampler:
         """Set the priorities of replayed slots from their TD errors, both (runs, batch)."""
         self._write(slots, np.abs(td_errors) + self.priority_epsilon)
 
-    def probabilities(self, slots: Slots, sizes: NDArray[np.int64]) -> Floats:
+    def probabilities(self, slots: Slots, sizes: Ints) -> Floats:
         """P(i) of slots (runs, n): 0 where nothing is stored."""
         # The total of an empty run is 0; dividing by 1 instead gives P = 0.
         totals = np.where(sizes > 0, self.sums.total, 1.0)
         return self.sums.get(slots) / totals[:, None]
 
-    def metrics(self, sizes: NDArray[np.int64]) -> dict[str, NDArray]:
+    def metrics(self, sizes: Ints) -> dict[str, NDArray]:
         """Measurements per run for `History`: the largest p seen, and the mean of p^α now."""
         return {
             "largest_priority": self.largest_priority.copy(),

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from per_tutorial.common.arguments import one_of, real_number, whole_number
 from per_tutorial.replay.compiling import njit_cached
-from per_tutorial.replay.contracts import Floats, Slots, State
+from per_tutorial.replay.contracts import Floats, Ints, Slots, State
 from per_tutorial.replay.random_streams import RandomStreams, next_uniform
 from per_tutorial.replay.samplers.proportional import divide_by_largest
 
@@ -179,9 +179,7 @@ class RankBasedSampler:
         """Give newly written slots (runs, n) the largest priority seen so far."""
         add_keys(*self._heaps, slots, self.sort_every)
 
-    def sample(
-        self, batch_size: int, sizes: NDArray[np.int64], beta: float
-    ) -> tuple[Slots, NDArray]:
+    def sample(self, batch_size: int, sizes: Ints, beta: float) -> tuple[Slots, Floats]:
         """Slots and importance-sampling weights, both (runs, batch)."""
         ranks = np.empty((len(sizes), batch_size), dtype=np.int64)
         sample_ranks(self.sums, sizes, self.streams.states, ranks)
@@ -196,16 +194,14 @@ class RankBasedSampler:
         """Set the priorities of replayed slots from their TD errors, both (runs, batch)."""
         set_keys(*self._heaps, slots, np.abs(td_errors), self.sort_every)
 
-    def probabilities(self, slots: Slots, sizes: NDArray[np.int64]) -> Floats:
+    def probabilities(self, slots: Slots, sizes: Ints) -> Floats:
         """P(i) of slots (runs, n): 0 where nothing is stored."""
         ranks = np.take_along_axis(self.ranks, slots, axis=1)
-        stored = ranks > 0
         # An empty run has no ranks, and no sum to divide by.
-        return np.where(
-            stored, self._probability(np.maximum(ranks, 1), np.maximum(self.sizes, 1)), 0.0
-        )
+        shares = self._probability(np.maximum(ranks, 1), np.maximum(sizes, 1))
+        return np.where(ranks > 0, shares, 0.0)
 
-    def metrics(self, sizes: NDArray[np.int64]) -> dict[str, NDArray]:
+    def metrics(self, sizes: Ints) -> dict[str, NDArray]:
         """Measurements per run for `History`: the largest |δ| seen, and their mean now."""
         mean = self.keys.sum(axis=1) / sizes
         return {"largest_priority": self.largest_priority.copy(), "priority": mean}
@@ -215,6 +211,6 @@ class RankBasedSampler:
         """The random streams, the heaps, and their counters."""
         return {"streams": self.streams.states, **dict(zip(HEAPS, self._heaps, strict=True))}
 
-    def _probability(self, ranks: NDArray, sizes: NDArray[np.int64]) -> Floats:
+    def _probability(self, ranks: NDArray, sizes: Ints) -> Floats:
         """P of ranks (runs, n) >= 1."""
         return ranks**-self.alpha / self.sums[sizes][:, None]

@@ -4,11 +4,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from per_tutorial.common.arguments import whole_number
 from per_tutorial.replay.compiling import njit_cached
-from per_tutorial.replay.contracts import Floats, Slots, State
+from per_tutorial.replay.contracts import Floats, Ints, Slots, State
 from per_tutorial.replay.random_streams import RandomStreams, next_uniform
 
 
@@ -45,9 +44,7 @@ class UniformSampler:
     def add(self, slots: Slots) -> None:
         """Nothing to record: all slots are alike."""
 
-    def sample(
-        self, batch_size: int, sizes: NDArray[np.int64], beta: float
-    ) -> tuple[Slots, NDArray]:
+    def sample(self, batch_size: int, sizes: Ints, beta: float) -> tuple[Slots, Floats]:
         """Slots and weights, both (runs, batch); the weights are all 1."""
         slots = np.empty((self.runs, batch_size), dtype=np.int64)
         draw_uniform(self.streams.states, sizes, slots)
@@ -58,7 +55,7 @@ class UniformSampler:
     def update(self, slots: Slots, td_errors: Floats) -> None:
         """Nothing to record: TD errors do not matter here."""
 
-    def probabilities(self, slots: Slots, sizes: NDArray[np.int64]) -> Floats:
+    def probabilities(self, slots: Slots, sizes: Ints) -> Floats:
         """P(i) of slots (runs, n): 0 where nothing is stored."""
         return (slots < sizes[:, None]) / np.maximum(sizes, 1)[:, None]
 

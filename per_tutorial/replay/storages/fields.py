@@ -55,25 +55,12 @@ def _check_cast(name: str, array: NDArray, dtype: np.dtype) -> None:
             )
     elif array.dtype.kind != dtype.kind and not np.can_cast(array.dtype, dtype, "same_kind"):
         raise TypeError(f"{name}: must be {dtype}, got {array.dtype}")
-    elif dtype.kind == "f" and array.dtype.kind in "iuf":
-        _notice_rounding(name, array, dtype)
-
-
-def _notice_rounding(name: str, array: NDArray, dtype: np.dtype) -> None:
-    """Raise ValueError for integers that ``dtype`` rounds; warn of floats that large."""
-    if array.dtype.kind in "iu":
-        rounded = array.astype(dtype) != array
-        if rounded.any():
-            raise ValueError(
-                f"{name}: must be integers that {dtype} holds exactly, got {array[rounded][0]} "
-                f"(a storage can have another dtype)"
-            )
-    elif name != "reward":
-        exact = 2.0 ** (np.finfo(dtype).nmant + 1)  # beyond this, not even integers are exact
+    elif dtype.kind == "f" and array.dtype.itemsize >= dtype.itemsize and name != "reward":
+        exact = 2 ** (np.finfo(dtype).nmant + 1)  # beyond this, not even integers are exact
         large = (np.abs(array) > exact) & np.isfinite(array)
         if large.any():
-            warnings.warn(
-                f"{name}: {array[large][0]} and other numbers beyond {exact:.0f} are rounded to "
-                f"{dtype}; a storage can have the dtype float64",
-                stacklevel=6,
-            )
+            said = f"{name}: {dtype} rounds numbers beyond {exact}"
+            hint = "a storage can have another dtype"
+            if array.dtype.kind in "iu":
+                raise ValueError(f"{said}, got {array[large][0]} ({hint})")
+            warnings.warn(f"{said}; {hint}", stacklevel=8)  # once, so without the number

@@ -25,10 +25,10 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 from per_tutorial.common.files import AnyArray, require_like
 from per_tutorial.common.memory import promise_memory
 from per_tutorial.replay.compiling import njit_cached
-from per_tutorial.replay.contracts import Fields, Slots, State
+from per_tutorial.replay.contracts import Fields, Ints, Slots, State
 from per_tutorial.replay.ring import NO_SLOT
 from per_tutorial.replay.storages.fields import as_shape
-from per_tutorial.replay.storages.rows import RowStorage, in_memory
+from per_tutorial.replay.storages.rows import OBSERVATIONS, RowStorage
 
 LARGEST_STACK = 255  # the frames of a stack are counted in one byte
 
@@ -134,13 +134,13 @@ class FrameStore:
         """
         return self.frames.take(self.indices(ids, ahead), axis=0)
 
-    def indices(self, ids: Slots, ahead: int = 0) -> NDArray[np.int64]:
+    def indices(self, ids: Slots, ahead: int = 0) -> Ints:
         """(runs, n, stack): which `frames` make up the `stacks` of these transitions."""
         indices = np.empty((*ids.shape, self.stack), dtype=np.int64)
         find_stacks(ids, self.environments, ahead, self.depths, indices)
         return indices
 
-    def ids_of(self, step: int) -> NDArray[np.int64]:
+    def ids_of(self, step: int) -> Ints:
         """(runs, environments): the ids of the transitions of a step."""
         ids = step * self.environments + np.arange(self.environments)
         return np.broadcast_to(ids, (self.runs, self.environments))
@@ -218,9 +218,7 @@ class FrameStorage(RowStorage):
         fields = self._fields(transition, stacked, environments=self.environments)
         store, step = self.store, self._step
         every = (store.columns, *self._dtypes["observation"].shape)
-        stacks, next_stacks = (
-            fields[name].reshape(every) for name in ("observation", "next_observation")
-        )
+        stacks, next_stacks = (fields[name].reshape(every) for name in OBSERVATIONS)
         same, moved = store.compare(step, stacks, next_stacks, self._ended(step - 1))
         if not (same & moved).all():
             run, environment = divmod(int((same & moved).argmin()), self.environments)
@@ -241,7 +239,7 @@ class FrameStorage(RowStorage):
         store.put(step, stacks[:, -1], next_stacks[:, -1])
         return self._write(rows.reshape(-1).view(np.uint8), self.environments, self._every_run)
 
-    def n_step_transitions(self, slots: Slots) -> tuple[dict[str, NDArray], NDArray[np.int64]]:
+    def n_step_transitions(self, slots: Slots) -> tuple[dict[str, NDArray], Ints]:
         """The n-step transitions that start in ``slots`` (runs, batch), a dict of arrays, and k.
 
         Each spans k ≤ n_step steps, as in `TransitionStorage.n_step_transitions`.
@@ -296,11 +294,11 @@ class FrameStorage(RowStorage):
     def restore(self, state: Mapping[str, AnyArray]) -> None:
         """Continue from a checked state."""
         super().restore(state)
-        places = in_memory(state["final_places"]).tolist()
-        frames = zip(places, in_memory(state["final_frames"]), strict=True)
+        places = np.asarray(state["final_places"]).tolist()
+        frames = zip(places, np.asarray(state["final_frames"]), strict=True)
         self.store.finals = {(step, column): frame.copy() for (step, column), frame in frames}
 
-    def _arrays(self, added: NDArray[np.int64]) -> State:
+    def _arrays(self, added: Ints) -> State:
         rows = min(int(added[0]) // self.environments + 1, self.store.rows)  # ever written
         frames = self.store.frames[: rows * self.store.columns]
         return super()._arrays(added) | {"frames": frames, "depths": self.store.depths}

@@ -14,10 +14,10 @@ from numpy import ndarray
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from per_tutorial.common.arguments import plain_array, real_number, whole_number
-from per_tutorial.common.files import AnyArray, SavedArray, copy_arrays, require_like
+from per_tutorial.common.files import AnyArray, copy_arrays, require_like
 from per_tutorial.common.memory import promise_memory
 from per_tutorial.replay.compiling import njit_cached
-from per_tutorial.replay.contracts import Fields, Slots, State, Transition
+from per_tutorial.replay.contracts import Fields, Floats, Ints, Slots, State, Transition
 from per_tutorial.replay.ring import NO_SLOT, Ring, sum_n_steps
 from per_tutorial.replay.storages.fields import as_field, as_shape
 
@@ -89,13 +89,8 @@ class RowStorage:
     ) -> None:
         self.capacity = whole_number("capacity", capacity)
         self.runs = whole_number("runs", runs)
-        self.n_step = whole_number("n_step", n_step)
-        self.environments = whole_number("environments", environments)
-        for name in ("n_step", "environments"):
-            if getattr(self, name) > self.capacity:
-                raise ValueError(
-                    f"{name}: must be at most capacity ({self.capacity}), got {getattr(self, name)}"
-                )
+        self.n_step = whole_number("n_step", n_step, maximum=self.capacity)
+        self.environments = whole_number("environments", environments, maximum=self.capacity)
         self.discount = real_number("discount", discount, 0, 1)
         self.added = np.zeros(self.runs, dtype=np.int64)
         self.ring = Ring(self.added, self.capacity)
@@ -132,7 +127,7 @@ class RowStorage:
         self._make_views()
 
     @property
-    def sizes(self) -> NDArray[np.int64]:
+    def sizes(self) -> Ints:
         """(runs,): transitions stored now."""
         return self.ring.sizes
 
@@ -144,13 +139,13 @@ class RowStorage:
     def check(self, state: Mapping[str, AnyArray]) -> None:
         """Raise ValueError, "state: …", unless `restore` accepts this state."""
         require_like({"added": self.added}, state)
-        require_like(self._arrays(in_memory(state["added"])), state)
+        require_like(self._arrays(np.asarray(state["added"])), state)
 
     def restore(self, state: Mapping[str, AnyArray]) -> None:
         """Continue from a checked state."""
-        copy_arrays(self._arrays(in_memory(state["added"])), state)
+        copy_arrays(self._arrays(np.asarray(state["added"])), state)
 
-    def _arrays(self, added: NDArray[np.int64]) -> State:
+    def _arrays(self, added: Ints) -> State:
         """One's own arrays, as far as they are in use after ``added`` (runs,) transitions."""
         stored = min(int(added.max()), self.capacity)
         return {"added": self.added, "rows": self.rows[:, :stored]}
@@ -160,7 +155,7 @@ class RowStorage:
         counts = {"runs": self.runs, **counts} if stacked else counts
         fields = {}
         for name, values in zip(Transition._fields, transition, strict=True):
-            if name == "truncated" and isinstance(values, bool):
+            if name == "truncated" and isinstance(values, (bool, np.bool_)):
                 values = np.full([*counts.values()], values)
             array = as_field(name, values, self._dtypes[name], **counts)
             fields[name] = array if stacked else array[None]
@@ -177,7 +172,7 @@ class RowStorage:
         """The rows in ``slots`` (runs, batch), copied."""
         return self.rows.reshape(-1).take(slots if self.runs == 1 else slots + self._first_rows)
 
-    def _walk(self, slots: Slots) -> tuple[NDArray[np.float64], Slots, NDArray[np.int64]]:
+    def _walk(self, slots: Slots) -> tuple[Floats, Slots, Ints]:
         """Returns, last slots and steps of the n-step transitions that start in ``slots``."""
         returns = np.empty(slots.shape)
         last_slots, steps = np.empty_like(slots), np.empty_like(slots)
@@ -284,7 +279,7 @@ class TransitionStorage(RowStorage):
         runs, newest = np.nonzero(slots >= 0)[0], slots[slots >= 0]
         self.rows["truncated"][runs, newest] |= ~self.rows["terminated"][runs, newest]
 
-    def n_step_transitions(self, slots: Slots) -> tuple[NDArray, NDArray[np.int64]]:
+    def n_step_transitions(self, slots: Slots) -> tuple[NDArray, Ints]:
         """The n-step transitions that start in ``slots`` (runs, batch): rows, and k for each.
 
         One of k ≤ n_step steps has the reward Σ_{j<k} γ^j r_{t+j} and the next observation,
@@ -335,11 +330,6 @@ class TransitionStorage(RowStorage):
             pass
         for name, array in self._fields(transition, stacked).items():
             self._staged[name] = array
-
-
-def in_memory(array: AnyArray) -> NDArray:
-    """An array of a state as a NumPy array."""
-    return array.read() if isinstance(array, SavedArray) else array
 
 
 def _target(name: str, field: NDArray) -> tuple[NDArray, tuple, tuple]:

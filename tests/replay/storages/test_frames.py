@@ -255,7 +255,7 @@ def test_a_step_of_only_some_environments_is_refused():
     "options, error, message",
     [
         ({"environments": 0}, ValueError, "environments: must be at least 1"),
-        ({"environments": 9}, ValueError, r"environments: must be at most capacity \(8\), got 9"),
+        ({"environments": 9}, ValueError, r"environments: must be at most 8, got 9"),
         ({"observation_shape": (4, 0)}, ValueError, "observation_shape: must be at least 1"),
         ({"observation_shape": ()}, ValueError, "1 to 255 frames in a stack"),
         (
