@@ -36,7 +36,16 @@ def main(words: list[str] | None = None) -> None:
     try:
         # One line each, like errors: the place in the package means nothing to a user.
         warnings.formatwarning = lambda message, *_: f"{PROGRAM}: warning: {message}\n"
-        _run(words or ["--help"])
+        import tyro
+
+        commands = {name: getattr(import_module(f"{__name__}.{name}"), name) for name in COMMANDS}
+        tyro.extras.subcommand_cli_from_dict(
+            commands,
+            prog=PROGRAM,
+            description=DESCRIPTION,
+            args=words or ["--help"],
+            config=(tyro.conf.OmitArgPrefixes,),  # --alpha, not --config.alpha
+        )
     except KeyboardInterrupt:
         print(f"{PROGRAM}: interrupted", file=sys.stderr)
         sys.exit(130)
@@ -48,16 +57,3 @@ def main(words: list[str] | None = None) -> None:
         sys.exit(f"{PROGRAM}: {missing_extra(error, command)}")
     finally:
         warnings.formatwarning = usual
-
-
-def _run(words: list[str]) -> None:
-    import tyro
-
-    commands = {name: getattr(import_module(f"{__name__}.{name}"), name) for name in COMMANDS}
-    tyro.extras.subcommand_cli_from_dict(
-        commands,
-        prog=PROGRAM,
-        description=DESCRIPTION,
-        args=words,
-        config=(tyro.conf.OmitArgPrefixes,),  # --alpha, not --config.alpha
-    )

@@ -8,7 +8,7 @@ import tyro
 
 from per_tutorial.cli.files import check_targets
 from per_tutorial.common.arguments import whole_number
-from per_tutorial.dqn.pretrained import agent_names, load_agent
+from per_tutorial.dqn.pretrained import AGENTS, load_agent
 
 if TYPE_CHECKING:
     from per_tutorial.dqn.learner import DQNLearner
@@ -37,11 +37,11 @@ def evaluate(
     """
     whole_number("--episodes", episodes, minimum=2)
     check_targets(video=video)
-    if video and not video.lower().endswith(".mp4"):
+    if video and os.path.splitext(video)[1].lower() != ".mp4":
         raise ValueError(f"--video: must end in .mp4, got {video!r}")
 
     from per_tutorial.dqn import training
-    from per_tutorial.statistics import estimate
+    from per_tutorial.statistics import t_interval
 
     learner = _load(agent, device, precision, trusted)
     if video:
@@ -51,7 +51,7 @@ def evaluate(
         which = agent if len(all_returns) == 1 else f"seed {seed}"
         if len(all_returns) == 1:
             print(" ".join(f"{value:g}" for value in returns))
-        mean, low, high = estimate(returns)
+        mean, low, high = t_interval(returns)
         print(
             f"{which}: mean return {mean:.1f}, 95 % interval [{low:.1f}, {high:.1f}], "
             f"{len(returns)} episodes"
@@ -63,10 +63,10 @@ def evaluate(
 
 def _load(name: str, device: str, precision: str, trusted: bool) -> "DQNLearner":
     """The agents of a file or a name; those of the repository are trusted."""
-    if name in agent_names():
+    if name in AGENTS:
         return load_agent(name, device, precision=precision)
     if not os.path.isfile(name):
-        names = ", ".join(agent_names())
+        names = ", ".join(AGENTS)
         raise ValueError(
             f"AGENT: must be a file of `train --save`, or one of {names}, got {name!r}"
         )
@@ -78,13 +78,13 @@ def _load(name: str, device: str, precision: str, trusted: bool) -> "DQNLearner"
 
 def _check_filmable(env: str) -> None:
     """Raise ValueError, before anything is played, if the environment renders no pictures."""
-    import gymnasium as gym
+    from per_tutorial.dqn.environments.gymnasium_envs import make_vector_env
 
     if env.startswith("ALE/"):
         return
     modes: list[str] = []
     if not env.startswith("MinAtar/"):
-        with closing(gym.make(env)) as made:
+        with closing(make_vector_env(env, 1, None)) as made:
             modes = made.metadata.get("render_modes", [])
     if "rgb_array" not in modes:
         raise ValueError(f"--video: {env!r} draws no pictures, it cannot be filmed")

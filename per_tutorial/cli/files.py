@@ -24,8 +24,6 @@ def check_targets(**options: str | None) -> None:
     for option, path in options.items():
         if path is None:
             continue
-        if not path:
-            raise ValueError(f"--{option}: must not be empty")
         check_writable(path, f"--{option}")
         other = targets.setdefault(os.path.realpath(path), option)
         if other != option:
@@ -33,17 +31,11 @@ def check_targets(**options: str | None) -> None:
 
 
 def save_results(history: "History", out: str | None, save: str | None) -> None:
-    """Write a history and its agents, if requested. If one fails, the other is still written.
-
-    After both attempts, an OSError says what failed.
-    """
+    """Write a history and its agents, if requested; the agents even if the history fails."""
     assert history.agent is not None, "a training leaves its agent"
-    failures = []
-    for result, path in ((history, out), (history.agent, save)):
-        try:
-            if path is not None:
-                result.save(path)
-        except OSError as error:
-            failures.append(str(error))
-    if failures:
-        raise OSError("; ".join(failures))
+    try:
+        if out is not None:
+            history.save(out)
+    finally:
+        if save is not None:
+            history.agent.save(save)

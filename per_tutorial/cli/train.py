@@ -44,6 +44,7 @@ def train(
     _warn_of_no_effect(config)
     whole_number("--runs", runs)
     whole_number("--episodes", episodes)
+    whole_number("--checkpoint-every", checkpoint_every)
     check_folders(checkpoint=checkpoint, tensorboard=tensorboard)
     check_targets(out=out, save=save)
 
@@ -60,7 +61,7 @@ def train(
     seeds = range(first_seed, first_seed + runs)
     history = training.train(config, seeds, callbacks=callbacks, checkpoints=checkpoints)
     save_results(history, out, save)
-    assert history.agent is not None  # only a history read from a file has none
+    assert history.agent is not None, "a training leaves its agent"
     greedy = training.evaluate(history.agent, episodes).mean(axis=1)
     for seed, value in zip(history.seeds, greedy, strict=True):
         print(f"seed {seed}: greedy return {value:.1f}")

@@ -20,10 +20,12 @@ class ProgressBar:
 
     def __init__(self, label: str = "") -> None:
         self._label = label
+        self._history: History | None = None  # of the training that is shown
         self._bar: Any = None
 
     def __call__(self, history: History) -> None:
-        if self._bar is None:
+        if history is not self._history:
+            self._history = history
             before = [0, *history.log_steps][-2]  # not 0 if a training was continued
             self._bar = tqdm(
                 total=history.config.steps,
@@ -41,7 +43,7 @@ class ProgressBar:
         self._bar.update(history.step - self._bar.n)
         if history.step == history.config.steps:
             self._bar.close()
-            self._bar = None  # the next training gets its own
+            self._history = self._bar = None
 
 
 class TensorBoard:
@@ -59,12 +61,14 @@ class TensorBoard:
         from torch.utils.tensorboard import SummaryWriter
 
         self._writer = lambda seed: SummaryWriter(f"{folder}/seed-{seed}", purge_step=0)
-        self._writers: list[Any] = []  # one per seed, made at the first measurements
-        self._recent: dict[int, deque[float]] = defaultdict(lambda: deque(maxlen=100))  # by run
-        self._episodes = self._rows = 0  # written so far
+        self._history: History | None = None  # of the training that is written
 
     def __call__(self, history: History) -> None:
-        self._writers = self._writers or [self._writer(seed) for seed in history.seeds]
+        if history is not self._history:
+            self._history = history
+            self._writers = [self._writer(seed) for seed in history.seeds]
+            self._recent: dict[int, deque[float]] = defaultdict(lambda: deque(maxlen=100))  # by run
+            self._episodes = self._rows = 0  # written so far
         for run, step, episode_return, length in history.episodes[self._episodes :]:
             recent, add = self._recent[run], self._writers[run].add_scalar
             recent.append(episode_return)
@@ -80,5 +84,4 @@ class TensorBoard:
         if history.step == history.config.steps:
             for writer in self._writers:
                 writer.close()
-            self._writers, self._episodes, self._rows = [], 0, 0  # for the next training
-            self._recent.clear()
+            self._history = None

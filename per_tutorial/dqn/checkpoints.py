@@ -55,9 +55,13 @@ class Checkpoints:
         If it is damaged, warns and continues from the one before it.
 
         Raises:
+            TypeError: the replay memory has no state.
             ValueError: it was made with other settings, seeds or another version, or both are
                 damaged.
         """
+        for member in ("settings", "state", "restore", "truncate_episodes"):
+            if not hasattr(training.replay, member):
+                raise TypeError(f"replay: must have {member} to be written to a checkpoint")
         self.folder.mkdir(parents=True, exist_ok=True)
         for left in self.folder.glob(f".{NAME}.*"):  # of a process that was killed while it wrote
             left.unlink()
@@ -72,7 +76,7 @@ class Checkpoints:
                 except ValueError as error:
                     warnings.warn(f"{error}; trying the one before it", stacklevel=3)
                     continue
-                self._compare(path, made_with, _made_with(training))
+                refuse_others(path, made_with, _made_with(training))
                 training.restore(state)
             if path == before:  # which `save_if_due` must not overwrite with a damaged one
                 os.replace(before, newest)
@@ -94,14 +98,19 @@ class Checkpoints:
             os.replace(path, self.folder / BEFORE)
         write_arrays(path, _made_with(training), training.state)
 
-    def _compare(self, path: Path, made_with: dict[str, Any], wanted: dict[str, Any]) -> None:
-        """Raise ValueError that names the first setting that differs."""
-        for name, value in wanted.items():
-            if made_with.get(name) != value:
-                raise ValueError(
-                    f"folder: {str(path)!r} was made with {name} = {made_with.get(name)!r}, not "
-                    f"{value!r}; choose another folder or remove it"
-                )
+
+def refuse_others(path: Path, made_with: dict[str, Any], wanted: dict[str, Any]) -> None:
+    """Raise a ValueError that names every setting of a file that differs from what is wanted."""
+    differences = [
+        f"{name} = {made_with.get(name)!r}, not {wanted.get(name)!r}"
+        for name in made_with | wanted
+        if made_with.get(name) != wanted.get(name)
+    ]
+    if differences:
+        raise ValueError(
+            f"folder: {str(path)!r} was made with {'; '.join(differences)}; choose another folder "
+            "or remove the file"
+        )
 
 
 def _made_with(training: Any) -> dict[str, Any]:

@@ -13,10 +13,7 @@ from per_tutorial.dqn.environments.settings import SMALLEST_FRAME
 from per_tutorial.replay.samplers import SAMPLERS
 from per_tutorial.replay.samplers.proportional import epsilon_number
 
-LOSSES = ("huber", "squared")
-OPTIMIZERS = ("adam", "rmsprop")
-EPSILON_SCHEDULES = ("linear", "exponential", "geometric")
-PRECISIONS = ("float32", "bfloat16")
+EPSILON_SCHEDULES = ("linear", "exponential")
 
 Check = Callable[[str, Any], Any]  # (name, value) of a setting → the value to keep, or an error
 
@@ -105,7 +102,7 @@ class DQNConfig:
     double: Flag = False
     """the online network chooses the next action, the target network rates it (van Hasselt et al.
     2016)"""
-    loss: Annotated[str, _choice(*LOSSES)] = "squared"
+    loss: Annotated[str, _choice("huber", "squared")] = "squared"
     """loss of δ: squared or huber"""
     kappa: Epsilon = 1.0
     """κ: beyond this |δ|, the Huber loss is straight; below, priorities of lap are all the same"""
@@ -115,12 +112,8 @@ class DQNConfig:
     """γ"""
     n_step: Count = 1
     """steps whose rewards are summed before bootstrapping"""
-    optimizer: Annotated[str, _choice(*OPTIMIZERS)] = "adam"
-    """adam, or rmsprop: centred, its decay 0.95 and its ε 0.01 as in Mnih et al. (2015)"""
-    momentum: Unit = 0.0
-    """momentum of rmsprop: share of a step that the next one repeats"""
     learning_rate: Positive = 1e-3
-    """η of the optimiser, at step 0"""
+    """η of Adam, at step 0"""
     learning_rate_end: Annotated[float, partial(real_number, low=0)] = 0.0
     """η at the end, reached linearly"""
     max_grad_norm: PositiveOrNone = None
@@ -154,19 +147,17 @@ class DQNConfig:
     """what the weights are normalised over: batch, buffer or none"""
 
     epsilon_schedule: Annotated[str, _choice(*EPSILON_SCHEDULES)] = "linear"
-    """how exploration decays: linear, exponential or geometric"""
+    """how exploration decays: linear or exponential"""
     epsilon_start: Unit = 1.0
     """share of random actions at step 0"""
     epsilon_end: Unit = 0.05
     """share of random actions at the end"""
-    epsilon_delay: Annotated[int, partial(whole_number, minimum=0)] = 0
-    """steps at epsilon_start before exploration decays"""
     epsilon_steps: Count = 5_000
     """steps of the linear schedule"""
     epsilon_decay: Unit = 5e-4
-    """rate of the other two schedules, per step"""
+    """rate of the exponential schedule, per step"""
 
-    precision: Annotated[str, _choice(*PRECISIONS)] = "float32"
+    precision: Annotated[str, _choice("float32", "bfloat16")] = "float32"
     """precision of the network's arithmetic; bfloat16 is faster from pixels, on processors made for
     it"""
     compiled: Flag = False
@@ -209,11 +200,9 @@ class DQNConfig:
 
     def epsilon(self, step: int) -> float:
         """ε of the policy at an environment step."""
-        step = max(0, step - self.epsilon_delay)
         if self.epsilon_schedule == "linear":
             return schedules.linear(step, self.epsilon_start, self.epsilon_end, self.epsilon_steps)
-        decay = getattr(schedules, self.epsilon_schedule)
-        return decay(step, self.epsilon_start, self.epsilon_end, self.epsilon_decay)
+        return schedules.exponential(step, self.epsilon_start, self.epsilon_end, self.epsilon_decay)
 
     def step_size(self, step: int) -> float:
         """The learning rate η at an environment step."""

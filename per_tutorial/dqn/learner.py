@@ -14,7 +14,6 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
-from per_tutorial.common.arguments import whole_number
 from per_tutorial.common.files import AnyArray, PathLike, copy_arrays, join_parts, require_like
 from per_tutorial.dqn.config import DQNConfig
 from per_tutorial.dqn.cuda_graphs import Recorded
@@ -137,7 +136,6 @@ class DQNLearner:
         # As lists: walking through a module takes longer than a step with its parameters.
         self._parameters: list[Tensor] = list(self.online.parameters())
         self._target_parameters: list[Tensor] = list(self.target.parameters())
-        # One for all runs: it works number by number, so they stay independent.
         self.optimizer = Optimizer(config, self._parameters)
         self.updates = 0
         self._forward: Callable[..., Tensor] = self._q_values
@@ -163,23 +161,14 @@ class DQNLearner:
 
         return act
 
-    def save(self, path: PathLike, run: int | None = None) -> None:
-        """Write the online networks and the settings to a safetensors file. Atomic.
-
-        Args:
-            path: the file.
-            run: only the network of this run, by its number from 0; None for all.
-        """
-        runs = slice(None)
-        if run is not None:
-            run = whole_number("run", run, minimum=0, maximum=len(self.seeds) - 1)
-            runs = slice(run, run + 1)
+    def save(self, path: PathLike) -> None:
+        """Write the online networks and the settings to a safetensors file. Atomic."""
         tensors = {
-            name: parameter[runs].cpu().contiguous()
+            name: parameter.cpu().contiguous()
             for name, parameter in self.online.state_dict().items()
         }
         facts = (self.config, self.observation_shape, self.actions, self.first_action)
-        write_agent(path, SavedAgent(*facts, self.seeds[runs], tensors))
+        write_agent(path, SavedAgent(*facts, self.seeds, tensors))
 
     @classmethod
     def load(
@@ -219,7 +208,7 @@ class DQNLearner:
         """Both networks and the optimiser's moments: all that changes, except `updates`."""
         parts = {"online": self.online.state_dict(), "target": self.target.state_dict()}
         for k, moments in enumerate(self.optimizer.moments):
-            parts[f"{self.config.optimizer}.{k}"] = moments
+            parts[f"adam.{k}"] = moments
         return join_parts(**parts)
 
     @property

@@ -4,7 +4,7 @@ Shapes: (runs, batch) unless a comment says otherwise.
 """
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -55,36 +55,32 @@ def select_actions(q_values: Tensor, actions: Tensor) -> Tensor:
 
 
 def losses_and_gradients(
-    td_errors: Tensor, weights: Tensor, *options: Any
+    td_errors: Tensor,
+    weights: Tensor,
+    loss: str = "huber",
+    clip: float | None = None,
+    kappa: float = 1.0,
 ) -> tuple[Tensor, Tensor]:
     """The loss of each run, (runs,), the mean over the batch of w_i · L(δ_i), and its gradients.
 
     These are with respect to Q(s, a), where δ = target − Q(s, a): (runs, batch). Line 13 of
     Algorithm 1 has the opposite sign: it adds w_j · δ_j · ∇Q to the step, and an optimiser
-    subtracts a gradient. ``options`` are those of `losses_and_slopes`.
+    subtracts a gradient.
+
+    L is ½δ² ("squared"), or the Huber loss ("huber"): ½δ² up to |δ| = κ and linear beyond. With
+    ``clip`` = c, δ is clipped to [−c, c] in the gradient (section 4 of Schaul et al.: c = 1). The
+    loss is then linear beyond |δ| = c.
 
     The weights must multiply each error before the mean. Shapes (batch,) and (batch, 1) would
     silently broadcast to (batch, batch) and cancel the correction, hence the assertion.
     """
     assert td_errors.shape == weights.shape, (td_errors.shape, weights.shape)
-    losses, slopes = losses_and_slopes(td_errors, *options)
-    return (weights * losses).mean(dim=1), weights * slopes / -td_errors.shape[1]
-
-
-def losses_and_slopes(
-    td_errors: Tensor, loss: str = "huber", clip: float | None = None, kappa: float = 1.0
-) -> tuple[Tensor, Tensor]:
-    """L(δ) and ∂L/∂δ of each error, (runs, batch).
-
-    L is ½δ² ("squared"), or the Huber loss ("huber"): ½δ² up to |δ| = κ and linear beyond. With
-    ``clip`` = c, δ is clipped to [−c, c] in the gradient (section 4 of Schaul et al.: c = 1). The
-    loss is then linear beyond |δ| = c.
-    """
-    slopes = clipped(td_errors.detach(), clip)
+    slopes = clipped(td_errors.detach(), clip)  # ∂L/∂δ
     if loss == "huber":
         slopes = slopes.clamp(-kappa, kappa)
     # ½δ², or limit · (|δ| − ½ limit) beyond the limit
-    return slopes * torch.sub(td_errors, slopes, alpha=0.5), slopes
+    losses = slopes * torch.sub(td_errors, slopes, alpha=0.5)
+    return (weights * losses).mean(dim=1), weights * slopes / -td_errors.shape[1]
 
 
 def clipped(td_errors: Tensor, clip: float | None) -> Tensor:

@@ -11,11 +11,6 @@ if TYPE_CHECKING:
 AGENTS = ("long-cartpole", "pong")
 
 
-def agent_names() -> list[str]:
-    """The names of the agents."""
-    return list(AGENTS)
-
-
 def load_agent(name: str, device: str = "cpu", *, precision: str = "float32") -> "DQNLearner":
     """The trained `DQNLearner` of this name; a stack of one run.
 

@@ -11,8 +11,3 @@ def linear(step: int, start: float, end: float, steps: int) -> float:
 def exponential(step: int, start: float, end: float, rate: float) -> float:
     """Decay towards ``end``: the gap to it shrinks by the factor exp(−rate) per step."""
     return end + (start - end) * math.exp(-rate * step)
-
-
-def geometric(step: int, start: float, end: float, rate: float) -> float:
-    """Decay towards zero by the factor (1 − rate) per step, stopped at ``end``."""
-    return max(end, start * (1 - rate) ** step)

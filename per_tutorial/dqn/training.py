@@ -120,7 +120,7 @@ def train(  # noqa: C901  (Algorithm 1 in one place)
     *,
     replay: Any = None,
     learner: type[DQNLearner] | None = None,
-    callbacks: Iterable[Callback] = (),
+    callbacks: Sequence[Callback] = (),
     checkpoints: Checkpoints | None = None,
 ) -> History:
     """Train one agent per seed, side by side.

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from per_tutorial.common.arguments import whole_number
 from per_tutorial.common.files import write_table
 from per_tutorial.common.provenance import processor, versions
-from per_tutorial.dqn.checkpoints import Checkpoints
+from per_tutorial.dqn.checkpoints import Checkpoints, refuse_others
 from per_tutorial.dqn.history import History
 from per_tutorial.studies.results import COLUMNS, StudyResults, load_study, read_results
 from per_tutorial.studies.study import EVALUATION_EPISODES, GRID_POINTS, SCORE_WINDOW, Study
@@ -226,21 +226,10 @@ def _identity(study: Study, arm: str, seeds: list[int]) -> dict[str, Any]:
 
 def _refuse_other_settings(path: Path, heading: dict[str, Any], wanted: dict[str, Any]) -> None:
     """Raise a ValueError that names every difference."""
-
-    def flat(heading: dict[str, Any]) -> dict[str, Any]:
-        return {name: heading.get(name) for name in wanted} | heading["settings"]
-
-    found, wanted_settings = flat(heading), flat(wanted)
-    differences = [
-        f"{name} = {found.get(name)!r}, not {wanted_settings.get(name)!r}"
-        for name in found | wanted_settings
-        if name != "settings" and found.get(name) != wanted_settings.get(name)
-    ]
-    if differences:
-        raise ValueError(
-            f"folder: {os.fspath(path)!r} was made with {'; '.join(differences)}; "
-            "choose another folder or remove the file"
-        )
+    made_with = {name: heading.get(name) for name in wanted} | heading["settings"]
+    wanted = wanted | wanted["settings"]
+    del made_with["settings"], wanted["settings"]
+    refuse_others(path, made_with, wanted)
 
 
 def _collect(study: Study, parts: Path, path: Path) -> None:

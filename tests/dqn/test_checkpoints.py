@@ -49,7 +49,7 @@ def names(folder):
 
 CASES = {
     "proportional, n-step": {"normalize": "buffer", "n_step": 3},
-    "rank, rmsprop": {"sampler": "rank", "optimizer": "rmsprop", "momentum": 0.5},
+    "rank": {"sampler": "rank"},
     "one generator for all": {"vectorization": "vector_entry_point", "sampler": "uniform"},
 }
 
@@ -232,15 +232,24 @@ def test_the_progress_bar_does_not_count_steps_that_were_done_before(tmp_path, m
     assert [(bar.initial, bar.n, bar.total) for bar in bars] == [(35, 60, 60)]
 
 
+def test_a_memory_without_a_state_is_refused_before_the_first_step(tmp_path):
+    class Memory(list):
+        add = sample = update_priorities = None
+
+    with pytest.raises(TypeError, match="^replay: must have settings to be written"):
+        train(CONFIG, 0, replay=Memory(), checkpoints=Checkpoints(tmp_path))
+
+
 def test_tensorboard_shows_every_step_once(tmp_path):
     pytest.importorskip("tensorboard")
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
     folder, events = tmp_path / "checkpoints", tmp_path / "events"
+    writer = TensorBoard(events)
     for stop in (45, 58, None):
         checkpoints = Dying(folder, [stop], every=20)
         try:
-            history = train(CONFIG, SEEDS, checkpoints=checkpoints, callbacks=[TensorBoard(events)])
+            history = train(CONFIG, SEEDS, checkpoints=checkpoints, callbacks=[writer])
         except Killed:
             assert stop
     for run, seed in enumerate(SEEDS):

@@ -8,7 +8,7 @@ import re
 import numpy as np
 import pytest
 
-from per_tutorial.dqn.config import EPSILON_SCHEDULES, DQNConfig
+from per_tutorial.dqn.config import DQNConfig
 
 SOURCE = inspect.getsource(DQNConfig)
 
@@ -30,16 +30,15 @@ KINDS = {
     "max_episode_steps steps environments n_step batch_size learning_starts update_every": COUNT,
     "target_update_every capacity beta_steps epsilon_steps": COUNT,
     "terminal_reward": NUMBER,
-    "sticky_actions discount momentum alpha beta_start beta_end": SHARE,
+    "sticky_actions discount alpha beta_start beta_end": SHARE,
     "epsilon_start epsilon_end epsilon_decay": SHARE,
     "td_error_clip learning_rate max_grad_norm": POSITIVE,
     "kappa priority_epsilon": [(1e-21, ValueError, "in [1e-20, 1e+20]"), *POSITIVE],
-    "vectorization loss optimizer sampler normalize epsilon_schedule precision": CHOICE,
+    "vectorization loss sampler normalize epsilon_schedule precision": CHOICE,
     "frame_size": [(16, ValueError, "at least 17"), *COUNT[1:]],
     "hidden": [(64, TypeError, "a tuple of integers"), ((64, 0), ValueError, "at least 1")],
     "learning_rate_end": [(-1e-3, ValueError, "in [0, inf]"), *NUMBER],
     "tau": [(0, ValueError, "greater than 0"), (1.1, ValueError, "in [0, 1]"), *NUMBER],
-    "epsilon_delay": [(-1, ValueError, "at least 0"), *COUNT[1:]],
 }
 BAD = {name: bad for names, bad in KINDS.items() for name in names.split()}
 
@@ -141,14 +140,6 @@ def test_the_exponential_schedule_is_the_formula_of_the_pylessons_tutorials():
     assert config.epsilon(10**9) == low
 
 
-def test_the_geometric_schedule_multiplies_and_stops_at_its_end():
-    config = DQNConfig(
-        epsilon_schedule="geometric", epsilon_start=1.0, epsilon_end=0.1, epsilon_decay=0.25
-    )
-    assert [config.epsilon(step) for step in (0, 1, 2)] == [1.0, 0.75, 0.5625]
-    assert config.epsilon(100) == 0.1
-
-
 def test_epsilon_falls_along_its_own_steps():
     config = DQNConfig(
         epsilon_schedule="linear",
@@ -158,16 +149,6 @@ def test_epsilon_falls_along_its_own_steps():
         steps=20_000,
     )
     assert [config.epsilon(step) for step in (0, 10, 40, 20_000)] == [1.0, 0.8, 0.2, 0.2]
-
-
-@pytest.mark.parametrize("schedule", EPSILON_SCHEDULES)
-def test_exploration_may_decay_later(schedule):
-    config = DQNConfig(epsilon_schedule=schedule, epsilon_steps=40, epsilon_decay=0.1)
-    later = config.replace(epsilon_delay=30)
-    assert {later.epsilon(step) for step in range(31)} == {1.0}
-    assert [later.epsilon(step) for step in range(30, 90)] == [
-        config.epsilon(step) for step in range(60)
-    ]
 
 
 def test_beta_rises_over_all_steps_or_over_its_own():

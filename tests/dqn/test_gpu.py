@@ -62,7 +62,6 @@ def assert_same_updates(config):
     [
         {},
         {"double": True, "dueling": True, "td_error_clip": 0.7, "max_grad_norm": 0.5},
-        {"optimizer": "rmsprop", "momentum": 0.6},
     ],
     ids=str,
 )
@@ -70,10 +69,8 @@ def test_an_update_is_that_of_the_processor(changes):
     assert_same_updates(LEARNER_CONFIG.replace(**changes))
 
 
-@pytest.mark.parametrize("optimizer", ["adam", "rmsprop"])
-def test_a_recorded_update_is_that_of_the_processor(optimizer):
-    changes = {"optimizer": optimizer, "momentum": 0.6} if optimizer == "rmsprop" else {}
-    assert_same_updates(LEARNER_CONFIG.replace(compiled=True, **changes))
+def test_a_recorded_update_is_that_of_the_processor():
+    assert_same_updates(LEARNER_CONFIG.replace(compiled=True))
 
 
 def test_from_each_of_a_thousand_states_a_recorded_update_does_what_a_plain_one_does():

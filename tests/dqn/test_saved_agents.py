@@ -17,7 +17,7 @@ from small import ACTIONS, INPUTS, LEARNER_CONFIG, random_batch
 
 from per_tutorial.common.data import data_file
 from per_tutorial.dqn.learner import DQNLearner
-from per_tutorial.dqn.pretrained import agent_names, load_agent
+from per_tutorial.dqn.pretrained import AGENTS, load_agent
 from per_tutorial.dqn.training import evaluate
 
 SEEDS = [5, 6]
@@ -63,17 +63,6 @@ def test_networks_settings_and_seeds_come_back(path, changes):
     assert_same_networks(loaded.target, agent.online)  # not the lagging target, which is not saved
     assert loaded.config == agent.config.replace(device="cpu")
     assert (loaded.seeds, loaded.actions) == (SEEDS, ACTIONS)
-
-
-def test_one_run_can_be_saved_alone(path):
-    agent = trained(env=COUNTING)
-    agent.save(path, run=1)
-    alone, observations = DQNLearner.load(path), np.ones((len(SEEDS), 1, 3), np.float32)
-    assert alone.seeds == SEEDS[1:2]
-    expected = agent.q_values(observations)[1:2]
-    np.testing.assert_array_equal(alone.q_values(observations[:1]), expected)
-    with pytest.raises(ValueError, match=f"run: must be at most {len(SEEDS) - 1}, got 9"):
-        agent.save(path, run=9)
 
 
 @pytest.mark.parametrize(("env", "shape"), [("CartPole-v1", (2, 3)), ("ALE/Pong-v5", (4, 42, 42))])
@@ -249,7 +238,7 @@ def test_a_file_makes_nobody_import_a_module(path, tmp_path, monkeypatch):
 
 
 @pytest.mark.exhaustive
-@pytest.mark.parametrize("name", agent_names())
+@pytest.mark.parametrize("name", AGENTS)
 def test_a_shipped_agent_has_a_model_card_and_plays_well(name):
     if name == "pong":
         pytest.importorskip("ale_py")

@@ -104,7 +104,6 @@ def test_settings_of_every_kind_reach_the_training(trained_with):
         "environments": 4,
         "max_episode_steps": 50,
         "terminal_reward": -7.5,
-        "epsilon_delay": 12,
         "discount": 0.91,
         "learning_rate_end": 2.5e-5,
         "tau": 0.015,
@@ -245,6 +244,8 @@ def test_the_film_of_a_game_ends_at_the_time_limit_of_the_settings(tmp_path, mon
         ),
         ("long-cartpole --video nowhere/a.mp4", "--video: there is no folder for 'nowhere/a.mp4'"),
         ("long-cartpole --video a.gif", "--video: must end in .mp4, got 'a.gif'"),
+        ("long-cartpole --video .mp4", "--video: must end in .mp4, got '.mp4'"),
+        ("{}/gone --video {}/a.mp4", "env: no environment 'tests/Gone-v0'"),
         ("{}/walk --video {}/a.mp4", "--video: 'per_tutorial.cliffwalk:per_tutorial/Blind"),
         ("{}/text", "path: '{}/text' holds no agent, "),
         ("long-cartpole --episodes 1", "--episodes: must be at least 2, got 1"),
@@ -253,7 +254,8 @@ def test_the_film_of_a_game_ends_at_the_time_limit_of_the_settings(tmp_path, mon
 def test_what_cannot_be_played_ends_in_one_clear_line(arguments, message, tmp_path):
     (tmp_path / "text").write_text("no agent\n", encoding="utf-8")
     walk = "per_tutorial.cliffwalk:per_tutorial/BlindCliffwalk-v0"
-    DQNLearner(TINY_CONFIG.replace(env=walk), (8,), actions=2, seeds=[0]).save(tmp_path / "walk")
+    for name, env in (("walk", walk), ("gone", "tests/Gone-v0")):
+        DQNLearner(TINY_CONFIG.replace(env=env), (8,), actions=2, seeds=[0]).save(tmp_path / name)
     line = complaint("evaluate", *arguments.format(tmp_path, tmp_path).split())
     assert line.startswith(message.format(tmp_path))
 

@@ -73,17 +73,7 @@ class PlainLearner:
         self.config = config
         self.online = network
         self.target = copy.deepcopy(network)
-        if config.optimizer == "adam":
-            self.optimizer = torch.optim.Adam(network.parameters(), lr=config.learning_rate)
-        else:
-            self.optimizer = torch.optim.RMSprop(
-                network.parameters(),
-                lr=config.learning_rate,
-                alpha=0.95,
-                eps=0.01,
-                centered=True,
-                momentum=config.momentum,
-            )
+        self.optimizer = torch.optim.Adam(network.parameters(), lr=config.learning_rate)
         self.updates = 0
 
     def target_of(self, reward, next_observation, terminated, steps=1):
@@ -215,7 +205,7 @@ def plain_train(config, seed, network, draw_exploration, memory):
     observation, _ = env.reset(seed=seed)
     for t in range(config.steps):
         explore, choice = draw_exploration(), draw_exploration()
-        decayed = max(0, t - config.epsilon_delay) / config.epsilon_steps
+        decayed = t / config.epsilon_steps
         if explore < line(config.epsilon_start, config.epsilon_end, decayed):
             action = int(choice * env.action_space.n)
         else:

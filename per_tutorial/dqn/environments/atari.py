@@ -28,6 +28,7 @@ Gymnasium has sticky actions (0.25): do not compare scores of the two.
 import difflib
 import re
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import gymnasium as gym
@@ -145,12 +146,11 @@ def make_atari_environments(
     count, size = whole_number("count", count), whole_number("size", size)
     from ale_py.vector_env import AtariVectorEnv
 
-    run_seeds: Any = [seeds] if np.ndim(seeds) == 0 else seeds
     # With consecutive seeds, a run's second game would be the next run's first.
     game_seeds = np.concatenate(
         [
             np.random.SeedSequence(seed).generate_state(count)
-            for seed in seeds_for(run_seeds, len(run_seeds))
+            for seed in seeds_for(seeds, np.size(seeds))
         ]
     )
     vector_env = AtariVectorEnv(
@@ -230,10 +230,7 @@ def training_environments(config: EnvSettings, seeds: Sequence[int]) -> AtariEnv
 
 def evaluation_environments(config: EnvSettings, seeds: Sequence[int]) -> Environments:
     """One game for each seed, in Gymnasium's own pipeline: `make_atari_reference`, side by side."""
-
-    def make() -> gym.Env:
-        return make_atari_reference(config.env, **game_options(config))
-
+    make = partial(make_atari_reference, config.env, **game_options(config))
     games = SyncVectorEnv([make] * len(seeds), autoreset_mode=AutoresetMode.SAME_STEP)
     return Environments(games, list(seeds))
 
