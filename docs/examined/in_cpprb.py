@@ -1,12 +1,12 @@
-"""The questions that cpprb 11.0.0 fails, shown without the examination."""
+"""The checks that cpprb 11.0.0 fails, shown without the examination."""
 
 import cpprb
 import numpy as np
 
 FIELDS = {"obs": {}, "rew": {}, "next_obs": {}, "done": {}}
 
-# n-step-returns: the window that starts in state 2 ends with the terminal step 4, but `done` is 0.
-# n-step-truncation: the last windows of an episode have the next observation 1.0, which nobody
+# n-step: the window that starts in state 2 ends with the terminal step 4, but `done` is 0.
+# n-step: the last windows of an episode have the next observation 1.0, which nobody
 # stored.
 several = {"size": 3, "gamma": 0.5, "rew": "rew", "next": "next_obs"}
 buffer = cpprb.ReplayBuffer(8, FIELDS, Nstep=several)
@@ -15,7 +15,7 @@ for step in range(5):
 buffer.on_episode_end()
 print({name: column.ravel().tolist() for name, column in buffer.get_all_transitions().items()})
 
-# stale-updates: slot 0 holds a new transition when the update arrives. With check_for_update=True,
+# late-updates: slot 0 holds a new transition when the update arrives. With check_for_update=True,
 # which is off by default, the update is ignored.
 for late in (False, True):
     buffer = cpprb.PrioritizedReplayBuffer(8, FIELDS, alpha=1, check_for_update=late)
@@ -29,6 +29,6 @@ for late in (False, True):
         "stale, check_for_update", late, np.unique(buffer.sample(1000)["obs"], return_counts=True)
     )
 
-# nan-errors: a single NaN makes all weights NaN.
+# bad-errors: a single NaN makes all weights NaN.
 buffer.update_priorities([0], [np.nan])
 print("NaN:", buffer.sample(4)["weights"])

@@ -1,4 +1,4 @@
-"""The questions that flashbax 0.1.3 fails, shown without the examination."""
+"""The checks that flashbax 0.1.3 fails, shown without the examination."""
 
 import flashbax
 import jax
@@ -27,14 +27,14 @@ def leaves(state):
     return state.sum_tree_state.nodes[-8:]
 
 
-# newcomers-largest: the largest priority is 10^0.6 = 3.98, but a new transition gets 3, because
+# newcomers: the largest priority is 10^0.6 = 3.98, but a new transition gets 3, because
 # `jnp.full_like` of an integer array rounds it down.
 buffer, state = filled()
 state = buffer.set_priorities(state, jnp.arange(8), jnp.full(8, 10.0))
 state = buffer.add(state, {"obs": jnp.full((1, 1), 8.0)})
 print("newcomer:", leaves(state))
 
-# sum-after-outliers: leaves and sums are changed by differences, in float32. After an outlier,
+# sums: leaves and sums are changed by differences, in float32. After an outlier,
 # priorities that should be 0.004 and more are 0, and the total is wrong.
 buffer, state = filled()
 for priority in (1e10, 1e-4):
@@ -42,7 +42,7 @@ for priority in (1e10, 1e-4):
         state = buffer.set_priorities(state, jnp.array([k]), jnp.array([priority * (1 + k)]))
 print("total:", state.sum_tree_state.nodes[0], "leaves:", leaves(state).sum())
 
-# stale-updates: index 0 holds a new transition when the update arrives.
+# late-updates: index 0 holds a new transition when the update arrives.
 buffer, state = filled(16)
 state = buffer.set_priorities(state, jnp.array([0]), jnp.array([1000.0]))
 print("stale:", leaves(state))

@@ -1,4 +1,4 @@
-"""The questions that xuance 1.4.4 fails, shown without the examination."""
+"""The checks that xuance 1.4.4 fails, shown without the examination."""
 
 import numpy as np
 from gymnasium.spaces import Box, Discrete
@@ -18,7 +18,7 @@ def filled(count, batch_size=1000):
 buffer = filled(8)
 print("numbers that come:", np.unique(buffer.sample(0.4)["obs"]))
 
-# weights-exponent: `p * N ** -beta` is (p · N^−β), not (p · N)^−β. So likely transitions get larger
+# weights: `p * N ** -beta` is (p · N^−β), not (p · N)^−β. So likely transitions get larger
 # weights, and β has no effect. All weights are divided by the smallest one.
 slots = np.arange(1000)[None] % 8  # it needs at least one minibatch
 buffer.update_priorities(slots, slots + 1.0)
@@ -31,7 +31,7 @@ for beta in (0.4, 1.0):
         "priority → weight at β =", beta, {k + 1: round(weight_of[k], 2) for k in sorted(weight_of)}
     )
 
-# stale-updates: slot 0 holds a new transition when the update arrives.
+# late-updates: slot 0 holds a new transition when the update arrives.
 for number in range(8, 16):
     one = np.array([number])
     buffer.store(one[None], one, one, one, one[None])

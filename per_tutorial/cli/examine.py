@@ -11,7 +11,7 @@ def examine(
     name: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="NAME")],
     check: tuple[str, ...] = (),
     all: bool = False,
-    capacity: int = 64,
+    capacity: int = 60,
     batch_size: int = 32,
     seed: int = 0,
     as_json: Annotated[bool, tyro.conf.arg(name="json")] = False,

@@ -9,7 +9,6 @@ Huber loss, a square, weights inside). `update` may take the minibatch's weights
 argument. The attributes of `Adapter` declare what your buffer does otherwise than the paper.
 """
 
-import inspect
 from typing import Any, ClassVar, Literal, NamedTuple, get_args
 
 import numpy as np
@@ -19,7 +18,7 @@ from per_tutorial.common.arguments import one_of, real_number, whole_number
 from per_tutorial.replay.contracts import Floats, Transition
 
 Distribution = Literal["proportional", "rank", "uniform"]
-Newcomers = Literal["largest", "mean", "agent"]
+Newcomers = Literal["largest", "agent"]
 
 OBSERVATION_SHAPE = (2,)  # float32
 ACTIONS = 2  # 0 or 1
@@ -76,8 +75,8 @@ class Adapter:
             P(i) ∝ 1/rank^α. "uniform": all are equal.
         epsilon: ε, which the buffer adds to |δ| by itself; 0: it adds none.
         clip: the largest |δ| that counts; None: there is none.
-        newcomers: the priority of a transition without a TD error: the "largest" so far, the
-            "mean" of what is stored, or one that the "agent" gives it in `add`.
+        newcomers: the priority of a transition without a TD error: the "largest" so far, or one
+            that the "agent" gives it in `add`.
         delay: how many of the newest transitions can't be drawn yet.
         anneals_beta: whether the buffer changes β by itself, and ignores the one it is given.
         terminal_next_observation: whether the next observation of a terminal transition is kept.
@@ -87,10 +86,7 @@ class Adapter:
         n_step: whether the buffer makes n-step returns (`Settings.n_step`) by itself.
         copies_added: whether it copies the arrays that are added. False: it is documented to keep
             them, so callers must not change them.
-        time_limit: seconds of processor time for one check, which is inconclusive after that.
         packages: the distributions whose versions a report lists.
-
-    docs/examined.md shows one of fifteen lines.
     """
 
     name: ClassVar[str] = ""
@@ -105,7 +101,6 @@ class Adapter:
     seeded: ClassVar[bool] = True
     n_step: ClassVar[bool] = False
     copies_added: ClassVar[bool] = True
-    time_limit: ClassVar[float] = 60.0
     packages: ClassVar[tuple[str, ...]] = ()
 
     def make(self, settings: Settings) -> Any:
@@ -154,13 +149,7 @@ def as_adapter(adapter: Any) -> Adapter:
     one_of(f"{name}.distribution", adapter.distribution, get_args(Distribution))
     one_of(f"{name}.newcomers", adapter.newcomers, get_args(Newcomers))
     real_number(f"{name}.epsilon", adapter.epsilon, low=0.0)
-    real_number(f"{name}.time_limit", adapter.time_limit, above=0)
     whole_number(f"{name}.delay", adapter.delay, minimum=0)
     if adapter.clip is not None:
         real_number(f"{name}.clip", adapter.clip, above=0)
     return adapter
-
-
-def takes_weights(adapter: Adapter) -> bool:
-    """Whether `update` has a fourth parameter, for the weights."""
-    return len(inspect.signature(adapter.update).parameters) > 3

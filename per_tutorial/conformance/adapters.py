@@ -2,7 +2,7 @@
 
 import os
 import runpy
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 from per_tutorial.conformance.adapter import (
@@ -20,21 +20,20 @@ from per_tutorial.replay.replay import Replay
 
 
 class Uniform(Adapter):
-    """`ReplayBuffer`; subclasses have another `kind` and its `options`."""
+    """`ReplayBuffer`; subclasses have another `kind`."""
 
     name = "per_tutorial, uniform"
     distribution: ClassVar[Distribution] = "uniform"
     n_step = True
     packages: ClassVar[tuple[str, ...]] = ("numba",)
     kind: Callable[..., Replay] = ReplayBuffer
+    given: Mapping[str, Any] = {}  # further arguments of this kind of buffer
 
     def make(self, settings: Settings) -> Replay:
         options = {"seed": settings.seed, "n_step": settings.n_step, "discount": settings.discount}
-        return self.kind(settings.capacity, OBSERVATION_SHAPE, **options, **self.options(settings))
-
-    def options(self, settings: Settings) -> dict[str, Any]:
-        """The further arguments of this kind of buffer."""
-        return {}
+        options |= {"alpha": settings.alpha} if self.distribution != "uniform" else {}
+        options |= {"priority_epsilon": self.epsilon} if self.epsilon else {}
+        return self.kind(settings.capacity, OBSERVATION_SHAPE, **options, **self.given)
 
     def add(self, buffer: Replay, transition: Transition) -> None:
         buffer.add(*transition)
@@ -62,9 +61,6 @@ class Proportional(Uniform):
     epsilon = 1e-6
     kind = PrioritizedReplayBuffer
 
-    def options(self, settings: Settings) -> dict[str, Any]:
-        return {"alpha": settings.alpha, "priority_epsilon": self.epsilon}
-
 
 class RankBased(Uniform):
     """`RankBasedReplayBuffer`, sorted after every write: between two sorts, ranks are approximate
@@ -73,9 +69,7 @@ class RankBased(Uniform):
     name = "per_tutorial, rank-based"
     distribution = "rank"
     kind = RankBasedReplayBuffer
-
-    def options(self, settings: Settings) -> dict[str, Any]:
-        return {"alpha": settings.alpha, "sort_every": 1}
+    given = {"sort_every": 1}
 
 
 class PlainAdapter(Proportional):
@@ -85,9 +79,6 @@ class PlainAdapter(Proportional):
 
     def __init__(self, buffer: type[Plain] = Plain, **options: Any) -> None:
         self.kind, self.name, self.given = buffer, buffer.__name__, options  # type: ignore[misc, assignment]
-
-    def options(self, settings: Settings) -> dict[str, Any]:
-        return super().options(settings) | self.given
 
 
 #: name → class

@@ -4,6 +4,7 @@ Counts of draws are compared by χ² tests that a correct buffer fails in one of
 Stratified draws (appendix B.2.1) vary less than independent ones, for which the tests are exact.
 """
 
+import inspect
 import os
 import zlib
 from collections.abc import Callable, Iterator
@@ -17,11 +18,11 @@ from numpy.typing import NDArray
 from scipy.stats import chi2
 
 from per_tutorial.common.arguments import plain_array, whole_number
-from per_tutorial.conformance.adapter import ACTIONS, Adapter, Drawn, Settings, takes_weights
+from per_tutorial.conformance.adapter import ACTIONS, Adapter, Drawn, Settings
 from per_tutorial.replay.contracts import Floats, Transition
 
 FALSE_ALARM, SIGMAS = 1e-7, 5.5  # how seldom a correct buffer fails; the same in deviations
-DRAWS = 12_000  # of a full buffer of 64, for most comparisons
+DRAWS = 200  # for each place of a buffer, in most comparisons
 Serials = NDArray[np.int64]  # numbers of transitions, from 0 as they were added
 
 
@@ -61,7 +62,7 @@ class Bench:
         self.batch_size = whole_number("batch_size", batch_size, minimum=2, maximum=capacity)
         whole_number("seed", seed, minimum=0)
         self.rng = np.random.default_rng([seed, zlib.crc32(name.encode())])
-        self.draws = (DRAWS if adapter.replacement else DRAWS // 2) * capacity // 64
+        self.draws = (DRAWS if adapter.replacement else DRAWS // 2) * capacity
         self.unit = min(1.0, (adapter.clip or 10.0) / 10)  # TD errors up to 10 units are told apart
 
     def fill(self, added: int | None = None, *, exact: bool = False, **settings: Any) -> "Filled":
@@ -125,7 +126,7 @@ class Filled:
             serial, state = len(self.log), self.state
             over = serial % self.episode == self.episode - 1
             terminal = over and serial // self.episode % 2 == 0
-            fields = serial % ACTIONS, 0.1 + (1 + serial * 37) % 101
+            fields = serial % ACTIONS, 0.1 + (1 + serial * 37) % 101 - 50
             ends = terminal, over and not terminal
             given, kept = (
                 Transition(observation_of(state), *fields, observation_of(state + 1), *ends)
@@ -162,7 +163,7 @@ class Filled:
         errors = {serial: error_of(serial) for serial in serials.tolist()}
         given = np.array([errors[serial] for serial in serials.tolist()], np.float64)
         arguments = [drawn.keys, given]
-        if takes_weights(self.adapter):
+        if len(inspect.signature(self.adapter.update).parameters) > 3:  # the weights, too
             arguments.append(None if drawn.weights is None else np.array(drawn.weights, float))
         self.call("update", self.buffer, *arguments)
         self.errors |= errors

@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from per_tutorial.conformance.plain import Plain
-from per_tutorial.replay.contracts import Batch, Floats, Slots
+from per_tutorial.replay.contracts import Floats, Slots
 
-#: All planted bugs by name: a subclass of `Plain` with `mistake`, `found_by` (a check), `seen`
-#: (where, as "owner/repository#number") and `wrong` (the code).
+#: All planted bugs by name: a subclass of `Plain` with `found_by` (a check), `seen` (where, as
+#: "owner/repository#number") and `wrong` (the code).
 BUGS: dict[str, type[Plain]] = {}
 
 
@@ -25,7 +25,6 @@ def planted(method: str, found_by: str, *seen: str) -> Callable:
     def register(function: Callable) -> Callable:
         name = function.__name__.replace("_", "-")
         about = {
-            "mistake": " ".join(str(function.__doc__).split()),
             "found_by": found_by,
             "seen": seen,
             "wrong": inspect.getsource(function).split('"""')[2].strip(),
@@ -80,12 +79,6 @@ def newcomers_at_one(self: Plain) -> float:
     return 1.0
 
 
-@planted("newcomer", "reach")
-def newcomers_at_the_sum(self: Plain) -> float:
-    """A new transition gets the sum of all priorities, and nothing else is replayed."""
-    return float(self.priorities.sum()) or 1.0
-
-
 @planted("remember", "newcomers")
 def maximum_of_the_last_batch(self: Plain, priorities: Floats) -> None:
     """The largest priority is that of the last update, and not of all so far."""
@@ -114,13 +107,6 @@ def inverted_weights(self: Plain, probabilities: Floats, beta: float) -> Floats:
     return (probabilities / probabilities.max()) ** beta
 
 
-@planted("sample", "weights", "MorvanZhou/Reinforcement-learning-with-tensorflow#183")
-def beta_climbs_with_draws(self: Any, batch_size: int, beta: float = 0.4) -> Batch:
-    """β grows by 0.001 with each minibatch, whatever the schedule says, and is 1 after 600."""
-    self.sampled = getattr(self, "sampled", -1) + 1
-    return Plain.sample(self, batch_size, min(1.0, beta + 0.001 * self.sampled))
-
-
 @planted("weights", "weights-scale")
 def weights_that_sum_to_one(self: Plain, probabilities: Floats, beta: float) -> Floats:
     """Weights are divided by their sum and then averaged: the step shrinks by the batch size."""
@@ -141,20 +127,11 @@ def off_by_one_total(self: Plain, batch_size: int, masses: Floats) -> Floats:
     return Plain.prefix_sums(self, batch_size, masses[:-1] if len(masses) > 1 else masses)
 
 
-@planted("find", "proportions")
-def tie_branch(self: Plain, prefix_sums: Floats, masses: Floats) -> Slots:
-    """If two halves of a range are equal, a random one is taken, and nothing is subtracted."""
-    slots = []
-    for rest in prefix_sums:
-        low, high = 0, 1 << (len(masses) - 1).bit_length()
-        while high - low > 1:
-            middle = (low + high) // 2
-            left, right = masses[low:middle].sum(), masses[middle:high].sum()
-            goes_right = self.rng.random() < 0.5 if left == right else rest >= left and right > 0
-            rest -= left * (goes_right and left != right)
-            low, high = (middle, high) if goes_right else (low, middle)
-        slots.append(low)
-    return np.array(slots)
+@planted("slots_of", "proportions")
+def shifted_after_wrapping(self: Plain, ids: NDArray) -> Slots:
+    """In a ring that has wrapped around, a priority goes one slot too far."""
+    slots = Plain.slots_of(self, ids)
+    return np.where(slots < 0, -1, (slots + (self.added > self.capacity)) % self.capacity)
 
 
 @planted("prefix_sums", "sums", "instadeepai/flashbax#52")
@@ -188,12 +165,6 @@ def not_a_number(self: Plain, indices: NDArray, td_errors: Floats) -> None:
     self.remember(self.priority(td_errors))
 
 
-@planted("update_priorities", "arrays")
-def errors_written_over(self: Plain, indices: NDArray, td_errors: Floats) -> None:
-    """Priorities are computed in the caller's array, whose TD errors are gone."""
-    Plain.update_priorities(self, indices, np.abs(td_errors, out=td_errors))
-
-
 @planted("add", "contents", "Curt-Park/rainbow-is-all-you-need#70", "hill-a/stable-baselines#863")
 def truncation_as_terminal(self: Plain, *fields: Any) -> None:
     """A time limit counts as an end, so that the value of the last state is lost."""
@@ -209,13 +180,10 @@ def half_precision(self: Plain, field: str, slots: Slots) -> NDArray:
     return values.astype(np.float16) if values.dtype == np.float32 else values
 
 
-@planted("add", "handling")
-def autoreset_stored(self: Plain, *fields: Any) -> None:
-    """The step on which a vector environment resets is stored, from an end to the next start."""
-    if len(self) and self.ends(np.array([self.added - 1]) % self.capacity)[0]:
-        end = self.rows["next_observation"][(self.added - 1) % self.capacity].copy()
-        Plain.add(self, end, fields[1], 0.0, fields[0], False)
-    Plain.add(self, *fields)
+@planted("weights", "handling", "Curt-Park/rainbow-is-all-you-need#79")
+def column_of_weights(self: Plain, probabilities: Floats, beta: float) -> Floats:
+    """Weights are a column (batch, 1): times losses (batch,), they make a table (batch, batch)."""
+    return Plain.weights(self, probabilities, beta)[:, None]
 
 
 @planted("ends", "n-step", "Curt-Park/rainbow-is-all-you-need#86", "tensorflow/agents#939")

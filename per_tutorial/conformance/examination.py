@@ -1,16 +1,10 @@
-"""Run the checks on a buffer, and report; or make a test of each.
-
-A check that takes too long is stopped by the system's timer of processor time, and is inconclusive:
-a busy machine changes nothing. There are no limits on Windows and outside the main thread.
-"""
+"""Run the checks on a buffer, and report; or make a test of each."""
 
 import contextlib
 import io
-import signal
 import textwrap
-import threading
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, get_args
 
 import per_tutorial.conformance.further_checks  # noqa: F401  (registers its checks)
@@ -176,22 +170,14 @@ def parametrize_with_checks(
     return pytest.mark.parametrize(("adapter", "check"), parameters)
 
 
-class TooLong(BaseException):
-    """A check took longer than `Adapter.time_limit`; nothing that a buffer catches."""
-
-
 def ask(check: Check, bench: Bench) -> Result:
     """The result of one check; raises ImportError if the buffer's library is not installed."""
     try:
         with (
-            limited(bench.adapter.time_limit),
             warnings.catch_warnings(action="ignore"),
             contextlib.redirect_stdout(io.StringIO()),  # whatever libraries print
         ):
             return Result(check.name, "passed", check.function(bench))
-    except TooLong:
-        said = f"it took more than {bench.adapter.time_limit:g} s"
-        return Result(check.name, "inconclusive", said)
     except Skipped as reason:
         return Result(check.name, reason.verdict, str(reason))
     except AssertionError as fault:
@@ -201,22 +187,3 @@ def ask(check: Check, bench: Bench) -> Result:
     except Exception as error:  # noqa: BLE001  (no mistake of a check may lose the others' results)
         said = f"the check itself failed: {type(error).__name__}: {error}"
         return Result(check.name, "inconclusive", said)
-
-
-@contextlib.contextmanager
-def limited(seconds: float) -> Iterator[None]:
-    """Raise `TooLong` inside after so many seconds of processor time, and again if it is caught."""
-
-    def stop(*_: Any) -> None:
-        raise TooLong
-
-    if threading.current_thread() is not threading.main_thread() or not hasattr(signal, "SIGPROF"):
-        yield
-        return
-    before = signal.signal(signal.SIGPROF, stop)
-    signal.setitimer(signal.ITIMER_PROF, seconds, seconds)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_PROF, 0)
-        signal.signal(signal.SIGPROF, before)

@@ -5,14 +5,13 @@
 
 import pickle
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from per_tutorial.conformance.adapter import Distribution
 from per_tutorial.replay.contracts import Batch, Floats, Slots, Transition
-
-Kind = Literal["proportional", "rank", "uniform"]
 
 
 class Plain:
@@ -35,7 +34,7 @@ class Plain:
         capacity: int,
         observation_shape: tuple[int, ...],
         *,
-        kind: Kind = "proportional",
+        kind: Distribution = "proportional",
         alpha: float = 0.6,
         priority_epsilon: float = 1e-6,
         seed: int | None = None,

@@ -10,8 +10,9 @@ priority so far, in `add`. tianshou's off-policy algorithms do the rest: they mu
 error by ``batch.weight``, and call `update_weight` with their TD errors. n-step returns are
 tianshou's.
 
-In tianshou 2.0.1, `DQN` ignores the weights if it has a ``huber_loss_delta``, and `C51` passes its
-cross-entropy in place of a TD error.
+In tianshou 2.0.1, `DQN` ignores the weights if it has a ``huber_loss_delta``. `C51`, `QRDQN`, `IQN`
+and `FQF` pass their losses in place of TD errors. `SAC` and `TD3` pass the mean of two TD errors
+with their signs, so opposite ones cancel.
 """
 
 from __future__ import annotations  # so that `help` shows ArrayLike as a name

@@ -12,8 +12,9 @@ by its ``priority_weight``, take the mean, and write the TD errors back by
 ``use_prioritized_weights=False, reduction="none"``: their own weighting divides by the sum of the
 weights, which undoes the division by the largest one.
 
-`DQNLoss`, `DDPGLoss` and `TD3Loss` report δ² as ``td_error``, which would double α. With
-``squared=True`` the sampler takes the root.
+`DQNLoss`, `DDPGLoss`, `TD3Loss`, `IQLLoss`, `CQLLoss` and `REDQLoss` report δ² as ``td_error``,
+which would double α. With ``squared=True`` the sampler takes the root. `SACLoss` and `CrossQLoss`
+report |δ|.
 
 A wheel of torchrl fits one version of torch; with any other, importing torchrl fails.
 """
@@ -70,7 +71,7 @@ class PrioritizedSampler(Sampler):
         seed: of the draws; None: from the system.
         reduction: "max", "min", "median" or "mean": how several TD errors become one, if an element
             of the storage is a trajectory.
-        squared: whether updates contain δ², as those of `DQNLoss`, `DDPGLoss` and `TD3Loss` do.
+        squared: whether updates contain δ², as those of `DQNLoss` do (see above).
         settings: of the sampler, such as `priority_epsilon` and `normalize` of
             `ProportionalSampler`.
 

@@ -24,11 +24,6 @@ class Undivided(Plain):
         return (len(self) * probabilities) ** -beta
 
 
-class AtTheMean(Plain):
-    def newcomer(self):
-        return self.priorities[: len(self)].mean() if len(self) else 1.0
-
-
 class LargestStored(Plain):
     def newcomer(self):
         return self.priorities.max() or 1.0
@@ -98,7 +93,6 @@ CORRECT = [
     *(declared(buffer) for buffer in (Independent, DividedByTheBuffer, Undivided, LargestStored)),
     declared(NeverOne),
     declared(WithoutReplacement, replacement=False),
-    declared(AtTheMean, newcomers="mean"),
     declared(Clipped, clip=1.0),
     declared(Annealed, anneals_beta=True),
     declared(Delayed, delay=2, n_step=False),
@@ -106,9 +100,8 @@ CORRECT = [
     declared(FromTheAgent, newcomers="agent"),
     *(find_adapter(name) for name in ("proportional", "rank", "uniform")),
 ]
-OFTEN = ("Plain", "per_tutorial, proportional", "AtTheMean", "Delayed")  # by `make test`, too
+OFTEN = ("Plain", "per_tutorial, proportional", "Delayed")  # by `make test`, too
 UNDECLARED = [  # what a correct but undeclared idiom is told
-    (declared(AtTheMean), "newcomers", "declare `newcomers`"),
     (declared(Clipped), "exponent", "declare `clip`"),
     (
         declared(Plain, options={"priority_epsilon": 0.01}, epsilon=0),

@@ -1,7 +1,6 @@
 """An examination has a verdict for whatever it is given, and loses none."""
 
 import json
-import signal
 import subprocess
 import sys
 
@@ -36,7 +35,7 @@ def with_sample(act, when=lambda buffer, batch_size: True):
 
 
 def part_full(buffer, batch_size):
-    return buffer.added == 33
+    return buffer.added == 31
 
 
 # Verdicts -----------------------------------------------------------------------------------------
@@ -48,25 +47,6 @@ def test_an_exception_is_a_failure_and_is_shown():
     verdict, measured = found["reach"]
     assert verdict == "failed"
     assert measured.startswith("`sample` raises ZeroDivisionError: division by zero (test_exam")
-
-
-@pytest.mark.slow
-def test_a_time_out_is_inconclusive_and_loses_nothing():
-    def endless():
-        while True:
-            try:
-                sum(range(1000))
-            except Exception:
-                pass
-
-    adapter = with_sample(endless, part_full)
-    adapter.time_limit = 1.0
-    before = signal.getsignal(signal.SIGPROF)
-    found = results(adapter)
-    assert found["reach"] == ("inconclusive", "it took more than 1 s")
-    assert found["handling"][0] == found["contents"][0] == "passed"
-    assert signal.getsignal(signal.SIGPROF) is before
-    assert signal.getitimer(signal.ITIMER_PROF) == (0, 0)
 
 
 def test_what_a_buffer_prints_is_hidden(capfd):
@@ -207,7 +187,7 @@ def test_an_adapter_that_stops_by_itself_does_not_pass_for_a_buffer_that_refuses
     [
         ({"epsilon": -1.0}, r"epsilon: must be in \[0, inf\], got -1.0"),
         ({"clip": 0}, r"clip: must be greater than 0, got 0"),
-        ({"newcomers": "best"}, r"newcomers: must be one of 'largest', 'mean', 'agent'"),
+        ({"newcomers": "best"}, r"newcomers: must be one of 'largest', 'agent'"),
         ({"update": None}, "adapter: Wrong lacks update"),
     ],
 )

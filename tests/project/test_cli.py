@@ -405,7 +405,7 @@ def test_an_adapter_in_a_file_is_examined_and_a_failure_is_the_exit_status(tmp_p
     with pytest.raises(SystemExit) as caught:
         main(["examine", f"{tmp_path}/mine.py:SquaredErrors"])
     assert caught.value.code == 1
-    assert "exponent 1.2" in capsys.readouterr().out
+    assert "FAILED exponent" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
