@@ -12,7 +12,7 @@ them say little more than one. Colas et al. (2019), Agarwal et al. (2021) and Pa
 
 from collections.abc import Sequence
 from math import sqrt
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -22,18 +22,16 @@ from per_tutorial.common.arguments import float_array, real_number, whole_number
 LEVEL = 0.05  # how often a family without any difference may show one
 CONFIDENCE = 1 - LEVEL
 ROUNDING = 1e-9  # differences below this share of the scores are rounding
-RESAMPLES = 100_000  # limits then vary between seeds by less than 1 % of the interval's width
-CHUNK = 10_000  # resamples at a time
 
 Floats = NDArray[np.float64]
 
 
 class Estimate(NamedTuple):
-    """A number and its confidence interval; for curves, three arrays of the same shape."""
+    """A number and its confidence interval."""
 
-    value: Any
-    low: Any
-    high: Any
+    value: float
+    low: float
+    high: float
 
 
 # The rule ----------------------------------------------------------------------------------------
@@ -101,69 +99,18 @@ def failure_rate(values: ArrayLike, threshold: float, confidence: float = CONFID
     return Estimate(failures.statistic, float(low), float(high))
 
 
-def bootstrap_interval(
-    values: ArrayLike,
-    axis: int = -1,
-    confidence: float = CONFIDENCE,
-    resamples: int = RESAMPLES,
-    seed: int = 0,
-) -> tuple[Any, Any]:
-    """The percentile bootstrap interval of the mean over runs, for bands: (low, high).
-
-    Args:
-        values: array with the runs along ``axis``, at least two.
-        confidence: in (0, 0.9999].
-        resamples: number of resamples. The other axes share the draws, so that the band around a
-            curve is smooth.
-        seed: of the draws; the same seed gives the same interval.
-
-    Returns:
-        Two arrays of the shape of ``values`` without ``axis`` (floats if that is ()); NaN where a
-        value is NaN.
-    """
-    values = np.moveaxis(_finite("values", values), axis, -1)
-    runs = values.shape[-1]
-    if runs < 2:
-        raise ValueError(f"values: an interval needs at least two runs, got {runs}")
-    confidence = real_number("confidence", confidence, high=0.9999, above=0)
-    resamples = whole_number("resamples", resamples)
-    rng, means = np.random.default_rng(seed), np.empty((*values.shape[:-1], resamples))
-    for start in range(0, resamples, CHUNK):
-        drawn = rng.integers(0, runs, (min(CHUNK, resamples - start), runs))
-        # How often each run was drawn: with that, all means are one matrix product.
-        cells = drawn + runs * np.arange(len(drawn))[:, None]
-        counts = np.bincount(cells.ravel(), minlength=drawn.size).reshape(drawn.shape)
-        with np.errstate(invalid="ignore"):  # NaN shows in the result
-            part = values @ counts.astype(np.float64).T / runs
-        means[..., start : start + len(drawn)] = part
-    tail = (1 - confidence) / 2
-    low, high = np.quantile(means, (tail, 1 - tail), axis=-1)
-    return _plain(low), _plain(high)
-
-
-def estimate(values: ArrayLike, axis: int = -1, **options: Any) -> Estimate:
-    """The mean over runs and its `bootstrap_interval`, with the same arguments."""
-    values = float_array("values", values)
-    interval = bootstrap_interval(values, axis, **options)
-    return Estimate(_plain(values.mean(axis=axis)), *interval)
-
-
 # Checks ------------------------------------------------------------------------------------------
-
-
-def _finite(name: str, values: ArrayLike) -> Floats:
-    """The values as floats. Infinite ones, which have no mean and no difference, are refused."""
-    values = float_array(name, values)
-    if np.isinf(values).any():
-        raise ValueError(
-            f"{name}: must not be infinite; pass np.minimum(steps, budget) for steps to a threshold"
-        )
-    return values
 
 
 def differences_of(a: ArrayLike, b: ArrayLike) -> Floats:
     """a − b of paired runs, checked."""
-    a, b = _finite("a", a), _finite("b", b)
+    a, b = float_array("a", a), float_array("b", b)
+    for name, values in (("a", a), ("b", b)):
+        if np.isinf(values).any():  # they have no mean and no difference
+            raise ValueError(
+                f"{name}: must not be infinite; pass np.minimum(steps, budget) for steps to a "
+                "threshold"
+            )
     if a.shape != b.shape:
         raise ValueError(f"b: paired runs need the shape of a {a.shape}, got {b.shape}")
     return a - b
@@ -177,7 +124,3 @@ def _runs(name: str, values: ArrayLike, least: int = 1) -> Floats:
     if len(values) < least:
         raise ValueError(f"{name}: an interval needs at least {least} runs, got {len(values)}")
     return values
-
-
-def _plain(value: Any) -> Any:
-    return float(value) if np.ndim(value) == 0 else value

@@ -8,9 +8,7 @@ import pytest
 
 from per_tutorial.statistics import (
     LEVEL,
-    bootstrap_interval,
     compare,
-    estimate,
     failure_rate,
     t_interval,
 )
@@ -79,42 +77,6 @@ def test_what_the_rule_refuses_and_what_a_missing_run_does():
 
 
 # One sample -------------------------------------------------------------------------------------
-
-
-def test_an_estimate_is_the_mean_and_its_interval_along_any_axis(rng):
-    curve = rng.normal(size=(5, 20))
-    value, low, high = estimate(curve, seed=3, resamples=500)
-    np.testing.assert_array_equal(value, curve.mean(axis=1))
-    interval = bootstrap_interval(curve.T, 0, seed=3, resamples=500)
-    np.testing.assert_array_equal((low, high), interval)
-    single = estimate(curve[2], seed=3, resamples=500)
-    assert single == pytest.approx((value[2], low[2], high[2]))
-    assert single != estimate(curve[2], seed=4, resamples=500)
-    curve[1, 4] = np.nan
-    assert np.isnan(estimate(curve).low).tolist() == [0, 1, 0, 0, 0]
-
-
-@pytest.mark.slow
-def test_a_bootstrap_interval_is_nearly_that_of_the_normal_distribution(rng):
-    values = rng.normal(size=400)
-    for confidence, z in ((0.95, 1.96), (0.5, 0.6745)):
-        half = z * values.std() / 20
-        limits = values.mean() - half, values.mean() + half
-        assert bootstrap_interval(values, confidence=confidence) == pytest.approx(limits, abs=0.004)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"values": [1.0]}, "values: an interval needs at least two"),
-        ({"values": [1.0, np.inf]}, "values: must not be infinite"),
-        ({"values": [1.0, 2.0], "confidence": 1.0}, "confidence"),
-        ({"values": [1.0, 2.0], "resamples": 0}, "resamples"),
-    ],
-)
-def test_what_no_interval_can_be_made_of(arguments, message):
-    with pytest.raises(ValueError, match=message):
-        bootstrap_interval(**arguments)
 
 
 @pytest.mark.parametrize(("failures", "runs"), [(0, 30), (3, 30), (30, 30), (1, 2)])

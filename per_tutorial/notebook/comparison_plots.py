@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from numpy.typing import ArrayLike
 
 from per_tutorial.notebook.style import COLORS, label_steps, start_at_zero
-from per_tutorial.statistics import Estimate, bootstrap_interval
+from per_tutorial.statistics import Estimate, t_interval
 
 
 def draw_curves(
@@ -18,7 +18,7 @@ def draw_curves(
     *,
     colors: Mapping[str, str],
 ) -> None:
-    """Draw every run faint, and their mean bold, in its pointwise 95 % interval.
+    """Draw every run faint, and their mean bold, in its pointwise 95 % t interval.
 
     A curve begins where all of its runs have a value: before, only the fastest runs have one.
 
@@ -32,11 +32,11 @@ def draw_curves(
     for label, (grid, runs) in curves.items():
         started = ~np.isnan(runs).any(axis=1)
         steps, values = np.asarray(grid)[started], np.asarray(runs)[started]
-        low, high = bootstrap_interval(values, axis=-1)
+        means, low, high = np.reshape([t_interval(at) for at in values], (-1, 3)).T
         color = colors[label]
         axes.plot(steps, values, color=color, alpha=0.2 * faint, linewidth=0.7)
         axes.fill_between(steps, low, high, color=color, alpha=0.25 * faint, linewidth=0)
-        axes.plot(steps, np.mean(values, axis=-1), color=color, label=label)
+        axes.plot(steps, means, color=color, label=label)
     axes.set_xlim(0, max(np.asarray(grid)[-1] for grid, _ in curves.values()))
     start_at_zero(axes)
     label_steps(axes)
@@ -72,9 +72,9 @@ def draw_estimates(
         axes.plot([low, high], [row, row], color=color, linewidth=width, solid_capstyle="butt")
         (dot,) = axes.plot(value, row, "o", color=color, markersize=7, clip_on=False)
         dot.set_markerfacecolor(face)
-        value, low, high = (_written(each, number) for each in (value, low, high))
+        mean, *ends = (_written(each, number) for each in (value, low, high))
         right = axes.get_yaxis_transform()
-        text = f"{value} [{low}, {high}]"
+        text = f"{mean} [{', '.join(ends)}]"
         axes.text(1.03, row, text, transform=right, va="center", fontsize=fontsize)
     axes.axvline(0, color="black", linewidth=1, zorder=1)
     _label_rows(axes, estimates)

@@ -7,7 +7,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from per_tutorial.notebook import comparison_plots as plots
-from per_tutorial.statistics import Estimate, bootstrap_interval
+from per_tutorial.statistics import Estimate, t_interval
 
 RNG = np.random.default_rng(0)
 
@@ -26,22 +26,21 @@ def test_curves_are_the_runs_their_mean_and_its_interval():
     np.testing.assert_array_equal(bold.get_ydata(), np.mean(values, axis=1))
     assert (bold.get_color(), bold.get_label()) == ("red", "a")
     band = axes.collections[0].get_paths()[0].vertices
-    low, high = bootstrap_interval(values, axis=-1)
     at_20 = band[band[:, 0] == 20, 1]
-    assert (at_20.min(), at_20.max()) == pytest.approx((low[1], high[1]))
+    assert (at_20.min(), at_20.max()) == pytest.approx(t_interval(values[1])[1:])
     assert axes.get_xlim() == (0, 30)
     assert axes.get_ylim()[0] < values.min()  # negative: the axis does not begin at zero
 
 
 def test_curves_begin_where_all_runs_have_a_value_and_many_have_their_legend_outside():
-    values = np.array([[np.nan, np.nan], [1.0, np.nan], [1.0, 3.0], [2.0, 4.0]])
+    values = np.array([[np.nan, np.nan], [1.0, np.nan], [3.0, 3.1], [4.0, 4.1]])
     curves = {"a": (np.arange(4), values), "never": (np.arange(4), np.full((4, 2), np.nan))}
     curves |= {str(k): (np.arange(4), values + k) for k in range(3)}
     axes = Figure().subplots()
     with warnings.catch_warnings(action="error"):
         plots.draw_curves(axes, curves, colors=dict.fromkeys(curves, "black"))
     drawn = {line.get_label(): line for line in axes.lines}
-    assert list(drawn["a"].get_xdata()) == [2, 3] and list(drawn["a"].get_ydata()) == [2.0, 3.0]
+    assert list(drawn["a"].get_xdata()) == [2, 3] and list(drawn["a"].get_ydata()) == [3.05, 4.05]
     assert len(drawn["never"].get_xdata()) == 0
     assert axes.get_ylim()[0] == 0
     axes.figure.draw_without_rendering()
