@@ -14,6 +14,7 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
+from per_tutorial.common.arguments import whole_number
 from per_tutorial.common.files import AnyArray, PathLike, copy_arrays, join_parts, require_like
 from per_tutorial.dqn.config import DQNConfig
 from per_tutorial.dqn.cuda_graphs import Recorded
@@ -161,14 +162,23 @@ class DQNLearner:
 
         return act
 
-    def save(self, path: PathLike) -> None:
-        """Write the online networks and the settings to a safetensors file. Atomic."""
+    def save(self, path: PathLike, run: int | None = None) -> None:
+        """Write the online networks and the settings to a safetensors file. Atomic.
+
+        Args:
+            path: the file.
+            run: only the network of this run, by its number from 0; None for all.
+        """
+        runs = slice(None)
+        if run is not None:
+            run = whole_number("run", run, minimum=0, maximum=len(self.seeds) - 1)
+            runs = slice(run, run + 1)
         tensors = {
-            name: parameter.cpu().contiguous()
+            name: parameter[runs].cpu().contiguous()
             for name, parameter in self.online.state_dict().items()
         }
         facts = (self.config, self.observation_shape, self.actions, self.first_action)
-        write_agent(path, SavedAgent(*facts, self.seeds, tensors))
+        write_agent(path, SavedAgent(*facts, self.seeds[runs], tensors))
 
     @classmethod
     def load(

@@ -65,6 +65,17 @@ def test_networks_settings_and_seeds_come_back(path, changes):
     assert (loaded.seeds, loaded.actions) == (SEEDS, ACTIONS)
 
 
+def test_one_run_can_be_saved_alone(path):
+    agent = trained(env=COUNTING)
+    agent.save(path, run=1)
+    alone, observations = DQNLearner.load(path), np.ones((len(SEEDS), 1, 3), np.float32)
+    assert alone.seeds == SEEDS[1:2]
+    expected = agent.q_values(observations)[1:2]
+    np.testing.assert_array_equal(alone.q_values(observations[:1]), expected)
+    with pytest.raises(ValueError, match=f"run: must be at most {len(SEEDS) - 1}, got 9"):
+        agent.save(path, run=9)
+
+
 @pytest.mark.parametrize(("env", "shape"), [("CartPole-v1", (2, 3)), ("ALE/Pong-v5", (4, 42, 42))])
 def test_what_an_agent_sees_comes_back(path, env, shape):
     agent = DQNLearner(LEARNER_CONFIG.replace(env=env, frame_size=42), shape, ACTIONS, SEEDS)
