@@ -13,8 +13,6 @@ from torch import Tensor
 
 from per_tutorial.dqn.config import DQNConfig
 
-MOMENTS = ("exp_avg", "exp_avg_sq")
-
 
 class Optimizer:
     """Adam for all runs: it works number by number, so they stay independent.
@@ -35,7 +33,8 @@ class Optimizer:
         self.moments: list[dict[str, Tensor]] = [
             {
                 "step": torch.zeros((), dtype=torch.float32, device=device),
-                **{name: torch.zeros_like(parameter) for name in MOMENTS},
+                "exp_avg": torch.zeros_like(parameter),
+                "exp_avg_sq": torch.zeros_like(parameter),
             }
             for parameter in self._parameters
         ]

@@ -22,8 +22,10 @@ from packaging.utils import canonicalize_name
 from small import TINY, TINY_CONFIG
 
 from per_tutorial.cli import COMMANDS, main
+from per_tutorial.cli.examine import examine
 from per_tutorial.cli.files import save_results
 from per_tutorial.common.lazy import EXTRAS
+from per_tutorial.conformance.checks import BATCH, CAPACITY
 from per_tutorial.dqn import recording, training
 from per_tutorial.dqn.callbacks import TensorBoard
 from per_tutorial.dqn.config import DQNConfig
@@ -397,6 +399,11 @@ def test_an_examination_prints_its_report(capsys):
     main(["examine", "uniform", "--check", "reach", "--capacity", "32", "--json"])
     results = json.loads(capsys.readouterr().out)["results"]
     assert list(results) == ["reach"] and results["reach"][0] == "passed"
+
+
+def test_the_command_and_the_function_examine_the_same_buffers():
+    given = {name: one.default for name, one in inspect.signature(examine).parameters.items()}
+    assert (given["capacity"], given["batch_size"]) == (CAPACITY, BATCH)
 
 
 @pytest.mark.slow

@@ -63,4 +63,5 @@ def _check_cast(name: str, array: NDArray, dtype: np.dtype) -> None:
             hint = "a storage can have another dtype"
             if array.dtype.kind in "iu":
                 raise ValueError(f"{said}, got {array[large][0]} ({hint})")
-            warnings.warn(f"{said}; {hint}", stacklevel=8)  # once, so without the number
+            # Once for each place that calls `add`, so without the number
+            warnings.warn(f"{said}; {hint}", stacklevel=8)
