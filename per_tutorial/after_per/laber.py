@@ -41,8 +41,8 @@ class LaberSampler(UniformSampler):
 
     def sample(
         self, batch_size: int, sizes: NDArray[np.int64], beta: float
-    ) -> tuple[Slots, NDArray]:
-        """Slots and weights of 1, both (runs, m · batch)."""
+    ) -> tuple[Slots, NDArray, NDArray]:
+        """Slots, P(i) and weights of 1, (runs, m · batch) each."""
         return super().sample(self.candidates * batch_size, sizes, beta)
 
 

@@ -77,7 +77,7 @@ class ReaperSampler:
         >>> for step in range(2):
         ...     replay.add([step], 1, 0.5, [step + 1], terminated=step == 1)
         >>> replay.update_priorities([0, 1], [1.0, 1.0])  # R = 1/2 and 1
-        >>> replay.probabilities[:2].round(2).tolist()
+        >>> replay.probabilities().round(2).tolist()
         [0.33, 0.67]
     """
 
@@ -118,8 +118,8 @@ class ReaperSampler:
 
     def sample(
         self, batch_size: int, sizes: NDArray[np.int64], beta: float
-    ) -> tuple[Slots, NDArray]:
-        """Slots and importance-sampling weights, both (runs, batch)."""
+    ) -> tuple[Slots, NDArray, NDArray]:
+        """Slots, P(i) and importance-sampling weights, (runs, batch) each."""
         shares = self._shares(sizes)
         sums = shares.cumsum(axis=1)
         chances = self.streams.uniform(batch_size) * np.nextafter(sums[:, -1:], 0)
@@ -128,7 +128,7 @@ class ReaperSampler:
         )
         drawn = np.take_along_axis(shares, slots, axis=1)
         compared = drawn if self.normalize == "batch" else np.where(shares > 0, shares, np.inf)
-        return slots, (drawn / compared.min(axis=1, keepdims=True)) ** -beta
+        return slots, drawn, (drawn / compared.min(axis=1, keepdims=True)) ** -beta
 
     def update(self, slots: Slots, td_errors: Floats) -> None:
         """Set the priorities of replayed slots from their TD errors, both (runs, batch)."""

@@ -117,14 +117,15 @@ class Plain:
         weights = (len(self) * probabilities) ** -beta
         return weights / weights.max()
 
-    def batch(self, slots: Slots, weights: Floats) -> Batch:
+    def batch(self, slots: Slots, weights: NDArray) -> Batch:
         """The transitions in these slots, or the n-step transitions that begin there."""
         ids = self.added - 1 - (self.added - 1 - slots) % self.capacity
         returns, last, steps = self.windows(ids)
         end = last % self.capacity
         observations, actions = (self.gather(name, slots) for name in ("observation", "action"))
         after, over = (self.gather(name, end) for name in ("next_observation", "terminated"))
-        return Batch(observations, actions, returns, after, over, weights, ids, steps)
+        discounts = (self.discount**steps * ~over).astype(np.float32)
+        return Batch(observations, actions, returns, after, over, weights, ids, discounts)
 
     def gather(self, field: str, slots: Slots) -> NDArray:
         """Copies of the values in these slots."""

@@ -316,7 +316,7 @@ class DQNLearner:
 
     def _tensors_of(self, batch: Batch) -> Tensors:
         """A minibatch as tensors that may not be on the device yet."""
-        discounts = self.config.discount ** np.asarray(batch.steps)
+        discounts = self.config.discount if batch.discounts is None else batch.discounts
         return Tensors(
             self._observations(batch.observations),
             _tensor(batch.actions, torch.int64),

@@ -112,7 +112,7 @@ class SlotSampler:
             raise ValueError("sample: the replay buffer is empty")
         batch_size = whole_number("batch_size", batch_size)
         beta = up_to_one("beta", beta)
-        rows, weights = self.sampler.sample(batch_size, np.array([self.filled]), beta)
+        rows, _, weights = self.sampler.sample(batch_size, np.array([self.filled]), beta)
         slots = self._slots[rows[0]]
         self._pending.append((slots.copy(), self._ids[rows[0]]))
         return slots, weights[0].astype(np.float32)

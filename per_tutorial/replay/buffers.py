@@ -59,7 +59,7 @@ class PrioritizedReplayBuffer(Replay):
         >>> for step in range(3):
         ...     buffer.add([step, 0], 1, 0.5, [step + 1, 0], terminated=False)
         >>> buffer.update_priorities([0, 1, 2], td_errors=[-2.0, 1.0, 1.0])  # raw
-        >>> buffer.probabilities[:3].round(3).tolist()
+        >>> buffer.probabilities().round(3).tolist()
         [0.5, 0.25, 0.25]
         >>> batch = buffer.sample(2, beta=1.0)  # batch.weights correct for these probabilities
     """
@@ -96,7 +96,7 @@ class RankBasedReplayBuffer(Replay):
         >>> for step in range(3):
         ...     buffer.add([step, 0], 1, 0.5, [step + 1, 0], terminated=False)
         >>> buffer.update_priorities([0, 1, 2], td_errors=[1.0, -900.0, 2.0])
-        >>> buffer.probabilities[:3].round(3).tolist()
+        >>> buffer.probabilities().round(3).tolist()
         [0.182, 0.545, 0.273]
     """
 

@@ -22,6 +22,7 @@ from per_tutorial.common.files import AnyArray
 Ints = NDArray[np.int64]
 Slots = Ints
 Floats = NDArray[np.float64]
+Singles = NDArray[np.float32]
 State = dict[str, NDArray[Any]]
 #: A `Transition`, or a plain tuple of its fields in their order.
 Fields = tuple[ArrayLike, ArrayLike, ArrayLike, ArrayLike, ArrayLike, ArrayLike]
@@ -48,8 +49,9 @@ class Transition(NamedTuple):
 class Batch(NamedTuple):
     """A minibatch; every field starts with the axes (batch,), or (runs, batch).
 
-    With n-step returns (`Storage.n_step_transitions`), ``rewards`` are discounted sums, and
-    ``next_observations`` and ``terminated`` belong to the last of the ``steps``.
+    A target is ``rewards + discounts * values``, with the values of the next observations. With
+    n-step returns (`Storage.n_step_transitions`), ``rewards`` are discounted sums over k steps, and
+    ``next_observations`` and ``terminated`` belong to the last of these.
 
     Example:
         >>> import numpy as np
@@ -63,9 +65,10 @@ class Batch(NamedTuple):
     rewards: NDArray
     next_observations: NDArray
     terminated: NDArray[np.bool_]
-    weights: NDArray  # importance-sampling weights, all 1 under uniform replay
+    weights: Singles  # importance-sampling weights, all 1 under uniform replay
     indices: Ints  # the ids of the transitions, counted from 0 in the order of adding
-    steps: Ints | int = 1  # k: the value of the next observation is discounted by γ^k
+    discounts: Singles | None = None  # γ^k, with the storage's γ; 0 after a terminal step
+    probabilities: Singles | None = None  # P(i), as they were when the transitions were drawn
 
 
 class Storage(Protocol):
@@ -77,7 +80,7 @@ class Storage(Protocol):
         capacity, runs: slots of each run, and the number of runs.
         environments: how many take turns in adding to each run; also the number of slots from a
             transition to its successor in the same environment.
-        n_step, discount: length and γ of the n-step transitions.
+        n_step, discount: length and γ of the n-step transitions, also if n is 1.
         added: (runs,) transitions ever added to each run, always the same array.
         settings: what must match to `restore` the state of another one, as JSON can hold it.
         leading_axes: of fields that are added: (runs,), or (runs, environments).
@@ -108,8 +111,8 @@ class Storage(Protocol):
             stacked: whether fields have the axis for runs; False for a single run without it.
         """
 
-    def n_step_transitions(self, slots: Slots) -> tuple[Mapping[str, NDArray] | NDArray, Ints]:
-        """The n-step transitions that start in ``slots`` (runs, batch), by field, and their k."""
+    def n_step_transitions(self, slots: Slots) -> tuple[Mapping[str, NDArray] | NDArray, Singles]:
+        """The n-step transitions that start in ``slots`` (runs, batch), by field, and discounts."""
 
     def truncate_episodes(self) -> None:
         """Mark running episodes as truncated. May be called twice."""
@@ -149,8 +152,8 @@ class Sampler(Protocol):
         slots may come a second time.
         """
 
-    def sample(self, batch_size: int, sizes: Ints, beta: float) -> tuple[Slots, Floats]:
-        """Draw slots and their importance-sampling weights, both (runs, batch).
+    def sample(self, batch_size: int, sizes: Ints, beta: float) -> tuple[Slots, NDArray, NDArray]:
+        """Draw slots; return these, their P(i) and importance-sampling weights, (runs, batch) each.
 
         Every slot is in [0, sizes[run]). No run's numbers depend on another run.
         """

@@ -16,17 +16,15 @@ from per_tutorial.common.arguments import index_array, up_to_one, whole_number
 from per_tutorial.common.files import (
     AnyArray,
     PathLike,
-    copy_arrays,
     join_parts,
     open_arrays,
     part_of,
     require_like,
     write_arrays,
 )
-from per_tutorial.replay.contracts import Batch, Floats, Sampler, Slots, State, Storage
-from per_tutorial.replay.ring import Ring, errors_like
-
-DRAWS_WITHOUT_UPDATE = 1000  # this many draws without an update mean training, not inspection
+from per_tutorial.replay.contracts import Batch, Floats, Ints, Sampler, Slots, State, Storage
+from per_tutorial.replay.ledger import Ledger
+from per_tutorial.replay.ring import errors_like
 
 
 class Replay:
@@ -68,23 +66,19 @@ class Replay:
                 raise ValueError(f"sampler: must have the storage's {name} ({kept}), got {drawn}")
         if storage.runs != (1 if runs is None else runs):
             raise ValueError(f"runs: must be those of the storage ({storage.runs}), got {runs}")
-        self.storage: Any = storage
-        self.sampler: Any = sampler
+        self.storage = storage
+        self.sampler = sampler
         self.runs = None if runs is None else storage.runs  # an int, which JSON can hold
         self.capacity = storage.capacity  # transitions that each run can hold
-        self._ring = Ring(storage.added, storage.capacity)
-        self._told = np.zeros_like(storage.added)  # how many transitions the sampler knows of
-        self._behind = True  # whether the sampler may not know all; compared where it matters
+        self._ledger = Ledger(sampler, storage.added)
         self._restoring: Callable[[], None] | None = None  # what an interrupt may have cut short
-        self._needs_updates: bool = getattr(sampler, "needs_updates", False)
-        self._draws_without_update = 0
         self._thread = 0  # the one inside a call, 0 for none
         self._process = os.getpid()
 
     def __len__(self) -> int:
         """Transitions stored now; of several runs, those of the run with the fewest."""
-        self._catch_up()
-        return int(self.storage.sizes.min())
+        self._finish_restoring()
+        return min(*self.storage.added.tolist(), self.capacity)
 
     def add(
         self,
@@ -129,6 +123,9 @@ class Replay:
         `FrameStorage` takes only single steps.
         """
         steps = (observations, actions, rewards, next_observations, terminated, truncated)
+        if not hasattr(self.storage, "extend"):
+            kind = type(self.storage).__name__
+            raise TypeError(f"extend: a {kind} takes only single steps, which add stores")
         self._store(self.storage.extend, steps)
 
     def sample(self, batch_size: int, beta: float = 0.4) -> Batch:
@@ -142,11 +139,10 @@ class Replay:
         beta = up_to_one("beta", beta)
         self._begin()
         try:
-            sizes = self.storage.sizes
-            if batch_size > min(sizes.tolist()):
+            if batch_size > (stored := len(self)):
                 raise ValueError(
                     "batch_size: must be at most the number of stored transitions, "
-                    f"{sizes.min()}, got {batch_size}"
+                    f"{stored}, got {batch_size}"
                 )
             if self._process != os.getpid():
                 self._process = os.getpid()
@@ -155,24 +151,31 @@ class Replay:
                     "the same minibatches; make a buffer with its own seed in each process",
                     stacklevel=2,
                 )
-            self._draws_without_update += self._needs_updates
-            if self._draws_without_update == DRAWS_WITHOUT_UPDATE:
-                warnings.warn(
-                    f"{DRAWS_WITHOUT_UPDATE} minibatches were drawn without any TD error, so "
-                    "priorities mean nothing yet: call update_priorities with the TD errors of "
-                    "each minibatch.",
-                    stacklevel=2,
-                )
-            return self._batch(*self.sampler.sample(batch_size, sizes, beta))
+            return self._batch(*self._ledger.sample(batch_size, beta))
         finally:
             self._thread = 0
 
-    @property
-    def probabilities(self) -> Floats:
-        """P(i) of every slot: (capacity,) or (runs, capacity)."""
-        self._catch_up()
-        slots = np.broadcast_to(np.arange(self.capacity), (self.storage.runs, self.capacity))
-        probabilities = self.sampler.probabilities(slots, self.storage.sizes)
+    def probabilities(self, indices: ArrayLike | None = None) -> Floats:
+        """P(i) now: of the transitions with these ids, or of all that are stored.
+
+        Args:
+            indices: as in `Batch.indices`, (n,) or (runs, n). None: the oldest first; of several
+                runs, those that hold fewer than others have zeros at the end.
+
+        Returns:
+            (n,) or (runs, n), 0 for transitions that were overwritten.
+
+        Raises:
+            IndexError, TypeError: as `update_priorities`.
+        """
+        self._finish_restoring()
+        ring = self._ledger.ring
+        if indices is None:
+            slots = ring.since(np.zeros_like(ring.added))
+        else:
+            ids = self._by_run(index_array("indices", indices))
+            slots = ring.slots_to_update(ids, np.zeros(ids.shape))
+        probabilities = self._ledger.probabilities(slots)
         return probabilities[0] if self.runs is None else probabilities
 
     def update_priorities(self, indices: ArrayLike, td_errors: ArrayLike) -> None:
@@ -189,15 +192,11 @@ class Replay:
         """
         ids = index_array("indices", indices)
         errors = errors_like(ids, td_errors)
-        if self.runs is None:
-            ids, errors = ids.reshape(1, -1), errors.reshape(1, -1)
-        elif ids.ndim != 2 or len(ids) != self.runs:
-            raise ValueError(f"indices: must have the shape ({self.runs}, batch), got {ids.shape}")
+        ids = self._by_run(ids)
+        errors = errors.reshape(ids.shape)
         self._begin()
         try:
-            slots = self._ring.slots_to_update(ids, errors)
-            self._needs_updates = False  # never warn again
-            self.sampler.update(slots, errors)
+            self._ledger.update(self._ledger.ring.slots_to_update(ids, errors), errors)
         finally:
             self._thread = 0
 
@@ -217,8 +216,8 @@ class Replay:
     @property
     def state(self) -> State:
         """Transitions, priorities and random streams: the arrays that a checkpoint holds."""
-        self._catch_up()
-        return join_parts(storage=self.storage.state, sampler=self.sampler.state)
+        self._finish_restoring()
+        return join_parts(storage=self.storage.state, sampler=self._ledger.state)
 
     def restore(self, state: Mapping[str, AnyArray]) -> None:
         """Continue from a saved `state` of a buffer with the same settings.
@@ -262,49 +261,44 @@ class Replay:
             self._copy(state, partial(self.load, path))
 
     def __getstate__(self) -> dict[str, Any]:
-        self._catch_up()
+        self._finish_restoring()
         return vars(self).copy()
 
     def __setstate__(self, kept: dict[str, Any]) -> None:
         vars(self).update(kept, _thread=0, _process=os.getpid())
 
     def _store(self, store: Callable[..., Slots], *fields: Any) -> None:
-        """Store transitions, and tell the sampler of them."""
+        """Store transitions, and report them to the sampler."""
         self._begin()
         try:
-            self._behind = True
-            slots = store(*fields, stacked=self.runs is not None)
-            self.sampler.add(slots)
-            self._told[:] = self.storage.added
-            self._behind = False
+            self._ledger.catch_up()
+            self._ledger.add(store(*fields, stacked=self.runs is not None))
         finally:
             self._thread = 0
 
     def _begin(self) -> None:
-        """Refuse a second thread inside a call, and complete a call that was interrupted."""
+        """Refuse a second thread inside a call, and complete a `restore` that was interrupted."""
         if self._thread and self._thread != get_ident():
             raise RuntimeError(
                 "replay: must be used by one thread at a time, got two at once; put a lock around "
                 "each call"
             )
-        if self._behind:
-            self._catch_up()
-        self._thread = get_ident()
-
-    def _catch_up(self) -> None:
-        """Complete what an interrupt cut short.
-
-        Transitions that the storage counts and the sampler does not know: the storage counts them
-        last, so they are whole. The sampler may hear of them a second time.
-        """
-        if not self._behind:
-            return
         if self._restoring is not None:
             self._restoring()
-        if not np.array_equal(self._told, self.storage.added):
-            self.sampler.add(self._ring.since(self._told))
-            self._told[:] = self.storage.added
-        self._behind = False
+        self._thread = get_ident()
+
+    def _finish_restoring(self) -> None:
+        """Complete a `restore` or `load` that was interrupted."""
+        if self._restoring is not None:
+            self._restoring()
+
+    def _by_run(self, ids: Ints) -> Ints:
+        """Ids as (runs, n), or ValueError."""
+        if self.runs is None:
+            return ids.reshape(1, -1)
+        if ids.ndim != 2 or len(ids) != self.runs:
+            raise ValueError(f"indices: must have the shape ({self.runs}, batch), got {ids.shape}")
+        return ids
 
     def _check(self, state: Mapping[str, AnyArray]) -> None:
         """Raise ValueError unless this is the state of a buffer like this one."""
@@ -313,17 +307,28 @@ class Replay:
 
     def _copy(self, state: Mapping[str, AnyArray], again: Callable[[], None]) -> None:
         """Copy a checked state; after an interrupt, the next call does it ``again``."""
-        self._restoring, self._behind = again, True
+        self._restoring = again
         self.storage.restore(part_of(state, "storage"))
-        copy_arrays(self.sampler.state, part_of(state, "sampler"))
-        self._told[:] = self.storage.added
+        self._ledger.restore(part_of(state, "sampler"))
         self._restoring = None
 
-    def _batch(self, slots: Slots, weights: NDArray) -> Batch:
-        rows, steps = self.storage.n_step_transitions(slots)
-        ids = self._ring.ids(slots)
+    def _batch(self, slots: Slots, probabilities: NDArray, weights: NDArray) -> Batch:
+        rows, discounts = self.storage.n_step_transitions(slots)
+        ids = self._ledger.ring.ids(slots)
+        probabilities = probabilities.astype(np.float32, copy=False)
+        weights = weights.astype(np.float32, copy=False)
         if self.runs is None:
-            weights, ids, steps = weights[0], ids[0], steps[0]
             rows = rows[0] if isinstance(rows, np.ndarray) else {k: rows[k][0] for k in rows}
-        happened = rows["action"], rows["reward"], rows["next_observation"], rows["terminated"]
-        return Batch(rows["observation"], *happened, weights, ids, steps)
+            probabilities, weights = probabilities[0], weights[0]
+            ids, discounts = ids[0], discounts[0]
+        return Batch(
+            np.ascontiguousarray(rows["observation"]),
+            rows["action"],
+            rows["reward"],
+            np.ascontiguousarray(rows["next_observation"]),
+            rows["terminated"],
+            weights,
+            ids,
+            discounts,
+            probabilities,
+        )

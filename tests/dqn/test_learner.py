@@ -45,7 +45,7 @@ def test_one_run_needs_no_axis_of_runs_and_no_dummy_indices():
         DQNLearner(LEARNER_CONFIG, (INPUTS,), ACTIONS, [5]) for _ in range(4)
     )
     for _ in range(5):
-        batch = random_batch(numbers, runs=1)._replace(steps=1)
+        batch = random_batch(numbers, runs=1)._replace(discounts=None)
         fields = [field[0] for field in batch[:6]]
         expected = usual.update(batch)
         for update in (
@@ -64,7 +64,7 @@ def test_one_run_needs_no_axis_of_runs_and_no_dummy_indices():
 
 
 def test_without_weights_all_count_alike():
-    batch = random_batch(np.random.default_rng(0), runs=1)._replace(steps=1)
+    batch = random_batch(np.random.default_rng(0), runs=1)._replace(discounts=None)
     ones = batch._replace(weights=np.ones((1, BATCH), np.float32))
     one, other = (DQNLearner(LEARNER_CONFIG, (INPUTS,), ACTIONS, [5]) for _ in range(2))
     one.update(ones), other.update(tuple(field[0] for field in batch[:5]))

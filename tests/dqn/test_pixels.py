@@ -138,7 +138,7 @@ def random_batch(seed, runs=2, batch=6):
         terminated=numbers.random(shape) < 0.25,
         weights=numbers.uniform(0.1, 1, size=shape).astype(np.float32),
         indices=np.zeros(shape, dtype=np.int64),
-        steps=numbers.integers(1, 4, size=shape),
+        discounts=np.float32(0.9) ** numbers.integers(1, 4, size=shape),
     )
 
 
@@ -150,7 +150,7 @@ def test_the_learner_is_the_plain_algorithm():
         batch = random_batch(seed)
         update = learner.update(batch, step_size=0.001)
         for run, twin in enumerate(twins):
-            fields = (field[run] for field in (*batch[:5], batch.steps))
+            fields = (field[run] for field in (*batch[:5], batch.discounts))
             td_errors, loss = twin.update(zip(*fields, strict=True), batch.weights[run], 0.001)
             np.testing.assert_allclose(update.td_errors[run], td_errors, rtol=1e-8, atol=1e-8)
             np.testing.assert_allclose(update.losses[run], loss, rtol=1e-8, atol=1e-8)
@@ -219,13 +219,13 @@ def test_the_memory_holds_what_was_played():
     train(config, 7, replay=replay)
     steps, _ = play_again(config, 7, replay.actions, max_frames=4 * 130)
     slots = np.arange(config.capacity)[None]
-    rows, lengths = replay.storage.n_step_transitions(slots)
+    rows, discounts = replay.storage.n_step_transitions(slots)
     for slot, number in enumerate(stored_ids(replay.storage)):
         t, k = divmod(number, config.environments)
         window = [Played(*(field[k] for field in step)) for step in steps[t : t + 3]]
         over = [step.terminated or step.truncated for step in window]
         window = window[: over.index(True) + 1 if any(over) else 3]
-        assert lengths[0, slot] == len(window)
+        assert discounts[0, slot] == np.float32(0.99 ** len(window) * (not window[-1].terminated))
         mine = {name: field[0, slot] for name, field in rows.items()}
         np.testing.assert_array_equal(mine["observation"], window[0].observation)
         assert mine["action"] == window[0].action
@@ -233,7 +233,7 @@ def test_the_memory_holds_what_was_played():
         assert mine["reward"] == pytest.approx(returns)
         for name in ("next_observation", "terminated", "truncated"):
             np.testing.assert_array_equal(mine[name], getattr(window[-1], name))
-    assert rows["truncated"].any() and len(set(lengths[0])) == 3 and rows["reward"].any()
+    assert rows["truncated"].any() and len(set(discounts[0])) == 4 and rows["reward"].any()
 
 
 GAME = CONFIG.replace(env="ALE/Asterix-v5", max_episode_steps=70, update_every=40)

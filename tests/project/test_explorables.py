@@ -88,7 +88,7 @@ def test_probabilities_draws_and_weights_are_those_of_the_package(visit):
         state = str(sampler.streams.states[0])
         cases.append([td_errors[0].tolist(), alpha, beta, state, normalize])
         P = sampler.probabilities(slots, sizes)[0]
-        drawn, weights = sampler.sample(32, sizes, beta)
+        drawn, _, weights = sampler.sample(32, sizes, beta)
         expected.append((P, drawn[0], weights[0], weights.sum() ** 2 / (weights**2).sum()))
     ours = compute(
         visit("alpha-beta"),

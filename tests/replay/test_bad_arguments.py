@@ -242,7 +242,7 @@ def test_a_setting_that_there_is_not_is_named_with_those_that_there_are(kind):
 
 
 def test_a_buffer_to_which_no_td_error_comes_back_says_so_once(monkeypatch):
-    monkeypatch.setattr("per_tutorial.replay.replay.DRAWS_WITHOUT_UPDATE", 3)
+    monkeypatch.setattr("per_tutorial.replay.ledger.DRAWS_WITHOUT_UPDATE", 3)
 
     def draw(buffer, count):
         with warnings.catch_warnings(record=True) as caught:

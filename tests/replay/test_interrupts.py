@@ -76,7 +76,7 @@ def test_an_interrupted_call_happens_in_full_or_not_at_all(kind, call, tmp_path)
         now = copied(buffer)
         assert like(now, before) or like(now, after), line
         stored = buffer.storage.sizes.min()
-        shares = buffer.probabilities
+        shares = buffer.probabilities()
         assert np.allclose(shares.sum(axis=-1), 1)
         assert (shares[..., :stored] > 0).all() and (shares[..., stored:] == 0).all()
         if call not in ("restore", "load", "truncate"):

@@ -23,10 +23,12 @@ def test_fields_keep_their_shapes_and_types(kind):
         "rewards": ((4,), np.float32),
         "next_observations": ((4, 3, 2), np.uint8),
         "terminated": ((4,), np.bool_),
-        "weights": ((4,), np.float64),
+        "weights": ((4,), np.float32),
         "indices": ((4,), np.int64),
-        "steps": ((4,), np.int64),
+        "discounts": ((4,), np.float32),
+        "probabilities": ((4,), np.float32),
     }
+    assert batch.observations.flags.c_contiguous and batch.next_observations.flags.c_contiguous
     np.testing.assert_array_equal(batch.next_observations[0], picture + 1)
 
 

@@ -219,13 +219,14 @@ class Life(RuleBasedStateMachine):
             interrupted(lambda: self.replay.sample(batch_size, beta), line)
         states = self.replay.sampler.streams.states.copy()
         batch = self.replay.sample(batch_size, beta)
-        shares = self.by_run(self.replay.probabilities)
+        shares = self.shares()
         for run, twin in enumerate(self.twins):
-            own = [self.by_run(field)[run] for field in batch]
+            *own, probabilities = [self.by_run(field)[run] for field in batch]
             slots = own[6] % twin.capacity
             expected = twin.expected_weights(self.name, shares[run], slots, beta)
-            np.testing.assert_allclose(own[5], expected, rtol=1e-11)
-            self.assert_same(own, twin.batch(slots, own[5]))
+            np.testing.assert_allclose(own[5], expected, rtol=1e-6)
+            np.testing.assert_allclose(probabilities, shares[run][slots], rtol=1e-6)
+            self.assert_same(own, twin.batch(slots, own[5])[:8])
             self.assert_drawn(twin, shares[run], slots, NaiveStream(states[run]))
         self.drawn.append(batch.indices.copy())
         if learn is not None:
@@ -253,7 +254,7 @@ class Life(RuleBasedStateMachine):
         for twin, *pair in zip(self.twins, self.by_run(ids), self.by_run(errors), strict=True):
             twin.update_priorities(*pair)
         if line and interrupted(lambda: self.replay.update_priorities(ids, errors), line):
-            shares = self.by_run(self.replay.probabilities)
+            shares = self.shares()
             try:  # in full …
                 [agrees(*pair) for pair in zip(self.twins, shares, strict=True)]
             except AssertionError:  # … or not at all
@@ -293,6 +294,16 @@ class Life(RuleBasedStateMachine):
     def by_run(self, array):
         return array if self.runs else array[None]
 
+    def shares(self):
+        """P(i) by slot, for each run; the buffer tells them by id, the oldest first."""
+        of_ids, found = self.by_run(self.replay.probabilities()), []
+        for twin, own in zip(self.twins, of_ids, strict=True):
+            ids = np.arange(twin.added - len(twin), twin.added)
+            found.append(np.zeros(twin.capacity))
+            found[-1][ids % twin.capacity] = own[: len(twin)]
+            assert (own[len(twin) :] == 0).all()
+        return found
+
     def assert_same(self, own, expected):
         for mine, theirs in zip(own, expected, strict=True):
             np.testing.assert_array_equal(mine, theirs)
@@ -303,7 +314,7 @@ class Life(RuleBasedStateMachine):
 
     @invariant()
     def probabilities_are_the_twins(self):
-        shares = self.by_run(self.replay.probabilities)
+        shares = self.shares()
         for run, twin in enumerate(self.twins):
             if len(twin):
                 agrees(twin, shares[run])
@@ -317,10 +328,10 @@ class Life(RuleBasedStateMachine):
         for run, twin in enumerate(self.twins):
             slots = np.arange(len(twin))
             storage, every = self.replay.storage, np.tile(slots, (len(self.twins), 1))
-            stored, steps = storage.n_step_transitions(every)
+            stored, discounts = storage.n_step_transitions(every)
             names = ("observation", "action", "reward", "next_observation", "terminated")
             own = [*(stored[name][run] for name in names), 1.0, storage.ring.ids(every)[run]]
-            self.assert_same([*own, steps[run]], twin.batch(slots, 1.0))
+            self.assert_same([*own, discounts[run]], twin.batch(slots, 1.0)[:8])
             self.assert_same([storage.rows["truncated"][run]], [twin.rows["truncated"]])
 
 

@@ -56,7 +56,7 @@ def naive_window(log, first, n_step, discount):
 
     ``log`` is all that has happened in the run so far, a list of (observation, action, reward,
     next observation, terminated, truncated). Returns (observation, action, discounted rewards,
-    next observation, terminated, number of steps).
+    next observation, terminated, discount).
     """
     window = []
     for step in log[first : first + n_step]:
@@ -64,4 +64,5 @@ def naive_window(log, first, n_step, discount):
         if step[4] or step[5]:
             break
     rewards = sum(discount**k * step[2] for k, step in enumerate(window))
-    return (*window[0][:2], rewards, *window[-1][3:5], len(window))
+    goes_on = not window[-1][4]
+    return (*window[0][:2], rewards, *window[-1][3:5], discount ** len(window) * goes_on)

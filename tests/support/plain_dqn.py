@@ -76,12 +76,12 @@ class PlainLearner:
         self.optimizer = torch.optim.Adam(network.parameters(), lr=config.learning_rate)
         self.updates = 0
 
-    def target_of(self, reward, next_observation, terminated, steps=1):
+    def target_of(self, reward, next_observation, terminated, discount):
         """r if the episode is over, else r + γ^k · (what the target network says is still to come).
 
-        ``reward`` is the discounted sum of k = ``steps`` rewards.
+        ``reward`` is the discounted sum of k rewards, and ``discount`` is γ^k.
         """
-        reward = float(np.float32(reward))  # as a batch of the package holds it
+        reward, discount = np.float32([reward, discount]).tolist()  # as the package's batches
         if terminated:
             return torch.tensor(reward, dtype=torch.float64)
         with torch.no_grad():
@@ -90,7 +90,7 @@ class PlainLearner:
                 value = values[self.online(next_observation).argmax()]
             else:
                 value = values.max()
-        return reward + self.config.discount**steps * value
+        return reward + discount * value
 
     def loss_of(self, q_value, target):
         """PyTorch's Huber loss or ½δ²; if δ is clipped, with a straight line from there on."""
@@ -107,8 +107,8 @@ class PlainLearner:
         """One gradient step; returns the TD errors and the loss."""
         td_errors, losses = [], []
         for transition, weight in zip(transitions, weights, strict=True):
-            observation, action, reward, next_observation, terminated, steps = transition
-            target = self.target_of(reward, next_observation, terminated, steps)
+            observation, action, reward, next_observation, terminated, discount = transition
+            target = self.target_of(reward, next_observation, terminated, discount)
             q_value = self.online(observation)[action]
             td_errors.append((target - q_value).item())
             losses.append(float(weight) * self.loss_of(q_value, target))
@@ -151,11 +151,11 @@ class PlainReplay:
         self.largest_priority = 1.0
 
     def add(self, observation, action, reward, next_observation, terminated, truncated):
-        self.growing.append([observation, action, 0.0, None, None, 0])
+        self.growing.append([observation, action, 0.0, None, None, 1.0])
         for transition in self.growing:
-            steps = transition[5]
-            transition[2] += self.config.discount**steps * reward
-            transition[3:] = next_observation, terminated, steps + 1
+            discount = transition[5]
+            transition[2] += discount * reward
+            transition[3:] = next_observation, terminated, discount * self.config.discount
         entry = [self.added, self.growing[-1], self.largest_priority]
         if terminated or truncated:
             self.growing.clear()

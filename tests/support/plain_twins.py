@@ -16,7 +16,7 @@ def assert_same_as_plain(config, *, learner_class=DoublePrecisionLearner, update
         step_size = config.learning_rate / (1 + step)
         update = stack.update(batch, step_size)
         for run, twin in enumerate(twins):
-            fields = (*batch[:5], batch.steps)
+            fields = (*batch[:5], batch.discounts)
             transitions = list(zip(*(field[run] for field in fields), strict=True))
             td_errors, loss = twin.update(transitions, batch.weights[run], step_size)
             np.testing.assert_allclose(update.td_errors[run], td_errors, **tolerance)

@@ -18,8 +18,9 @@ class LowSlots:
 
     def sample(self, batch_size, sizes, beta):
         slots = (self.streams.uniform(batch_size) ** 2 * sizes[:, None]).astype(np.int64)
-        weights = (sizes[:, None] * self.probabilities(slots, sizes)) ** -beta
-        return slots, weights / weights.max(axis=1, keepdims=True)
+        chances = self.probabilities(slots, sizes)
+        weights = (sizes[:, None] * chances) ** -beta
+        return slots, chances, weights / weights.max(axis=1, keepdims=True)
 
     def update(self, slots, td_errors):
         pass

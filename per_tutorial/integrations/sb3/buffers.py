@@ -25,8 +25,8 @@ from per_tutorial.common.arguments import index_array, plain_array, real_number,
 from per_tutorial.common.memory import promise_memory
 from per_tutorial.integrations.slot_sampler import errors_of
 from per_tutorial.replay.contracts import Slots
+from per_tutorial.replay.ledger import DRAWS_WITHOUT_UPDATE
 from per_tutorial.replay.random_streams import RandomStreams
-from per_tutorial.replay.replay import DRAWS_WITHOUT_UPDATE
 from per_tutorial.replay.ring import Ring, sum_n_steps
 from per_tutorial.replay.samplers import make_sampler
 from per_tutorial.replay.storages.fields import as_field
@@ -267,7 +267,7 @@ class PrioritizedReplayBuffer(ReplayBuffer):
         batch_size = whole_number("batch_size", batch_size)
         if self._steps == 0:
             raise ValueError("sample: the replay buffer is empty")
-        slots, weights = self._sampler.sample(batch_size, self._ring.sizes, self.beta)
+        slots, _, weights = self._sampler.sample(batch_size, self._ring.sizes, self.beta)
         self._last_weights = weights
         self._draws_without_update += getattr(self._sampler, "needs_updates", False)
         if self._draws_without_update == DRAWS_WITHOUT_UPDATE:

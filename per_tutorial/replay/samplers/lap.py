@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from per_tutorial.replay.contracts import Floats, Ints, Slots
 from per_tutorial.replay.samplers.proportional import ProportionalSampler, epsilon_number
@@ -29,7 +30,7 @@ class LapSampler(ProportionalSampler):
         >>> for step in range(2):
         ...     replay.add([step], 1, 0.5, [step + 1], terminated=False)
         >>> replay.update_priorities([0, 1], [-9.0, 0.1])
-        >>> replay.probabilities[:2].round(2).tolist()  # √9 : √4
+        >>> replay.probabilities().round(2).tolist()  # √9 : √4
         [0.6, 0.4]
     """
 
@@ -41,8 +42,8 @@ class LapSampler(ProportionalSampler):
         self.largest_priority[:] = max(1.0, self.kappa)
         self.settings = {"sampler": "lap", "alpha": self.alpha, "kappa": self.kappa}
 
-    def sample(self, batch_size: int, sizes: Ints, beta: float) -> tuple[Slots, Floats]:
-        """Slots and weights, both (runs, batch); the weights are all 1 for any β."""
+    def sample(self, batch_size: int, sizes: Ints, beta: float) -> tuple[Slots, NDArray, NDArray]:
+        """Slots, P(i) and weights, (runs, batch) each; the weights are all 1 for any β."""
         return super().sample(batch_size, sizes, beta=0.0)
 
     def update(self, slots: Slots, td_errors: Floats) -> None:

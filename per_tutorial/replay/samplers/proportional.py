@@ -19,10 +19,10 @@ NO_TREE = np.empty(0)
 
 
 @njit_cached
-def sample_stratified(nodes, first_root, states, sizes, slots, relative):
+def sample_stratified(nodes, first_root, states, sizes, slots, probabilities, relative):
     """Cut [0, total) into `batch` equal ranges and draw once in each (appendix B.2.1).
 
-    The outputs, both (runs, batch), are `slots` and N · P(i), which is 1 under uniform replay.
+    The outputs, each (runs, batch), are `slots`, P(i) and N · P(i), 1 under uniform replay.
     """
     leaves = len(nodes) // (2 * first_root)
     runs, batch = slots.shape
@@ -35,7 +35,7 @@ def sample_stratified(nodes, first_root, states, sizes, slots, relative):
         root = first_root + run
         for k in range(batch):
             share = nodes[root * leaves + slots[run, k]] / nodes[root]
-            relative[run, k] = share * sizes[run]
+            probabilities[run, k], relative[run, k] = share, share * sizes[run]
 
 
 @njit_cached
@@ -88,7 +88,7 @@ class ProportionalSampler:
         >>> for step in range(2):
         ...     replay.add([step, 0], 1, 0.5, [step + 1, 0], terminated=False)
         >>> replay.update_priorities([0, 1], [9.0, 1.0])
-        >>> replay.probabilities[:2].round(2).tolist()  # √9 : √1
+        >>> replay.probabilities().round(2).tolist()  # √9 : √1
         [0.75, 0.25]
     """
 
@@ -105,6 +105,7 @@ class ProportionalSampler:
     ) -> None:
         self.alpha = real_number("alpha", alpha, 0, 1)
         self.priority_epsilon = epsilon_number("priority_epsilon", priority_epsilon)
+        self._epsilon = np.array(self.priority_epsilon)  # faster for NumPy than a float
         self.normalize = one_of("normalize", normalize, ("batch", "buffer", "none"))
         self.streams = RandomStreams(seeds, "replay")
         self.runs = len(self.streams.states)
@@ -126,21 +127,23 @@ class ProportionalSampler:
             priorities = priorities.repeat(slots.shape[1], axis=1)
         self._write(slots, priorities)
 
-    def sample(self, batch_size: int, sizes: Ints, beta: float) -> tuple[Slots, Floats]:
-        """Slots and importance-sampling weights, both (runs, batch)."""
-        shape, tree = (len(sizes), batch_size), self.sums
-        slots, relative = np.empty(shape, dtype=np.int64), np.empty(shape)
-        sample_stratified(tree.nodes, tree.first_root, self.streams.states, sizes, slots, relative)
+    def sample(self, batch_size: int, sizes: Ints, beta: float) -> tuple[Slots, NDArray, NDArray]:
+        """Slots, P(i) and importance-sampling weights, (runs, batch) each."""
+        shape, forest = (len(sizes), batch_size), (self.sums.nodes, self.sums.first_root)
+        slots = np.empty(shape, dtype=np.int64)
+        probabilities, relative = np.empty(shape, np.float32), np.empty(shape)
+        drawn = slots, probabilities, relative
+        sample_stratified(*forest, self.streams.states, sizes, *drawn)
         weights = relative**-beta
         if self.normalize == "batch":
             divide_by_largest(weights)
         elif self.minima is not None:
             weights /= ((sizes * self.minima.min / self.sums.total) ** -beta)[:, None]
-        return slots, weights
+        return slots, probabilities, weights
 
     def update(self, slots: Slots, td_errors: Floats) -> None:
         """Set the priorities of replayed slots from their TD errors, both (runs, batch)."""
-        self._write(slots, np.abs(td_errors) + self.priority_epsilon)
+        self._write(slots, np.abs(td_errors) + self._epsilon)
 
     def probabilities(self, slots: Slots, sizes: Ints) -> Floats:
         """P(i) of slots (runs, n): 0 where nothing is stored."""

@@ -137,7 +137,7 @@ class RankBasedSampler:
         >>> for step in range(2):
         ...     replay.add([step, 0], 1, 0.5, [step + 1, 0], terminated=False)
         >>> replay.update_priorities([0, 1], [9.0, 1.0])
-        >>> replay.probabilities[:2].round(2).tolist()  # 1/1 : 1/2
+        >>> replay.probabilities().round(2).tolist()  # 1/1 : 1/2
         [0.67, 0.33]
     """
 
@@ -179,16 +179,18 @@ class RankBasedSampler:
         """Give newly written slots (runs, n) the largest priority seen so far."""
         add_keys(*self._heaps, slots, self.sort_every)
 
-    def sample(self, batch_size: int, sizes: Ints, beta: float) -> tuple[Slots, Floats]:
-        """Slots and importance-sampling weights, both (runs, batch)."""
+    def sample(self, batch_size: int, sizes: Ints, beta: float) -> tuple[Slots, NDArray, NDArray]:
+        """Slots, P(i) and importance-sampling weights, (runs, batch) each."""
         ranks = np.empty((len(sizes), batch_size), dtype=np.int64)
         sample_ranks(self.sums, sizes, self.streams.states, ranks)
-        weights = (sizes[:, None] * self._probability(ranks, sizes)) ** -beta
+        probabilities = self._probability(ranks, sizes)
+        weights = (sizes[:, None] * probabilities) ** -beta
         if self.normalize == "batch":
             divide_by_largest(weights)
         elif self.normalize == "buffer":
             weights /= (sizes * self._probability(sizes[:, None], sizes)[:, 0])[:, None] ** -beta
-        return np.take_along_axis(self.slots, ranks, axis=1).astype(np.int64), weights
+        slots = np.take_along_axis(self.slots, ranks, axis=1).astype(np.int64)
+        return slots, probabilities, weights
 
     def update(self, slots: Slots, td_errors: Floats) -> None:
         """Set the priorities of replayed slots from their TD errors, both (runs, batch)."""

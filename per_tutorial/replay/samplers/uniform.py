@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from per_tutorial.common.arguments import whole_number
 from per_tutorial.replay.compiling import njit_cached
@@ -12,11 +13,12 @@ from per_tutorial.replay.random_streams import RandomStreams, next_uniform
 
 
 @njit_cached
-def draw_uniform(states, sizes, slots):
-    """Write into `slots` (runs, batch) numbers in [0, sizes[run]), all equally likely."""
+def draw_uniform(states, sizes, slots, probabilities):
+    """Write into `slots` (runs, batch) numbers in [0, sizes[run]), all equally likely, and P(i)."""
     for run in range(slots.shape[0]):
         for k in range(slots.shape[1]):
             slots[run, k] = int(next_uniform(states, run) * sizes[run])
+            probabilities[run, k] = 1 / sizes[run]
 
 
 class UniformSampler:
@@ -30,9 +32,9 @@ class UniformSampler:
         >>> import numpy as np
         >>> from per_tutorial.replay import UniformSampler
         >>> sampler = UniformSampler(capacity=100, seeds=[0, 1])  # two runs
-        >>> slots, weights = sampler.sample(8, sizes=np.array([50, 20]), beta=0.4)
-        >>> slots.shape, (slots.max(axis=1) < [50, 20]).all().item(), weights.min().item()
-        ((2, 8), True, 1.0)
+        >>> slots, chances, weights = sampler.sample(8, sizes=np.array([50, 20]), beta=0.4)
+        >>> slots.shape, chances[:, 0].tolist(), weights.min().item()
+        ((2, 8), [0.02, 0.05], 1.0)
     """
 
     def __init__(self, capacity: int, seeds: Sequence[int]) -> None:
@@ -44,13 +46,13 @@ class UniformSampler:
     def add(self, slots: Slots) -> None:
         """Nothing to record: all slots are alike."""
 
-    def sample(self, batch_size: int, sizes: Ints, beta: float) -> tuple[Slots, Floats]:
-        """Slots and weights, both (runs, batch); the weights are all 1."""
+    def sample(self, batch_size: int, sizes: Ints, beta: float) -> tuple[Slots, NDArray, NDArray]:
+        """Slots, P(i) and weights, (runs, batch) each; the weights are all 1."""
         slots = np.empty((self.runs, batch_size), dtype=np.int64)
-        draw_uniform(self.streams.states, sizes, slots)
-        weights = np.empty(slots.shape)
+        probabilities, weights = (np.empty(slots.shape, np.float32) for _ in range(2))
+        draw_uniform(self.streams.states, sizes, slots, probabilities)
         weights.fill(1.0)  # takes half the time of np.ones
-        return slots, weights
+        return slots, probabilities, weights
 
     def update(self, slots: Slots, td_errors: Floats) -> None:
         """Nothing to record: TD errors do not matter here."""

@@ -25,7 +25,7 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 from per_tutorial.common.files import AnyArray, require_like
 from per_tutorial.common.memory import promise_memory
 from per_tutorial.replay.compiling import njit_cached
-from per_tutorial.replay.contracts import Fields, Ints, Slots, State
+from per_tutorial.replay.contracts import Fields, Ints, Singles, Slots, State
 from per_tutorial.replay.ring import NO_SLOT
 from per_tutorial.replay.storages.fields import as_shape
 from per_tutorial.replay.storages.rows import OBSERVATIONS, RowStorage
@@ -239,29 +239,26 @@ class FrameStorage(RowStorage):
         store.put(step, stacks[:, -1], next_stacks[:, -1])
         return self._write(rows.reshape(-1).view(np.uint8), self.environments, self._every_run)
 
-    def n_step_transitions(self, slots: Slots) -> tuple[dict[str, NDArray], Ints]:
-        """The n-step transitions that start in ``slots`` (runs, batch), a dict of arrays, and k.
+    def n_step_transitions(self, slots: Slots) -> tuple[dict[str, NDArray], Singles]:
+        """The n-step transitions that start in ``slots`` (runs, batch), a dict, and discounts.
 
-        Each spans k ≤ n_step steps, as in `TransitionStorage.n_step_transitions`.
+        They are those of `TransitionStorage.n_step_transitions`.
         """
         rows = self._take(slots)
-        returns, last_slots, steps = self._walk(slots)
-        last = self._take(last_slots)
+        returns, last_slots, last, discounts = self._walk(slots)
         store, last_ids = self.store, self.ring.ids(last_slots)
-        indices = store.indices(self.ring.ids(slots)), store.indices(last_ids, ahead=1)
-        # A transition's stacks one after the other: they share frames, which are in the cache then.
-        stacks = store.frames.take(np.stack(indices, axis=2), axis=0)
+        stacks, next_stacks = store.stacks(self.ring.ids(slots)), store.stacks(last_ids, ahead=1)
         for run, k in np.argwhere(last["terminated"] | last["truncated"]).tolist():
             step, environment = divmod(int(last_ids[run, k]), self.environments)
-            stacks[run, k, 1, -1] = store.finals[step, run * self.environments + environment]
+            next_stacks[run, k, -1] = store.finals[step, run * self.environments + environment]
         return {
-            "observation": stacks[:, :, 0],
+            "observation": stacks,
             "action": rows["action"],
             "reward": returns.astype(np.float32),
-            "next_observation": stacks[:, :, 1],
+            "next_observation": next_stacks,
             "terminated": last["terminated"],
             "truncated": last["truncated"],
-        }, steps
+        }, discounts
 
     def truncate_episodes(self) -> None:
         """Mark the running episodes as truncated, before their environments are reset."""

@@ -17,14 +17,14 @@ from per_tutorial.common.arguments import plain_array, real_number, whole_number
 from per_tutorial.common.files import AnyArray, copy_arrays, require_like
 from per_tutorial.common.memory import promise_memory
 from per_tutorial.replay.compiling import njit_cached
-from per_tutorial.replay.contracts import Fields, Floats, Ints, Slots, State, Transition
+from per_tutorial.replay.contracts import Fields, Floats, Ints, Singles, Slots, State, Transition
 from per_tutorial.replay.ring import NO_SLOT, Ring, sum_n_steps
 from per_tutorial.replay.storages.fields import as_field, as_shape
 
 PLAIN = {"b": bool, "i": int, "u": int, "f": float}  # Python's types of a single number
 OBSERVATIONS = ("observation", "next_observation")
 CHECKED_AT_ONCE = (np.dtype(np.float32), np.dtype(np.float64))  # floats that numba can check
-VIEWS = ("_memory", "_staged", "_staged_bytes", "_targets", "_numbers")  # of storages
+VIEWS = ("_flat", "_memory", "_staged", "_staged_bytes", "_targets", "_numbers")  # of storages
 
 
 @njit_cached
@@ -92,6 +92,8 @@ class RowStorage:
         self.n_step = whole_number("n_step", n_step, maximum=self.capacity)
         self.environments = whole_number("environments", environments, maximum=self.capacity)
         self.discount = real_number("discount", discount, 0, 1)
+        self._powers = (self.discount ** np.arange(self.n_step + 1)).astype(np.float32)  # γ^k
+        self._one_step = np.array([self.discount, 0], np.float32)  # discounts, by `terminated`
         self.added = np.zeros(self.runs, dtype=np.int64)
         self.ring = Ring(self.added, self.capacity)
         self.leading_axes: tuple[int, ...] = (self.runs,)
@@ -112,7 +114,8 @@ class RowStorage:
 
     def _make_views(self) -> None:
         """Views of the arrays, which copies of a storage make anew."""
-        self._memory = self.rows.reshape(-1).view(np.uint8)  # run after run
+        self._flat = self.rows.reshape(-1)  # run after run
+        self._memory = self._flat.view(np.uint8)
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out empty rows, and views, which would become separate arrays."""
@@ -170,10 +173,12 @@ class RowStorage:
 
     def _take(self, slots: Slots) -> NDArray[np.void]:
         """The rows in ``slots`` (runs, batch), copied."""
-        return self.rows.reshape(-1).take(slots if self.runs == 1 else slots + self._first_rows)
+        return self._flat.take(slots if self.runs == 1 else slots + self._first_rows)
 
-    def _walk(self, slots: Slots) -> tuple[Floats, Slots, Ints]:
-        """Returns, last slots and steps of the n-step transitions that start in ``slots``."""
+    def _walk(self, slots: Slots) -> tuple[Floats, Slots, NDArray[np.void], Singles]:
+        """Of the n-step transitions that start in ``slots``: returns, last slots, the rows there,
+        and discounts.
+        """
         returns = np.empty(slots.shape)
         last_slots, steps = np.empty_like(slots), np.empty_like(slots)
         sum_n_steps(
@@ -181,7 +186,9 @@ class RowStorage:
             *(self.added, self.environments, slots, self.n_step, self.discount),
             *(returns, last_slots, steps),
         )
-        return returns, last_slots, steps
+        last, discounts = self._take(last_slots), self._powers.take(steps)
+        discounts[last["terminated"]] = 0
+        return returns, last_slots, last, discounts
 
 
 class TransitionStorage(RowStorage):
@@ -279,24 +286,22 @@ class TransitionStorage(RowStorage):
         runs, newest = np.nonzero(slots >= 0)[0], slots[slots >= 0]
         self.rows["truncated"][runs, newest] |= ~self.rows["terminated"][runs, newest]
 
-    def n_step_transitions(self, slots: Slots) -> tuple[NDArray, Ints]:
-        """The n-step transitions that start in ``slots`` (runs, batch): rows, and k for each.
+    def n_step_transitions(self, slots: Slots) -> tuple[NDArray, Singles]:
+        """The n-step transitions that start in ``slots`` (runs, batch): rows, and discounts.
 
         One of k ≤ n_step steps has the reward Σ_{j<k} γ^j r_{t+j} and the next observation,
         `terminated` and `truncated` of its last step (Sutton & Barto 2018, section 7.1). k < n_step
-        if the episode ends first, or as long as the later steps have not been added.
+        if the episode ends first, or as long as the later steps have not been added. Its discount
+        is γ^k, and 0 after a terminal step.
         """
         rows = self._take(slots)
         if self.n_step == 1:
-            steps = np.empty_like(slots)
-            steps.fill(1)  # takes half the time of np.ones
-            return rows, steps
-        returns, last_slots, steps = self._walk(slots)
-        last_rows = self._take(last_slots)
+            return rows, self._one_step.take(rows["terminated"])
+        returns, _, last_rows, discounts = self._walk(slots)
         rows["reward"] = returns
         for name in ("next_observation", "terminated", "truncated"):
             rows[name] = last_rows[name]
-        return rows, steps
+        return rows, discounts
 
     def _checked(self, valid: ArrayLike) -> NDArray[np.bool_]:
         """``valid`` as an array (runs,), or ValueError."""

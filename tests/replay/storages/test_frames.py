@@ -67,7 +67,7 @@ class NaiveFrames:
             self.transitions[run][environment].append(fields)
 
     def window(self, run, number, n_step):
-        """The n-step transition that begins with transition ``number``, and its steps."""
+        """The n-step transition that begins with transition ``number``, and its discount."""
         number, environment = divmod(number, len(self.transitions[run]))
         window = self.transitions[run][environment][number : number + n_step]
         for length, (*_, terminated, truncated) in enumerate(window, start=1):
@@ -76,7 +76,8 @@ class NaiveFrames:
                 break
         observation, action = window[0][:2]
         reward = sum(DISCOUNT**j * transition[2] for j, transition in enumerate(window))
-        return (observation, action, reward, *window[-1][3:]), len(window)
+        discount = DISCOUNT ** len(window) * (not window[-1][4])
+        return (observation, action, reward, *window[-1][3:]), discount
 
 
 def assert_equals_twin(storage, twin):
@@ -84,13 +85,13 @@ def assert_equals_twin(storage, twin):
     size = min(int(storage.added[0]), storage.capacity)
     assert storage.ring.sizes.tolist() == [size] * storage.runs
     slots = np.broadcast_to(np.arange(size), (storage.runs, size))
-    rows, steps = storage.n_step_transitions(slots)
+    rows, discounts = storage.n_step_transitions(slots)
     numbers = storage.ring.ids(slots)
     newest = int(storage.added[0])
     assert sorted(numbers[0]) == list(range(newest - size, newest))
     for run, k in np.ndindex(slots.shape):
-        fields, length = twin.window(run, int(numbers[run, k]), storage.n_step)
-        assert steps[run, k] == length
+        fields, discount = twin.window(run, int(numbers[run, k]), storage.n_step)
+        assert discounts[run, k] == discount
         for name, expected in zip(Transition._fields, fields, strict=True):
             np.testing.assert_allclose(rows[name][run, k], expected, rtol=1e-6, err_msg=name)
 

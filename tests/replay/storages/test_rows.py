@@ -83,15 +83,15 @@ def test_windows_stay_within_their_environment(environments, capacity, n_step, c
         buffer.add(*step)
         logs[k % environments].append(step)
     ids = np.arange(max(0, count - capacity), count)
-    rows, lengths = buffer.storage.n_step_transitions(ids[None] % capacity)
-    for number, row, length in zip(ids, rows[0], lengths[0], strict=True):
+    rows, discounts = buffer.storage.n_step_transitions(ids[None] % capacity)
+    for number, row, discount in zip(ids, rows[0], discounts[0], strict=True):
         log, first = logs[number % environments], number // environments
-        observation, action, reward, following, terminated, steps = naive_window(
+        observation, action, reward, following, terminated, expected = naive_window(
             log, first, n_step, 0.5
         )
         assert row["observation"].tolist() == observation and row["action"] == action
         assert row["next_observation"].tolist() == following
-        assert (row["reward"], row["terminated"], length) == (reward, terminated, steps)
+        assert (row["reward"], row["terminated"], discount) == (reward, terminated, expected)
 
 
 def test_a_step_of_all_environments_at_once_is_one_turn_of_each():
