@@ -1,25 +1,21 @@
-"""Four methods that came after PER, as plain as their papers (notebook 08).
+"""Three methods that came after PER, as plain as their papers (notebook 08).
 
 Each is a sampler or a learner, which `train` takes beside its settings; nothing else knows them:
 
     train(config, seeds, replay=reaper_replay, ...)      # ReaPER: a buffer with a `ReaperSampler`
     train(config, seeds, replay=laber_replay, learner=LaberLearner)
-    train(config.replace(sampler="proportional"), seeds, learner=ReloLearner)
     train(config.replace(sampler="uniform"), seeds, learner=PalLearner)
 
 LAP is a sampler of `per_tutorial.replay`.
 """
 
 from per_tutorial.after_per.laber import LaberLearner, LaberSampler
-from per_tutorial.after_per.pal import PalLearner, pal_losses
+from per_tutorial.after_per.pal import PalLearner
 from per_tutorial.after_per.reaper import ReaperSampler
-from per_tutorial.after_per.relo import ReloLearner
 
 __all__ = [
     "LaberLearner",
     "LaberSampler",
     "PalLearner",
     "ReaperSampler",
-    "ReloLearner",
-    "pal_losses",
 ]

@@ -1,13 +1,14 @@
 """LaBER: large batch experience replay (Lahire, Geist and Rachelson 2022, arXiv 2110.01528)."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from per_tutorial.common.arguments import whole_number
 from per_tutorial.common.files import AnyArray
+from per_tutorial.dqn.config import DQNConfig
 from per_tutorial.dqn.learner import DQNLearner, Update
 from per_tutorial.replay.contracts import Batch, Slots, State
 from per_tutorial.replay.random_streams import RandomStreams
@@ -33,6 +34,8 @@ class LaberSampler(UniformSampler):
         >>> replay.sample(1).rewards.shape
         (4,)
     """
+
+    needs: ClassVar = {"learner": "LaberLearner"}
 
     def __init__(self, capacity: int, seeds: Sequence[int], *, candidates: int = 4) -> None:
         super().__init__(capacity, seeds)
@@ -68,11 +71,19 @@ class LaberLearner(DQNLearner):
     date. `update` takes all candidates and returns all their δ.
     """
 
-    def __init__(self, *arguments: Any) -> None:
-        super().__init__(*arguments)
+    needs: ClassVar = {"sampler": "laber"}
+
+    def __init__(
+        self,
+        config: DQNConfig,
+        observation_shape: Sequence[int],
+        actions: int,
+        seeds: int | Iterable[int],
+    ) -> None:
+        super().__init__(config, observation_shape, actions, seeds)
         self.streams = RandomStreams(self.seeds, "laber")
 
-    def update(self, batch: Batch, step_size: float | None = None) -> Update:
+    def _update(self, batch: Batch) -> Update:
         """One gradient step of every run on ``batch_size`` of these candidates (runs, n)."""
         td_errors = self.td_errors(batch)
         size = np.abs(td_errors).astype(np.float64) + EPSILON
@@ -82,7 +93,7 @@ class LaberLearner(DQNLearner):
         runs = np.arange(len(kept))[:, None]
         fields: Any = batch
         chosen = Batch(*(f if np.ndim(f) == 0 else np.asarray(f)[runs, kept] for f in fields))
-        update = super().update(chosen._replace(weights=weights), step_size)
+        update = super()._update(chosen._replace(weights=weights))
         return update._replace(td_errors=td_errors)
 
     @property

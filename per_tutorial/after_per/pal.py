@@ -1,33 +1,28 @@
 """PAL: the loss that moves like LAP (Fujimoto, Meger and Precup 2020, arXiv 2007.06049)."""
 
+from typing import ClassVar
+
 import torch
 from torch import Tensor
 
 from per_tutorial.dqn.learner import DQNLearner
-from per_tutorial.dqn.losses import Tensors
-
-
-def pal_losses(td_errors: Tensor, kappa: float = 1.0, alpha: float = 0.6) -> tuple[Tensor, Tensor]:
-    """PAL's loss of each error and its slope, both (runs, batch) (section 4.3).
-
-    The loss is κ^α · ½δ² up to |δ| = κ and κ|δ|^(1 + α) / (1 + α) beyond, divided by the batch's
-    mean of max(|δ|, κ)^α, which counts as a constant. Its slope is thus Huber's times LAP's
-    priority: with uniform draws, the mean gradient is that of LAP.
-    """
-    size = td_errors.abs()
-    priorities = size.clamp(min=kappa) ** alpha
-    mean = priorities.mean(dim=1, keepdim=True)
-    slopes = td_errors.clamp(-kappa, kappa) * priorities / mean
-    return slopes * td_errors * torch.where(size < kappa, 0.5, 1 / (1 + alpha)), slopes
 
 
 class PalLearner(DQNLearner):
-    """`DQNLearner` with PAL's loss, for uniform replay; κ and α are those of its settings."""
+    """`DQNLearner` with PAL's loss, for uniform replay; κ and α are those of its settings.
 
-    def errors_and_losses(
-        self, q_values: Tensor, tensors: Tensors
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        """δ of Q(s, a), the losses, and their gradients with respect to Q(s, a)."""
-        td_errors = self._targets(tensors) - q_values
-        losses, slopes = pal_losses(td_errors, self.config.kappa, self.config.alpha)
-        return td_errors, losses.mean(dim=1), slopes / -td_errors.shape[1]
+    It is κ^α · ½δ² up to |δ| = κ and κ|δ|^(1 + α) / (1 + α) beyond, divided by the batch's mean of
+    max(|δ|, κ)^α, which counts as a constant (section 4.3). Its slope is thus Huber's times LAP's
+    priority: with uniform draws, the mean gradient is that of LAP.
+    """
+
+    needs: ClassVar = {"sampler": "uniform"}
+
+    def losses(self, td_errors: Tensor, weights: Tensor) -> Tensor:
+        """PAL's loss of each transition, (runs, batch)."""
+        kappa, alpha = self.config.kappa, self.config.alpha
+        size = td_errors.abs()
+        priorities = size.detach().clamp(min=kappa) ** alpha
+        bent = kappa / (1 + alpha) * size.clamp(min=kappa) ** (1 + alpha)
+        losses = torch.where(size < kappa, kappa**alpha * 0.5 * td_errors**2, bent)
+        return weights * losses / priorities.mean(dim=1, keepdim=True)

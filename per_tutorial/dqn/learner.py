@@ -5,14 +5,17 @@ Shapes: (runs, batch) unless a comment says otherwise.
 
 from __future__ import annotations  # so that `help` shows ArrayLike as a name
 
+import copy
 import warnings
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple, Self
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from math import inf
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
-from torch import Tensor
+from torch import Tensor, nn
+from torch.nn.functional import huber_loss
 
 from per_tutorial.common.arguments import whole_number
 from per_tutorial.common.files import AnyArray, PathLike, copy_arrays, join_parts, require_like
@@ -21,15 +24,15 @@ from per_tutorial.dqn.cuda_graphs import Recorded
 from per_tutorial.dqn.environments import env_spec
 from per_tutorial.dqn.losses import (
     Tensors,
+    check_losses,
     clip_by_run,
     clipped,
-    losses_and_gradients,
     select_actions,
     td_targets,
 )
-from per_tutorial.dqn.networks import QNetwork
+from per_tutorial.dqn.networks import QNetwork, make_network, seed_list
 from per_tutorial.dqn.optimizers import Optimizer
-from per_tutorial.dqn.saved_agents import SavedAgent, read_agent, write_agent
+from per_tutorial.dqn.saved_agents import SavedAgent, full_name, read_agent, write_agent
 from per_tutorial.replay.contracts import Batch, State
 
 
@@ -52,18 +55,35 @@ class Update(NamedTuple):
     losses: NDArray  # (runs,)
 
 
-def as_batch(fields: Any) -> Batch:
-    """A minibatch as a `Batch` of arrays or tensors.
+def as_batch(fields: Any, runs: int) -> tuple[Batch, bool]:
+    """A minibatch as a `Batch` with an axis of runs, and whether it came without one.
 
     Args:
-        fields: an object with the attributes of a `Batch`, or a tuple of its fields in their order.
-            The first five are enough: the weights are then all 1, and the indices 0.
+        fields: an object with the attributes of a `Batch`, or a tuple of its fields in their order,
+            arrays or tensors. The first five are enough: the weights are then all 1, and the
+            indices 0. Those of a single run may lack the axis of runs.
+        runs: how many there must be.
 
     Raises:
         TypeError: one of the first five is missing.
+        ValueError: they differ in shape, or there are other runs.
     """
-    if isinstance(fields, Batch):
-        return fields
+    if not isinstance(fields, Batch):
+        fields = _named(fields)
+    alone = np.ndim(fields.rewards) == 1 and runs == 1
+    if alone:
+        fields = Batch(*(each if np.ndim(each) == 0 else each[None] for each in fields))
+    shape = np.shape(fields.rewards)
+    if len(shape) != 2 or shape[0] != runs:
+        raise ValueError(f"batch: must have rewards of the shape ({runs}, batch), got {shape}")
+    for name in ("actions", "terminated", "weights"):  # or they would broadcast
+        found = np.shape(getattr(fields, name))
+        if found != shape:
+            raise ValueError(f"batch: must have {name} of the shape {shape}, got {found}")
+    return fields, alone
+
+
+def _named(fields: Any) -> Batch:
     names, found = Batch._fields, {}
     if hasattr(fields, "observations"):
         found = {name: getattr(fields, name) for name in names if hasattr(fields, name)}
@@ -77,28 +97,32 @@ def as_batch(fields: Any) -> Batch:
         for name, field in found.items()
     }
     shape = tuple(arrays["rewards"].shape)
-    arrays = {"weights": np.ones(shape), "indices": np.zeros(shape, np.int64)} | arrays
-    return Batch(**arrays)
-
-
-def with_axis_of_runs(batch: Batch) -> Batch:
-    """A minibatch of one run, (batch, ...), as one of shape (1, batch, ...)."""
-    fields: Any = batch
-    return Batch(*(field if np.ndim(field) == 0 else field[None] for field in fields))
+    return Batch(**{"weights": np.ones(shape), "indices": np.zeros(shape, np.int64)} | arrays)
 
 
 class DQNLearner:
     """Online network, target network and optimiser of one run or of several side by side.
+
+    For a loss, a network or an optimiser of your own, override `losses`, `network_class` or
+    `optimizer_class` in a subclass, the ``learner`` of `train`.
 
     Args:
         config: a `DQNConfig`.
         observation_shape: shape of one observation, which is flattened; or (frames, size, size),
             which is not.
         actions: number of actions.
-        seeds: one int per run, for the initial networks.
+        seeds: ints, one run each, for the initial networks; a single int is one run.
 
     Attributes:
         first_action: what an environment calls the agent's action 0 (`Discrete.start`).
+        network_class: makes a module, such as `QNetwork`, from (inputs, actions, hidden, seeds),
+            and from ``dueling=True`` and ``bfloat16=True`` if the settings say so. The module turns
+            observations (runs, batch, inputs), or frames (runs, batch, *inputs) of uint8 or bool,
+            into Q (runs, batch, actions). Its tensors are float32 and have a leading axis of runs,
+            one for each seed, so that no run depends on another one.
+        optimizer_class: `Optimizer`, which is Adam, or a subclass of it.
+        needs: what `train` must find beside it, such as {"sampler": "uniform"}: the name of a
+            "sampler", of a "loss" or of the class of a "learner". Samplers may have it, too.
 
     Example:
         >>> from per_tutorial import DQNConfig, DQNLearner, PrioritizedReplayBuffer
@@ -113,31 +137,34 @@ class DQNLearner:
         1
     """
 
+    network_class: type[nn.Module] = QNetwork
+    optimizer_class: type[Optimizer] = Optimizer
+    needs: ClassVar[Mapping[str, str]] = {}
+
+    @torch.inference_mode(False)  # or parameters could never have a gradient
     def __init__(
         self,
         config: DQNConfig,
         observation_shape: Sequence[int],
         actions: int,
-        seeds: Sequence[int],
+        seeds: int | Iterable[int],
     ) -> None:
         check_device(config.device)
         self.observation_shape = tuple(int(length) for length in observation_shape)
         self.actions, self.first_action = actions, 0
-        self.seeds = list(seeds)
+        self.seeds = seed_list(seeds)
         self.config = config
         self._env_spec = env_spec(config.env)
         self._device_type = torch.device(config.device).type
         inputs = self._env_spec.network_inputs(self.observation_shape)
-        options = {"dueling": config.dueling, "bfloat16": config.precision == "bfloat16"}
-        self.online, self.target = (
-            QNetwork(inputs, actions, config.hidden, self.seeds, **options).to(config.device)
-            for _ in range(2)
-        )  # made from the same seeds, so equal at the start
-        self.target.requires_grad_(False)
+        online = make_network(self.network_class, config, inputs, actions, self.seeds)
+        self.online = online.to(config.device)
+        self._check_network()
+        self.target = copy.deepcopy(self.online).requires_grad_(False)
         # As lists: walking through a module takes longer than a step with its parameters.
         self._parameters: list[Tensor] = list(self.online.parameters())
         self._target_parameters: list[Tensor] = list(self.target.parameters())
-        self.optimizer = Optimizer(config, self._parameters)
+        self.optimizer = self.optimizer_class(config, self._parameters)
         self.updates = 0
         self._forward: Callable[..., Tensor] = self._q_values
         self._descend: Callable[..., tuple[Tensor, Tensor, Tensor]] = self._gradient_step
@@ -145,6 +172,64 @@ class DQNLearner:
             self._forward, self._descend = (
                 Recorded(function, config.device) for function in (self._forward, self._descend)
             )
+
+    def losses(self, td_errors: Tensor, weights: Tensor) -> Tensor:
+        """The loss of each transition, (runs, batch): override it for a loss of your own.
+
+        Here it is w · L(δ) with the ``loss`` of the settings, and L is a straight line beyond their
+        ``td_error_clip``. A loss of your own replaces all that. An update descends the mean over
+        the batch; its gradient is found by autograd.
+
+        Args:
+            td_errors: δ = target − Q(s, a), (runs, batch), with the gradient of Q(s, a).
+            weights: importance-sampling weights, (runs, batch).
+
+        Example:
+            >>> import torch
+            >>> from per_tutorial import DQNConfig, DQNLearner, train
+            >>> class CauchyLearner(DQNLearner):
+            ...     def losses(self, td_errors, weights):
+            ...         return weights * torch.log1p(td_errors**2)
+            >>> config = DQNConfig(steps=200, learning_starts=100, hidden=(16,))
+            >>> train(config, seeds=0, learner=CauchyLearner).agent.updates
+            101
+        """
+        config, zeros = self.config, torch.zeros_like(td_errors)
+        # ½δ² up to the bend, and straight from there; the squared loss never bends.
+        bend = min(config.kappa if config.loss == "huber" else inf, config.td_error_clip or inf)
+        return weights * huber_loss(td_errors, zeros, reduction="none", delta=bend)
+
+    @torch.no_grad()
+    def _check_network(self) -> None:
+        """Raise ValueError unless the network is one for these runs, observations and actions."""
+        runs, name = len(self.seeds), self.network_class.__name__
+        for key, tensor in self.online.state_dict().items():
+            if tensor.shape[:1] != (runs,) or tensor.dtype != torch.float32:
+                raise ValueError(
+                    f"{name}: must have float32 tensors with a leading axis of runs ({runs}), got "
+                    f"{key}, {tensor.dtype} of the shape {tuple(tensor.shape)}"
+                )
+        shown = torch.zeros(runs, 2, *self.observation_shape, dtype=torch.uint8)
+        wanted, found = (runs, 2, self.actions), self._q_values(self._observations(shown)).shape
+        if found != wanted:
+            raise ValueError(
+                f"{name}: must return Q (runs, batch, actions), here {wanted}, got {tuple(found)}"
+            )
+
+    def check_partner(self, sampler: Any) -> None:
+        """Raise ValueError unless all that the learner and the sampler need is there (`needs`)."""
+        found: dict[str, list[Any]] = {
+            "sampler": [getattr(sampler, "settings", {}).get("sampler")],
+            "loss": [self.config.loss],
+            "learner": [each.__name__ for each in type(self).__mro__],
+        }
+        for part in (self, sampler):
+            for name, needed in getattr(part, "needs", {}).items():
+                if needed not in found[name]:
+                    raise ValueError(
+                        f"{name}: must be {needed!r} with {type(part).__name__}, "
+                        f"got {found[name][0]!r}"
+                    )
 
     @torch.no_grad()
     def q_values(self, observations: ArrayLike) -> NDArray:
@@ -177,8 +262,9 @@ class DQNLearner:
             name: parameter[runs].cpu().contiguous()
             for name, parameter in self.online.state_dict().items()
         }
+        network = full_name(self.network_class)
         facts = (self.config, self.observation_shape, self.actions, self.first_action)
-        write_agent(path, SavedAgent(*facts, self.seeds[runs], tensors))
+        write_agent(path, SavedAgent(*facts, self.seeds[runs], network, tensors))
 
     @classmethod
     def load(
@@ -202,10 +288,11 @@ class DQNLearner:
 
         Raises:
             FileNotFoundError: there is no such file.
-            ValueError: it is damaged or holds something else, or the device cannot be used.
+            ValueError: it is damaged or holds something else, such as the network of another
+                learner, or the device cannot be used.
         """
         check_device(device)
-        agent = read_agent(path, device, trusted=trusted)
+        agent = read_agent(path, device, cls.network_class, trusted=trusted)
         config = agent.config if precision is None else agent.config.replace(precision=precision)
         learner = cls(config, agent.observation_shape, agent.actions, agent.seeds)
         learner.first_action = agent.first_action
@@ -238,6 +325,7 @@ class DQNLearner:
         for name, tensor in self._tensors.items():
             tensor.copy_(torch.from_numpy(own[name]))
 
+    @torch.inference_mode(False)  # gradients are on in here, whatever the caller turned off
     def update(self, batch: Any, step_size: float | None = None) -> Update:
         """One gradient step of every run on its minibatch (Algorithm 1, lines 11 to 16).
 
@@ -246,73 +334,63 @@ class DQNLearner:
                 axis of runs; the results then lack it, too.
             step_size: the learning rate from now on; None keeps the last one.
         """
-        batch = as_batch(batch)
-        alone = np.ndim(batch.rewards) == 1 and len(self.seeds) == 1
-        if alone:
-            batch = with_axis_of_runs(batch)
+        batch, alone = as_batch(batch, len(self.seeds))
         if step_size is not None:
             self.optimizer.set_learning_rate(step_size)
+        update = self._update(batch)
+        return Update(*(array[0] for array in update)) if alone else update
+
+    def _update(self, batch: Batch) -> Update:
+        """`update` by a minibatch with an axis of runs."""
         results = self._descend(*self._tensors_of(batch))
         self.updates += 1
         if self.updates % self.config.target_update_every == 0:
             self.update_target(self.config.tau)
-        found = (tensor.cpu().numpy() for tensor in results)
-        return Update(*(array[0] for array in found)) if alone else Update(*found)
+        return Update(*(tensor.cpu().numpy() for tensor in results))
 
     def _gradient_step(self, *fields: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """One step of the optimiser: δ, Q(s, a) and the losses before it."""
-        found = self.gradients(Tensors(*map(self._on_device, fields)))
-        gradients, td_errors, q_values, losses = found
+        """One step of the optimiser: δ, Q(s, a) and the losses before it.
+
+        Nothing in here waits for a GPU, so a CUDA graph can hold it.
+        """
+        tensors = Tensors(*map(self._on_device, fields))
+        q_values, td_errors = self._estimates(tensors)
+        losses = self.losses(td_errors, tensors.weights)
+        check_losses(f"{type(self).__name__}.losses", losses, td_errors)
+        means = losses.mean(dim=1)
+        found = torch.autograd.grad(means.sum(), self._parameters)  # runs share no parameter
+        gradients = [each.contiguous() for each in found]  # those of convolutions may not be
         if self.config.max_grad_norm is not None:
             clip_by_run(gradients, self.config.max_grad_norm)
         self.optimizer.descend(gradients)
-        return clipped(td_errors, self.config.td_error_clip), q_values.detach(), losses.detach()
+        td_errors = clipped(td_errors, self.config.td_error_clip)
+        return td_errors.detach(), q_values.detach(), means.detach()
 
     def _q_values(self, observations: Tensor) -> Tensor:
         return self.online(self._on_device(observations))
 
     @torch.no_grad()
-    def td_errors(self, batch: Batch) -> NDArray:
+    def td_errors(self, batch: Any) -> NDArray:
         """The δ that `update` would return for this minibatch. Nothing changes."""
-        tensors = self.tensors(batch)
-        q_values = select_actions(self.online(tensors.observations), tensors.actions)
-        td_errors = self._targets(tensors) - q_values
-        return clipped(td_errors, self.config.td_error_clip).cpu().numpy()
+        batch, alone = as_batch(batch, len(self.seeds))
+        _, found = self._estimates(Tensors(*map(self._on_device, self._tensors_of(batch))))
+        td_errors = clipped(found, self.config.td_error_clip).cpu().numpy()
+        return td_errors[0] if alone else td_errors
 
-    def gradients(self, tensors: Tensors) -> tuple[list[Tensor], Tensor, Tensor, Tensor]:
-        """The gradients of all parameters, δ, Q(s, a) and the losses of a minibatch."""
+    def _estimates(self, tensors: Tensors) -> tuple[Tensor, Tensor]:
+        """Q(s, a), and δ = target − Q(s, a), in which the target counts as a constant."""
         q_values = select_actions(self.online(tensors.observations), tensors.actions)
         with torch.no_grad():
-            td_errors, losses, q_gradients = self.errors_and_losses(q_values, tensors)
-        # From Q to the parameters. Convolution gradients may be non-contiguous.
-        found = torch.autograd.grad(q_values, self._parameters, q_gradients)
-        return [gradient.contiguous() for gradient in found], td_errors, q_values, losses
-
-    def errors_and_losses(
-        self, q_values: Tensor, tensors: Tensors
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        """δ of Q(s, a), the losses, and their gradients with respect to Q(s, a)."""
-        td_errors = self._targets(tensors) - q_values
-        config = self.config
-        losses, gradients = losses_and_gradients(
-            td_errors, tensors.weights, config.loss, config.td_error_clip, config.kappa
-        )
-        return td_errors, losses, gradients
-
-    def _targets(self, tensors: Tensors) -> Tensor:
-        next_q = self.target(tensors.next_observations)
-        chosen_by = self.online(tensors.next_observations) if self.config.double else None
-        rewards, terminated = tensors.rewards, tensors.terminated
-        return td_targets(rewards, terminated, next_q, tensors.discounts, chosen_by)
+            next_q = self.target(tensors.next_observations)
+            chosen_by = self.online(tensors.next_observations) if self.config.double else None
+            rewards, terminated = tensors.rewards, tensors.terminated
+            targets = td_targets(rewards, terminated, next_q, tensors.discounts, chosen_by)
+        return q_values, targets - q_values
 
     @torch.no_grad()
     def update_target(self, tau: float) -> None:
         """Move the target networks a share ``tau`` of the way to the online ones (notebook 04)."""
         torch._foreach_lerp_(self._target_parameters, self._parameters, tau)
-
-    def tensors(self, batch: Batch) -> Tensors:
-        """A minibatch (runs, batch, ...) as tensors on the learner's device."""
-        return Tensors(*map(self._on_device, self._tensors_of(batch)))
 
     def _tensors_of(self, batch: Batch) -> Tensors:
         """A minibatch as tensors that may not be on the device yet."""

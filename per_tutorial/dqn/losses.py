@@ -1,12 +1,11 @@
-"""Targets, losses and their gradients of a minibatch, as pure functions.
+"""Targets and losses of a minibatch, as pure functions.
 
 Shapes: (runs, batch) unless a comment says otherwise.
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-import torch
 from torch import Tensor
 
 
@@ -54,33 +53,17 @@ def select_actions(q_values: Tensor, actions: Tensor) -> Tensor:
     return q_values.gather(-1, actions.unsqueeze(-1)).squeeze(-1)
 
 
-def losses_and_gradients(
-    td_errors: Tensor,
-    weights: Tensor,
-    loss: str = "huber",
-    clip: float | None = None,
-    kappa: float = 1.0,
-) -> tuple[Tensor, Tensor]:
-    """The loss of each run, (runs,), the mean over the batch of w_i · L(δ_i), and its gradients.
-
-    These are with respect to Q(s, a), where δ = target − Q(s, a): (runs, batch). Line 13 of
-    Algorithm 1 has the opposite sign: it adds w_j · δ_j · ∇Q to the step, and an optimiser
-    subtracts a gradient.
-
-    L is ½δ² ("squared"), or the Huber loss ("huber"): ½δ² up to |δ| = κ and linear beyond. With
-    ``clip`` = c, δ is clipped to [−c, c] in the gradient (section 4 of Schaul et al.: c = 1). The
-    loss is then linear beyond |δ| = c.
-
-    The weights must multiply each error before the mean. Shapes (batch,) and (batch, 1) would
-    silently broadcast to (batch, batch) and cancel the correction, hence the assertion.
-    """
-    assert td_errors.shape == weights.shape, (td_errors.shape, weights.shape)
-    slopes = clipped(td_errors.detach(), clip)  # ∂L/∂δ
-    if loss == "huber":
-        slopes = slopes.clamp(-kappa, kappa)
-    # ½δ², or limit · (|δ| − ½ limit) beyond the limit
-    losses = slopes * torch.sub(td_errors, slopes, alpha=0.5)
-    return (weights * losses).mean(dim=1), weights * slopes / -td_errors.shape[1]
+def check_losses(method: str, losses: Any, td_errors: Tensor) -> None:
+    """Raise ValueError unless a ``method`` returned one loss for each TD error, with a gradient."""
+    found = type(losses).__name__
+    if isinstance(losses, Tensor):
+        if losses.shape == td_errors.shape and losses.requires_grad:
+            return
+        found = f"{tuple(losses.shape)} with{'' if losses.requires_grad else 'out'} one"
+    raise ValueError(
+        f"{method}: must return a tensor {tuple(td_errors.shape)}, a loss for each TD error, with "
+        f"a gradient, got {found}"
+    )
 
 
 def clipped(td_errors: Tensor, clip: float | None) -> Tensor:

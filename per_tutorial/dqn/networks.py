@@ -13,6 +13,8 @@ from typing import cast
 import torch
 from torch import Tensor, nn
 
+from per_tutorial.common.arguments import whole_number
+from per_tutorial.dqn.config import DQNConfig
 from per_tutorial.dqn.environments.settings import SMALLEST_FRAME
 
 LARGEST_SEED = 2**64 - 1  # for PyTorch's generators
@@ -24,6 +26,17 @@ SMALL_CONVOLUTIONS = ((32, 5, 2), (64, 3, 2), (64, 3, 2))
 BOARD_CONVOLUTIONS = ((16, 3, 1),)  # for the 10×10 cells of MinAtar (Young & Tian 2019)
 
 Inputs = int | tuple[int, ...]  # numbers in an observation, or the shape of its frames
+
+
+def seed_list(seeds: int | Iterable[int]) -> list[int]:
+    """One int for each run; a single int is one run. ValueError unless all are different."""
+    given = list(seeds) if isinstance(seeds, Iterable) else [seeds]
+    if not given:
+        raise ValueError("seeds: at least one is needed, got none")
+    checked = [whole_number("seeds", seed, minimum=0, maximum=LARGEST_SEED) for seed in given]
+    if len(set(checked)) < len(checked):
+        raise ValueError(f"seeds: must differ from one another, got {checked}")
+    return checked
 
 
 def _convolutions(size: int) -> tuple[tuple[int, int, int], ...]:
@@ -163,3 +176,16 @@ class QNetwork(nn.Module):
         # The last ReLU comes after the copy to another layout. The numbers are the same; before it,
         # its gradients and outputs would differ in layout: a fifth of an update of MinAtar.
         return torch.relu(last(images).reshape(batch, runs, -1)).transpose(0, 1)
+
+
+def make_network(
+    network_class: type[nn.Module],
+    config: DQNConfig,
+    inputs: Inputs,
+    actions: int,
+    seeds: Sequence[int],
+) -> nn.Module:
+    """A network of these settings; a class of one's own need not have options that are off."""
+    options = {"dueling": config.dueling, "bfloat16": config.precision == "bfloat16"}
+    chosen = {name: True for name, on in options.items() if on}
+    return network_class(inputs, actions, config.hidden, seeds, **chosen)

@@ -17,14 +17,17 @@ from per_tutorial.dqn.config import DQNConfig
 class Optimizer:
     """Adam for all runs: it works number by number, so they stay independent.
 
+    Another optimiser is a subclass with a `descend` of its own (`DQNLearner.make_optimizer`).
+
     Attributes:
+        parameters: tensors (runs, ...), which `descend` changes in place.
         learning_rate: of the next steps, a float, or a tensor on the GPU.
-        moments: one dict of tensors for each parameter, all zero at the start.
+        moments: one dict of tensors for each parameter, all zero at the start; checkpoints have it.
     """
 
     def __init__(self, config: DQNConfig, parameters: Sequence[Tensor]) -> None:
-        self._parameters = list(parameters)
-        device = self._parameters[0].device
+        self.parameters = list(parameters)
+        device = self.parameters[0].device
         self._recorded = config.compiled and device.type == "cuda"
         rate: Any = config.learning_rate
         if self._recorded:  # a CUDA graph reads it from where it is, so it may change later
@@ -36,7 +39,7 @@ class Optimizer:
                 "exp_avg": torch.zeros_like(parameter),
                 "exp_avg_sq": torch.zeros_like(parameter),
             }
-            for parameter in self._parameters
+            for parameter in self.parameters
         ]
 
     def set_learning_rate(self, rate: float) -> None:
@@ -51,7 +54,7 @@ class Optimizer:
         of = {name: [each[name] for each in self.moments] for name in self.moments[0]}
         torch._foreach_add_(of["step"], 1)
         torch._fused_adam_(
-            self._parameters,
+            self.parameters,
             gradients,
             of["exp_avg"],
             of["exp_avg_sq"],

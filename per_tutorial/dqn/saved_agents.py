@@ -11,15 +11,21 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from per_tutorial.common.arguments import whole_number
 from per_tutorial.common.files import PathLike, atomic_write
 from per_tutorial.dqn.config import DQNConfig
 from per_tutorial.dqn.environments import env_spec
-from per_tutorial.dqn.networks import LARGEST_SEED, QNetwork
+from per_tutorial.dqn.networks import LARGEST_SEED, make_network
 
 OUR_MODULES = f"{__name__.partition('.')[0]}."
+MOST_LAYERS = 1_000  # that are made, without numbers, before a file is known to have as many
+
+
+def full_name(kind: type) -> str:
+    """Module and name of a class, as files and checkpoints record it."""
+    return f"{kind.__module__}.{kind.__qualname__}"
 
 
 class SavedAgent(NamedTuple):
@@ -30,6 +36,7 @@ class SavedAgent(NamedTuple):
     actions: int
     first_action: int
     seeds: list[int]
+    network: str  # full name of its class
     tensors: dict[str, Tensor]  # of the online networks, each (runs, ...)
 
 
@@ -44,7 +51,9 @@ def write_agent(path: PathLike, agent: SavedAgent) -> None:
         file.write(data)
 
 
-def read_agent(path: PathLike, device: str, *, trusted: bool) -> SavedAgent:
+def read_agent(
+    path: PathLike, device: str, network_class: type[nn.Module], *, trusted: bool
+) -> SavedAgent:
     """What `write_agent` wrote; see `DQNLearner.load`."""
     from safetensors import SafetensorError, safe_open
 
@@ -62,18 +71,20 @@ def read_agent(path: PathLike, device: str, *, trusted: bool) -> SavedAgent:
                 whole_number("actions", facts["actions"]),
                 whole_number("first_action", facts["first_action"], minimum=-(2**63)),
                 _whole_numbers("seeds", facts["seeds"], 0),
+                facts.get("network", full_name(network_class)),  # earlier files do not name it
                 {},
             )
             slices = {name: file.get_slice(name) for name in file.keys()}
             found = {name: (each.get_dtype(), each.get_shape()) for name, each in slices.items()}
-            _compare(found, agent)
+            _compare(found, agent, network_class)
             agent.tensors.update({name: file.get_tensor(name) for name in found})
         for name, tensor in agent.tensors.items():
             if not torch.isfinite(tensor).all():
                 raise ValueError(f"{name}: must be finite")
     except (*damage, TypeError, ValueError) as error:
         raise ValueError(
-            f"path: {os.fspath(path)!r} holds no agent, or one of another version ({error})"
+            f"path: {os.fspath(path)!r} holds no agent, or one of another version or network "
+            f"({error})"
         ) from error
     # For "module:Name-v0", Gymnasium imports the module, and thus runs whatever is in it.
     if ":" in config.env and not config.env.startswith(OUR_MODULES) and not trusted:
@@ -89,19 +100,23 @@ def _whole_numbers(name: str, values: list[Any], minimum: int) -> list[int]:
     return [whole_number(name, value, minimum, LARGEST_SEED) for value in values]
 
 
-def _compare(found: dict[str, tuple[str, list[int]]], agent: SavedAgent) -> None:
+def _compare(
+    found: dict[str, tuple[str, list[int]]], agent: SavedAgent, network_class: type[nn.Module]
+) -> None:
     """Raise ValueError unless the tensors, (dtype, shape) each, are those of such an agent."""
+    if agent.network != full_name(network_class):
+        raise ValueError(f"network: must be {full_name(network_class)}, got {agent.network}")
     config, spec = agent.config, env_spec(agent.config.env)
     size = spec.frame_size or config.frame_size
     if spec.frames and agent.observation_shape[1:] != (size, size):
         raise ValueError(f"observation_shape: must be (channels, {size}, {size})")
-    # Each hidden layer has tensors in the file, so a longer list of sizes is wrong.
-    if len(config.hidden) >= len(found):
-        raise ValueError(f"hidden: {len(config.hidden)} layers, but {len(found)} tensors")
-    sizes = spec.network_inputs(agent.observation_shape), agent.actions, config.hidden
+    if len(config.hidden) > MOST_LAYERS:
+        raise ValueError(f"hidden: must be at most {MOST_LAYERS} layers, got {len(config.hidden)}")
+    inputs = spec.network_inputs(agent.observation_shape)
     with torch.device("meta"):  # shapes without numbers
-        one = QNetwork(*sizes, agent.seeds[:1], dueling=config.dueling).state_dict()
-    wanted = {name: ("F32", [len(agent.seeds), *each.shape[1:]]) for name, each in one.items()}
+        one = make_network(network_class, config, inputs, agent.actions, agent.seeds[:1])
+    shapes = {name: each.shape[1:] for name, each in one.state_dict().items()}
+    wanted = {name: ("F32", [len(agent.seeds), *shape]) for name, shape in shapes.items()}
     for name in sorted(wanted.keys() | found.keys()):
         if wanted.get(name) != found.get(name):
             raise ValueError(

@@ -17,8 +17,8 @@ from per_tutorial.dqn.environments import env_spec
 from per_tutorial.dqn.environments.gymnasium_envs import Environments
 from per_tutorial.dqn.environments.settings import LONGEST_EPISODE
 from per_tutorial.dqn.history import History
-from per_tutorial.dqn.learner import DQNLearner, as_batch, with_axis_of_runs
-from per_tutorial.dqn.networks import LARGEST_SEED
+from per_tutorial.dqn.learner import DQNLearner, as_batch
+from per_tutorial.dqn.networks import LARGEST_SEED, seed_list
 from per_tutorial.dqn.threads import one_thread_if_small
 from per_tutorial.replay.contracts import Batch, State
 from per_tutorial.replay.random_streams import RandomStreams
@@ -91,7 +91,7 @@ class OneRun:
             self.memory.add(*(field[0] for field in fields))
 
     def sample(self, batch_size: int, beta: float) -> Batch:
-        return with_axis_of_runs(as_batch(self.memory.sample(batch_size, beta)))
+        return as_batch(self.memory.sample(batch_size, beta), runs=1)[0]
 
     def update_priorities(self, indices: NDArray, td_errors: NDArray) -> None:
         self.memory.update_priorities(indices[0], td_errors[0])
@@ -133,7 +133,8 @@ def train(  # noqa: C901  (Algorithm 1 in one place)
         replay: in place of the memory that ``config`` describes, a `Replay` for as many runs, whose
             n-step returns have the discount of ``config``; or, for one run, a memory of your own,
             without an axis of runs (`OneRun`).
-        learner: the class of the agent, such as one with another loss; None: `DQNLearner`.
+        learner: the class of the agent, such as one with another loss or network; None:
+            `DQNLearner`.
         callbacks: functions called with the `History` whenever measurements were written, the last
             time at the end, such as a progress bar or a live plot.
         checkpoints: `Checkpoints` to continue from and to write, for long trainings.
@@ -143,7 +144,7 @@ def train(  # noqa: C901  (Algorithm 1 in one place)
 
     Raises:
         ValueError: the environment cannot be made, two seeds are the same, ``replay`` does not fit
-            ``config``, or the checkpoints are those of another training.
+            ``config`` or ``learner``, or the checkpoints are those of another training.
         TypeError: ``replay`` lacks a method.
 
     Example:
@@ -153,7 +154,7 @@ def train(  # noqa: C901  (Algorithm 1 in one place)
         >>> evaluate(history.agent, episodes=2).shape
         (3, 2)
     """
-    seeds = _seed_list(seeds)
+    seeds = seed_list(seeds)
     environments = env_spec(config.env).module().training_environments(config, seeds)
     with closing(environments):
         agent = (learner or DQNLearner)(
@@ -162,6 +163,8 @@ def train(  # noqa: C901  (Algorithm 1 in one place)
         agent.first_action = environments.first_action
         if replay is None:
             replay = make_replay(config, environments.observation_shape, seeds)
+        if hasattr(replay, "sampler"):
+            agent.check_partner(replay.sampler)
         axes = _checked_axes(replay, config, len(seeds))
         if getattr(replay, "runs", None) is None:
             replay = OneRun(replay)
@@ -318,13 +321,3 @@ def _check_fit(agent: DQNLearner, environments: Environments) -> None:
             f"agent: must be for observations {shown} and {environments.actions} actions, as in "
             f"{agent.config.env!r}, got one for {seen} and {agent.actions}"
         )
-
-
-def _seed_list(seeds: int | Iterable[int]) -> list[int]:
-    given = list(seeds) if isinstance(seeds, Iterable) else [seeds]
-    if not given:
-        raise ValueError("seeds: at least one is needed, got none")
-    checked = [whole_number("seeds", seed, minimum=0, maximum=LARGEST_SEED) for seed in given]
-    if len(set(checked)) < len(checked):
-        raise ValueError(f"seeds: must differ from one another, got {checked}")
-    return checked

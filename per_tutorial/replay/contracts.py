@@ -133,8 +133,8 @@ class Sampler(Protocol):
 
     The constructor takes ``capacity``, ``seeds`` (one int per run, for `RandomStreams`) and the
     settings as keywords. A sampler may also have `metrics(sizes)`: measurements of the priorities
-    for `History`, by name, (runs,) each; and ``needs_updates = True``, if its draws mean nothing
-    without TD errors.
+    for `History`, by name, (runs,) each; ``needs_updates = True``, if its draws mean nothing
+    without TD errors; and ``needs``, as `DQNLearner` has it.
 
     Attributes:
         capacity, runs: slots of each run, and the number of runs.

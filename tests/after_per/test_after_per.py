@@ -1,4 +1,4 @@
-"""ReaPER, LaBER, ReLo and PAL against their formulas, and in short trainings."""
+"""ReaPER, LaBER and PAL against their formulas, and in short trainings."""
 
 import numpy as np
 import pytest
@@ -13,11 +13,14 @@ from per_tutorial.after_per import (  # noqa: E402
     LaberSampler,
     PalLearner,
     ReaperSampler,
-    ReloLearner,
-    pal_losses,
 )
 from per_tutorial.after_per.laber import choose  # noqa: E402
-from per_tutorial.replay import TransitionStorage, UniformSampler  # noqa: E402
+from per_tutorial.replay import (
+    LapSampler,
+    ProportionalSampler,
+    TransitionStorage,
+    UniformSampler,
+)  # noqa: E402
 
 
 def reaper_buffer(capacity=10, environments=2, **settings):
@@ -67,26 +70,70 @@ def test_laber_keeps_candidates_by_size_and_weighs_them():
 
 @pytest.mark.parametrize(("kappa", "alpha"), [(1.0, 0.6), (0.1, 1.0)])
 def test_pals_slope_is_hubers_times_the_priority_of_lap(kappa, alpha):
-    errors = torch.tensor([[0.02, -0.5, 3.0, -20.0]], dtype=torch.float64)
+    errors = torch.tensor([[0.02, -0.5, 3.0, -20.0]], dtype=torch.float64, requires_grad=True)
     p = errors.abs().clamp(min=kappa) ** alpha
-    _, slopes = pal_losses(errors, kappa, alpha)
+    learner = PalLearner(DQNConfig(kappa=kappa, alpha=alpha), (4,), 2, 0)
+    losses = learner.losses(errors, torch.ones(1, 4))
+    (slopes,) = torch.autograd.grad(losses.sum(), errors)
     assert torch.allclose(slopes, errors.clamp(-kappa, kappa) * p / p.mean())
+    wanted = torch.where(
+        errors.abs() < kappa,
+        kappa**alpha * errors**2 / 2,
+        kappa * errors.abs() ** (1 + alpha) / (1 + alpha),
+    )
+    assert torch.allclose(losses, wanted / p.mean())
+
+
+SAMPLERS = {
+    "uniform": lambda: UniformSampler(300, [0, 1]),
+    "proportional": lambda: ProportionalSampler(300, [0, 1]),
+    "lap": lambda: LapSampler(300, [0, 1]),
+    "laber": lambda: LaberSampler(300, [0, 1]),
+}
+
+
+class OwnLaber(LaberLearner):
+    """A subclass fits as well."""
+
+
+def trained(sampler, learner, loss="squared"):
+    config = DQNConfig(steps=200, learning_starts=100, hidden=(8,), capacity=300, loss=loss)
+    storage = TransitionStorage(300, (4,), 2)
+    made = ReaperSampler(storage, [0, 1]) if sampler == "reaper" else SAMPLERS[sampler]()
+    return train(config, [0, 1], replay=Replay(storage, made, 2), learner=learner)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("method", ["reaper", "laber", "relo", "pal"])
-def test_each_trains(method):
-    config = DQNConfig(steps=200, learning_starts=100, hidden=(8,), capacity=300)
-    if method == "relo":
-        config = config.replace(sampler="proportional")
-    storage = TransitionStorage(300, (4,), 2)
-    samplers = {
-        "reaper": ReaperSampler(storage, [0, 1]),
-        "laber": LaberSampler(300, [0, 1]),
-        "pal": UniformSampler(300, [0, 1]),
-    }
-    learners = {"laber": LaberLearner, "relo": ReloLearner, "pal": PalLearner}
-    replay = Replay(storage, samplers[method], 2) if method in samplers else None
-    history = train(config, [0, 1], replay=replay, learner=learners.get(method))
+@pytest.mark.parametrize(
+    ("sampler", "learner"),
+    [("reaper", None), ("uniform", PalLearner), ("laber", LaberLearner), ("laber", OwnLaber)],
+)
+def test_each_trains(sampler, learner):
+    history = trained(sampler, learner)
     assert np.isfinite(history.measure("loss")[-1]).all()
-    assert (history.measure("td_error")[-1] > 0).all() or method == "relo"
+    assert (history.measure("td_error")[-1] > 0).all()
+
+
+@pytest.mark.parametrize(
+    ("sampler", "learner", "message"),
+    [
+        ("lap", None, "loss: must be 'huber' with LapSampler, got 'squared'"),
+        ("laber", None, "learner: must be 'LaberLearner' with LaberSampler, got 'DQNLearner'"),
+        ("uniform", LaberLearner, "sampler: must be 'laber' with LaberLearner, got 'uniform'"),
+        ("proportional", PalLearner, "sampler: must be 'uniform' with PalLearner, got 'prop.*'"),
+    ],
+)
+def test_a_method_refuses_a_partner_that_it_is_not_made_for(sampler, learner, message):
+    with pytest.raises(ValueError, match=f"^{message}$"):
+        trained(sampler, learner)
+
+
+def test_laber_takes_a_batch_of_one_run_as_it_is():
+    arguments = {"config": DQNConfig(batch_size=2), "observation_shape": (1,), "actions": 2}
+    one, same = (LaberLearner(**arguments, seeds=seeds) for seeds in (0, [0]))
+    fields = [np.arange(8.0).reshape(8, 1), np.arange(8) % 2, np.arange(8.0), np.ones((8, 1))]
+    fields.append(np.zeros(8, dtype=bool))
+    found, wanted = one.update(tuple(fields)), same.update(tuple(each[None] for each in fields))
+    assert [each.shape for each in found] == [(8,), (2,), ()]
+    for mine, theirs in zip(found, wanted, strict=True):
+        np.testing.assert_array_equal(mine, theirs[0])

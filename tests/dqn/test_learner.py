@@ -1,5 +1,6 @@
 """The learner: against a plain twin, and what it hands out."""
 
+import contextlib
 import copy
 from types import SimpleNamespace
 
@@ -7,9 +8,13 @@ import numpy as np
 import pytest
 import torch
 from plain_twins import assert_same_as_plain
-from small import ACTIONS, BATCH, INPUTS, LEARNER_CONFIG, RUNS, random_batch
+from small import ACTIONS, BATCH, INPUTS, LEARNER_CONFIG, RUNS, TINY_CONFIG, random_batch
+from torch import nn
 
 from per_tutorial.dqn.learner import DQNLearner
+from per_tutorial.dqn.networks import StackedLinear
+from per_tutorial.dqn.optimizers import Optimizer
+from per_tutorial.dqn.training import train
 from per_tutorial.replay import Batch
 
 SOFT = {"tau": 0.1, "target_update_every": 1}
@@ -36,18 +41,123 @@ def test_in_single_precision_as_it_is_used():
     assert_same_as_plain(LEARNER_CONFIG, learner_class=DQNLearner, updates=15, rtol=1e-3)
 
 
+# A loss, a network and an optimiser of one's own
+
+
+class SquaredLearner(DQNLearner):
+    def losses(self, td_errors, weights):
+        return 0.5 * weights * td_errors**2
+
+
+def test_a_loss_of_ones_own_is_descended_by_its_gradient_whatever_is_switched_off():
+    """That of the settings, Huber's, is not used; gradients are needed in an update alone."""
+    usual, *others = (
+        kind(LEARNER_CONFIG.replace(loss=loss), (INPUTS,), ACTIONS, [5, 6])
+        for kind, loss in [(DQNLearner, "squared"), *[(SquaredLearner, "huber")] * 3]
+    )
+    switches = contextlib.nullcontext, torch.no_grad, torch.inference_mode
+    for batch in map(random_batch, map(np.random.default_rng, range(5))):
+        expected = usual.update(batch)
+        for own, switch in zip(others, switches, strict=True):
+            with switch():
+                found = own.update(batch)
+            np.testing.assert_array_equal(found.losses, expected.losses)
+    for own in others:
+        assert_same_state(own.state, usual.state)
+
+
+@pytest.mark.parametrize(
+    "losses, found",
+    [
+        (lambda td_errors, weights: (weights * td_errors**2).mean(), r"\(\) with one"),
+        (lambda td_errors, weights: td_errors[..., None] ** 2, r"\(2, 6, 1\) with one"),
+        (lambda td_errors, weights: weights * td_errors.detach() ** 2, r"\(2, 6\) without one"),
+        (lambda td_errors, weights: np.square(td_errors.detach().numpy()), "ndarray"),
+        (lambda td_errors, weights: None, "NoneType"),
+    ],
+)
+def test_a_loss_of_another_shape_or_without_a_gradient_is_refused(losses, found):
+    wrong = type("Wrong", (DQNLearner,), {"losses": lambda self, *given: losses(*given)})
+    stack = wrong(LEARNER_CONFIG, (INPUTS,), ACTIONS, [5, 6])
+    before = copy.deepcopy(stack.state)
+    message = rf"^Wrong.losses: must return a tensor \(2, 6\), .* with a gradient, got {found}$"
+    with pytest.raises(ValueError, match=message):
+        stack.update(random_batch(np.random.default_rng(0)))
+    assert_same_state(stack.state, before)
+
+
+class TanhNetwork(nn.Sequential):
+    def __init__(self, inputs, actions, hidden, seeds):
+        draws = [torch.Generator().manual_seed(seed) for seed in seeds]
+        first, last = StackedLinear(inputs, 16, draws), StackedLinear(16, actions, draws)
+        super().__init__(first, nn.Tanh(), last)
+
+
+class Descent(Optimizer):
+    @torch.no_grad()
+    def descend(self, gradients):
+        for parameter, gradient in zip(self.parameters, gradients, strict=True):
+            parameter -= self.learning_rate * gradient
+
+
+class TanhLearner(DQNLearner):
+    network_class = TanhNetwork
+    optimizer_class = Descent
+
+
+def test_a_network_and_an_optimiser_of_ones_own_learn_and_are_loaded_by_their_class(tmp_path):
+    path, seen = tmp_path / "agent.safetensors", np.ones((1, 5, 4), np.float32)
+    agent = train(TINY_CONFIG, 3, learner=TanhLearner).agent
+    novice = TanhLearner(TINY_CONFIG, (4,), 2, 3)
+    assert not np.allclose(agent.q_values(seen), novice.q_values(seen))
+    assert not any(moments["step"] for moments in agent.optimizer.moments)  # Adam's
+    agent.save(path)
+    np.testing.assert_array_equal(TanhLearner.load(path).q_values(seen), agent.q_values(seen))
+    names = "per_tutorial.dqn.networks.QNetwork", f"{__name__}.TanhNetwork"
+    with pytest.raises(ValueError, match=r"network: must be {}, got {}\)$".format(*names)):
+        DQNLearner.load(path)
+    with pytest.raises(TypeError, match="'dueling'"):  # which it does not have
+        TanhLearner(TINY_CONFIG.replace(dueling=True), (4,), 2, 3)
+
+
+@pytest.mark.parametrize(
+    "network, message",
+    [
+        (
+            lambda draws: StackedLinear(INPUTS, 5, draws),
+            r"return Q .* \(2, 2, 4\), got \(2, 2, 5\)",
+        ),
+        (
+            lambda draws: nn.Linear(INPUTS, ACTIONS),
+            r"leading axis of runs \(2\), got 0.weight, .*32 ",
+        ),
+        (lambda draws: StackedLinear(INPUTS, ACTIONS, draws).double(), "float32 .*got .*float64"),
+    ],
+)
+def test_a_network_that_does_not_fit_is_refused(network, message):
+    class Wrong(nn.Sequential):
+        def __init__(self, inputs, actions, hidden, seeds):
+            super().__init__(network([torch.Generator().manual_seed(seed) for seed in seeds]))
+
+    with pytest.raises(ValueError, match=f"^Wrong: must .*{message}"):
+        type("Own", (DQNLearner,), {"network_class": Wrong})(
+            LEARNER_CONFIG, (INPUTS,), ACTIONS, [5, 6]
+        )
+
+
 # A batch of one run, without the axis of runs
 
 
 def test_one_run_needs_no_axis_of_runs_and_no_dummy_indices():
     numbers = np.random.default_rng(0)
     usual, alone, plain, torchs = (
-        DQNLearner(LEARNER_CONFIG, (INPUTS,), ACTIONS, [5]) for _ in range(4)
+        DQNLearner(LEARNER_CONFIG, (INPUTS,), ACTIONS, seeds=5) for _ in range(4)
     )
     for _ in range(5):
         batch = random_batch(numbers, runs=1)._replace(discounts=None)
         fields = [field[0] for field in batch[:6]]
-        expected = usual.update(batch)
+        td_errors, expected = plain.td_errors(tuple(fields)), usual.update(batch)
+        np.testing.assert_array_equal(td_errors, expected.td_errors[0])
         for update in (
             alone.update(Batch(*fields, indices=np.zeros(BATCH, np.int64))),
             plain.update(tuple(fields)),
@@ -71,6 +181,22 @@ def test_without_weights_all_count_alike():
     assert_same_state(one.state, other.state)
     with pytest.raises(TypeError, match="batch: must have .*, got none of terminated"):
         one.update(batch[:4])
+
+
+@pytest.mark.parametrize("method", [DQNLearner.update, DQNLearner.td_errors])
+@pytest.mark.parametrize(
+    "name, shape, message",
+    [
+        ("weights", (2, BATCH, 1), r"must have weights of the shape \(2, 6\), got \(2, 6, 1\)"),
+        ("weights", (1, 1), r"must have weights of the shape \(2, 6\), got \(1, 1\)"),
+        ("rewards", (BATCH,), r"must have rewards of the shape \(2, batch\), got \(6,\)"),
+        ("rewards", (3, BATCH), r"must have rewards of the shape \(2, batch\), got \(3, 6\)"),
+    ],
+)
+def test_a_batch_of_another_shape_is_refused_rather_than_broadcast(method, name, shape, message):
+    batch = random_batch(np.random.default_rng(0))._replace(**{name: np.ones(shape, np.float32)})
+    with pytest.raises(ValueError, match=f"^batch: {message}$"):
+        method(DQNLearner(LEARNER_CONFIG, (INPUTS,), ACTIONS, [5, 6]), batch)
 
 
 # Runs that train side by side

@@ -1,10 +1,11 @@
-"""Targets, losses and gradients: by hand, and against PyTorch's own."""
+"""Targets, losses and gradients by hand."""
 
 import pytest
 import torch
-from torch.nn.functional import huber_loss
+from small import ACTIONS, INPUTS, LEARNER_CONFIG
 
-from per_tutorial.dqn.losses import clip_by_run, losses_and_gradients, td_targets
+from per_tutorial.dqn.learner import DQNLearner
+from per_tutorial.dqn.losses import clip_by_run, td_targets
 
 
 def tensor(*values):
@@ -33,36 +34,20 @@ def test_targets_of_another_shape_are_refused(rewards, terminated):
         td_targets(torch.zeros(rewards), torch.zeros(terminated, dtype=torch.bool), NEXT_Q, 0.9)
 
 
-def test_the_loss_of_a_run_is_the_mean_of_its_weighted_losses():
-    """Huber: ½δ² up to |δ| = 1, |δ| − ½ beyond; each times its weight, then the mean."""
-    td_errors = torch.tensor([[0.5, -3.0], [1.0, 0.0]])
-    weights = torch.tensor([[1.0, 0.5], [0.25, 1.0]])
-    huber, _ = losses_and_gradients(td_errors, weights)
-    assert huber.tolist() == [(1 * 0.125 + 0.5 * 2.5) / 2, (0.25 * 0.5 + 0) / 2]
-    squared, _ = losses_and_gradients(td_errors, weights, "squared")
-    assert squared.tolist() == [(1 * 0.125 + 0.5 * 4.5) / 2, (0.25 * 0.5 + 0) / 2]
-
-
 @pytest.mark.parametrize("clip", [None, 0.3, 1.7])
 @pytest.mark.parametrize("loss, kappa", [("huber", 1.0), ("huber", 0.4), ("squared", 1.0)])
-def test_each_gradient_is_that_of_pytorchs_loss_times_its_own_weight(loss, kappa, clip):
-    """A clipped δ is a straight line from there on; the sign is that of Q(s, a)."""
-    td_errors = torch.linspace(-3, 3, 62).view(2, 31)
+def test_each_loss_and_its_gradient_have_their_own_weight(loss, kappa, clip):
+    """½δ² up to the bend and straight beyond, also if δ is clipped; the sign is that of Q(s, a)."""
+    config = LEARNER_CONFIG.replace(loss=loss, kappa=kappa, td_error_clip=clip)
+    q_values = torch.linspace(-3, 3, 62).view(2, 31).requires_grad_()
     weights = torch.linspace(0.1, 1, 62).view(2, 31)
-    losses, gradients = losses_and_gradients(td_errors, weights, loss, clip, kappa)
-    theirs = td_errors.clone().requires_grad_()
+    losses = DQNLearner(config, (INPUTS,), ACTIONS, [5, 6]).losses(0.5 - q_values, weights)
+    td_errors = 0.5 - q_values.detach()
     bend = min(kappa if loss == "huber" else 9.0, clip or 9.0)
-    each = huber_loss(theirs, torch.zeros_like(theirs), reduction="none", delta=bend)
-    expected = (weights * each).mean(dim=1)
-    expected.sum().backward()
-    torch.testing.assert_close(losses, expected.detach())
-    torch.testing.assert_close(gradients, -theirs.grad)
-
-
-@pytest.mark.parametrize("shape", [(1, 3, 1), (3, 1), (3,), (1, 1)])
-def test_weights_of_another_shape_are_refused_rather_than_broadcast(shape):
-    with pytest.raises(AssertionError, match=r"torch.Size\(\[1, 3\]\)"):
-        losses_and_gradients(torch.zeros(1, 3), torch.ones(shape))
+    slopes = td_errors.clamp(-bend, bend)
+    torch.testing.assert_close(losses.detach(), weights * slopes * (td_errors - slopes / 2))
+    (gradient,) = torch.autograd.grad(losses.sum(), q_values)
+    torch.testing.assert_close(gradient, -weights * slopes)
 
 
 # Gradients of runs side by side

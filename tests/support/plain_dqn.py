@@ -30,7 +30,8 @@ class DoublePrecisionLearner(DQNLearner):
             moments.update({name: tensor.double() for name, tensor in moments.items()})
 
     def _observations(self, observations):
-        return super()._observations(observations).double()
+        found = super()._observations(observations)
+        return found.to(next(self.online.parameters()).dtype)
 
 
 class PlainQNetwork(nn.Module):

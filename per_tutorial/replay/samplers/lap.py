@@ -1,6 +1,7 @@
 """LAP: loss-adjusted prioritised replay (Fujimoto, Meger and Precup 2020, arXiv 2007.06049)."""
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +34,8 @@ class LapSampler(ProportionalSampler):
         >>> replay.probabilities().round(2).tolist()  # √9 : √4
         [0.6, 0.4]
     """
+
+    needs: ClassVar = {"loss": "huber"}
 
     def __init__(
         self, capacity: int, seeds: Sequence[int], *, alpha: float = 0.6, kappa: float = 1.0
