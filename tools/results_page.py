@@ -1,9 +1,9 @@
-"""Compute the numbers of docs/results.md, and of the README's "Does PER help?", from the data.
+"""Compute the numbers of docs/results.md, and of the README's "Does PER help?", from the studies.
 
 python tools/results_page.py    print what the pages must say and what they lack; write the figure
 
 The sentences and the tables go into the pages by hand. The figure is the one that notebook 09 drew:
-it is taken from its outputs.
+it is taken from its outputs. The numbers of the small worlds are notebook 09's.
 """
 
 import base64
@@ -13,10 +13,10 @@ import nbformat
 import numpy as np
 from notebook_files import NOTEBOOKS, ROOT
 
-from per_tutorial.statistics import Estimate, compare, failure_rate, t_interval
+from per_tutorial.statistics import compare, failure_rate, t_interval
 from per_tutorial.studies.comparisons import read_comparisons
+from per_tutorial.studies.declared.tuned import CHOSEN, GRID, SIDES, WORLDS
 from per_tutorial.studies.results import load_study
-from per_tutorial.worlds.gains import gains, load_cells
 
 PAGE, README = ROOT / "docs" / "results.md", ROOT / "README.md"
 RESULTS = NOTEBOOKS / "results"
@@ -25,10 +25,10 @@ HEAD = "| world | setting | PER − uniform | of range | pairs |\n|---|---|---|-
 COMPARISONS = read_comparisons(RESULTS / "comparisons.csv")
 
 
-def judged(family):
+def judged(family, m=None):
     """The comparisons of a family, what the rule says of each, and the numbers of gains, losses."""
     rows = COMPARISONS[family]
-    verdicts = compare([row.scores for row in rows])
+    verdicts = compare([row.scores for row in rows], m)
     shown = [one.difference.value for one in verdicts if one.shown]
     gained = sum(value > 0 for value in shown)
     return rows, verdicts, gained, len(shown) - gained
@@ -39,17 +39,20 @@ def signed(number, form):
     return format(number, f"+,{form}").replace("-", "−")
 
 
+def rounded(one):
+    """An estimate with three digits in its larger limit."""
+    return signed(one, f".{max(0, 2 - int(np.floor(np.log10(np.abs(one[1:]).max()))))}f")
+
+
 def table(rows, verdicts):
     """Differences as Markdown, from the largest gain in share of the range to the largest loss."""
     found = [(row, one.difference) for row, one in zip(rows, verdicts, strict=True)]
     found.sort(key=lambda pair: -pair[1].value / pair[0].range)
     lines = []
     for row, one in found:
-        digits = max(0, 2 - int(np.floor(np.log10(np.abs(one[1:]).max()))))  # three in all
-        lines.append(
-            f"| {row.world} | {row.setting} | {signed(one, f'.{digits}f')} "
-            f"| {signed(100 * one.value / row.range, '.0f')} % | {len(row.scores[0])} |\n"
-        )
+        percent = signed(round(100 * one.value / row.range) + 0.0, ".0f")
+        words = row.world, row.setting, rounded(one), f"{percent} %", len(row.scores[0])
+        lines.append(f"| {' | '.join(map(str, words))} |\n")
     return HEAD + "".join(lines)
 
 
@@ -68,6 +71,32 @@ def of_comparisons():
     for row, one in zip(rows, verdicts, strict=True):
         losses[row.method].append(one.difference.high < 0)
     yield ", ".join(f"{method} {sum(each)} of {len(each)}" for method, each in losses.items())
+
+
+def scores_by_rate(world):
+    """Side → multiple of η → the ten scores of the grid of rates in a world."""
+    grid = load_study(f"rates-{world}", RESULTS)
+    found = {side: {} for side in SIDES}
+    for arm in grid.arms:
+        side, times = arm.split("-")
+        found[side][float(times)] = grid.scores(arm)
+    return {side: dict(sorted(each.items())) for side, each in found.items()}
+
+
+def of_rates():
+    """A table and sentences on PER and uniform replay, each at the rate that serves it best."""
+    rows, verdicts, gained, lost = judged("best rates", m=len(WORLDS))
+    yield table(rows, verdicts)
+    yield f"Of {len(WORLDS)} worlds, {len(rows)} have been run: {gained} gains and {lost} losses"
+    costs = {side: [] for side in SIDES}  # what a badly chosen rate costs, in each run
+    for world, chosen in CHOSEN.items():
+        scores = scores_by_rate(world)
+        for side in SIDES:
+            mean = np.mean([scores[side][times] for times in GRID], axis=0)
+            costs[side].append(scores[side][chosen[side]] - mean)
+    pairs = list(zip(costs["per"], costs["uniform"], strict=True))
+    for world, one in zip(CHOSEN, compare(pairs, m=len(WORLDS)), strict=True):
+        yield f"{world} {rounded(one.difference)}"
 
 
 def of_policies():
@@ -94,45 +123,13 @@ def of_pong():
     yield f"PER {per}; uniform replay {uniform}"
 
 
-def less_error(gain):
-    """A gain, log2 of uniform replay's error over the method's, as a change of the error in %."""
-    value, high, low = (100 * (2**-each - 1) for each in gain)
-    return signed(Estimate(value, low, high), ".1f" if abs(value) < 10 else ".0f")
-
-
-def of_small_worlds():
-    """Sentences on the map, on the two settings in which PER loses, and on fresh priorities."""
-    cells = load_cells("map", RESULTS).values()
-    every = {method: [gains(cell, method) for cell in cells] for method in ("per", "rank")}
-    verdicts = compare([(gain, 0 * gain) for method in every for gain in every[method]])
-    means = [less_error(t_interval(np.mean(every[method], axis=0))) for method in every]
-    worse = sum(one.difference.high < 0 for one in verdicts)
-    yield f"PER changes the error by {means[0]} %, rank-based PER by {means[1]} %"
-    yield f"Of the {len(verdicts)} comparisons with uniform replay, {worse} are shown to be worse"
-    cuts = load_cells("cuts", RESULTS)
-    yield "by {} % where one reward in a hundred was off by ±10, and by {} % where 64".format(
-        *(
-            less_error(t_interval(gains(cuts[name], "per")))
-            for name in ("outliers-n5-noise0.0-outliers=0.01", "batch-n5-noise0.0-batch=64")
-        )
-    )
-    fresh = []
-    for study, method in (("signals", "per"), ("entries", "entered"), ("signals", "fresh")):
-        found = load_cells(study, RESULTS)
-        each = [gains(found[f"{study}-n{n}-noise0.0-"], method) for n in (4, 5, 6)]
-        fresh.append(less_error(t_interval(np.mean(each, axis=0))))
-    yield "by {} %, with newcomers at their own error by {} %, and with all fresh by {} %".format(
-        *fresh
-    )
-
-
 def wanted():
     """What each page must say: {path: sentences and tables}."""
     rows, verdicts, *_ = judged("one rate")
     shown = [pair for pair in zip(rows, verdicts, strict=True) if pair[1].shown]
     policies = list(of_policies())
-    said = [table(*zip(*shown, strict=True)), *of_comparisons(), *policies, *of_pong()]
-    return {PAGE: [*said, *of_small_worlds()], README: policies}
+    said = [table(*zip(*shown, strict=True)), *of_comparisons(), *of_rates()]
+    return {PAGE: [*said, *policies, *of_pong()], README: policies}
 
 
 def missing(wanted, text):
@@ -150,8 +147,17 @@ def figure():
     return base64.b64decode(png)
 
 
+def print_rates():
+    """The scores of the grids of rates, whose bands are 95 % t intervals of one rate alone."""
+    for world in CHOSEN:
+        for side, scores in scores_by_rate(world).items():
+            each = (f"{times:g}η {rounded(t_interval(runs))}" for times, runs in scores.items())
+            print(f"{world}, {side}:", *each, sep="  ")
+
+
 def main():
     FIGURE.write_bytes(figure())
+    print_rates()
     absent = []
     for path, sentences in wanted().items():
         print(path.name, *sentences, "", sep="\n")
