@@ -107,7 +107,11 @@ def setting_of(settings):
 def rate_of(name, one, other):
     """The learning rate, in multiples of η, that of the world's first studies."""
     if name.startswith("tuned-"):
-        return "PER {:g}η, uniform {:g}η".format(*(s["learning_rate"] / ETA for s in (one, other)))
+        times = (side["learning_rate"] / ETA for side in (one, other))
+        words = (
+            f"{each:g}η" if each > 1 else f"η/{1 / each:g}".removesuffix("/1") for each in times
+        )
+        return "PER {}, uniform {}".format(*words)
     return "η/4" if "quarter" in name else "η"
 
 

@@ -87,16 +87,16 @@ def of_rates():
     """A table and sentences on PER and uniform replay, each at the rate that serves it best."""
     rows, verdicts, gained, lost = judged("best rates", m=len(WORLDS))
     yield table(rows, verdicts)
-    yield f"Of {len(WORLDS)} worlds, {len(rows)} have been run: {gained} gains and {lost} losses"
+    yield f"In {len(rows)} of the {len(WORLDS)} worlds, {gained} gains and {lost} losses are shown"
     costs = {side: [] for side in SIDES}  # what a badly chosen rate costs, in each run
-    for world, chosen in CHOSEN.items():
-        scores = scores_by_rate(world)
-        for side in SIDES:
-            mean = np.mean([scores[side][times] for times in GRID], axis=0)
-            costs[side].append(scores[side][chosen[side]] - mean)
+    for row in rows:
+        world = row.studies[0].removeprefix("tuned-")
+        for side, scores in scores_by_rate(world).items():
+            mean = np.mean([scores[times] for times in GRID], axis=0)
+            costs[side].append(scores[CHOSEN[world][side]] - mean)
     pairs = list(zip(costs["per"], costs["uniform"], strict=True))
-    for world, one in zip(CHOSEN, compare(pairs, m=len(WORLDS)), strict=True):
-        yield f"{world} {rounded(one.difference)}"
+    every = zip(rows, compare(pairs, m=len(WORLDS)), strict=True)
+    yield ", ".join(f"{row.world} {rounded(one.difference)}" for row, one in every)
 
 
 def of_policies():

@@ -7,8 +7,10 @@ import numpy as np
 import pytest
 import results_page
 
+from per_tutorial.statistics import Estimate, compare, t_interval
 from per_tutorial.studies.comparisons import COLUMNS, read_comparisons
 from per_tutorial.studies.results import load_study
+from per_tutorial.worlds.gains import gains, load_cells
 
 FAMILIES = read_comparisons(comparisons.TABLE)
 # Before there was a table, the studies were pooled anew at each reading. What came out then:
@@ -28,6 +30,35 @@ def test_the_pages_have_the_numbers_and_the_figure_of_the_data():
         assert results_page.missing(wanted, path.read_text(encoding="utf-8")) == [], path.name
     assert len(pages[results_page.PAGE]) > 10
     assert results_page.FIGURE.read_bytes() == results_page.figure()
+
+
+def less_error(gain):
+    """A gain, log2 of uniform replay's error over the method's, as a change of the error in %."""
+    value, high, low = (100 * (2**-each - 1) for each in gain)
+    form = ".1f" if abs(value) < 10 else ".0f"
+    return f"{results_page.signed(Estimate(value, low, high), form)} %"
+
+
+def test_the_page_has_the_numbers_of_the_small_worlds():
+    """No study changes them any more: what they are computed from ran at an earlier commit."""
+    cells, cuts, signals, entries = (
+        load_cells(name, comparisons.RESULTS) for name in ("map", "cuts", "signals", "entries")
+    )
+    every = {name: [gains(cell, name) for cell in cells.values()] for name in ("per", "rank")}
+    verdicts = compare([(gain, 0 * gain) for name in every for gain in every[name]])
+    assert len(verdicts) == 60 and not any(one.difference.high < 0 for one in verdicts)
+    said = [less_error(t_interval(np.mean(every[name], axis=0))) for name in every]
+    for name in ("outliers-n5-noise0.0-outliers=0.01", "batch-n5-noise0.0-batch=64"):
+        said.append(less_error(t_interval(gains(cuts[name], "per"))))
+    for found, study, name in (
+        (signals, "signals", "per"),
+        (entries, "entries", "entered"),
+        (signals, "signals", "fresh"),
+    ):
+        each = [gains(found[f"{study}-n{n}-noise0.0-"], name) for n in (4, 5, 6)]
+        said.append(less_error(t_interval(np.mean(each, axis=0))))
+    text = results_page.PAGE.read_text(encoding="utf-8")
+    assert results_page.missing([*said, "Of the 60 comparisons with uniform replay, 0"], text) == []
 
 
 def test_a_wrong_number_is_found():
