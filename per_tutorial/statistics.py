@@ -27,11 +27,15 @@ Floats = NDArray[np.float64]
 
 
 class Estimate(NamedTuple):
-    """A number and its confidence interval."""
+    """A number and its confidence interval; f"{estimate:+.1f}" gives "+1.5 [0.2, 2.8]"."""
 
     value: float
     low: float
     high: float
+
+    def __format__(self, spec: str) -> str:
+        low, high = (format(limit, spec.replace("+", "")).strip() for limit in self[1:])
+        return f"{format(self.value, spec)} [{low}, {high}]"
 
 
 # The rule ----------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""`evaluate`: let agents play greedily, from a file or one that comes with the repository."""
+"""`evaluate`: let the agents of a file play greedily."""
 
 import os
 from contextlib import closing
@@ -8,7 +8,6 @@ import tyro
 
 from per_tutorial.cli.files import check_targets
 from per_tutorial.common.arguments import whole_number
-from per_tutorial.dqn.pretrained import AGENTS, load_agent
 
 if TYPE_CHECKING:
     from per_tutorial.dqn.learner import DQNLearner
@@ -25,10 +24,10 @@ def evaluate(
     device: str = "cpu",
     precision: str = "float32",
 ) -> None:
-    """Let agents play greedily: those of a file, or one that comes with the repository.
+    """Let the agents of a file play greedily.
 
     Args:
-        agent: a file that `train --save FILE` wrote, or a name: long-cartpole, pong
+        agent: a file that `train --save FILE` wrote, or one of notebooks/results/*.safetensors
         episodes: how many, 2 or more
         video: MP4 file for a film of an episode of the first agent, without sound
         trusted: the file may name an environment as module:Name-v0, whose module is then imported
@@ -39,11 +38,14 @@ def evaluate(
     check_targets(video=video)
     if video and os.path.splitext(video)[1].lower() != ".mp4":
         raise ValueError(f"--video: must end in .mp4, got {video!r}")
+    if not os.path.isfile(agent):
+        raise ValueError(f"AGENT: must be a file of `train --save`, got {agent!r}")
 
     from per_tutorial.dqn import training
+    from per_tutorial.dqn.learner import DQNLearner
     from per_tutorial.statistics import t_interval
 
-    learner = _load(agent, device, precision, trusted)
+    learner = DQNLearner.load(agent, device, precision=precision, trusted=trusted)
     if video:
         _check_filmable(learner.config.env)
     all_returns = training.evaluate(learner, episodes)
@@ -59,21 +61,6 @@ def evaluate(
     if video:
         value = _film(learner, video)
         print(f"{video}: an episode of seed {learner.seeds[0]}, return {value:g}")
-
-
-def _load(name: str, device: str, precision: str, trusted: bool) -> "DQNLearner":
-    """The agents of a file or a name; those of the repository are trusted."""
-    if name in AGENTS:
-        return load_agent(name, device, precision=precision)
-    if not os.path.isfile(name):
-        names = ", ".join(AGENTS)
-        raise ValueError(
-            f"AGENT: must be a file of `train --save`, or one of {names}, got {name!r}"
-        )
-
-    from per_tutorial.dqn.learner import DQNLearner
-
-    return DQNLearner.load(name, device, precision=precision, trusted=trusted)
 
 
 def _check_filmable(env: str) -> None:

@@ -16,8 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from per_tutorial.common.arguments import one_of
-from per_tutorial.common.data import data_file, data_folder
-from per_tutorial.statistics import LEVEL, Estimate, compare, failure_rate, t_interval
+from per_tutorial.statistics import LEVEL, compare, failure_rate, t_interval
 from per_tutorial.studies.study import METRICS
 
 COLUMNS = ("arm", "seed", "measure", "at", "value")
@@ -120,21 +119,22 @@ class StudyResults:
         return np.nanmean(self.curve(arm)[1], axis=0)
 
 
-def load_study(name: str, folder: str | os.PathLike[str] | None = None) -> StudyResults:
-    """The `StudyResults` of a study in a folder, by default that of `common.data`.
+def load_study(name: str, folder: str | os.PathLike[str] = "results") -> StudyResults:
+    """The `StudyResults` of a study in a folder; a notebook has those of the series beside it.
 
     Raises:
+        FileNotFoundError: the folder holds no results at all.
         ValueError: there are none of this name, or the file is damaged.
-        FileNotFoundError: the data of the series are not here, only the package is.
     """
-    place = data_folder() if folder is None else Path(folder)
-    path = place / f"{name}.csv.gz"
+    path = Path(folder) / f"{name}.csv.gz"
     if not path.is_file():
-        known = sorted(found.name.removesuffix(".csv.gz") for found in place.glob("*.csv.gz"))
-        if folder is None and not known:
-            data_file(path.name)
-        there = f"there are {', '.join(known)}" if known else "the folder has no results"
-        raise ValueError(f"name: no results of a study {name!r}; {there}")
+        known = sorted(found.name.removesuffix(".csv.gz") for found in path.parent.glob("*.csv.gz"))
+        if not known:
+            raise FileNotFoundError(
+                f"folder: must hold results of studies, got {str(path.parent.absolute())!r}; those "
+                "of the series are in notebooks/results of its repository, not in the package"
+            )
+        one_of("name", name, known)
     facts, rows = read_results(path, "stacks", "metric", "comparisons", "failed_below")
     try:
         return StudyResults(facts, rows)
@@ -153,8 +153,8 @@ def report(results: StudyResults) -> str:
         greedy = results.scores(arm, "greedy score")
         failed = failure_rate(greedy, results.facts["failed_below"])
         lines.append(
-            f"{arm:28} mean {_shown(t_interval(values), f'9.{digits}f')}  "
-            f"median {np.median(values):9.{digits}f}  failed {_shown(failed, '.0%')}"
+            f"{arm:28} mean {t_interval(values):9.{digits}f}  "
+            f"median {np.median(values):9.{digits}f}  failed {failed:.0%}"
         )
     pairs = results.comparisons
     if not pairs:
@@ -166,12 +166,7 @@ def report(results: StudyResults) -> str:
     family = compare([(scores[arm], scores[other]) for arm, other in pairs])
     for (arm, other), one in zip(pairs, family, strict=True):
         lines.append(
-            f"{f'{arm} − {other}':48} {_shown(one.difference, f'+9.{digits}f')}  "
+            f"{f'{arm} − {other}':48} {one.difference:+9.{digits}f}  "
             f"{'shown' if one.shown else 'not shown'}"
         )
     return "\n".join(lines)
-
-
-def _shown(estimate: Estimate, form: str) -> str:
-    value, low, high = (format(number, form) for number in estimate)
-    return f"{value} [{low.strip()}, {high.strip()}]"

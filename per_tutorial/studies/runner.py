@@ -13,12 +13,12 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import ProcessPoolExecutor, as_completed
-from contextlib import suppress
+from concurrent.futures import Executor, ProcessPoolExecutor, as_completed
+from contextlib import contextmanager, suppress
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,20 +31,7 @@ from per_tutorial.dqn.history import History
 from per_tutorial.studies.results import COLUMNS, StudyResults, load_study, read_results
 from per_tutorial.studies.study import EVALUATION_EPISODES, GRID_POINTS, SCORE_WINDOW, Study
 
-if TYPE_CHECKING:
-    from per_tutorial.dqn.learner import DQNLearner
-
 Job = tuple[Study, str, list[int], Path]  # one part: its arm, its seeds and its file
-# Does the jobs in any order and yields the (arm, seeds) of each once its file is written
-Executor = Callable[[list[Job]], Iterator[tuple[str, list[int]]]]
-
-
-class TrainedPart(NamedTuple):
-    """The results of one part."""
-
-    heading: dict[str, Any]
-    rows: list[tuple[Any, ...]]  # of `COLUMNS`
-    agent: "DQNLearner | None"  # None unless the study keeps its agents
 
 
 def run_study(
@@ -66,8 +53,8 @@ def run_study(
             was "continued" from one; if so, its "seconds" count the last session alone.
         processes: parts trained at the same time, each in a process with one thread (on a CPU, two
             such processes do more than one with two threads). 1 trains in this process.
-        executor: trains the missing parts instead of these processes (`on_ray.on_ray`). It must
-            leave the same files.
+        executor: where the missing parts are trained instead, for example on other machines, which
+            must share ``folder``. Only its ``submit`` is called.
         progress: called with the environment steps done and their total, at the start and after
             each part.
 
@@ -100,28 +87,37 @@ def run_study(
     total = sum(config.steps * len(study.seeds) for config in study.arms.values())
     done = total - sum(study.arms[arm].steps * len(seeds) for _, arm, seeds, _ in jobs)
     progress(done, total)
-    finished = _finished(jobs, processes) if executor is None else executor(jobs)
-    for arm, seeds in finished:
+    for arm, seeds in _finished(jobs, processes, executor):
         done += study.arms[arm].steps * len(seeds)
         progress(done, total)
     _collect(study, parts, whole)
     return load_study(study.name, folder)
 
 
-def _finished(jobs: list[Job], processes: int) -> Iterator[tuple[str, list[int]]]:
+def _finished(
+    jobs: list[Job], processes: int, executor: Executor | None
+) -> Iterator[tuple[str, list[int]]]:
     """Do the jobs and yield the (arm, seeds) of each as it finishes."""
-    if processes == 1:
+    if executor is not None:
+        for future in as_completed([executor.submit(_do, *job) for job in jobs]):
+            yield future.result()
+    elif processes == 1:
         for job in jobs:
             yield _do(*job)
-        return
+    else:
+        with _pool(processes) as pool:
+            yield from _finished(jobs, processes, pool)
+
+
+@contextmanager
+def _pool(processes: int) -> Iterator[Executor]:
+    """Processes that end at once with an error or Ctrl-C; a plain pool would finish its jobs."""
     context = get_context("spawn")  # because a forked PyTorch may hang
     lifeline, end = context.Pipe(duplex=False)
     with ProcessPoolExecutor(processes, context, _start_worker, (lifeline,)) as pool:
-        futures = [pool.submit(_do, *job) for job in jobs]
         try:
-            for future in as_completed(futures):
-                yield future.result()
-        except BaseException:  # an error or Ctrl-C: without this, the pool finishes running jobs
+            yield pool
+        except BaseException:
             end.close()
             raise
 
@@ -144,43 +140,31 @@ def _exit_with(lifeline: Connection) -> None:
 
 def _do(study: Study, arm: str, seeds: list[int], path: Path) -> tuple[str, list[int]]:
     """Train one part, write its files, and return its (arm, seeds)."""
-    folder = None if study.checkpoint_every is None else path.with_suffix("")
-    write_part(path, train_part(study, arm, seeds, folder))
-    if folder is not None:
-        shutil.rmtree(folder)
-    return arm, seeds
-
-
-def write_part(path: Path, part: TrainedPart) -> None:
-    """Write the files of one part."""
-    if part.agent is not None:
-        part.agent.save(path.with_suffix(".safetensors"))
-    # Last, as this file marks the part as done
-    write_table(path, part.heading, COLUMNS, part.rows)
-
-
-def train_part(
-    study: Study, arm: str, seeds: list[int], checkpoints_in: Path | None = None
-) -> TrainedPart:
-    """Train one part; writes only its checkpoints, to ``checkpoints_in``."""
     from per_tutorial.dqn.training import evaluate, train
 
     heading, checkpoints = _identity(study, arm, seeds), None
-    if study.checkpoint_every is not None and checkpoints_in is not None:
-        heading["continued"] = any(checkpoints_in.glob("*.npz"))
-        checkpoints = Checkpoints(checkpoints_in, every=study.checkpoint_every)
+    folder = path.with_suffix("")
+    if study.checkpoint_every is not None:
+        heading["continued"] = any(folder.glob("*.npz"))
+        checkpoints = Checkpoints(folder, every=study.checkpoint_every)
     start = time.perf_counter()
     history = train(study.arms[arm], seeds, checkpoints=checkpoints)
     agent = history.agent
     assert agent is not None, "a training leaves its agent"
     greedy = evaluate(agent, EVALUATION_EPISODES).mean(axis=1)
-    rows = [(arm, *row) for row in _measurements(study, history, greedy)]
     heading |= {
         "seconds": round(time.perf_counter() - start, 1),
         "processor": processor(),
         **versions("torch", "numpy", "numba", "gymnasium"),
     }
-    return TrainedPart(heading, rows, None if study.checkpoint_every is None else agent)
+    if checkpoints is not None:
+        agent.save(path.with_suffix(".safetensors"))
+    # Last, as this file marks the part as done
+    rows = ((arm, *row) for row in _measurements(study, history, greedy))
+    write_table(path, heading, COLUMNS, rows)
+    if checkpoints is not None:
+        shutil.rmtree(folder)
+    return arm, seeds
 
 
 def _part_path(parts: Path, arm: str, seeds: list[int]) -> Path:
@@ -194,7 +178,7 @@ def _measurements(
     # Unique, because a training may have fewer steps than there are points.
     grid = np.unique(np.linspace(0, history.config.steps, GRID_POINTS + 1).astype(int))[1:]
     last_logged = np.searchsorted(history.log_steps, grid, side="right") - 1
-    curves = {"score": history.learning_curve(grid, study.score_window)}
+    curves = {"score": history.learning_curve(grid, SCORE_WINDOW)}
     curves |= {name: history.measure(name)[last_logged] for name in study.curves}
     for run, seed in enumerate(history.seeds):
         for measure, curve in curves.items():
@@ -204,8 +188,8 @@ def _measurements(
         if study.episodes is not None:
             _, returns = history.returns(run)
             finished = min(len(returns), study.episodes)
-            for count in range(study.score_window, finished + 1, SCORE_WINDOW):
-                score = returns[count - study.score_window : count].mean()
+            for count in range(SCORE_WINDOW, finished + 1, SCORE_WINDOW):
+                score = returns[count - SCORE_WINDOW : count].mean()
                 yield seed, "score after episodes", count, f"{score:.5g}"
         yield seed, "greedy", history.config.steps, f"{greedy[run]:.5g}"
 
@@ -218,7 +202,6 @@ def _identity(study: Study, arm: str, seeds: list[int]) -> dict[str, Any]:
         "seeds": seeds,
         "episodes": study.episodes,
         "curves": study.curves,
-        "score_window": study.score_window,
         "settings": dataclasses.asdict(study.arms[arm]),
     }
     return json.loads(json.dumps(identity))
@@ -248,7 +231,6 @@ def _collect(study: Study, parts: Path, path: Path) -> None:
         "question": study.question,
         "metric": study.metric,
         "failed_below": study.failed_below,
-        "score_window": study.score_window,
         "comparisons": study.comparisons,
         "seconds": round(sum(heading["seconds"] for heading in headings), 1),
         "stacks": headings,

@@ -23,7 +23,7 @@ QUARTER = 0.25
 # The numbers, one per run, that a study may declare as its metric.
 METRICS = {
     "score over training": "mean of the score curve; the score is the mean return of the last "
-    f"{SCORE_WINDOW} episodes, or of as many as the study says",
+    f"{SCORE_WINDOW} episodes",
     "final score": "the last score of the score curve",
     "greedy score": f"mean return of the final greedy policy over {EVALUATION_EPISODES} episodes",
 }
@@ -44,12 +44,10 @@ class Study:
         failed_below: a run whose greedy score is lower counts as failed.
         seeds: at least two, the same for every arm, so that the runs are paired.
         at_once: runs of an arm that are trained side by side in one process.
-        episodes: if not None, the score is also kept after every 20 episodes, from the first
-            `score_window` episodes up to this many.
+        episodes: if not None, the score is also kept after every 20 episodes up to this many.
         curves: `MEASURES` of `History` that are kept over time beside the score.
         checkpoint_every: if not None, environment steps between `Checkpoints`. A killed study then
             resumes inside its parts too, and their agents are kept.
-        score_window: episodes whose mean return is the score.
     """
 
     name: str
@@ -63,12 +61,11 @@ class Study:
     episodes: int | None = None
     curves: tuple[str, ...] = ("q_value",)
     checkpoint_every: int | None = None
-    score_window: int = SCORE_WINDOW
 
     def __post_init__(self) -> None:
         one_of("metric", self.metric, METRICS)
         real_number("failed_below", self.failed_below)
-        least = {"at_once": 1, "score_window": 1, "episodes": SCORE_WINDOW, "checkpoint_every": 1}
+        least = {"at_once": 1, "episodes": SCORE_WINDOW, "checkpoint_every": 1}
         for field, minimum in least.items():
             if getattr(self, field) is not None:
                 whole_number(field, getattr(self, field), minimum)

@@ -7,10 +7,10 @@ import sys
 
 import numpy as np
 import pytest
+from notebook_files import NOTEBOOKS
 
 from per_tutorial.cliffwalk.environment import true_values
 from per_tutorial.cliffwalk.learner import CONVERGED, SAMPLERS, CliffwalkLearner
-from per_tutorial.common.data import data_file
 
 
 def median_updates(n, sampler, runs=10, **options):
@@ -114,7 +114,7 @@ def test_the_oracle_needs_what_the_paper_needs():
 
 def recorded_updates(figure, n, sampler):
     """The updates of ten recorded runs, in the order of their seeds 0 to 9."""
-    _, *lines = data_file("cliffwalk.csv").read_text(encoding="utf-8").splitlines()
+    _, *lines = (NOTEBOOKS / "results/cliffwalk.csv").read_text(encoding="utf-8").splitlines()
     runs = {"figure": figure, "n": str(n), "sampler": sampler}.items()
     return [float(row["updates"]) for row in csv.DictReader(lines) if runs <= row.items()]
 

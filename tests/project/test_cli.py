@@ -240,10 +240,7 @@ def test_the_film_of_a_game_ends_at_the_time_limit_of_the_settings(tmp_path, mon
 @pytest.mark.parametrize(
     "arguments, message",
     [
-        (
-            "nobody",
-            "AGENT: must be a file of `train --save`, or one of long-cartpole, pong, got 'n",
-        ),
+        ("nobody", "AGENT: must be a file of `train --save`, got 'nobody'"),
         ("long-cartpole --video nowhere/a.mp4", "--video: there is no folder for 'nowhere/a.mp4'"),
         ("long-cartpole --video a.gif", "--video: must end in .mp4, got 'a.gif'"),
         ("long-cartpole --video .mp4", "--video: must end in .mp4, got '.mp4'"),

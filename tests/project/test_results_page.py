@@ -1,32 +1,64 @@
-"""docs/results.md and the README's answer: what `tools/results_page.py` computes from the data."""
+"""The table of all comparisons, and docs/results.md and the README's answer, computed from it."""
 
-import functools
-import sys
+import csv
 
+import comparisons
 import numpy as np
 import pytest
-from notebook_files import ROOT
+import results_page
 
-sys.path.insert(0, str(ROOT / "tools"))
+from per_tutorial.statistics import Estimate, compare, t_interval
+from per_tutorial.studies.comparisons import COLUMNS, read_comparisons
+from per_tutorial.studies.results import load_study
+from per_tutorial.worlds.gains import gains, load_cells
 
-import results_page  # noqa: E402
+FAMILIES = read_comparisons(comparisons.TABLE)
+# Before there was a table, the studies were pooled anew at each reading. What came out then:
+# family → comparisons, pairs, and the sums of mean differences, their deviations, and ranges
+FORMER = {
+    "one rate": (61, 2050, 1280.197680616, 2913.274002380, None),
+    "a quarter of the rate": (17, 430, -365.889622680, 970.195981824, 5802.535333333),
+    "other exponents": (28, 840, 201.482748313, 892.296380534, 6249.901100000),
+    "newer methods": (131, 3870, -3794.036996871, 9697.018342122, 36356.215650000),
+}
+LATER = ("pong", "tuned-")  # studies that ended since
 
-from per_tutorial.statistics import compare  # noqa: E402
-from per_tutorial.studies import evidence  # noqa: E402
-from per_tutorial.studies.results import load_study  # noqa: E402
 
-per_minus_uniform = functools.cache(evidence.per_minus_uniform)
-
-
-@pytest.mark.slow
 def test_the_pages_have_the_numbers_and_the_figure_of_the_data():
-    pages, rows = results_page.wanted()
-    for path, sentences in pages.items():
-        assert results_page.missing(sentences, path.read_text(encoding="utf-8")) == [], path.name
-    assert len(pages[results_page.PAGE]) > 15
-    text = results_page.PAGE.read_text(encoding="utf-8")
-    assert rows in text
+    pages = results_page.wanted()
+    for path, wanted in pages.items():
+        assert results_page.missing(wanted, path.read_text(encoding="utf-8")) == [], path.name
+    assert len(pages[results_page.PAGE]) > 10
     assert results_page.FIGURE.read_bytes() == results_page.figure()
+
+
+def less_error(gain):
+    """A gain, log2 of uniform replay's error over the method's, as a change of the error in %."""
+    value, high, low = (100 * (2**-each - 1) for each in gain)
+    form = ".1f" if abs(value) < 10 else ".0f"
+    return f"{results_page.signed(Estimate(value, low, high), form)} %"
+
+
+def test_the_page_has_the_numbers_of_the_small_worlds():
+    """No study changes them any more: what they are computed from ran at an earlier commit."""
+    cells, cuts, signals, entries = (
+        load_cells(name, comparisons.RESULTS) for name in ("map", "cuts", "signals", "entries")
+    )
+    every = {name: [gains(cell, name) for cell in cells.values()] for name in ("per", "rank")}
+    verdicts = compare([(gain, 0 * gain) for name in every for gain in every[name]])
+    assert len(verdicts) == 60 and not any(one.difference.high < 0 for one in verdicts)
+    said = [less_error(t_interval(np.mean(every[name], axis=0))) for name in every]
+    for name in ("outliers-n5-noise0.0-outliers=0.01", "batch-n5-noise0.0-batch=64"):
+        said.append(less_error(t_interval(gains(cuts[name], "per"))))
+    for found, study, name in (
+        (signals, "signals", "per"),
+        (entries, "entries", "entered"),
+        (signals, "signals", "fresh"),
+    ):
+        each = [gains(found[f"{study}-n{n}-noise0.0-"], name) for n in (4, 5, 6)]
+        said.append(less_error(t_interval(np.mean(each, axis=0))))
+    text = results_page.PAGE.read_text(encoding="utf-8")
+    assert results_page.missing([*said, "Of the 60 comparisons with uniform replay, 0"], text) == []
 
 
 def test_a_wrong_number_is_found():
@@ -35,12 +67,10 @@ def test_a_wrong_number_is_found():
     assert results_page.missing(sentences, text) == sentences[1:]
 
 
-@pytest.mark.slow
 def test_the_answer_in_the_readme_holds():
-    rows = per_minus_uniform()
-    family = compare([row.scores for row in rows])
+    rows, verdicts, *_ = results_page.judged("one rate")
     shown = {sign: set() for sign in (1, -1)}
-    for row, one in zip(rows, family, strict=True):
+    for row, one in zip(rows, verdicts, strict=True):
         if one.shown:
             shown[np.sign(one.difference.value)].add(row.world.split()[-1])
     assert shown[1] == {"MountainCar", "Breakout", "CartPole", "Cliffwalk"}
@@ -49,35 +79,42 @@ def test_the_answer_in_the_readme_holds():
 
 
 @pytest.mark.slow
-def test_the_same_runs_count_once():
-    rows = per_minus_uniform(("ablation-acrobot", "after-acrobot"))
-    plain = [row for row in rows if row.setting == "20k steps, 128 units, η"]
-    assert [len(row.scores[0]) for row in plain] == [30]
-    assert list(plain[0].tries) == ["ablation-acrobot"]
+def test_the_table_is_that_of_the_studies():
+    heading, columns, *lines = comparisons.TABLE.read_text(encoding="utf-8").splitlines()
+    recorded = list(csv.reader(lines))
+    assert columns == ",".join(COLUMNS)
+    for row, new in zip(recorded, comparisons.table(), strict=True):
+        assert row[:8] == [str(value) for value in new[:8]], "python tools/comparisons.py"
+        assert [float(value) for value in row[8:]] == pytest.approx([*map(float, new[8:])])
 
 
-@pytest.mark.slow
-def test_tries_of_one_comparison_are_pooled():
-    names = "after-acrobot", "equal-alpha-acrobot"
-    (row,) = (row for row in per_minus_uniform(names) if row.setting.endswith(" η"))
-    assert list(row.tries) == list(names)
-    first, new = (load_study(name) for name in names)
-    expected = [
-        *(first.scores("per") - first.scores("uniform")),
-        *(new.scores("per-6") - new.scores("uniform")),
-    ]
-    np.testing.assert_array_equal(row.scores[0] - row.scores[1], expected)
-    np.testing.assert_array_equal(np.concatenate(list(row.tries.values())), expected)
+@pytest.mark.parametrize("family", FORMER)
+def test_the_numbers_are_those_from_before_there_was_a_table(family):
+    every, former = FAMILIES[family], []
+    for row in every:
+        old = [not name.startswith(LATER) for name in row.studies]
+        if any(old):
+            former.append((row.scores[0] - row.scores[1])[old])
+    *sums, ranges = FORMER[family]
+    found = [len(former), *(sum(map(of, former)) for of in (len, np.mean, np.std))]
+    assert found == pytest.approx(sums, rel=1e-9)
+    if ranges is not None:  # those of the first family widen with each new try
+        assert sum(row.range for row in every) == pytest.approx(ranges, rel=1e-9)
 
 
-@pytest.mark.slow
-def test_the_kinds_of_comparisons_do_not_overlap():
-    names = ("sb3-cartpole", "equal-alpha-acrobot", "sb3-pendulum-sac")
-    same = {(row.world, row.setting) for row in per_minus_uniform(names)}
-    assert ("SB3 DQN CartPole", "8k steps, η/4") in same
-    assert len(same) == 5  # of SAC the baseline is our uniform replay at η, and SB3's at η/4
-    assert [row.world for row in evidence.other_exponents(names)] == ["Acrobot"]
-    assert len(evidence.quarter_minus_full(names)) == 2
-    methods = [row.method for row in evidence.newer_minus_per(names)]
-    assert set(methods) == set(evidence.METHODS.values())
-    assert len(methods) == 9
+def test_studies_with_the_same_settings_are_tries_of_one_comparison_and_their_runs_count_once():
+    """The runs of plain DQN in `ablation-acrobot` are those of `after-acrobot`."""
+    same = ("Acrobot", "20k steps, 128 units, η")
+    (row,) = (row for row in FAMILIES["one rate"] if (row.world, row.setting) == same)
+    curves = []
+    for name, *arms in (
+        ("ablation-acrobot", "dqn-per", "dqn-uniform"),
+        ("equal-alpha-acrobot", "per-6", "uniform"),
+        ("tuned-acrobot", "per", "uniform"),  # both sides chose the same rate
+    ):
+        study = load_study(name, comparisons.RESULTS)
+        for side, arm in zip(row.scores, arms, strict=True):
+            np.testing.assert_allclose(side[row.studies == name], study.scores(arm), rtol=1e-12)
+        curves.append(study.curve(arms[1])[1])
+    assert len(row.studies) == 90
+    assert row.range == pytest.approx(np.ptp(np.nanmean(np.concatenate(curves, axis=1), axis=1)))

@@ -6,9 +6,9 @@ import re
 
 import numpy as np
 import pytest
+from notebook_files import NOTEBOOKS
 from small_study import STUDY
 
-from per_tutorial.common.data import data_file, data_folder
 from per_tutorial.common.files import write_table
 from per_tutorial.statistics import compare, t_interval
 from per_tutorial.studies.results import COLUMNS, StudyResults, load_study, read_results, report
@@ -70,14 +70,14 @@ def test_the_report_has_every_arm_and_every_comparison_by_the_rule(finished):
     for arm, line in zip(STUDY.arms, arms, strict=True):
         words = " ".join(line.split())
         assert words.startswith(f"{arm} mean ")
-        assert "mean {:.1f} [{:.1f}, {:.1f}]".format(*t_interval(scores[arm])) in words
+        assert f"mean {t_interval(scores[arm]):.1f}" in words
         assert f"median {np.median(scores[arm]):.1f} " in words
         greedy = results.scores(arm, "greedy score")
         assert f"failed {(greedy < 12).mean():.0%} [" in words
     assert "t intervals at the level 1 − 0.05/1; shown:" in title
     (one,) = compare([(scores["per"], scores["uniform"])])
-    shown = "per − uniform {:+.1f} [{:+.1f}, {:+.1f}]".format(*one.difference)
-    assert " ".join(comparison.split()) == f"{shown} {'shown' if one.shown else 'not shown'}"
+    verdict = "shown" if one.shown else "not shown"
+    assert " ".join(comparison.split()) == f"per − uniform {one.difference:+.1f} {verdict}"
 
 
 # Damaged or missing
@@ -150,11 +150,18 @@ def test_a_heading_that_makes_no_sense_is_refused(change, said, copied):
         load_study("small", copied)
 
 
-def test_an_unknown_study_is_told_which_there_are(copied):
-    with pytest.raises(ValueError, match="name: no results of a study 'smal'; there are small$"):
+def test_an_unknown_study_is_told_which_there_are_and_a_reader_without_any_where(
+    copied, monkeypatch
+):
+    with pytest.raises(ValueError, match="^name: must be one of 'small', got 'smal'$"):
         load_study("smal", copied)
-    with pytest.raises(ValueError, match="name: no results of a study 'any'; the folder has no"):
-        load_study("any", copied / "nowhere")
+    monkeypatch.chdir(copied)
+    where = re.escape(repr(str(copied / "results")))
+    with pytest.raises(FileNotFoundError, match=f"^folder: must hold .* got {where}; .* repository"):
+        load_study("small")
+    (copied / "results").mkdir()  # as beside a notebook
+    (copied / "small.csv.gz").rename(copied / "results" / "small.csv.gz")
+    assert load_study("small").seeds == [0, 1, 2, 3]
 
 
 # The data of the series
@@ -169,22 +176,9 @@ def test_a_setting_that_nobody_knows_any_more_is_still_shown(copied):
     assert report(results)
 
 
-def test_without_a_checkout_the_error_says_what_was_looked_for_and_what_to_do(
-    tmp_path, monkeypatch
-):
-    data = data_file("pong.csv.gz").read_bytes()
-    monkeypatch.setattr("per_tutorial.common.data.CHECKOUT", tmp_path / "nowhere")
-    monkeypatch.chdir(tmp_path)
-    said = f"'pong.csv.gz' in '{tmp_path / 'results'}'.* `git clone`"
-    with pytest.raises(FileNotFoundError, match=said):
-        load_study("pong")
-    (tmp_path / "results").mkdir()  # as beside a notebook
-    (tmp_path / "results" / "pong.csv.gz").write_bytes(data)
-    assert load_study("pong").seeds == [0, 1, 2]
-
-
 def test_every_file_of_results_has_a_row_in_the_table():
-    table = (data_folder() / "RESULTS.md").read_text(encoding="utf-8")
+    folder = NOTEBOOKS / "results"
+    table = (folder / "RESULTS.md").read_text(encoding="utf-8")
     rows = set(re.findall(r"^\| ([\w-]+) \|", table, re.MULTILINE)) - {"study"}
-    files = {path.name.partition(".")[0] for path in data_folder().glob("*.*")}
-    assert rows == files - {"RESULTS"}
+    files = {path.name.partition(".")[0] for path in folder.glob("*.*")}
+    assert rows == files - {"RESULTS", "comparisons"}

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from importlib.metadata import version
 
 import numpy as np
@@ -76,6 +77,51 @@ def test_the_values_are_those_of_the_trainings(finished, arm):
             expected = [returns[count - 20 : count].mean() for count in whole]
             np.testing.assert_allclose(after[: len(whole), seed], expected, rtol=1e-4)
     np.testing.assert_allclose(results.scores(arm), np.nanmean(score, axis=0))
+
+
+# Trained elsewhere
+
+
+class Cluster:
+    """The executor that docs/many_machines.md shows."""
+
+    def submit(self, function, *arguments):
+        task = sys.modules["ray"].remote(num_cpus=1, max_retries=3)(function)
+        return task.remote(*arguments).future()
+
+
+@pytest.mark.slow
+def test_an_executor_trains_the_parts_that_are_missing(copied):
+    before = rows_of(copied / "small.csv.gz")
+    (copied / "small" / "per.seeds-2-3.csv").unlink()
+    jobs = []
+
+    class Noting(ThreadPoolExecutor):
+        def submit(self, function, *arguments):
+            jobs.append(arguments[1:3])
+            return super().submit(function, *arguments)
+
+    with Noting(1) as executor:
+        run_study(STUDY, copied, executor=executor)
+    assert jobs == [("per", [2, 3])]
+    assert rows_of(copied / "small.csv.gz") == before
+
+
+@pytest.mark.exhaustive
+def test_a_real_ray_gives_the_rows_of_a_local_run(finished, tmp_path, monkeypatch):
+    ray = pytest.importorskip("ray")
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(sys.path))
+    try:
+        ray.init(num_cpus=1, include_dashboard=False, log_to_driver=False)
+    except Exception as error:  # its parts wait 15 seconds for each other
+        if "timed out during startup" not in str(error):
+            raise
+        pytest.skip("the machine is too busy for Ray")
+    try:
+        run_study(STUDY, tmp_path, executor=Cluster())
+    finally:
+        ray.shutdown()
+    assert rows_of(tmp_path / "small.csv.gz") == rows_of(finished[0] / "small.csv.gz")
 
 
 # Stopped and continued

@@ -2,7 +2,7 @@
 
 import pytest
 
-from per_tutorial.worlds.results import gains, load
+from per_tutorial.worlds.gains import gains, load_cells
 
 
 def test_a_gain_of_one_is_half_the_area():
@@ -10,6 +10,6 @@ def test_a_gain_of_one_is_half_the_area():
     assert gains(cell, "per").tolist() == [1.0, -1.0]
 
 
-def test_results_that_are_not_there_are_named():
+def test_results_that_are_not_there_are_named(tmp_path):
     with pytest.raises(FileNotFoundError, match="when-maps.json.gz"):
-        load("maps")
+        load_cells("maps", tmp_path)

@@ -1,4 +1,4 @@
-"""CartPole: which settings of PER, under which conditions, and what a hundred runs say.
+"""CartPole: under which conditions PER gains, and what a hundred runs say.
 
 `cartpole-conditions` asks on what the gain depends, since earlier pages gave different answers
 about CartPole under different conditions: all combinations of rate, network and episode limit.
@@ -38,28 +38,6 @@ def _cartpole_conditions() -> Study:
     )
 
 
-def _alpha_beta() -> Study:
-    base = DQNConfig(steps=10_000, sampler="proportional")
-    betas = {
-        "0": {"beta_start": 0.0, "beta_end": 0.0},
-        "0.5": {"beta_start": 0.5, "beta_end": 0.5},
-        "0.4-to-1": {"beta_start": 0.4, "beta_end": 1.0},
-        "1": {"beta_start": 1.0, "beta_end": 1.0},
-    }
-    arms = {"uniform": base.replace(sampler="uniform")}
-    for alpha in (0.2, 0.4, 0.6, 0.8, 1.0):
-        for label, change in betas.items():
-            arms[f"alpha-{alpha}-beta-{label}"] = base.replace(alpha=alpha, **change)
-    return Study(
-        name="alpha-beta",
-        question="Which α and β serve PER best on CartPole, within 10,000 steps?",
-        arms=arms,
-        comparisons=tuple((arm, "uniform") for arm in arms if arm != "uniform"),
-        metric="score over training",
-        failed_below=475,
-    )
-
-
 def _hundred_runs() -> Study:
     # At most 200 steps per episode, so that 80,000 steps hold 400 episodes of every run.
     base = DQNConfig(max_episode_steps=200, steps=80_000)
@@ -76,4 +54,4 @@ def _hundred_runs() -> Study:
     )
 
 
-STUDIES = (_cartpole_conditions(), _alpha_beta(), _hundred_runs())
+STUDIES = (_cartpole_conditions(), _hundred_runs())

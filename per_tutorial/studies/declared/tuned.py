@@ -60,8 +60,15 @@ WORLDS: dict[str, tuple[dict[str, Any], float]] = {
     ),
 }
 # Both are written after the first step, by the rule above: world → side → multiples of η
-EDGES: dict[str, dict[str, float]] = {}
-CHOSEN: dict[str, dict[str, float]] = {}
+EDGES: dict[str, dict[str, float]] = {
+    "cliffwalk": {"uniform": 8},
+    "cartpole": {"uniform": 0.125},
+}
+CHOSEN: dict[str, dict[str, float]] = {
+    "cliffwalk": {"uniform": 8, "per": 2},
+    "cartpole": {"uniform": 0.25, "per": 2},
+    "acrobot": {"uniform": 1, "per": 1},
+}
 
 
 def rates(world: str, edges: dict[str, float]) -> Study:

@@ -6,25 +6,26 @@ cell, and for each method the best of eight learning rates over ten other seeds.
 
 import gzip
 import json
+import os
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-
-from per_tutorial.common.data import data_file
 
 LENGTHS = (3, 4, 5, 6, 7, 8)  # of the map
 NOISES = (0.0, 0.1, 0.25, 0.5, 1.0)
 CURVE = 64  # points of an error curve, each the mean over an equal part of the training
 
 
-def load(study: str) -> dict[str, Any]:
-    """What a study found: {"study", "seconds", "versions", "cells": {name: …}}.
+def load_cells(study: str, folder: str | os.PathLike[str] = "results") -> dict[str, Any]:
+    """The cells of a study in a folder: the name of a world → method → what was measured.
 
     Raises:
         FileNotFoundError: there are no results of this name.
     """
-    return json.loads(gzip.decompress(data_file(f"when-{study}.json.gz").read_bytes()))
+    data = Path(folder, f"when-{study}.json.gz").read_bytes()
+    return json.loads(gzip.decompress(data))["cells"]
 
 
 def gains(cell: dict[str, Any], method: str) -> NDArray[np.float64]:
