@@ -17,8 +17,12 @@ def test_curves_are_the_runs_their_mean_and_its_interval():
     axes = Figure().subplots()
     plots.draw_curves(
         axes,
-        {"a": ([10, 20, 30], values), "b": ([15], RNG.normal(size=(1, 4)))},
-        colors={"a": "red", "b": "blue"},
+        {
+            "a": ([10, 20, 30], values),
+            "b": ([15], RNG.normal(size=(1, 4))),
+            "one run": ([10, 20], [[1.0], [2.0]]),
+        },
+        colors={"a": "red", "b": "blue", "one run": "black"},
     )
     *faint, bold = axes.lines[:9]
     assert [list(line.get_ydata()) for line in faint] == values.T.tolist()
@@ -28,6 +32,7 @@ def test_curves_are_the_runs_their_mean_and_its_interval():
     band = axes.collections[0].get_paths()[0].vertices
     at_20 = band[band[:, 0] == 20, 1]
     assert (at_20.min(), at_20.max()) == pytest.approx(t_interval(values[1])[1:])
+    assert axes.lines[-2].get_label() != "one run" and list(axes.lines[-1].get_ydata()) == [1, 2]
     assert axes.get_xlim() == (0, 30)
     assert axes.get_ylim()[0] < values.min()  # negative: the axis does not begin at zero
 
