@@ -52,6 +52,15 @@ def test_curves_begin_where_all_runs_have_a_value_and_many_have_their_legend_out
     assert axes.get_legend().get_window_extent().x0 >= axes.bbox.x1
 
 
+def test_the_legend_lies_on_no_curve():
+    falling, axes = np.linspace([1, 0.9], [0, 0.1], 50), Figure().subplots()
+    plots.draw_curves(axes, {"a": (np.arange(50), falling)}, colors={"a": "red"})
+    axes.figure.draw_without_rendering()
+    box = axes.get_legend().get_window_extent()
+    for line in axes.lines:
+        assert box.count_contains(axes.transData.transform(line.get_xydata())) == 0
+
+
 ESTIMATES = {
     "gain": Estimate(12.0, 3.0, 21.5),
     "open": Estimate(-1.0, -4.0, 2.0),
