@@ -42,7 +42,10 @@ class LivePlot:
     def __call__(self, history: History) -> None:
         if history is not self._history:
             self._history = history
-            self._live = LiveFigure(_described(history))
+            runs = len(history.seeds)
+            many = f"{runs} runs, each faint and their median bold" if runs > 1 else "one run"
+            steps = f"{history.config.steps} environment steps"
+            self._live = LiveFigure(f"Score, loss and epsilon over {steps} of {many}")
             self._began = time.monotonic(), history.step
         over = history.step == history.config.steps
         if self._live.due or over:
@@ -66,15 +69,6 @@ class LivePlot:
             pace = (time.monotonic() - time_before) / (history.step - step_before)
             text += f", {pace * (history.config.steps - history.step):.0f} s left"
         return text
-
-
-def _described(history: History) -> str:
-    """The alternative text of the picture of a training."""
-    runs = len(history.seeds)
-    one = f"one run; dots are episodes, the line is the mean of {WINDOW}"
-    many = f"{runs} runs, each faint and their median bold"
-    kind = many if runs > 1 else one
-    return f"Score, loss and epsilon over {history.config.steps} environment steps of {kind}"
 
 
 def draw_history(figure: FigureBase, history: History) -> None:
