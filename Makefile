@@ -79,7 +79,7 @@ examine: .examined/installed  ## examine other libraries' replay: make examine A
 	.examined/$(PROGRAMS)/python -W ignore tools/examined $(ARGS)
 
 clean:  ## remove the environments and all that was built
-	rm -rf .venv .venv-colab .bench .examined .dist build dist *.egg-info .*_cache .hypothesis
+	rm -rf .venv .venv-colab .bench .examined .dist build dist notebooks/films *.egg-info .*_cache .hypothesis
 
 # $(call install,ENVIRONMENT,CONSTRAINTS,REQUIREMENTS) makes a virtual environment and fills it. To
 # compile all modules takes pip longer than to install them; Python compiles and keeps what it imports.

@@ -12,8 +12,10 @@ before a release. A change of the package alone leaves the stamp current.
 import argparse
 import hashlib
 import os
+import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -25,16 +27,24 @@ from notebook_files import NOTEBOOKS, ROOT, code_cells, normalise, read, series,
 from per_tutorial import __version__
 from per_tutorial.common.provenance import versions
 
+VIDEOS = ROOT / "videos"
+
 
 def publish(path):
-    """Run a notebook in a fresh kernel, in full mode, and write it with its outputs and stamp."""
+    """Run a notebook in a fresh kernel, in full mode, and write it with its outputs and stamp.
+
+    Its films replace those in `videos/`, if it gets to its end.
+    """
     notebook = normalise(read(path), path.name)
     environment = {key: value for key, value in os.environ.items() if key != "PER_TUTORIAL_FAST"}
     resources = {"metadata": {"path": str(NOTEBOOKS)}}
     client = NotebookClient(notebook, resources=resources, timeout=None, record_timing=False)
-    start = time.perf_counter()
-    client.execute(env=environment)
-    stamp = stamp_of(notebook, time.perf_counter() - start)
+    with tempfile.TemporaryDirectory() as films:
+        start = time.perf_counter()
+        client.execute(env=environment | {"PER_TUTORIAL_VIDEOS": films})
+        stamp = stamp_of(notebook, time.perf_counter() - start)
+        for film in Path(films).iterdir():
+            shutil.copy(film, VIDEOS)
     notebook.metadata.per_tutorial = nbformat.from_dict(stamp)
     write(normalise(notebook, path.name), path)
     print(f"{path.name}: {stamp['seconds']:.0f} s")

@@ -13,7 +13,7 @@ from typing import Any
 EXTRAS = {
     "dqn": ("gymnasium", "safetensors", "scipy", "torch", "tqdm", "tyro"),
     "notebooks": ("IPython", "PIL", "ipywidgets", "matplotlib"),
-    "video": ("imageio_ffmpeg", "moviepy"),
+    "video": ("imageio_ffmpeg",),
     "atari": ("ale_py", "cv2"),
     "minatar": ("minatar",),
     "ray": ("ray",),

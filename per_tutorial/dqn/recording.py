@@ -1,29 +1,27 @@
 """Videos of episodes, or of given frames, as small MP4 files.
 
 They are H.264 with yuv420p pixels, the one format that all browsers play; it needs even sizes.
-This needs MoviePy, which the extra `video` installs.
+This needs ffmpeg, which comes with imageio-ffmpeg, of the extra `video`.
 """
 
 import os
+import subprocess
 import tempfile
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, cast
 
 import gymnasium as gym
 import numpy as np
+from imageio_ffmpeg import count_frames_and_secs, get_ffmpeg_exe
 from numpy.typing import NDArray
 
 from per_tutorial.common.arguments import real_number, whole_number
 from per_tutorial.common.files import check_writable
 from per_tutorial.dqn.environments.gymnasium_envs import Checked
 from per_tutorial.dqn.environments.settings import LONGEST_EPISODE
-
-# pygame renders the environments. It warns if there is no screen or no sound card, but a recording
-# needs neither. This must be set before moviepy loads pygame.
-os.environ.setdefault("SDL_VIDEODRIVER", "dummy")
-os.environ.setdefault("SDL_AUDIODRIVER", "dummy")
 
 Frame = NDArray[np.uint8]  # (height, width, 3)
 
@@ -39,11 +37,9 @@ def save_video(frames: Iterable[Frame], path: str | Path, fps: float) -> None:
     Raises:
         ValueError: there are no frames, one is of another kind or size, or the path has another
             ending.
-        OSError: the path cannot be written.
+        OSError: the path cannot be written, or ffmpeg fails, as on a full disk.
+        RuntimeError: there is no ffmpeg.
     """
-    # Both moviepy 1 and 2 have it here; `moviepy.editor` exists only in 1.
-    from moviepy.video.io.ImageSequenceClip import ImageSequenceClip
-
     pictures = [_checked("frames:", frame) for frame in frames]
     if not pictures:
         raise ValueError("frames: at least one is needed, got none")
@@ -57,20 +53,47 @@ def save_video(frames: Iterable[Frame], path: str | Path, fps: float) -> None:
     # On the same disk, so that the finished file is moved in one step.
     with tempfile.TemporaryDirectory(dir=Path(path).parent, prefix=".recording-") as scratch:
         file = Path(scratch) / "clip.mp4"
-        clip = ImageSequenceClip(even, fps=fps)
-        # moviepy counts frames as seconds · fps: n / fps itself may be rounded to one too few.
-        clip.duration = (len(even) + 0.01) / fps
-        clip.write_videofile(
-            str(file),
-            codec="libx264",
-            audio=False,
-            logger=None,
-            ffmpeg_params=["-crf", "28", "-pix_fmt", "yuv420p", "-movflags", "+faststart"],
-        )
+        failure = _encode(even, file, fps)
+        if failure:
+            raise OSError(f"path: ffmpeg could not write {os.fspath(path)!r}: {failure}")
         os.replace(file, path)
-    even.clear()  # the clip refers to itself, so it would hold the frames for a while (moviepy)
 
 
+def _encode(pictures: list[Frame], file: Path, fps: float) -> str | None:
+    """Let ffmpeg write a film, and look at it; returns why it is not whole, if it is not."""
+    height, width = pictures[0].shape[:2]
+    source = ["-f", "rawvideo", "-pix_fmt", "rgb24", "-s", f"{width}x{height}", "-r", str(fps)]
+    target = ["-c:v", "libx264", "-crf", "28", "-pix_fmt", "yuv420p", "-movflags", "+faststart"]
+    command = [get_ffmpeg_exe(), "-loglevel", "error", *source, "-i", "-", *target, str(file)]
+    with tempfile.TemporaryFile() as log:  # a pipe could fill up, and ffmpeg would wait
+        with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=log) as ffmpeg:
+            with suppress(OSError), cast(IO[bytes], ffmpeg.stdin) as pipe:  # it may end too early
+                for picture in pictures:
+                    pipe.write(picture.tobytes())
+        log.seek(0)
+        said = log.read().decode(errors="replace").splitlines()
+    if ffmpeg.returncode:
+        return said[-1] if said else f"it ended with the status {ffmpeg.returncode}"
+    try:
+        count, _ = count_frames_and_secs(str(file))
+    except RuntimeError:
+        count = 0
+    return None if count == len(pictures) else f"{count} of {len(pictures)} frames can be read"
+
+
+@contextmanager
+def _no_screen() -> Iterator[None]:
+    """Keep pygame, which renders environments, from looking for a screen and a sound card."""
+    absent = {"SDL_VIDEODRIVER", "SDL_AUDIODRIVER"} - set(os.environ)
+    os.environ.update(dict.fromkeys(absent, "dummy"))
+    try:
+        yield
+    finally:
+        for name in absent:
+            os.environ.pop(name, None)
+
+
+@_no_screen()
 def record_episode(
     policy: Callable[[Any], int],
     env: str | gym.Env,
@@ -98,9 +121,10 @@ def record_episode(
         ValueError, TypeError, OSError: an argument is wrong, or the path cannot be written. Nothing
             was played then.
         ValueError: the environment breaks Gymnasium's API, or what it renders is no picture.
+        TypeError: ``policy`` returns a tuple, such as Stable-Baselines3's (action, state).
+        RuntimeError: there is no ffmpeg.
     """
-    import moviepy  # noqa: F401  # before the episode is played
-
+    get_ffmpeg_exe()  # or a RuntimeError before the episode is played
     seed = whole_number("seed", seed, minimum=0, maximum=None)
     whole_number("max_frames", max_frames)
     _check_target(path)
@@ -118,7 +142,8 @@ def record_episode(
                 frames.append(_checked("env: what render returns", shown).copy())
             if over:
                 break
-            observation, reward, terminated, truncated, _ = env.step(int(policy(observation)))
+            action = _checked_action(policy(observation))
+            observation, reward, terminated, truncated, _ = env.step(action)
             episode_return, steps = episode_return + float(reward), steps + 1
             over = terminated or truncated
             if steps == LONGEST_EPISODE and not (over or limited):
@@ -126,7 +151,7 @@ def record_episode(
                 warnings.warn(
                     f"the episode did not end in {steps:,} steps and was stopped; "
                     "give max_episode_steps",
-                    stacklevel=2,
+                    stacklevel=3,
                 )
         save_video(frames, path, env.metadata.get("render_fps") or 30)
     finally:
@@ -150,3 +175,13 @@ def _checked(what: str, frame: Any) -> Frame:
             f"{what} must be uint8 arrays (height, width, 3), got {kind} of the shape {shape}"
         )
     return frame
+
+
+def _checked_action(action: Any) -> int:
+    """What a policy returned as an int, or a TypeError."""
+    if isinstance(action, tuple):
+        raise TypeError(
+            "policy: must return an action, got a tuple; of a model of Stable-Baselines3 take "
+            "lambda obs: model.predict(obs, deterministic=True)[0]"
+        )
+    return int(action)

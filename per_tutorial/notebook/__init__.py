@@ -21,10 +21,12 @@ if TYPE_CHECKING:
     from per_tutorial.notebook.page import stamp as stamp
     from per_tutorial.notebook.style import COLORS as COLORS
     from per_tutorial.notebook.style import label_steps as label_steps
+    from per_tutorial.notebook.style import log_scale as log_scale
     from per_tutorial.notebook.style import sampler_color as sampler_color
     from per_tutorial.notebook.style import start_at_zero as start_at_zero
     from per_tutorial.notebook.style import use_style as use_style
     from per_tutorial.notebook.training_plots import LivePlot as LivePlot
+    from per_tutorial.notebook.training_plots import draw_epsilon as draw_epsilon
     from per_tutorial.notebook.training_plots import draw_learning_curves as draw_learning_curves
     from per_tutorial.notebook.training_plots import draw_runs as draw_runs
     from per_tutorial.notebook.tree_pictures import draw_shares as draw_shares
@@ -36,8 +38,8 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "page": ("LiveFigure", "budget", "show", "stamp"),
-    "style": ("COLORS", "label_steps", "sampler_color", "start_at_zero", "use_style"),
-    "training_plots": ("LivePlot", "draw_learning_curves", "draw_runs"),
+    "style": ("COLORS", "label_steps", "log_scale", "sampler_color", "start_at_zero", "use_style"),
+    "training_plots": ("LivePlot", "draw_epsilon", "draw_learning_curves", "draw_runs"),
     "comparison_plots": ("draw_curves", "draw_estimates", "rows_size"),
     "tree_pictures": ("draw_shares", "draw_tree"),
     "explorers": ("explore", "gallery"),

@@ -18,7 +18,8 @@ def draw_curves(
     *,
     colors: Mapping[str, str],
 ) -> None:
-    """Draw every run faint, and their mean bold, in its pointwise 95 % t interval.
+    """Draw every run faint, and their mean bold, in its pointwise 95 % t interval; one run alone
+    is just a line.
 
     A curve begins where all of its runs have a value: before, only the fastest runs have one.
 
@@ -32,16 +33,17 @@ def draw_curves(
     for label, (grid, runs) in curves.items():
         started = ~np.isnan(runs).any(axis=1)
         steps, values = np.asarray(grid)[started], np.asarray(runs)[started]
-        means, low, high = np.reshape([t_interval(at) for at in values], (-1, 3)).T
         color = colors[label]
-        axes.plot(steps, values, color=color, alpha=0.2 * faint, linewidth=0.7)
-        axes.fill_between(steps, low, high, color=color, alpha=0.25 * faint, linewidth=0)
-        axes.plot(steps, means, color=color, label=label)
+        if values.shape[1] > 1:
+            _, low, high = np.reshape([t_interval(at) for at in values], (-1, 3)).T
+            axes.plot(steps, values, color=color, alpha=0.2 * faint, linewidth=0.7)
+            axes.fill_between(steps, low, high, color=color, alpha=0.25 * faint, linewidth=0)
+        axes.plot(steps, values.mean(axis=1), color=color, label=label)
     axes.set_xlim(0, max(np.asarray(grid)[-1] for grid, _ in curves.values()))
     start_at_zero(axes)
     label_steps(axes)
     if len(curves) <= 4:
-        axes.legend(loc="lower right")
+        axes.legend(loc="best")
     else:  # inside, it would cover the curves
         axes.legend(loc="upper left", bbox_to_anchor=(1, 1), fontsize="small")
 

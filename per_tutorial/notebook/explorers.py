@@ -8,6 +8,7 @@ exactly what the static picture shows.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from inspect import signature
 from typing import Any
 
 import ipywidgets as widgets
@@ -49,13 +50,16 @@ def explore(
         alt: alternative text; may name values as in "a tree of {leaves} leaves".
         size: width and height of the picture, in inches.
         controls: name=control for every value: an ipywidget, a `range` of integers or a tuple
-            (low, high, step) of numbers (sliders that start in the middle), a list of choices, or
-            a bool.
+            (low, high, step) of numbers (sliders), a list of choices, or a bool. Each starts where
+            ``draw`` has its default, or else a slider in the middle.
 
     Returns the controls by name; setting a `.value` moves the slider. Without widgets (on GitHub,
     on paper) nothing is visible, so show a `gallery` first.
     """
     shown = {name: _control(name, control) for name, control in controls.items()}
+    for name, parameter in signature(draw).parameters.items():
+        if name in shown and parameter.default is not parameter.empty:
+            shown[name].value = parameter.default
 
     def redraw(**values: Any) -> None:
         figure = plt.figure(figsize=size, layout="constrained")

@@ -4,11 +4,11 @@ import base64
 import datetime
 import io
 import os
-import sys
 import time
 from typing import Any, TypeVar
 
 import numpy as np
+from IPython import get_ipython
 from IPython.display import display
 from matplotlib import pyplot as plt
 from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -18,10 +18,6 @@ from PIL import Image
 from per_tutorial.common.provenance import processor, versions
 
 FAST = os.environ.get("PER_TUTORIAL_FAST") == "1"
-
-if "ipykernel" in sys.modules and "torch" in sys.modules and "OMP_NUM_THREADS" not in os.environ:
-    # The networks of the pages are small: more threads would only wait for each other.
-    sys.modules["torch"].set_num_threads(1)
 
 DPI = 150  # of pictures: more than `figure.dpi`, by which they are shown, for sharp screens
 
@@ -43,11 +39,12 @@ def show(figure: Figure, alt: str) -> None:
 
 
 class LiveFigure:
-    """One picture in the cell's output that changes while the cell runs.
+    """A picture in the cell's output that changes while the cell runs.
 
     Drawing costs far more than a training step, so the picture changes at most once per interval,
     and so rarely that it takes at most a tenth of the time; and once more at the end. Call `update`
     as often as you like, then `close`. Check `due` first to avoid drawing what would not be shown.
+    What is updated after `close`, or when a cell runs again, is a new picture.
 
     Args:
         alt: the alternative text.
@@ -58,36 +55,50 @@ class LiveFigure:
         self.alt = alt
         self.interval = interval
         self._handle: Any = None  # IPython's `DisplayHandle`, once there is a picture
+        self._cell: int | None = None  # the execution whose output has it
         self._figure: Figure | None = None
-        self._shown = float("-inf")
+        self._shown = 0.0  # when
         self._cost = float("inf")  # seconds of the quickest picture: the first one is slow
 
     @property
     def due(self) -> bool:
         """Whether the next `update` will be shown."""
-        return time.perf_counter() - self._shown >= max(self.interval, 12 * self._cost)
+        wait = max(self.interval, 12 * self._cost)
+        return not self._is_there or time.perf_counter() - self._shown >= wait
 
     def update(self, figure: Figure) -> None:
         """Show the figure as it is now, unless the last picture is too recent."""
+        plt.close(figure)  # else pyplot would show it once more at the end of an interrupted cell
         self._figure = figure
         if self.due:
             self._show(figure)
 
     def close(self) -> None:
-        """Show the last figure in its final state, and close it."""
+        """Show the last figure in its final state."""
         if self._figure is not None:
             self._show(self._figure)
-            plt.close(self._figure)
+        self._figure = self._handle = None
+
+    @property
+    def _is_there(self) -> bool:
+        """Whether the cell that runs now has the picture in its output."""
+        return self._handle is not None and self._cell == _execution()
 
     def _show(self, figure: Figure) -> None:
         began = time.perf_counter()
         data, metadata = _picture(figure, self.alt)
-        if self._handle is None:
-            self._handle = display(data, metadata=metadata, raw=True, display_id=True)
-        else:
+        if self._is_there:
             self._handle.update(data, metadata=metadata, raw=True)
+        else:
+            self._handle = display(data, metadata=metadata, raw=True, display_id=True)
+            self._cell = _execution()
         self._shown = time.perf_counter()
         self._cost = min(self._cost, self._shown - began)
+
+
+def _execution() -> int | None:
+    """The number of the cell that runs now, of which each execution has a new one."""
+    return getattr(get_ipython(), "execution_count", None)
 
 
 def _picture(figure: Figure, alt: str) -> tuple[dict[str, str], dict[str, Any]]:

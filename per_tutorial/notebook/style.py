@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
-from matplotlib.ticker import MaxNLocator
+from matplotlib.ticker import AutoLocator, LogLocator, MaxNLocator, NullFormatter
 
 # Dark enough for text on white, and distinct for colour-blind readers where two appear together.
-# Formulas use them too: every renderer of formulas accepts {\color{#D55E00}{p_i}}.
+# Formulas have none: no colour can be read both on white and on the black of a dark theme.
 SAMPLER_COLORS = {
     "uniform": "#0072B2",
     "proportional": "#D55E00",
@@ -23,7 +23,7 @@ COLORS = {
     "rank": SAMPLER_COLORS["rank"],
     "alpha": "#7A7A1F",
     "beta": "#332288",
-    "epsilon": "#A66F00",
+    "epsilon": "#946300",
     "td_error": "#882255",
     "priority": SAMPLER_COLORS["proportional"],  # the colour of PER, which draws by it
     "weight": "#00857A",
@@ -77,3 +77,14 @@ def start_at_zero(axes: Axes) -> None:
     """Start the y axis at 0, unless something drawn is below."""
     if axes.dataLim.y0 >= 0:
         axes.set_ylim(bottom=0)
+
+
+def log_scale(axes: Axes) -> None:
+    """Give the y axis a log scale, with ticks whatever it spans; call it when all is drawn."""
+    axes.set_yscale("log")
+    low, high = axes.get_ylim()
+    if high < 1000 * low:  # beyond, Matplotlib's own ticks are enough: powers of ten
+        ticks = LogLocator(subs=(1, 2, 5)) if high > 10 * low else AutoLocator()
+        axes.yaxis.set_major_locator(ticks)
+        axes.yaxis.set_major_formatter("{x:g}")  # shorter than 5 × 10⁻¹
+        axes.yaxis.set_minor_formatter(NullFormatter())

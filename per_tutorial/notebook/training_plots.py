@@ -9,12 +9,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure, FigureBase
-from matplotlib.ticker import LogLocator, NullFormatter
 from numpy.typing import ArrayLike, NDArray
 
 from per_tutorial.notebook.comparison_plots import draw_curves
 from per_tutorial.notebook.page import LiveFigure
-from per_tutorial.notebook.style import COLORS, label_steps, sampler_color, start_at_zero
+from per_tutorial.notebook.style import (
+    COLORS,
+    label_steps,
+    log_scale,
+    sampler_color,
+    start_at_zero,
+)
 
 if TYPE_CHECKING:
     from per_tutorial.dqn.history import History
@@ -23,71 +28,87 @@ WINDOW = 20  # the score of a run is the mean return of its last WINDOW episodes
 
 
 class LivePlot:
-    """Watch a training: pass it to `train(..., callbacks=[LivePlot()])`.
+    """Watch trainings: pass it to `train(..., callbacks=[LivePlot()])`.
 
-    The picture is that of `draw_history`, with the steps and the time that are left, redrawn so
-    rarely that it takes at most a tenth of the time, and at the end.
+    Each training has a picture of its own: that of `draw_history`, with the steps and the time that
+    are left. It is redrawn so rarely that this takes at most a tenth of the time, and at the end.
     """
 
     def __init__(self) -> None:
-        self._live: LiveFigure | None = None
-        self._began = 0.0, 0  # the time and the step of the first call
+        self._history: History | None = None  # of the training that is shown
+        self._live: LiveFigure
+        self._began = 0.0, 0  # the time and the step of its first call
 
     def __call__(self, history: History) -> None:
-        over = history.step == history.config.steps
-        if self._live is None:
+        if history is not self._history:
+            self._history = history
             runs = len(history.seeds)
             many = f"{runs} runs, each faint and their median bold" if runs > 1 else "one run"
             steps = f"{history.config.steps} environment steps"
             self._live = LiveFigure(f"Score, loss and epsilon over {steps} of {many}")
             self._began = time.monotonic(), history.step
+        over = history.step == history.config.steps
         if self._live.due or over:
-            # Outside pyplot, so that an interrupted training leaves no open figure behind. Finding
-            # a layout would take more time than all the rest, so it is fixed; to save or to clear
-            # a figure undoes this, so each picture has a new one.
-            figure = Figure(figsize=(9.6, 2.7), layout="none")  # type: ignore[arg-type]
-            figure.subplots_adjust(left=0.05, right=0.985, bottom=0.19, top=0.89, wspace=0.26)
+            # Finding a layout would take more time than all the rest, so it is fixed; to save or to
+            # clear a figure undoes this, so each picture has a new one.
+            figure = Figure(figsize=(9.6, 2.8), layout="none")  # type: ignore[arg-type]
+            figure.subplots_adjust(left=0.08, right=0.98, bottom=0.18, top=0.89, wspace=0.31)
             draw_history(figure, history)
             if not over:
-                self._say_what_is_left(figure, history)
+                figure.axes[1].set_title(self._left(history), loc="right", fontsize=8)
             self._live.update(figure)
         if over:
             self._live.close()
+            self._history = None
 
-    def _say_what_is_left(self, figure: Figure, history: History) -> None:
+    def _left(self, history: History) -> str:
+        """How many steps are done, and how many seconds are left."""
         text = f"{history.step:,} of {history.config.steps:,} steps"
         time_before, step_before = self._began
         if history.step > step_before:
             pace = (time.monotonic() - time_before) / (history.step - step_before)
-            text += f"\n{pace * (history.config.steps - history.step):.0f} s left"
-        axes = figure.axes[-1]  # epsilon falls, so the upper right corner is free
-        axes.text(0.97, 0.95, text, transform=axes.transAxes, ha="right", va="top", fontsize=8)
+            text += f", {pace * (history.config.steps - history.step):.0f} s left"
+        return text
 
 
 def draw_history(figure: FigureBase, history: History) -> None:
-    """Draw score, loss and ε of a `History`, finished or not, over the environment steps: all runs
-    faint, their median bold.
+    """Draw a `History`, finished or not, over the environment steps: the score before ε, a pale
+    area, and beside it the loss.
+
+    Runs are faint and their median is bold. If there is one run, its episodes are dots: their mean
+    lags behind them.
     """
-    score_axes, loss_axes, epsilon_axes = figure.subplots(1, 3)
+    score_axes, loss_axes = figure.subplots(1, 2)
     steps = np.array(history.log_steps)
     scores = history.learning_curve(steps, WINDOW)
     losses = history.measure("loss")
+    score_axes.set_title(f"score (mean of {WINDOW} episodes)")
+    if len(history.seeds) == 1:
+        score_axes.set_title(f"score (dots), mean of {WINDOW} episodes (line)")
+        dots = {"color": COLORS["return"], "alpha": 0.4, "markeredgewidth": 0}
+        score_axes.plot(*history.returns(0), ".", markersize=5, **dots)
     draw_runs(score_axes, steps, scores, COLORS["return"])
     draw_runs(loss_axes, steps, losses, COLORS["loss"])
-    draw_runs(epsilon_axes, steps, history.measure("epsilon")[:, :1], COLORS["epsilon"])
-    score_axes.set_title(f"score (mean of {WINDOW} episodes)")
     start_at_zero(score_axes)
+    draw_epsilon(score_axes, steps, history.measure("epsilon")[:, 0])
     loss_axes.set_title("loss (log scale)")
     if (losses > 0).any():  # before the first update there is none
-        loss_axes.set_yscale("log")
-        loss_axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-        loss_axes.yaxis.set_major_formatter("{x:g}")  # shorter than 5 × 10⁻¹
-        loss_axes.yaxis.set_minor_formatter(NullFormatter())
-    epsilon_axes.set_title(r"exploration $\epsilon$")
-    epsilon_axes.set_ylim(0, 1.05)
-    for axes in (score_axes, loss_axes, epsilon_axes):
+        log_scale(loss_axes)
+    for axes in (score_axes, loss_axes):
         axes.set_xlim(0, history.config.steps)
         label_steps(axes)
+
+
+def draw_epsilon(axes: Axes, steps: ArrayLike, epsilon: ArrayLike) -> None:
+    """Draw ε as a pale area behind all that `axes` shows, on an axis of its own at the right."""
+    behind = axes.twinx()
+    behind.set_zorder(axes.get_zorder() - 1)
+    axes.patch.set_visible(False)
+    behind.fill_between(steps, epsilon, color=COLORS["epsilon"], alpha=0.15, linewidth=0)
+    behind.set(ylim=(0, 1), yticks=[0, 0.5, 1])
+    behind.set_ylabel("exploration ε", color=COLORS["epsilon"])
+    behind.tick_params(axis="y", colors=COLORS["epsilon"], length=0)
+    behind.grid(visible=False)
 
 
 def draw_runs(axes: Axes, steps: ArrayLike, values: NDArray[np.floating], color: str) -> None:

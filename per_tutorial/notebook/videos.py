@@ -4,10 +4,8 @@
 """
 
 import base64
-import functools
 import html
 import os
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,26 +19,16 @@ from matplotlib.figure import Figure
 from per_tutorial.dqn.recording import Frame as Frame
 from per_tutorial.dqn.recording import record_episode as record_episode
 from per_tutorial.dqn.recording import save_video as save_video
-from per_tutorial.notebook.page import FAST, show
+from per_tutorial.notebook.page import show
 from per_tutorial.notebook.style import COLORS
 
 
 def video_file(name: str) -> Path:
-    """The path for a notebook's video of this file name.
+    """The path for a film of this file name: in `films/` beside the notebook, which git ignores.
 
-    It is in the repository's `videos/` beside `notebooks/`. In fast mode, and without the
-    repository (as on Colab), it is in a temporary folder that is deleted when Python ends.
+    `make publish` sets ``PER_TUTORIAL_VIDEOS`` to another folder, for the films in `videos/`.
     """
-    folder = Path("..", "videos")
-    if FAST or not folder.is_dir():
-        folder = Path(_private_folder().name)
-    return folder / name
-
-
-@functools.cache
-def _private_folder() -> tempfile.TemporaryDirectory[str]:
-    """One folder for this process. No other user can write there or predict its name."""
-    return tempfile.TemporaryDirectory(prefix="per-tutorial-videos-")
+    return Path(os.environ.get("PER_TUTORIAL_VIDEOS", "films"), name)
 
 
 @contextmanager
@@ -48,6 +36,7 @@ def _readable(path: str | Path) -> Iterator[None]:
     """One line about a missing or damaged file, in place of ffmpeg's page."""
     if not Path(path).is_file():
         raise FileNotFoundError(f"path: no file {os.fspath(path)!r}")
+    imageio_ffmpeg.get_ffmpeg_version()  # an error of its own if there is no ffmpeg
     try:
         yield
     except (RuntimeError, OSError, LookupError):
@@ -91,7 +80,8 @@ def show_video(path: str | Path, alt: str, caption: str | None = None, width: in
     notebook, where it drops the `<source>` element of IPython's own `Video`.
 
     Args:
-        path: an MP4 file; FileNotFoundError or ValueError if there is none, or it is damaged.
+        path: an MP4 file; FileNotFoundError or ValueError if there is none, or it is damaged, and
+            RuntimeError if there is no ffmpeg.
         alt: what the video shows, for those who can't see it.
         caption: text below the player.
         width: of the player, in pixels.
@@ -102,5 +92,7 @@ def show_video(path: str | Path, alt: str, caption: str | None = None, width: in
         f'<video src="data:video/mp4;base64,{data}" width="{width}" title="{html.escape(alt)}" '
         "controls muted loop playsinline></video>"
     )
-    below = f"<figcaption>{html.escape(caption)}</figcaption>" if caption else ""
+    below = ""
+    if caption:  # in the colour of the text: the paler one of a theme may not suit the ground
+        below = f'<figcaption style="color: inherit">{html.escape(caption)}</figcaption>'
     display(HTML(f"<figure>{player}{below}</figure>"))

@@ -1,13 +1,17 @@
 """Films of episodes: one format that every browser plays, whatever an environment renders."""
 
-import gc
-import weakref
+import os
+import subprocess
+import sys
 
 import gymnasium as gym
 import numpy as np
 import pytest
 
-pytest.importorskip("moviepy")
+pytest.importorskip("imageio_ffmpeg")
+
+from imageio_ffmpeg import get_ffmpeg_exe  # noqa: E402
+from platforms import posix_only  # noqa: E402
 
 from per_tutorial.dqn import recording  # noqa: E402
 from per_tutorial.notebook.videos import read_frames  # noqa: E402
@@ -55,7 +59,7 @@ def test_films_of_any_size_are_yuv420p_and_show_every_step(shape, tmp_path):
     path, seen = tmp_path / "film.mp4", []
     env = Rendering(np.full(shape, 100, np.uint8))
     assert recording.record_episode(lambda shown: seen.append(shown) or 0, env, path, seed=0) == 3
-    assert len(seen) == 3 and len(list(read_frames(path))) in (4, 5)  # moviepy 1 repeats the last
+    assert len(seen) == 3 and len(list(read_frames(path))) == 4
     assert list(tmp_path.iterdir()) == [path]
     height, width = (length // 2 * 2 for length in shape[:2])
     assert pixel_format(path) == ("yuv420p", (width, height))
@@ -103,7 +107,7 @@ def test_save_video_writes_all_frames_in_an_even_size_or_leaves_the_old_file(tmp
     path = tmp_path / "new" / "square.mp4"
     recording.save_video(moving_square(12, 65, 101), path, fps=10)
     frames = list(read_frames(path))
-    assert len(frames) in (12, 13)  # moviepy 1 repeats the last frame
+    assert len(frames) == 12
     assert frames[0].shape == (64, 100, 3)
     for k in (0, 11):  # compressed, so not exact
         assert frames[k][12:28, 5 * k + 4 : 5 * k + 16].min() > 200
@@ -140,17 +144,62 @@ def test_a_film_that_cannot_be_written_is_refused_by_name(case, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_frames_of_a_film_are_freed_when_it_is_written(tmp_path):
-    """A clip of moviepy refers to itself: its frames stayed until the garbage was collected."""
-    frame = np.zeros((8, 8, 3), np.uint8)
-    held = weakref.ref(frame)
-    gc.disable()
-    try:
-        recording.save_video([frame], tmp_path / "film.mp4", fps=10)
-        del frame
-        assert held() is None
-    finally:
-        gc.enable()
+BROKEN = {  # what ffmpeg does → what is said about it
+    "exit 3": "it ended with the status 3",
+    "cat > /dev/null; echo 'No space left on device' >&2; exit 1": "No space left on device",
+    'FFMPEG "$@"; truncate -s 1500 "${@: -1}"': ". of 12 frames can be read",
+}
+
+
+@posix_only
+@pytest.mark.parametrize("script", BROKEN)
+def test_a_film_that_ffmpeg_did_not_finish_replaces_no_other(script, tmp_path, monkeypatch):
+    path, ffmpeg = tmp_path / "film.mp4", tmp_path / "ffmpeg"
+    path.write_bytes(b"the old film")
+    ffmpeg.write_text("#!/bin/bash\n" + script.replace("FFMPEG", get_ffmpeg_exe()))
+    ffmpeg.chmod(0o700)
+    monkeypatch.setattr(recording, "get_ffmpeg_exe", lambda: str(ffmpeg))
+    message = f"^path: ffmpeg could not write '.*film.mp4': {BROKEN[script]}$"
+    with pytest.raises(OSError, match=message):
+        recording.save_video(moving_square(12, 64, 100), path, fps=10)
+    assert path.read_bytes() == b"the old film"
+    assert sorted(tmp_path.iterdir()) == [ffmpeg, path]
+
+
+def test_a_policy_that_returns_a_state_as_well_is_named(tmp_path):
+    env = Rendering(np.zeros((8, 8, 3), np.uint8))
+    with pytest.raises(TypeError, match=r"^policy: must .*lambda obs: model\.predict\(obs, "):
+        recording.record_episode(lambda _: (np.array(0), None), env, tmp_path / "f.mp4", seed=0)
+    assert list(tmp_path.iterdir()) == [] and env.steps == "closed"
+
+
+def test_only_while_it_plays_has_a_recording_no_screen(tmp_path, monkeypatch):
+    monkeypatch.setenv("SDL_VIDEODRIVER", "own")
+    monkeypatch.delenv("SDL_AUDIODRIVER", raising=False)
+    before, seen = dict(os.environ), []
+    env = Rendering(np.zeros((8, 8, 3), np.uint8))
+
+    def policy(_):
+        seen.append([os.environ[f"SDL_{kind}DRIVER"] for kind in ("VIDEO", "AUDIO")])
+        return 0
+
+    recording.record_episode(policy, env, tmp_path / "film.mp4", seed=0)
+    assert seen == [["own", "dummy"]] * 3 and dict(os.environ) == before
+
+
+@pytest.mark.slow
+def test_importing_changes_nothing_in_the_process():
+    """Not even in a notebook, where PyTorch got one thread and pygame no screen."""
+    code = """
+import os, sys, torch
+sys.modules["ipykernel"] = sys
+torch.set_num_threads(2)
+before = dict(os.environ)
+import per_tutorial.dqn.recording, per_tutorial.notebook.page, per_tutorial.notebook.videos
+assert os.environ == before and torch.get_num_threads() == 2
+"""
+    environment = {key: value for key, value in os.environ.items() if key != "OMP_NUM_THREADS"}
+    subprocess.run([sys.executable, "-c", code], check=True, env=environment)
 
 
 @pytest.mark.parametrize(

@@ -17,8 +17,12 @@ def test_curves_are_the_runs_their_mean_and_its_interval():
     axes = Figure().subplots()
     plots.draw_curves(
         axes,
-        {"a": ([10, 20, 30], values), "b": ([15], RNG.normal(size=(1, 4)))},
-        colors={"a": "red", "b": "blue"},
+        {
+            "a": ([10, 20, 30], values),
+            "b": ([15], RNG.normal(size=(1, 4))),
+            "one run": ([10, 20], [[1.0], [2.0]]),
+        },
+        colors={"a": "red", "b": "blue", "one run": "black"},
     )
     *faint, bold = axes.lines[:9]
     assert [list(line.get_ydata()) for line in faint] == values.T.tolist()
@@ -28,6 +32,7 @@ def test_curves_are_the_runs_their_mean_and_its_interval():
     band = axes.collections[0].get_paths()[0].vertices
     at_20 = band[band[:, 0] == 20, 1]
     assert (at_20.min(), at_20.max()) == pytest.approx(t_interval(values[1])[1:])
+    assert axes.lines[-2].get_label() != "one run" and list(axes.lines[-1].get_ydata()) == [1, 2]
     assert axes.get_xlim() == (0, 30)
     assert axes.get_ylim()[0] < values.min()  # negative: the axis does not begin at zero
 
@@ -45,6 +50,15 @@ def test_curves_begin_where_all_runs_have_a_value_and_many_have_their_legend_out
     assert axes.get_ylim()[0] == 0
     axes.figure.draw_without_rendering()
     assert axes.get_legend().get_window_extent().x0 >= axes.bbox.x1
+
+
+def test_the_legend_lies_on_no_curve():
+    falling, axes = np.linspace([1, 0.9], [0, 0.1], 50), Figure().subplots()
+    plots.draw_curves(axes, {"a": (np.arange(50), falling)}, colors={"a": "red"})
+    axes.figure.draw_without_rendering()
+    box = axes.get_legend().get_window_extent()
+    for line in axes.lines:
+        assert box.count_contains(axes.transData.transform(line.get_xydata())) == 0
 
 
 ESTIMATES = {

@@ -8,7 +8,7 @@ from pictures import alt_texts, pictures
 from per_tutorial.notebook import explorers
 
 
-def draw_power(figure, exponent, scale):
+def draw_power(figure, exponent, scale=1.5):
     axes = figure.subplots()
     x = np.linspace(0, 1)
     axes.plot(x, scale * x**exponent)
@@ -19,7 +19,10 @@ def test_explore_draws_again_when_a_slider_moves(shown):
     controls = explorers.explore(
         draw_power, "x to the power {exponent}", exponent=range(1, 6), scale=(0.0, 2.0, 0.5)
     )
-    assert (controls["exponent"].value, controls["scale"].value) == (3, 1.0)
+    assert (controls["exponent"].value, controls["scale"].value) == (
+        3,
+        1.5,
+    )  # the middle, and the default
     controls["exponent"].value = 5
     controls["scale"].value = 2.0
     assert alt_texts(shown) == ["x to the power 3", "x to the power 5", "x to the power 5"]

@@ -1,5 +1,7 @@
 """What every notebook shows: pictures with alternative text, live ones, and the stamp."""
 
+from types import SimpleNamespace
+
 import numpy as np
 from matplotlib import pyplot as plt
 from pictures import alt_texts, decoded, pictures
@@ -44,6 +46,21 @@ def test_a_live_figure_changes_seldom_and_ends_with_the_last_state(shown, monkey
     assert len(shown) == 4
     assert pictures(shown)[-1] != pictures(shown)[-2]
     assert not plt.fignum_exists(figure.number)
+
+
+def test_a_live_figure_begins_anew_after_its_end_and_in_every_cell(shown, monkeypatch):
+    cell = SimpleNamespace(execution_count=1)
+    monkeypatch.setattr(page, "get_ipython", lambda: cell, raising=False)
+    live = page.LiveFigure("a line", interval=1000.0)
+    for _ in range(2):
+        live.update(line())
+        live.close()
+    live.update(line())  # here the cell is interrupted
+    cell.execution_count = 2
+    live.update(line())
+    new = ["display_id" in options for _, options in shown]
+    assert new == [True, False, True, False, True, True]
+    assert plt.get_fignums() == []
 
 
 def test_a_fast_run_has_a_small_budget(monkeypatch):

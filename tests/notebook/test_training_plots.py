@@ -15,20 +15,28 @@ from per_tutorial.notebook import training_plots as plots
 from per_tutorial.notebook.style import COLORS
 
 
-def recorded(upto=400, **settings):
-    """A `History` of three runs with episodes of random lengths, a log point every 100 steps."""
+def recorded(upto=400, runs=3, score=20.0, **settings):
+    """A `History` with episodes of random lengths and a log point every 100 steps."""
     generator = np.random.default_rng(0)
-    history = History(DQNConfig(steps=400, **settings), range(3))
-    for run in range(3):
+    history = History(DQNConfig(steps=400, **settings), range(runs))
+    for run in range(runs):
         ends = np.cumsum(generator.integers(5, 40, 40))
-        history.episodes += [(run, int(end), 20.0 + run, 20) for end in ends if end <= upto]
+        history.episodes += [(run, int(end), score + run, 20) for end in ends if end <= upto]
     history.step = upto
     history.log_steps = list(range(100, upto + 1, 100))
-    losses = generator.uniform(0.1, 1.0, (upto // 100, 3))
+    losses = generator.uniform(0.1, 1.0, (upto // 100, runs))
     losses[0] = np.nan  # learning has not started
-    epsilons = np.repeat(np.linspace(1.0, 0.1, upto // 100)[:, None], 3, axis=1)
+    epsilons = np.repeat(np.linspace(1.0, 0.1, upto // 100)[:, None], runs, axis=1)
     history.measures = {"loss": list(losses), "epsilon": list(epsilons)}
     return history
+
+
+def watch(live, *steps, **settings):
+    """Show one training to a `LivePlot` at these steps."""
+    history = recorded(**settings)
+    for step in steps:
+        vars(history).update(vars(recorded(upto=step, **settings)))
+        live(history)
 
 
 def test_draw_runs_draws_every_run_faint_and_the_median_bold_once_measured():
@@ -42,28 +50,36 @@ def test_draw_runs_draws_every_run_faint_and_the_median_bold_once_measured():
     assert all(bold.get_linewidth() > line.get_linewidth() for line in faint)
 
 
-@pytest.mark.parametrize("upto", [100, 400])
-def test_the_three_panels_hold_what_was_recorded(upto):
-    history = recorded(upto=upto)
+@pytest.mark.parametrize(("upto", "runs"), [(100, 3), (400, 3), (400, 1)])
+def test_the_panels_hold_what_was_recorded(upto, runs):
+    history = recorded(upto, runs)
     figure = Figure()
     with warnings.catch_warnings(action="error"):
         plots.draw_history(figure, history)
-    score, _, epsilon = (axes.lines[-1].get_ydata() for axes in figure.axes)
+    score, loss, epsilon = figure.axes
     curve = history.learning_curve(history.log_steps)
-    np.testing.assert_allclose(score, np.median(curve, axis=1))
-    np.testing.assert_allclose(epsilon, history.measure("epsilon")[:, 0])
+    np.testing.assert_allclose(score.lines[-1].get_ydata(), np.median(curve, axis=1))
+    if runs == 1:
+        np.testing.assert_array_equal(score.lines[0].get_xydata().T, history.returns(0))
+        assert (score.lines[0].get_linestyle(), score.lines[0].get_marker()) == ("None", ".")
+    area = epsilon.collections[0].get_paths()[0].vertices
+    assert set(history.measure("epsilon")[:, 0]) <= set(area[:, 1])
+    assert (epsilon.get_ylim(), epsilon.yaxis.get_ticks_position()) == ((0, 1), "right")
+    assert epsilon.get_zorder() < score.get_zorder() and not score.patch.get_visible()
     assert [axes.get_xlim() for axes in figure.axes] == [(0, 400)] * 3
-    assert figure.axes[0].get_ylim()[0] == 0
-    assert figure.axes[1].get_yscale() == ("log" if upto == 400 else "linear")
+    assert score.get_ylim()[0] == 0
+    assert loss.get_yscale() == ("log" if upto == 400 else "linear")
 
 
 @pytest.mark.slow
-def test_live_plot_shows_one_picture_and_updates_it_at_the_end(shown):
+def test_live_plot_shows_a_picture_of_each_training_and_updates_it_at_the_end(shown):
     live = plots.LivePlot()
-    for upto in (100, 200, 300, 400):  # faster than the interval between two pictures
-        live(recorded(upto=upto))
-    assert ["display_id" in options for _, options in shown] == [True, *[False] * (len(shown) - 1)]
-    assert pictures(shown)[-1] != pictures(shown)[0]
+    watch(live, 100)  # is interrupted
+    for _ in range(2):
+        watch(live, 100, 200, 300, 400)  # faster than the interval between two pictures
+    new = ["display_id" in options for _, options in shown]
+    assert new == [True, *[True, False] * 2]
+    assert pictures(shown)[-1] != pictures(shown)[-2]
     assert set(alt_texts(shown)) == {
         "Score, loss and epsilon over 400 environment steps of 3 runs, each faint and their median "
         "bold"
@@ -77,14 +93,14 @@ def test_a_live_plot_says_how_many_steps_and_seconds_are_left(monkeypatch):
     monkeypatch.setattr(page.LiveFigure, "due", True)
 
     def shown(_, figure):
-        said.append([text.get_text() for text in figure.axes[-1].texts])
+        said.append(figure.axes[1].get_title(loc="right"))
+        clock[0] += 30
+        left, bottom, right, top = figure.get_tightbbox().extents
+        assert left > 0 and bottom > 0 and (right, top) < tuple(figure.get_size_inches())
 
     monkeypatch.setattr(page.LiveFigure, "update", shown)
-    live = plots.LivePlot()
-    for upto in (100, 300, 400):
-        live(recorded(upto=upto))
-        clock[0] += 30
-    assert said == [["100 of 400 steps"], ["300 of 400 steps\n15 s left"], []]
+    watch(plots.LivePlot(), 100, 300, 400, score=-1000.0)
+    assert said == ["100 of 400 steps", "300 of 400 steps, 15 s left", ""]
 
 
 @pytest.mark.slow

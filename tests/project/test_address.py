@@ -56,7 +56,7 @@ def runtime(tmp_path):
         git(remote, "add", ".")
         git(remote, "commit", "--message", branch)
 
-    def run(code, there=(), github=None):
+    def run(code, there=(), github=None, python=("-S",)):
         for name in there:
             text = "branch = None\n"
             (tmp_path / "modules" / f"{name}.py").write_text(text, encoding="utf-8")
@@ -69,7 +69,7 @@ def runtime(tmp_path):
             "GIT_CONFIG_VALUE_0": "https://github.com/",
         }
         return subprocess.run(
-            [sys.executable, "-S", "-c", code + SAY.replace("ROOT", repr(str(tmp_path)))],
+            [sys.executable, *python, "-c", code + SAY.replace("ROOT", repr(str(tmp_path)))],
             cwd=tmp_path / "content",
             env=environment,
             stdin=subprocess.DEVNULL,
@@ -109,21 +109,26 @@ def test_where_everything_is_there_it_does_nothing(runtime, tmp_path):
     assert list((tmp_path / "content").iterdir()) == []
 
 
+ASKED = "Is there a network, and is {} public, with a branch {!r}\\?"
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "repository, branch, github",
+    "repository, branch, github, said",
     [
-        ("", "main", None),
-        ("someone/missing", "main", None),
-        ("someone/else", "missing", None),
-        ("someone/else", "main", "https://127.0.0.1:9"),  # no network: nobody listens there
+        ("", "main", None, "REPOSITORY is empty: type OWNER/NAME, .*"),
+        ("/no/folder", "main", None, "fatal: .*" + ASKED.format("/no/folder", "main")),
+        ("someone/else", "gone", None, ".*" + ASKED.format("https://.*/someone/else", "gone")),
+        ("someone/else", "main", "https://127.0.0.1:9", ".* unable to access .*" + ASKED[:20]),
     ],
 )
-def test_where_it_cannot_clone_it_says_what_to_fill_in(runtime, repository, branch, github):
-    ran = runtime(filled(repository, branch), github=github)
-    example = 'REPOSITORY: must be like "someone/per-tutorial", with the branch'
-    assert ran.stderr.splitlines()[-1] == f"{example} {branch!r}, got {repository!r}"
-    assert ran.returncode == 1 and "Traceback" not in ran.stderr + ran.stdout
+def test_where_it_cannot_clone_it_says_why_in_place_of_a_traceback(
+    runtime, repository, branch, github, said
+):
+    cell = filled(repository, branch).replace("torch", "absent")  # all else is there
+    ran = runtime(cell, github=github, python=["-m", "IPython", "--colors=NoColor"])
+    assert re.match(said, ran.stdout, re.DOTALL) and ran.returncode == 1
+    assert "Traceback" not in ran.stdout + ran.stderr and "%tb" not in ran.stdout + ran.stderr
 
 
 # The tool ----------------------------------------------------------------------------------------

@@ -80,6 +80,11 @@ def test_pictures_have_alternative_text(notebook):
         assert cell.cell_type == "code" or "![](" not in cell.source, cell.id
 
 
+def test_formulas_have_no_colours(notebook):
+    """None has a contrast of 4.5 both with white and with the grounds of dark themes."""
+    assert [cell.id for cell in notebook.cells if "color{" in cell.source] == []
+
+
 def test_checked_cells_have_something_to_check(notebook):
     checked = [cell for cell in code_cells(notebook) if "NBVAL_CHECK_OUTPUT" in cell.source]
     # nbval passes over a cell without a count, silently.

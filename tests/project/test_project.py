@@ -122,7 +122,7 @@ def test_the_command_line_prints_where_the_output_knows_few_characters():
 
 # What loads what --------------------------------------------------------------------------------
 
-SHOWING_SIDE = {"IPython", "PIL", "ipywidgets", "matplotlib", "moviepy"}
+SHOWING_SIDE = {"IPython", "PIL", "ipywidgets", "matplotlib"}
 LEARNING_SIDE = {"gymnasium", "safetensors", "torch"}
 
 
@@ -138,7 +138,7 @@ def modules_of(room):
     [
         (["per_tutorial"], {"numpy", "numba"} | LEARNING_SIDE | SHOWING_SIDE),
         (modules_of("replay"), LEARNING_SIDE | SHOWING_SIDE),
-        (["per_tutorial.notebook"], {"imageio_ffmpeg", "moviepy"} | LEARNING_SIDE),
+        (["per_tutorial.notebook"], {"imageio_ffmpeg"} | LEARNING_SIDE),
         pytest.param(modules_of("dqn"), SHOWING_SIDE - {"PIL"}, marks=pytest.mark.slow),
     ],
     ids=["package", "replay", "notebook", "dqn"],

@@ -37,21 +37,28 @@ def test_a_page_is_stale_once_its_own_code_has_changed():
 
 
 @pytest.mark.slow
-def test_what_is_stale_is_named_and_is_current_once_it_is_published(tmp_path):
-    def publish(*words):
-        command = [sys.executable, ROOT / "tools" / "publish.py", *words]
-        return subprocess.run(command, capture_output=True, text=True)
+def test_what_is_stale_is_named_and_is_current_once_it_is_published(tmp_path, monkeypatch):
+    def main(*words):
+        monkeypatch.setattr(sys, "argv", ["publish.py", *map(str, words)])
+        try:
+            publish.main()
+        except SystemExit as end:
+            return end.code
 
+    videos = tmp_path / "videos"
+    videos.mkdir()
+    monkeypatch.setattr(publish, "VIDEOS", videos)
+    film = "from per_tutorial.notebook.videos import video_file; video_file('{}.mp4').touch()"
     good, bad = tmp_path / "00_good.ipynb", tmp_path / "01_bad.ipynb"
-    write(page("print(6 * 7)"), good)
-    write(page("1 / 0"), bad)
-    assert "notebooks/00_good.ipynb notebooks/01_bad.ipynb" in publish("--check", good, bad).stderr
+    write(page("print(6 * 7)", film.format("good")), good)
+    write(page("1 / 0", film.format("bad")), bad)
+    assert "notebooks/00_good.ipynb notebooks/01_bad.ipynb" in main("--check", good, bad)
     before = bad.read_bytes()
-    run = publish(good, bad)
-    assert run.returncode == 1 and "01_bad.ipynb is unchanged" in run.stderr
+    assert "01_bad.ipynb is unchanged" in main(good, bad)
     assert bad.read_bytes() == before
     assert read(good).cells[2].outputs[0].text == "42\n"
-    assert publish("--check", good).returncode == 0
+    assert [film.name for film in videos.iterdir()] == ["good.mp4"]
+    assert main("--check", good) == 0
 
 
 # Form --------------------------------------------------------------------------------------------
