@@ -29,5 +29,6 @@ class PalLearner(DQNLearner):
     ) -> tuple[Tensor, Tensor, Tensor]:
         """δ of Q(s, a), the losses, and their gradients with respect to Q(s, a)."""
         td_errors = self._targets(tensors) - q_values
-        losses, slopes = pal_losses(td_errors, self.config.kappa, self.config.alpha)
+        alpha = 0.6 if self.config.alpha is None else self.config.alpha
+        losses, slopes = pal_losses(td_errors, self.config.kappa, alpha)
         return td_errors, losses.mean(dim=1), slopes / -td_errors.shape[1]

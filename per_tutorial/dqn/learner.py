@@ -18,7 +18,7 @@ from per_tutorial.common.arguments import whole_number
 from per_tutorial.common.files import AnyArray, PathLike, copy_arrays, join_parts, require_like
 from per_tutorial.dqn.config import DQNConfig
 from per_tutorial.dqn.cuda_graphs import Recorded
-from per_tutorial.dqn.environments import env_spec
+from per_tutorial.dqn.env_specs import env_spec
 from per_tutorial.dqn.losses import (
     Tensors,
     clip_by_run,

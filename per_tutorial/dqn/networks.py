@@ -13,7 +13,7 @@ from typing import cast
 import torch
 from torch import Tensor, nn
 
-from per_tutorial.dqn.environments.settings import SMALLEST_FRAME
+from per_tutorial.dqn.env_specs import SMALLEST_FRAME
 
 LARGEST_SEED = 2**64 - 1  # for PyTorch's generators
 

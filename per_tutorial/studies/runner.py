@@ -171,16 +171,16 @@ def train_part(
         checkpoints = Checkpoints(checkpoints_in, every=study.checkpoint_every)
     start = time.perf_counter()
     history = train(study.arms[arm], seeds, checkpoints=checkpoints)
-    agent = history.agent
-    assert agent is not None, "a training leaves its agent"
-    greedy = evaluate(agent, EVALUATION_EPISODES).mean(axis=1)
+    if history.step < history.config.steps:  # stopped, in an interactive session
+        raise KeyboardInterrupt
+    greedy = evaluate(history.agent, EVALUATION_EPISODES).mean(axis=1)
     rows = [(arm, *row) for row in _measurements(study, history, greedy)]
     heading |= {
         "seconds": round(time.perf_counter() - start, 1),
         "processor": processor(),
         **versions("torch", "numpy", "numba", "gymnasium"),
     }
-    return TrainedPart(heading, rows, None if study.checkpoint_every is None else agent)
+    return TrainedPart(heading, rows, None if study.checkpoint_every is None else history.agent)
 
 
 def _part_path(parts: Path, arm: str, seeds: list[int]) -> Path:

@@ -50,7 +50,6 @@ def names(folder):
 CASES = {
     "proportional, n-step": {"normalize": "buffer", "n_step": 3},
     "rank": {"sampler": "rank"},
-    "one generator for all": {"vectorization": "vector_entry_point", "sampler": "uniform"},
 }
 
 

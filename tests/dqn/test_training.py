@@ -148,10 +148,10 @@ def test_wrong_seeds_are_refused(seeds, message):
 def test_true_transitions_are_stored_and_all_of_them(mode, monkeypatch):
     """No step into another episode, and a time limit terminates nothing."""
 
-    def make(env_id, seeds, *_):
+    def make(config, seeds):
         return Environments(SyncVectorEnv([CountingEnv] * len(seeds), autoreset_mode=mode), seeds)
 
-    monkeypatch.setattr(gymnasium_envs, "make_environments", make)
+    monkeypatch.setattr(gymnasium_envs, "training_environments", make)
     seeds = [0, 1, 2]
     replay = ReplayBuffer(100, (3,), runs=3, seed=seeds)
     history = train(SHORT.replace(env=COUNTING, steps=100, epsilon_end=1.0), seeds, replay=replay)
