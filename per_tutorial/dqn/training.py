@@ -206,7 +206,7 @@ def train(  # noqa: C901  (Algorithm 1 in one place)
         if replay is None:
             replay = make_replay(config, environments.observation_shape, seeds)
         memory = _checked_memory(replay, config, len(seeds))
-        axes = memory.storage.leading_axes if isinstance(memory, Replay) else (1,)
+        axes = replay.storage.leading_axes if isinstance(replay, Replay) else (1,)
         exploration = RandomStreams(seeds, "exploration")
         history = History(config, seeds, getattr(memory, "settings", {}))
         history.agent = agent
