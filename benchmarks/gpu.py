@@ -252,10 +252,9 @@ def cartpole(plan, device, left, folder):
     if find_spec("stable_baselines3"):
         theirs = functools.partial(training.stable_baselines3, plan.steps, device)
         turns[f"{SB3}, 1 run"] = theirs
-    settings = {"vectorization": "vector_entry_point", "device": device}
     for runs in plan.stacks:
         for name, changes in WAYS.items():
-            ours = training.ours(runs, "proportional", **settings, **changes)
+            ours = training.ours(runs, "proportional", device=device, **changes)
             contestant = f"{runs} run{'s' if runs > 1 else ''}, {name}"
             turns[contestant] = functools.partial(ours, plan.steps)
     turns = {name: seconds(turn, 1, device, plan.steps) for name, turn in turns.items()}

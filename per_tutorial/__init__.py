@@ -13,10 +13,7 @@ TYPE_CHECKING = False  # type checkers take it as True; importing `typing` would
 if TYPE_CHECKING:
     from per_tutorial.dqn.checkpoints import Checkpoints as Checkpoints
     from per_tutorial.dqn.config import DQNConfig as DQNConfig
-    from per_tutorial.dqn.environments.atari import (
-        make_atari_environments as make_atari_environments,
-    )
-    from per_tutorial.dqn.environments.atari import make_atari_reference as make_atari_reference
+    from per_tutorial.dqn.environments.atari import make_atari_env as make_atari_env
     from per_tutorial.dqn.history import History as History
     from per_tutorial.dqn.learner import DQNLearner as DQNLearner
     from per_tutorial.dqn.networks import QNetwork as QNetwork
@@ -46,7 +43,7 @@ _HOMES = {
         "RankBasedReplayBuffer",
         "FrameStorage",
     ),
-    "dqn.environments.atari": ("make_atari_environments", "make_atari_reference"),
+    "dqn.environments.atari": ("make_atari_env",),
     "dqn.config": ("DQNConfig",),
     "dqn.networks": ("QNetwork",),
     "dqn.learner": ("DQNLearner",),

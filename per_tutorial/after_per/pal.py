@@ -20,7 +20,8 @@ class PalLearner(DQNLearner):
 
     def losses(self, td_errors: Tensor, weights: Tensor) -> Tensor:
         """PAL's loss of each transition, (runs, batch)."""
-        kappa, alpha = self.config.kappa, self.config.alpha
+        kappa = self.config.kappa
+        alpha = 0.6 if self.config.alpha is None else self.config.alpha
         size = td_errors.abs()
         priorities = size.detach().clamp(min=kappa) ** alpha
         bent = kappa / (1 + alpha) * size.clamp(min=kappa) ** (1 + alpha)

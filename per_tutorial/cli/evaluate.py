@@ -1,15 +1,17 @@
 """`evaluate`: let the agents of a file play greedily."""
 
 import os
-from contextlib import closing
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
 from per_tutorial.cli.files import check_targets
 from per_tutorial.common.arguments import whole_number
+from per_tutorial.dqn.env_specs import env_spec
 
 if TYPE_CHECKING:
+    import gymnasium as gym
+
     from per_tutorial.dqn.learner import DQNLearner
 
 VIDEO_SEED = 1  # of the episode that is filmed
@@ -46,8 +48,10 @@ def evaluate(
     from per_tutorial.statistics import t_interval
 
     learner = DQNLearner.load(agent, device, precision=precision, trusted=trusted)
-    if video:
-        _check_filmable(learner.config.env)
+    if video:  # what it needs is missed before 30 episodes are played, not after them
+        import moviepy  # noqa: F401
+
+        _film_environment(learner).close()
     all_returns = training.evaluate(learner, episodes)
     for seed, returns in zip(learner.seeds, all_returns, strict=True):
         which = agent if len(all_returns) == 1 else f"seed {seed}"
@@ -63,35 +67,19 @@ def evaluate(
         print(f"{video}: an episode of seed {learner.seeds[0]}, return {value:g}")
 
 
-def _check_filmable(env: str) -> None:
-    """Raise ValueError, before anything is played, if the environment renders no pictures."""
-    from per_tutorial.dqn.environments.gymnasium_envs import make_vector_env
-
-    if env.startswith("ALE/"):
-        return
-    modes: list[str] = []
-    if not env.startswith("MinAtar/"):
-        with closing(make_vector_env(env, 1, None)) as made:
-            modes = made.metadata.get("render_modes", [])
-    if "rgb_array" not in modes:
-        raise ValueError(f"--video: {env!r} draws no pictures, it cannot be filmed")
+def _film_environment(learner: "DQNLearner") -> "gym.Env":
+    """The agents' environment, rendered; ValueError if it draws no pictures."""
+    return env_spec(learner.config.env).module().film_environment(learner.config)
 
 
 def _film(learner: "DQNLearner", path: str) -> float:
     """Film one episode of the first agent; returns the episode's return."""
     from per_tutorial.dqn import recording
 
-    config = learner.config
-    env: Any = config.env
-    if env.startswith("ALE/"):
-        from per_tutorial.dqn.environments.atari import game_options, make_atari_reference
-
-        env = make_atari_reference(config.env, **game_options(config), render_mode="rgb_array")
     return recording.record_episode(
         learner.policy(0),
-        env,
+        _film_environment(learner),
         path,
         seed=VIDEO_SEED,
-        max_episode_steps=config.max_episode_steps,
         max_frames=MAX_VIDEO_FRAMES,
     )

@@ -9,8 +9,7 @@ import tyro
 
 from per_tutorial.cli.files import check_folders, check_targets, save_results
 from per_tutorial.common.arguments import whole_number
-from per_tutorial.dqn.config import DQNConfig
-from per_tutorial.replay.samplers import SAMPLERS, settings_of
+from per_tutorial.dqn.config import SAMPLER_SETTINGS, DQNConfig
 
 
 def train(
@@ -60,8 +59,9 @@ def train(
         callbacks.append(TensorBoard(tensorboard))
     seeds = range(first_seed, first_seed + runs)
     history = training.train(config, seeds, callbacks=callbacks, checkpoints=checkpoints)
+    if history.step < config.steps:  # stopped, in an interactive session
+        raise KeyboardInterrupt
     save_results(history, out, save)
-    assert history.agent is not None, "a training leaves its agent"
     greedy = training.evaluate(history.agent, episodes).mean(axis=1)
     for seed, value in zip(history.seeds, greedy, strict=True):
         print(f"seed {seed}: greedy return {value:.1f}")
@@ -81,8 +81,8 @@ def train(
 
 def _warn_of_no_effect(config: DQNConfig) -> None:
     """Warn of settings of samplers that are not at work."""
-    of_samplers = {name for sampler in SAMPLERS.values() for name in settings_of(sampler)}
-    at_work = {*settings_of(SAMPLERS[config.sampler]), *(["kappa"] * (config.loss == "huber"))}
+    of_samplers = {name for settings in SAMPLER_SETTINGS.values() for name in settings}
+    at_work = {*SAMPLER_SETTINGS[config.sampler], *(["kappa"] * (config.loss == "huber"))}
     for field in dataclasses.fields(config):
         given = getattr(config, field.name) != field.default
         if given and field.name in of_samplers - at_work:

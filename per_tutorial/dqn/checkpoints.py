@@ -16,6 +16,7 @@ from typing import Any
 from per_tutorial import __version__
 from per_tutorial.common.arguments import whole_number
 from per_tutorial.common.files import open_arrays, write_arrays
+from per_tutorial.dqn.history import qualified_name
 
 NAME, BEFORE = "checkpoint.npz", "checkpoint-before.npz"
 
@@ -56,8 +57,8 @@ class Checkpoints:
 
         Raises:
             TypeError: the replay memory has no state.
-            ValueError: it was made with other settings, seeds or another version, or both are
-                damaged.
+            ValueError: it was made with other settings or seeds, or by another learner or version,
+                or both are damaged.
         """
         for member in ("settings", "state", "restore", "truncate_episodes"):
             if not hasattr(training.replay, member):
@@ -120,5 +121,6 @@ def _made_with(training: Any) -> dict[str, Any]:
         "seeds": training.history.seeds,
         **dataclasses.asdict(training.history.config),
         "replay": training.replay.settings,
+        "learner": qualified_name(training.agent),
     }
     return json.loads(json.dumps(made_with))

@@ -8,12 +8,18 @@ from typing import Annotated, Any, Self, get_type_hints
 
 from per_tutorial.common.arguments import one_of, real_number, whole_number
 from per_tutorial.dqn import schedules
-from per_tutorial.dqn.environments import env_spec
-from per_tutorial.dqn.environments.settings import SMALLEST_FRAME
-from per_tutorial.replay.samplers import SAMPLERS
+from per_tutorial.dqn.env_specs import SMALLEST_FRAME, env_spec
 from per_tutorial.replay.samplers.proportional import epsilon_number
 
 EPSILON_SCHEDULES = ("linear", "exponential")
+
+#: The samplers by name (`replay.samplers.SAMPLERS`), and the settings that each of them takes.
+SAMPLER_SETTINGS = {
+    "uniform": (),
+    "proportional": ("alpha", "priority_epsilon", "normalize"),
+    "rank": ("alpha", "normalize"),
+    "lap": ("alpha", "kappa"),
+}
 
 Check = Callable[[str, Any], Any]  # (name, value) of a setting → the value to keep, or an error
 
@@ -44,6 +50,7 @@ def _choice(*allowed: str) -> Check:
     return partial(one_of, allowed=allowed)
 
 
+_unit = partial(real_number, low=0, high=1)
 _positive = partial(real_number, above=0)
 
 # Types of settings: the type of the value, and its check.
@@ -52,7 +59,7 @@ Flag = Annotated[bool, _flag]
 Sizes = Annotated[tuple[int, ...], _sizes]
 Count = Annotated[int, whole_number]
 CountOrNone = Annotated[int | None, _optional(whole_number)]
-Unit = Annotated[float, partial(real_number, low=0, high=1)]
+Unit = Annotated[float, _unit]
 Positive = Annotated[float, _positive]
 PositiveOrNone = Annotated[float | None, _optional(_positive)]
 Epsilon = Annotated[float, epsilon_number]
@@ -86,14 +93,9 @@ class DQNConfig:
     """environment steps of each run, of all its environments together"""
     environments: Count = 1
     """environments that feed each run, side by side (Atari games only)"""
-    vectorization: Annotated[str, _choice("sync", "vector_entry_point")] = "sync"
-    """sync: every run has an environment and a generator of its own; vector_entry_point:
-    Gymnasium's vectorised version, faster for many runs, its generator shared by all"""
 
     frame_size: Annotated[int, partial(whole_number, minimum=SMALLEST_FRAME)] = 84
     """height and width of an Atari frame in pixels; less than 64 takes smaller convolutions"""
-    sticky_actions: Unit = 0.0
-    """probability that an Atari emulator repeats the previous action, in each frame"""
 
     hidden: Sizes = (128, 128)
     """units of each hidden layer"""
@@ -131,16 +133,14 @@ class DQNConfig:
 
     capacity: Count = 20_000
     """transitions in the replay memory of each run"""
-    sampler: Annotated[str, partial(one_of, allowed=SAMPLERS)] = "uniform"
+    sampler: Annotated[str, _choice(*SAMPLER_SETTINGS)] = "uniform"
     """which are replayed: uniform, proportional (PER), rank or lap"""
-    alpha: Unit = 0.6
-    """α, how strongly priorities count"""
+    alpha: Annotated[float | None, _optional(_unit)] = None
+    """α, how strongly priorities count; None: 0.7 for rank, else 0.6"""
     beta_start: Unit = 0.4
     """β, the exponent of the weights, at step 0; each call of train begins there"""
     beta_end: Unit = 1.0
     """β at the end, reached linearly"""
-    beta_steps: CountOrNone = None
-    """steps over which β changes; None: all"""
     priority_epsilon: Epsilon = 1e-6
     """ε in p = |δ| + ε"""
     normalize: Annotated[str, _choice("batch", "buffer", "none")] = "batch"
@@ -189,11 +189,6 @@ class DQNConfig:
         if value < smallest:
             raise ValueError(f"{name}: must be at least {other} ({smallest}), got {value}")
 
-    @property
-    def observation_dtype(self) -> str:
-        """The dtype of stored observations, for storages that support several."""
-        return env_spec(self.env).observation_dtype
-
     def replace(self, **changes: Any) -> Self:
         """A copy with some fields changed."""
         return dataclasses.replace(self, **changes)
@@ -210,4 +205,4 @@ class DQNConfig:
 
     def beta(self, step: int) -> float:
         """β of the importance-sampling weights at an environment step."""
-        return schedules.linear(step, self.beta_start, self.beta_end, self.beta_steps or self.steps)
+        return schedules.linear(step, self.beta_start, self.beta_end, self.steps)

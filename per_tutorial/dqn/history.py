@@ -32,6 +32,8 @@ class History:
     Args:
         config: the `DQNConfig` of the runs.
         seeds: one int per run.
+        replay_settings: those of the replay memory, {} if it is one of your own without settings;
+            None: its sampler is that of ``config``.
 
     Attributes:
         step: environment steps done so far by each run.
@@ -44,7 +46,7 @@ class History:
             what the sampler measures of its priorities; and `held_out_q`, the mean of max_a Q over
             fixed states that were stored when learning began (Mnih et al. 2015, figure 2). A memory
             of your own has no `age` (NaN), and its fixed states are those of the first minibatch.
-        agent: the trained `DQNLearner`.
+        agent: the trained `DQNLearner`, of a history that `train` returned.
 
     Example:
         >>> from per_tutorial import DQNConfig, train
@@ -55,14 +57,23 @@ class History:
         (3, 2)
     """
 
-    def __init__(self, config: DQNConfig, seeds: Iterable[int]) -> None:
+    agent: DQNLearner
+
+    def __init__(
+        self,
+        config: DQNConfig,
+        seeds: Iterable[int],
+        replay_settings: Mapping[str, Any] | None = None,
+    ) -> None:
         self.config = config
         self.seeds = list(seeds)
+        if replay_settings is None:
+            replay_settings = {"sampler": config.sampler}
+        self.replay_settings = dict(replay_settings)
         self.step = 0
         self.episodes: list[Episode] = []
         self.log_steps: list[int] = []
         self.measures: dict[str, list[NDArray[np.float64]]] = {}
-        self.agent: DQNLearner | None = None
         self._losses: list[NDArray] = []
         self._last: dict[str, NDArray] = {}  # of the last minibatch, by the names in `LAST`
         self._held_out: NDArray = np.empty((len(self.seeds), 0))  # states: (runs, HELD_OUT, *shape)
@@ -87,6 +98,11 @@ class History:
             self._first_observations = batch.observations
 
     @property
+    def sampler(self) -> str | None:
+        """The name of the sampler that was used; None if the memory names none."""
+        return self.replay_settings.get("sampler")
+
+    @property
     def log_is_due(self) -> bool:
         """Whether it is time to write a row of measurements."""
         return self.step % self._log_every == 0 or self.step == self.config.steps
@@ -109,9 +125,14 @@ class History:
             "held_out_q": self._held_out_q(replay, storage, nothing),
         }
         self._losses = []
-        self.log_steps.append(self.step)
         for name, values in row.items():
             self.measures.setdefault(name, []).append(np.asarray(values, dtype=np.float64))
+        self.log_steps.append(self.step)  # last: now the row is complete
+
+    def drop_unfinished_row(self) -> None:
+        """Remove what an interrupted `log` has left."""
+        for rows in self.measures.values():
+            del rows[len(self.log_steps) :]
 
     @property
     def state(self) -> State:
@@ -141,8 +162,6 @@ class History:
         self.measures = {name: list(rows) for name, rows in part_of(arrays, "measure").items()}
 
     def _held_out_q(self, replay: Any, storage: Any, nothing: NDArray) -> NDArray:
-        if self.agent is None:
-            return nothing
         if self._held_out.size == 0:
             if storage is None and self._first_observations is not None:
                 self._held_out = np.array(self._first_observations)
@@ -180,11 +199,17 @@ class History:
     def save(self, path: PathLike) -> None:
         """Write a tidy CSV file, one value per line: seed, step, measure, value.
 
-        The first line, a comment, holds the settings; `pandas.read_csv(path, comment="#")` reads
+        The first line, a comment, holds the settings: "config", "replay" (of the memory that was
+        used, whatever ``config`` says) and "learner"; `pandas.read_csv(path, comment="#")` reads
         the rest. Atomic.
         """
-        config = dataclasses.asdict(self.config)
-        heading = {"config": config, "seeds": self.seeds, "step": self.step}
+        heading = {
+            "config": dataclasses.asdict(self.config),
+            "replay": self.replay_settings,
+            "learner": qualified_name(self.agent),
+            "seeds": self.seeds,
+            "step": self.step,
+        }
         write_table(path, heading, ("seed", "step", "measure", "value"), self._rows())
 
     def _rows(self) -> Iterator[tuple[Any, ...]]:
@@ -195,6 +220,11 @@ class History:
             for step, values in zip(self.log_steps, rows, strict=True):
                 for seed, value in zip(self.seeds, values.tolist(), strict=True):
                     yield seed, step, name, repr(value)
+
+
+def qualified_name(agent: DQNLearner) -> str:
+    """The name of a learner's class, with its module."""
+    return f"{type(agent).__module__}.{type(agent).__qualname__}"
 
 
 def batch_measures(

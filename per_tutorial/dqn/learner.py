@@ -21,7 +21,7 @@ from per_tutorial.common.arguments import whole_number
 from per_tutorial.common.files import AnyArray, PathLike, copy_arrays, join_parts, require_like
 from per_tutorial.dqn.config import DQNConfig
 from per_tutorial.dqn.cuda_graphs import Recorded
-from per_tutorial.dqn.environments import env_spec
+from per_tutorial.dqn.env_specs import env_spec
 from per_tutorial.dqn.losses import (
     Tensors,
     check_losses,
@@ -76,7 +76,7 @@ def as_batch(fields: Any, runs: int) -> tuple[Batch, bool]:
     shape = np.shape(fields.rewards)
     if len(shape) != 2 or shape[0] != runs:
         raise ValueError(f"batch: must have rewards of the shape ({runs}, batch), got {shape}")
-    for name in ("actions", "terminated", "weights"):  # or they would broadcast
+    for name in ("actions", "terminated", "weights", "indices"):  # or they would broadcast
         found = np.shape(getattr(fields, name))
         if found != shape:
             raise ValueError(f"batch: must have {name} of the shape {shape}, got {found}")

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from per_tutorial.common.arguments import whole_number
 from per_tutorial.dqn.config import DQNConfig
-from per_tutorial.dqn.environments.settings import SMALLEST_FRAME
+from per_tutorial.dqn.env_specs import SMALLEST_FRAME
 
 LARGEST_SEED = 2**64 - 1  # for PyTorch's generators
 

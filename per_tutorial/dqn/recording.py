@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 
 from per_tutorial.common.arguments import real_number, whole_number
 from per_tutorial.common.files import check_writable
+from per_tutorial.dqn.env_specs import LONGEST_EPISODE
 from per_tutorial.dqn.environments.gymnasium_envs import Checked
-from per_tutorial.dqn.environments.settings import LONGEST_EPISODE
 
 Frame = NDArray[np.uint8]  # (height, width, 3)
 
@@ -111,7 +111,7 @@ def record_episode(
         policy: function from an observation to an action of the environment, such as
             `DQNLearner.policy`.
         env: id of a Gymnasium environment that renders `rgb_array` frames, or an environment that
-            does (such as by `make_atari_reference`), which is then closed.
+            does (such as by `make_atari_env`), which is then closed.
         path: as in `save_video`.
         seed: of the environment's first reset, an int of at least 0.
         max_episode_steps: time limit if ``env`` is an id; None for its own.

@@ -16,9 +16,11 @@ from torch import Tensor, nn
 from per_tutorial.common.arguments import whole_number
 from per_tutorial.common.files import PathLike, atomic_write
 from per_tutorial.dqn.config import DQNConfig
-from per_tutorial.dqn.environments import env_spec
+from per_tutorial.dqn.env_specs import env_spec
 from per_tutorial.dqn.networks import LARGEST_SEED, make_network
 
+# Settings that are gone, and the values that trainings have now: older files name them.
+GONE = {"vectorization": "sync", "beta_steps": None, "sticky_actions": 0.0}
 OUR_MODULES = f"{__name__.partition('.')[0]}."
 MOST_LAYERS = 1_000  # that are made, without numbers, before a file is known to have as many
 
@@ -64,7 +66,11 @@ def read_agent(
     try:
         with safe_open(path, framework="pt") as file:
             facts = {name: json.loads(fact) for name, fact in file.metadata().items()}
-            config = DQNConfig(**facts["config"] | {"device": device})
+            settings = facts["config"].items()
+            settings = {
+                name: value for name, value in settings if (name, value) not in GONE.items()
+            }
+            config = DQNConfig(**settings | {"device": device})
             agent = SavedAgent(
                 config,
                 tuple(_whole_numbers("observation_shape", facts["observation_shape"], 1)),

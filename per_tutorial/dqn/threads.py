@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import torch
 
 from per_tutorial.dqn.config import DQNConfig
-from per_tutorial.dqn.environments import env_spec
+from per_tutorial.dqn.env_specs import env_spec
 
 F = TypeVar("F", bound=Callable[..., Any])
 

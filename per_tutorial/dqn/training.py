@@ -1,9 +1,10 @@
 """Deep Q-learning with replay (Algorithm 1 of Schaul et al.), for several runs at once."""
 
+import sys
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import closing
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,10 +13,9 @@ from per_tutorial.common.arguments import real_number, whole_number
 from per_tutorial.common.files import AnyArray, copy_arrays, join_parts, part_of, require_like
 from per_tutorial.dqn.callbacks import Callback
 from per_tutorial.dqn.checkpoints import Checkpoints
-from per_tutorial.dqn.config import DQNConfig
-from per_tutorial.dqn.environments import env_spec
+from per_tutorial.dqn.config import SAMPLER_SETTINGS, DQNConfig
+from per_tutorial.dqn.env_specs import LONGEST_EPISODE, env_spec
 from per_tutorial.dqn.environments.gymnasium_envs import Environments
-from per_tutorial.dqn.environments.settings import LONGEST_EPISODE
 from per_tutorial.dqn.history import History
 from per_tutorial.dqn.learner import DQNLearner, as_batch
 from per_tutorial.dqn.networks import LARGEST_SEED, seed_list
@@ -23,7 +23,7 @@ from per_tutorial.dqn.threads import one_thread_if_small
 from per_tutorial.replay.contracts import Batch, State
 from per_tutorial.replay.random_streams import RandomStreams
 from per_tutorial.replay.replay import Replay
-from per_tutorial.replay.samplers import SAMPLERS, settings_from
+from per_tutorial.replay.samplers import SAMPLERS
 
 
 class Training(NamedTuple):
@@ -31,7 +31,7 @@ class Training(NamedTuple):
 
     environments: Environments
     exploration: RandomStreams
-    replay: Replay
+    replay: "Replay | OneRun"
     agent: DQNLearner
     history: History
 
@@ -54,11 +54,11 @@ class Training(NamedTuple):
         self.replay.truncate_episodes()
 
 
-class OneRun:
-    """A replay memory without an axis of runs, such as one of your own, as `train` needs it.
+class Memory(Protocol):
+    """A replay memory of your own, for one run and without an axis of runs.
 
-    It has ``len``, ``add`` of the six fields of a transition, ``sample(batch_size, beta)``, which
-    returns what `learner.as_batch` takes, and ``update_priorities(indices, td_errors)``.
+    `sample` returns what `learner.as_batch` takes. A memory that also has `settings`, `state`,
+    `restore` and `truncate_episodes`, like `Replay`, can be written to checkpoints.
 
     Example:
         >>> import random
@@ -77,7 +77,28 @@ class OneRun:
         300
     """
 
-    def __init__(self, memory: Any) -> None:
+    def __len__(self) -> int: ...
+
+    def add(
+        self,
+        observation: NDArray,
+        action: np.int64,
+        reward: np.float64,
+        next_observation: NDArray,
+        terminated: np.bool_,
+        truncated: np.bool_,
+        /,
+    ) -> object: ...
+
+    def sample(self, batch_size: int, beta: float, /) -> Any: ...
+
+    def update_priorities(self, indices: NDArray, td_errors: NDArray, /) -> object: ...
+
+
+class OneRun:
+    """A `Memory`, or a `Replay` without an axis of runs, as `train` needs it: with that axis."""
+
+    def __init__(self, memory: Memory) -> None:
         for member in ("__len__", "add", "sample", "update_priorities"):
             if not hasattr(memory, member):
                 raise TypeError(f"replay: must have {member}, got {type(memory).__name__}")
@@ -103,14 +124,20 @@ class OneRun:
 def make_replay(
     config: DQNConfig, observation_shape: tuple[int, ...], seeds: Sequence[int]
 ) -> Replay:
-    """The replay buffer that the settings describe, with one run per seed.
-
-    Its storage and its sampler take their keywords from the settings of the same name.
-    """
-    store, sampler = env_spec(config.env).storage, SAMPLERS[config.sampler]
+    """The replay buffer that the settings describe, with one run per seed."""
     runs = len(seeds)
-    storage = store(config.capacity, observation_shape, runs, **settings_from(config, store))
-    return Replay(storage, sampler(config.capacity, seeds, **settings_from(config, sampler)), runs)
+    storage = env_spec(config.env).storage(
+        config.capacity,
+        observation_shape,
+        runs,
+        n_step=config.n_step,
+        discount=config.discount,
+        environments=config.environments,
+    )
+    settings = {name: getattr(config, name) for name in SAMPLER_SETTINGS[config.sampler]}
+    if config.alpha is None:
+        settings.pop("alpha", None)  # the sampler's own
+    return Replay(storage, SAMPLERS[config.sampler](config.capacity, seeds, **settings), runs)
 
 
 @one_thread_if_small
@@ -118,25 +145,34 @@ def train(  # noqa: C901  (Algorithm 1 in one place)
     config: DQNConfig,
     seeds: int | Iterable[int] = range(10),
     *,
-    replay: Any = None,
+    replay: Replay | Memory | None = None,
     learner: type[DQNLearner] | None = None,
     callbacks: Sequence[Callback] = (),
     checkpoints: Checkpoints | None = None,
 ) -> History:
     """Train one agent per seed, side by side.
 
-    Each run depends only on its own seed, unless ``vectorization`` shares a generator.
+    Each run draws all its random numbers from its own seed. Its results are the same bit for bit
+    beside any other seeds, on one kind of processor and with equally many runs. Beside another
+    number of runs, matrix products may be rounded otherwise, and training amplifies the difference:
+    to repeat a run exactly, train as many runs again.
+
+    In a notebook or another interactive session, an interrupted training warns and returns the
+    `History` of what it has done; `history.step` says how far it came. In a script, Ctrl-C raises
+    KeyboardInterrupt as usual.
 
     Args:
         config: a `DQNConfig`.
         seeds: ints, one run each; a single int is one run.
         replay: in place of the memory that ``config`` describes, a `Replay` for as many runs, whose
-            n-step returns have the discount of ``config``; or, for one run, a memory of your own,
-            without an axis of runs (`OneRun`).
+            n-step returns have the length and the discount of ``config``; or, for one run, a
+            `Memory` of your own. It may hold transitions already; episodes that were not over are
+            then truncated.
         learner: the class of the agent, such as one with another loss or network; None:
             `DQNLearner`.
         callbacks: functions called with the `History` whenever measurements were written, the last
-            time at the end, such as a progress bar or a live plot.
+            time at the end, such as a progress bar or a live plot. If ``checkpoints`` hold a
+            finished training, they are called once.
         checkpoints: `Checkpoints` to continue from and to write, for long trainings.
 
     Returns:
@@ -144,7 +180,8 @@ def train(  # noqa: C901  (Algorithm 1 in one place)
 
     Raises:
         ValueError: the environment cannot be made, two seeds are the same, ``replay`` does not fit
-            ``config`` or ``learner``, or the checkpoints are those of another training.
+            ``config`` or ``learner``, there would be no update, or the checkpoints are those of
+            another training.
         TypeError: ``replay`` lacks a method.
 
     Example:
@@ -165,67 +202,107 @@ def train(  # noqa: C901  (Algorithm 1 in one place)
             replay = make_replay(config, environments.observation_shape, seeds)
         if hasattr(replay, "sampler"):
             agent.check_partner(replay.sampler)
-        axes = _checked_axes(replay, config, len(seeds))
-        if getattr(replay, "runs", None) is None:
-            replay = OneRun(replay)
+        memory = _checked_memory(replay, config, len(seeds))
+        axes = replay.storage.leading_axes if isinstance(replay, Replay) else (1,)
         exploration = RandomStreams(seeds, "exploration")
-        history = History(config, seeds)
+        history = History(config, seeds, getattr(memory, "settings", {}))
         history.agent = agent
-        training = Training(environments, exploration, replay, agent, history)
+        training = Training(environments, exploration, memory, agent, history)
         if checkpoints is not None:
             checkpoints.restore(training)
+        if hasattr(memory, "truncate_episodes"):
+            memory.truncate_episodes()  # those of an earlier training
+        if history.step == config.steps:  # of a finished one
+            for callback in callbacks:
+                callback(history)
 
-        for t in range(history.step, config.steps, config.environments):
-            observation = environments.observation
-            action = epsilon_greedy(agent, observation, config.epsilon(t), exploration)
-            step = environments.step(action)
-            reward = step.reward
-            if config.terminal_reward is not None:  # to learn from; returns stay those of the game
-                reward = np.where(step.terminated, config.terminal_reward, reward)
-            ends = step.terminated, step.truncated
-            fields = (observation, action, reward, step.next_observation, *ends)
-            replay.add(
-                *(field.reshape(axes + field.shape[1:]) for field in fields), valid=step.valid
-            )
-            history.record_step(environments.finished)
+        with _stopped_by_the_user(history):
+            for t in range(history.step, config.steps, config.environments):
+                observation = environments.observation
+                action = epsilon_greedy(agent, observation, config.epsilon(t), exploration)
+                step = environments.step(action)
+                reward = step.reward
+                if config.terminal_reward is not None:  # to learn from, not in the returns
+                    reward = np.where(step.terminated, config.terminal_reward, reward)
+                ends = step.terminated, step.truncated
+                fields = (observation, action, reward, step.next_observation, *ends)
+                memory.add(
+                    *(field.reshape(axes + field.shape[1:]) for field in fields), valid=step.valid
+                )
+                history.record_step(environments.finished)
 
-            for k in range(t, t + config.environments):  # each environment has made one step
-                if len(replay) >= config.learning_starts and k % config.update_every == 0:
-                    batch = replay.sample(config.batch_size, config.beta(k))
-                    update = agent.update(batch, config.step_size(k))
-                    replay.update_priorities(batch.indices, update.td_errors)
-                    history.record_update(batch, update)
+                for k in range(t, t + config.environments):  # each environment has made one step
+                    if len(memory) >= config.learning_starts and k % config.update_every == 0:
+                        batch = memory.sample(config.batch_size, config.beta(k))
+                        update = agent.update(batch, config.step_size(k))
+                        memory.update_priorities(batch.indices, update.td_errors)
+                        history.record_update(batch, update)
 
-            if history.log_is_due:
-                history.log(replay)
-                for callback in callbacks:
-                    callback(history)
-            if checkpoints is not None:
-                checkpoints.save_if_due(training)
+                if history.log_is_due:
+                    history.log(memory)
+                    for callback in callbacks:
+                        callback(history)
+                if checkpoints is not None:
+                    checkpoints.save_if_due(training)
     return history
 
 
-def _checked_axes(replay: Any, config: DQNConfig, runs: int) -> tuple[int, ...]:
-    """The leading axes of what is added; ValueError if a memory does not fit the settings."""
-    if getattr(replay, "runs", None) is None and (runs, config.environments) != (1, 1):
+@contextmanager
+def _stopped_by_the_user(history: History) -> Iterator[None]:
+    """In an interactive session, an interrupt ends the block with a warning."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        if not hasattr(sys, "ps1"):  # a script: nobody is there to see what the training has
+            raise
+        history.drop_unfinished_row()
+        warnings.warn(
+            f"stopped after {history.step:,} of {history.config.steps:,} steps", stacklevel=5
+        )
+
+
+def _checked_memory(replay: Replay | Memory, config: DQNConfig, runs: int) -> Replay | OneRun:
+    """A memory as `train` needs it; ValueError if it does not fit the settings."""
+    memory = replay if isinstance(replay, Replay) and replay.runs is not None else OneRun(replay)
+    if isinstance(memory, OneRun) and (runs, config.environments) != (1, 1):
         raise ValueError(
             "replay: must be for one run and one environment without an axis of runs, "
             f"got {runs} and {config.environments}"
         )
-    storage: Any = getattr(replay, "storage", None)
-    if not hasattr(storage, "leading_axes"):  # not a `Replay`
-        return (runs,)
-    if storage.n_step > 1 and storage.discount != config.discount:
+    if isinstance(replay, Replay):
+        settings: dict[str, float] = {"runs": runs, "environments": config.environments}
+        settings["n_step"] = config.n_step
+        if config.n_step > 1:
+            settings["discount"] = config.discount
+        for name, wanted in settings.items():
+            if (own := getattr(replay.storage, name)) != wanted:
+                raise ValueError(
+                    f"replay: must have the {name} of this training ({wanted}), got {own}"
+                )
+    _check_that_it_learns(memory, config)
+    return memory
+
+
+def _check_that_it_learns(memory: Replay | OneRun, config: DQNConfig) -> None:
+    """Raise ValueError if no step of the training would have an update."""
+    starts, steps, together = config.learning_starts, config.steps, config.environments
+    capacity = getattr(memory, "capacity", starts)
+    if capacity < starts:
         raise ValueError(
-            f"replay: must discount rewards like config ({config.discount}), got {storage.discount}"
+            f"replay: must hold learning_starts ({starts}) transitions, got {capacity}"
         )
-    for name, wanted in (("environments", config.environments), ("runs", runs)):
-        if getattr(storage, name) != wanted:
-            raise ValueError(
-                f"replay: must have the number of {name} of this training ({wanted}), "
-                f"got {getattr(storage, name)}"
-            )
-    return storage.leading_axes
+    missing = starts - len(memory)
+    if steps < missing:
+        raise ValueError(
+            f"steps: must be at least {missing}, until the memory has learning_starts ({starts}) "
+            f"transitions, got {steps}"
+        )
+    first = max(0, -(-missing // together) - 1) * together  # the memory is then large enough
+    if (steps - 1) // config.update_every * config.update_every < first:
+        raise ValueError(
+            f"update_every: must have a multiple in [{first}, {steps - 1}], where an "
+            f"update can be, got {config.update_every}"
+        )
 
 
 def epsilon_greedy(

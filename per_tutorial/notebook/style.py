@@ -61,9 +61,9 @@ def use_style() -> None:
     )
 
 
-def sampler_color(sampler: str) -> str:
-    """The colour of a `DQNConfig.sampler`; grey if it has none in `SAMPLER_COLORS`."""
-    return SAMPLER_COLORS.get(sampler, COLORS["quiet"])
+def sampler_color(sampler: str | None) -> str:
+    """The colour of a `History.sampler`; grey if it has none in `SAMPLER_COLORS`."""
+    return SAMPLER_COLORS.get(sampler or "", COLORS["quiet"])
 
 
 def label_steps(axes: Axes) -> None:

@@ -134,6 +134,6 @@ def draw_learning_curves(
     for label, history in histories.items():
         grid = np.linspace(0, history.step, 101)[1:].astype(int)
         curves[label] = grid, history.learning_curve(grid, WINDOW)
-    own = {label: sampler_color(history.config.sampler) for label, history in histories.items()}
+    own = {label: sampler_color(history.sampler) for label, history in histories.items()}
     draw_curves(axes, curves, colors=colors or own)
     axes.set_ylabel(f"score (mean of {WINDOW} episodes)")

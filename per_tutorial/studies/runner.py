@@ -149,8 +149,9 @@ def _do(study: Study, arm: str, seeds: list[int], path: Path) -> tuple[str, list
         checkpoints = Checkpoints(folder, every=study.checkpoint_every)
     start = time.perf_counter()
     history = train(study.arms[arm], seeds, checkpoints=checkpoints)
+    if history.step < history.config.steps:  # stopped, in an interactive session
+        raise KeyboardInterrupt
     agent = history.agent
-    assert agent is not None, "a training leaves its agent"
     greedy = evaluate(agent, EVALUATION_EPISODES).mean(axis=1)
     heading |= {
         "seconds": round(time.perf_counter() - start, 1),

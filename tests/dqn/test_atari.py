@@ -10,8 +10,8 @@ ale_py = pytest.importorskip("ale_py")
 pytest.importorskip("cv2")
 
 from per_tutorial.dqn.environments.atari import (  # noqa: E402
-    make_atari_environments,
-    make_atari_reference,
+    make_atari_env,
+    make_atari_games,
 )
 
 gym.register_envs(ale_py)
@@ -25,10 +25,10 @@ def play_both(game, steps, **options):
     Where an episode ends, the reference's is the first observation of the next one.
     """
     options = PLAIN | {"episodic_life": False, "clip_rewards": False} | options
-    environments = make_atari_environments(game, 1, 0, **options)
+    environments = make_atari_games(game, 1, 0, **options)
     for name in ("episodic_life", "clip_rewards"):
         options.pop(name)
-    reference = make_atari_reference(game, **options)
+    reference = make_atari_env(game, **options)
     observation, _ = reference.reset(seed=0)
     np.testing.assert_array_equal(environments.observation[0], observation)
     numbers = np.random.default_rng(0)
@@ -97,8 +97,8 @@ def test_each_life_is_an_episode():
 @pytest.mark.slow
 @pytest.mark.parametrize("game, fire", [("Pong", 1), ("MsPacman", 0)])
 def test_games_start_after_a_random_number_of_frames(game, fire):
-    environments = make_atari_environments(game, 2, 0)
-    reference = make_atari_reference(game)
+    environments = make_atari_games(game, 2, 0)
+    reference = make_atari_env(game)
     first, expected = [], []
     for t in range(60):
         seeds = {"seed": np.array([1, 2])} if t == 0 else {}
@@ -111,7 +111,7 @@ def test_games_start_after_a_random_number_of_frames(game, fire):
 
 
 def test_a_time_limit_truncates():
-    environments = make_atari_environments("Pong", 2, 0, max_frames=40)
+    environments = make_atari_games("Pong", 2, 0, max_frames=40)
     for t in range(1, 21):
         step = environments.step(np.zeros(2, dtype=np.int64))
         assert not step.terminated.any()
@@ -123,7 +123,7 @@ def test_a_time_limit_truncates():
 
 def film(seeds, count=2, steps=40, **options):
     """What each environment shows when the same things are done in all of them."""
-    environments = make_atari_environments("Breakout", count, seeds, size=21, **options)
+    environments = make_atari_games("Breakout", count, seeds, size=21, **options)
     frames = [environments.observation]
     for t in range(steps):
         environments.step(np.full(len(frames[0]), t % environments.actions))
@@ -143,20 +143,14 @@ def test_environments_depend_on_their_runs_seed_alone():
     assert film(3) == shown[:2]
 
 
-@pytest.mark.slow
-def test_actions_stick_if_asked_to():
-    assert len(set(film(0, **PLAIN))) == 1
-    assert len(set(film(0, sticky_actions=0.25, **PLAIN))) == 2
-
-
 # Names and numbers
 
 
 @pytest.mark.parametrize("name", ["mspacman", "ms_pacman", "MsPacmanNoFrameskip-v4"])
 @pytest.mark.slow
 def test_a_game_has_several_names(name):
-    assert make_atari_environments(name, 1, 0).actions == 9
-    assert make_atari_reference(name).action_space.n == 9
+    assert make_atari_games(name, 1, 0).actions == 9
+    assert make_atari_env(name).action_space.n == 9
 
 
 @pytest.mark.parametrize(
@@ -168,14 +162,13 @@ def test_a_game_has_several_names(name):
         ({"size": 8.5}, TypeError, "must be"),
         ({"stack": 0}, ValueError, "must be"),
         ({"noop_max": -1}, ValueError, "must be"),
-        ({"sticky_actions": 1.5}, ValueError, "must be"),
     ],
 )
 def test_a_wrong_argument_is_named(wrong, error, message):
     (name,) = wrong
     for make, given in (
-        (make_atari_environments, {"count": 1, "seeds": 0}),
-        (make_atari_reference, {}),
+        (make_atari_games, {"count": 1, "seeds": 0}),
+        (make_atari_env, {}),
     ):
         with pytest.raises(error, match=f"^{name}: {message}"):
             make(**{"game": "Pong", **given, **wrong})
@@ -183,6 +176,6 @@ def test_a_wrong_argument_is_named(wrong, error, message):
 
 def test_without_the_emulator_it_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "ale_py", None)
-    for make in (make_atari_reference, lambda game: make_atari_environments(game, 1, 0)):
+    for make in (make_atari_env, lambda game: make_atari_games(game, 1, 0)):
         with pytest.raises(ImportError, match=r'pip install "per_tutorial\[atari\]"'):
             make("Pong")

@@ -25,6 +25,7 @@ from per_tutorial.dqn import checkpoints as checkpoints_module
 from per_tutorial.dqn import history as history_module
 from per_tutorial.dqn.callbacks import ProgressBar, TensorBoard
 from per_tutorial.dqn.checkpoints import BEFORE, NAME, Checkpoints
+from per_tutorial.dqn.learner import DQNLearner
 from per_tutorial.dqn.training import train
 from per_tutorial.replay.buffers import ReplayBuffer
 
@@ -50,7 +51,6 @@ def names(folder):
 CASES = {
     "proportional, n-step": {"normalize": "buffer", "n_step": 3},
     "rank": {"sampler": "rank"},
-    "one generator for all": {"vectorization": "vector_entry_point", "sampler": "uniform"},
 }
 
 
@@ -105,7 +105,9 @@ def test_new_episodes_are_other_ones_than_those_at_the_start(tmp_path):
 
 def test_a_finished_training_is_there_at_once(tmp_path):
     history = train(CONFIG, SEEDS, checkpoints=Checkpoints(tmp_path, every=1000))
-    again = train(CONFIG, SEEDS, checkpoints=Checkpoints(tmp_path), callbacks=[pytest.fail])
+    seen = []
+    again = train(CONFIG, SEEDS, checkpoints=Checkpoints(tmp_path), callbacks=[seen.append])
+    assert seen == [again]  # as at the end of any training
     assert (again.step, again.episodes) == (CONFIG.steps, history.episodes)
     observations = np.random.default_rng(0).normal(size=(2, 5, 4))
     np.testing.assert_array_equal(
@@ -166,11 +168,13 @@ def test_a_training_whose_checkpoints_are_all_damaged_does_not_begin_anew(killed
 def test_another_training_is_refused(killed, monkeypatch):
     before = {name: (killed / name).read_bytes() for name in names(killed)}
     other = {"replay": ReplayBuffer(30, (4,), runs=2, seed=SEEDS)}
+    learner = {"learner": type("Mine", (DQNLearner,), {})}
     for config, seeds, options, message in [
         (CONFIG.replace(n_step=3), SEEDS, {}, "n_step = 1, not 3"),
         (CONFIG.replace(hidden=(9,)), SEEDS, {}, r"hidden = \[8\], not \[9\]"),
         (CONFIG, [4, 3], {}, r"seeds = \[3, 4\], not \[4, 3\]"),
         (CONFIG, SEEDS, other, "replay = .*proportional.*, not .*uniform"),
+        (CONFIG, SEEDS, learner, "learner = 'per_.*.DQNLearner', not '.*test_checkpoints.Mine'"),
     ]:
         with pytest.raises(ValueError, match=f"folder: .*{NAME}' was made with {message}.*; choos"):
             train(config, seeds, checkpoints=Checkpoints(killed), **options)

@@ -28,13 +28,13 @@ KINDS = {
     "env device": TEXT,
     "dueling double compiled": FLAG,
     "max_episode_steps steps environments n_step batch_size learning_starts update_every": COUNT,
-    "target_update_every capacity beta_steps epsilon_steps": COUNT,
+    "target_update_every capacity epsilon_steps": COUNT,
     "terminal_reward": NUMBER,
-    "sticky_actions discount alpha beta_start beta_end": SHARE,
+    "discount alpha beta_start beta_end": SHARE,
     "epsilon_start epsilon_end epsilon_decay": SHARE,
     "td_error_clip learning_rate max_grad_norm": POSITIVE,
     "kappa priority_epsilon": [(1e-21, ValueError, "in [1e-20, 1e+20]"), *POSITIVE],
-    "vectorization loss sampler normalize epsilon_schedule precision": CHOICE,
+    "loss sampler normalize epsilon_schedule precision": CHOICE,
     "frame_size": [(16, ValueError, "at least 17"), *COUNT[1:]],
     "hidden": [(64, TypeError, "a tuple of integers"), ((64, 0), ValueError, "at least 1")],
     "learning_rate_end": [(-1e-3, ValueError, "in [0, inf]"), *NUMBER],
@@ -151,11 +151,9 @@ def test_epsilon_falls_along_its_own_steps():
     assert [config.epsilon(step) for step in (0, 10, 40, 20_000)] == [1.0, 0.8, 0.2, 0.2]
 
 
-def test_beta_rises_over_all_steps_or_over_its_own():
+def test_beta_rises_over_all_steps():
     config = DQNConfig(steps=1000, beta_start=0.5, beta_end=1.0)
     assert [config.beta(step) for step in (0, 500, 1000)] == [0.5, 0.75, 1.0]
-    sooner = config.replace(beta_steps=100)
-    assert [sooner.beta(step) for step in (0, 50, 100, 1000)] == [0.5, 0.75, 1.0, 1.0]
 
 
 def test_the_step_size_falls_over_all_steps():

@@ -7,20 +7,24 @@ from counting import CountingEnv
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
 from per_tutorial.dqn.config import DQNConfig
-from per_tutorial.dqn.environments.gymnasium_envs import Environments, make_environments
+from per_tutorial.dqn.environments.gymnasium_envs import Environments, training_environments
 from per_tutorial.dqn.learner import DQNLearner
 from per_tutorial.dqn.training import evaluate, train
 from per_tutorial.replay import ReplayBuffer
 
 SEEDS = [0, 1, 2]
 
+
+def made(env, seeds=SEEDS, **settings):
+    return training_environments(DQNConfig(env=env, **settings), seeds)
+
+
 # CartPole itself
 
 
-@pytest.mark.parametrize("vectorization", ["sync", "vector_entry_point"])
-def test_cartpole_moves_as_recorded(vectorization):
+def test_cartpole_moves_as_recorded():
     """Put Gymnasium's single CartPole into each observed state: it ends up where the step says."""
-    environments = make_environments("CartPole-v1", SEEDS, vectorization=vectorization)
+    environments = made("CartPole-v1")
     single = gym.make("CartPole-v1").unwrapped
     single.reset()
     numbers = np.random.default_rng(0)
@@ -40,11 +44,8 @@ def test_cartpole_moves_as_recorded(vectorization):
     assert (ends > 5).all()
 
 
-@pytest.mark.parametrize("vectorization", ["sync", "vector_entry_point"])
-def test_the_time_limit_is_the_one_asked_for(vectorization):
-    environments = make_environments(
-        "CartPole-v1", SEEDS, max_episode_steps=5, vectorization=vectorization
-    )
+def test_the_time_limit_is_the_one_asked_for():
+    environments = made("CartPole-v1", max_episode_steps=5)
     alternate = [np.full(3, t % 2) for t in range(5)]  # left, right, …: no pole falls in 5 steps
     steps = [environments.step(actions) for actions in alternate]
     assert [step.truncated.tolist() for step in steps] == [[False] * 3] * 4 + [[True] * 3]
@@ -66,7 +67,7 @@ def start_observations(environments, steps=200):
 
 def test_every_episode_starts_in_another_way_and_depends_on_its_runs_seed_alone():
     def make(seeds):
-        return make_environments("CartPole-v1", seeds)
+        return made("CartPole-v1", seeds)
 
     starts = start_observations(make([7, 8, 9]))
     assert min(map(len, starts)) > 5
@@ -93,7 +94,7 @@ def test_every_episode_starts_in_another_way_and_depends_on_its_runs_seed_alone(
 )
 def test_what_is_wrong_with_an_environment_is_said(env_id, message):
     with pytest.raises(ValueError, match=message):
-        make_environments(env_id, SEEDS)
+        made(env_id)
 
 
 def test_a_vector_environment_that_does_not_reset_itself_is_refused():

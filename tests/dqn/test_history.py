@@ -12,7 +12,7 @@ from per_tutorial.dqn.config import DQNConfig
 from per_tutorial.dqn.history import MEASURES, History
 from per_tutorial.dqn.learner import Update
 from per_tutorial.dqn.training import train
-from per_tutorial.replay.buffers import PrioritizedReplayBuffer
+from per_tutorial.replay.buffers import PrioritizedReplayBuffer, RankBasedReplayBuffer
 
 SEEDS = [3, 8, 5]
 CONFIG = DQNConfig(
@@ -134,6 +134,16 @@ def test_states_are_held_out_when_learning_begins():
         np.testing.assert_allclose(found[n], n * np.array([states.mean(), 1000 + states.mean()]))
 
 
+def test_a_history_names_the_memory_that_was_used_not_the_one_of_the_settings(tmp_path):
+    config = CONFIG.replace(steps=60)
+    history = train(config, 3, replay=RankBasedReplayBuffer(100, (4,), alpha=0.2, seed=3))
+    history.save(tmp_path / "history.csv")
+    heading = json.loads((tmp_path / "history.csv").read_text("utf-8").splitlines()[0][2:])
+    used = {"sampler": "rank", "alpha": 0.2, "capacity": 100}
+    assert heading["replay"].items() >= used.items()
+    assert (history.sampler, History(config, [3]).sampler) == ("rank", "proportional")
+
+
 def test_the_file_is_tidy_and_needs_nothing_but_a_csv_reader(history, tmp_path):
     history.save(tmp_path / "history.csv")
     with open(tmp_path / "history.csv", newline="", encoding="utf-8") as file:
@@ -142,6 +152,8 @@ def test_the_file_is_tidy_and_needs_nothing_but_a_csv_reader(history, tmp_path):
     heading = json.loads(comment.removeprefix("# "))
     assert DQNConfig(**heading["config"]) == CONFIG
     assert (heading["seeds"], heading["step"]) == (SEEDS, 300)
+    assert heading["learner"] == "per_tutorial.dqn.learner.DQNLearner"
+    assert heading["replay"].items() >= {"sampler": "proportional", "n_step": 1}.items()
     assert list(rows[0]) == ["seed", "step", "measure", "value"]
     for run, seed in enumerate(SEEDS):
         mine = {}

@@ -19,8 +19,8 @@ from per_tutorial.dqn import training  # noqa: E402
 from per_tutorial.dqn.checkpoints import Checkpoints  # noqa: E402
 from per_tutorial.dqn.config import DQNConfig  # noqa: E402
 from per_tutorial.dqn.environments.atari import (  # noqa: E402
-    make_atari_environments,
-    make_atari_reference,
+    make_atari_env,
+    make_atari_games,
 )
 from per_tutorial.dqn.learner import DQNLearner  # noqa: E402
 from per_tutorial.dqn.networks import QNetwork  # noqa: E402
@@ -195,7 +195,7 @@ class Played(NamedTuple):
 
 def play_again(config, seed, actions, **options):
     """The same actions in the same games: a list of `Played`, and the episodes as plain sums."""
-    environments = make_atari_environments(
+    environments = make_atari_games(
         config.env, config.environments, seed, size=config.frame_size, **options
     )
     scores, lengths = np.zeros((2, config.environments))
@@ -339,7 +339,7 @@ def test_evaluation_plays_games_in_the_reference_pipeline():
     returns = evaluate(agent, 2, seed=50, epsilon=0)
     assert returns.shape == (len(seeds), 2) and returns.max() > 1
     for run, k in np.ndindex(*returns.shape):
-        env = make_atari_reference(GAME.env, size=20, max_frames=4 * 70)
+        env = make_atari_env(GAME.env, size=20, max_frames=4 * 70)
         observation, _ = env.reset(seed=50 + 2 * seeds[run] + k)
         policy, score, over = agent.policy(run), 0.0, False
         while not over:

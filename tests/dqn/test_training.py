@@ -2,7 +2,9 @@
 
 import pickle
 import random
+import sys
 import warnings
+from unittest import mock
 
 import gymnasium as gym
 import numpy as np
@@ -30,9 +32,15 @@ from recorded_trainings import RECORDED, SHORT
 from per_tutorial.dqn import training
 from per_tutorial.dqn.environments import gymnasium_envs
 from per_tutorial.dqn.environments.gymnasium_envs import Environments
-from per_tutorial.dqn.learner import DQNLearner
+from per_tutorial.dqn.learner import DQNLearner, as_batch
 from per_tutorial.dqn.training import epsilon_greedy, evaluate, train
-from per_tutorial.replay import PrioritizedReplayBuffer, ReplayBuffer
+from per_tutorial.replay import (
+    FrameStorage,
+    PrioritizedReplayBuffer,
+    Replay,
+    ReplayBuffer,
+    UniformSampler,
+)
 from per_tutorial.replay.random_streams import RandomStreams
 
 
@@ -148,10 +156,10 @@ def test_wrong_seeds_are_refused(seeds, message):
 def test_true_transitions_are_stored_and_all_of_them(mode, monkeypatch):
     """No step into another episode, and a time limit terminates nothing."""
 
-    def make(env_id, seeds, *_):
+    def make(config, seeds):
         return Environments(SyncVectorEnv([CountingEnv] * len(seeds), autoreset_mode=mode), seeds)
 
-    monkeypatch.setattr(gymnasium_envs, "make_environments", make)
+    monkeypatch.setattr(gymnasium_envs, "training_environments", make)
     seeds = [0, 1, 2]
     replay = ReplayBuffer(100, (3,), runs=3, seed=seeds)
     history = train(SHORT.replace(env=COUNTING, steps=100, epsilon_end=1.0), seeds, replay=replay)
@@ -367,11 +375,113 @@ def test_a_memory_that_does_not_fit_is_refused():
         train(SHORT, 0, replay=type("Half", (), {"__len__": len, "add": print})())
     with pytest.raises(ValueError, match="replay: must be for one run .* got 2 and 1"):
         train(SHORT, [0, 1], replay=OwnMemory())
-    with pytest.raises(ValueError, match=r"replay: must have the number of runs .* \(2\), got 3"):
+    with pytest.raises(ValueError, match=r"replay: must have the runs .* \(2\), got 3"):
         train(SHORT, [0, 1], replay=ReplayBuffer(240, (4,), runs=3))
-    config, replay = SHORT.replace(discount=0.9), ReplayBuffer(240, (4,), runs=1, n_step=2)
-    with pytest.raises(ValueError, match=r"replay: must discount .* config \(0.9\), got 0.99"):
+    for runs in (None, 1):
+        replay = ReplayBuffer(240, (4,), runs=runs, n_step=2)
+        with pytest.raises(ValueError, match=r"replay: must have the n_step .* \(1\), got 2"):
+            train(SHORT, 0, replay=replay)
+        with pytest.raises(
+            ValueError, match=r"replay: must have the discount .* \(0.9\), got 0.99"
+        ):
+            train(SHORT.replace(n_step=2, discount=0.9), 0, replay=replay)
+
+
+@pytest.mark.parametrize(
+    "changes, capacity, message",
+    [
+        ({"steps": 39}, 240, "steps: must be at least 40, until the memory has .* got 39"),
+        ({"update_every": 240, "learning_starts": 8}, 240, r"update_every: .* \[7, 239\], .* 240"),
+        ({}, 39, r"replay: must hold learning_starts \(40\) transitions, got 39"),
+    ],
+)
+def test_a_training_that_would_learn_nothing_is_refused(changes, capacity, message):
+    config = SHORT.replace(**changes)
+    replay = ReplayBuffer(capacity, (4,))
+    with pytest.raises(ValueError, match=message):
         train(config, 0, replay=replay)
+    assert len(replay) == 0
+    nearly = {"steps": 40} if "steps" in changes else {"update_every": config.steps - 1}
+    replay = ReplayBuffer(max(capacity, 40), (4,))
+    assert train(config.replace(**nearly), 0, replay=replay).agent.updates == 1
+
+
+@pytest.mark.parametrize("kind", ["rows", "frames", "own"])
+def test_a_training_with_a_filled_memory_begins_new_episodes(kind):
+    """The running one is truncated: no return of several steps reaches into another training."""
+    config = SHORT.replace(env=COUNTING, steps=60, n_step=3, learning_starts=8, discount=0.5)
+    if kind == "frames":
+        pytest.importorskip("ale_py")
+        shape, game = (4, 20, 20), {"env": "ALE/Pong-v5", "frame_size": 20, "hidden": (4,)}
+        config = config.replace(**game)
+        replay = Replay(
+            FrameStorage(200, shape, n_step=3, discount=0.5), UniformSampler(200, seeds=[0])
+        )
+    else:
+        replay = ReplayBuffer(200, (3,), n_step=3, discount=0.5, seed=0)
+    if kind == "own":
+        memory = OwnMemory()
+        memory.truncate_episodes = mock.Mock()
+        train(config.replace(n_step=1), 0, replay=memory)
+        return memory.truncate_episodes.assert_called_once_with()
+    for seed in (0, 1):
+        train(config, seed, replay=replay)
+    storage = replay.storage
+    assert storage.rows["truncated"][0, 59] or storage.rows["terminated"][0, 59]
+    _, steps = storage.n_step_transitions(np.array([[58, 59]]))
+    assert steps.tolist() == [[2, 1]]
+
+
+@pytest.mark.parametrize("name", ["weights", "rewards"])
+def test_a_minibatch_of_a_memory_of_ones_own_has_one_axis(name):
+    class Memory(OwnMemory):
+        def sample(self, batch_size, beta):
+            batch = as_batch(super().sample(batch_size, beta))
+            return batch._replace(**{name: getattr(batch, name)[:, None]})
+
+    message = rf"replay: sample must return {name} of the shape \(8,\), got \(8, 1\)"
+    with pytest.raises(ValueError, match=message):
+        train(SHORT, 0, replay=Memory())
+
+
+# Stopped by the user
+
+
+def stop_at(step):
+    def stop(history):
+        if history.step == step:
+            raise KeyboardInterrupt
+
+    return stop
+
+
+def test_in_a_notebook_a_stopped_training_returns_what_it_has(monkeypatch, tmp_path):
+    with pytest.raises(KeyboardInterrupt):  # in a script, Ctrl-C ends it
+        train(SHORT, 0, callbacks=[stop_at(100)])
+    monkeypatch.setattr(sys, "ps1", "In : ", raising=False)
+    with pytest.warns(UserWarning, match="^stopped after 100 of 240 steps$") as caught:
+        history = train(SHORT, [0, 1], callbacks=[stop_at(100)])
+    assert caught[0].filename == __file__
+    assert (history.step, history.agent.updates) == (100, 61)
+    assert history.learning_curve([50, 100]).shape == (2, 2)
+    assert evaluate(history.agent, 1).shape == (2, 1)
+    history.save(tmp_path / "history.csv")
+    whole = train(SHORT, [0, 1])
+    assert history.episodes == whole.episodes[: len(history.episodes)]
+
+
+def test_a_row_that_an_interrupt_cut_short_is_dropped(monkeypatch):
+    class Stop:
+        def __array__(self, *_, **__):
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(sys, "ps1", "In : ", raising=False)
+    replay = ReplayBuffer(240, (4,), seed=0)
+    replay.sampler.metrics = lambda sizes: {"mine": Stop() if sizes[0] == 100 else sizes}
+    with pytest.warns(UserWarning, match="stopped after 100 of 240 steps"):
+        history = train(SHORT, 0, replay=replay)
+    assert history.log_steps == [*range(1, 100)]
+    assert {len(rows) for rows in history.measures.values()} == {99}
 
 
 # Where actions begin elsewhere

@@ -245,7 +245,10 @@ def test_the_film_of_a_game_ends_at_the_time_limit_of_the_settings(tmp_path, mon
         ("long-cartpole --video a.gif", "--video: must end in .mp4, got 'a.gif'"),
         ("long-cartpole --video .mp4", "--video: must end in .mp4, got '.mp4'"),
         ("{}/gone --video {}/a.mp4", "env: no environment 'tests/Gone-v0'"),
-        ("{}/walk --video {}/a.mp4", "--video: 'per_tutorial.cliffwalk:per_tutorial/Blind"),
+        (
+            "{}/walk --video {}/a.mp4",
+            "env: 'per_tutorial.cliffwalk:per_tutorial/BlindCliffwalk-v0' draws",
+        ),
         ("{}/text", "path: '{}/text' holds no agent, "),
         ("long-cartpole --episodes 1", "--episodes: must be at least 2, got 1"),
     ],

@@ -1,28 +1,28 @@
 """Atari 2600 games, the way DQN plays them (Mnih et al. 2015; notebook 05).
 
 Two pipelines make the agent's observations. Training uses ale-py's C++ `AtariVectorEnv`, many games
-at once (`make_atari_environments`). Explanations and evaluations use Gymnasium's wrappers, which
-can be read, inspected and rendered (`make_atari_reference`). Both repeat an action for 4 frames,
-take the maximum of the last two, shrink it to 84×84 in grey, and show the last 4 such frames. For
-the same actions they give the same frames, bit for bit. They differ from each other, or from their
-defaults, in this:
+at once (`training_environments`). Explanations and evaluations use Gymnasium's wrappers, which can
+be read, inspected and rendered (`make_atari_env`). Both repeat an action for 4 frames, take the
+maximum of the last two, shrink it to 84×84 in grey, and show the last 4 such frames. For the same
+actions they give the same frames, bit for bit. They differ from each other, or from their defaults,
+in this:
 
 - **Start.** Both press FIRE for one frame if the game has that button, then do nothing for a random
   number of frames, each drawn from its own generator. Including FIRE, the C++ pipeline plays
-  max(1, U) frames before the first observation, the reference 1 + U', with U uniform in 0 … 29 and
-  U' in 1 … 30 (without the button: U and U').
-- **Time limit.** 108,000 frames end a game in both; only the reference counts those of the start.
-- **Sticky actions** (off by default) come from different generators.
+  max(1, U) frames before the first observation, Gymnasium's 1 + U', with U uniform in 0 … 29 and U'
+  in 1 … 30 (without the button: U and U').
+- **Time limit.** 108,000 frames end a game in both; only Gymnasium's counts those of the start.
 - **Padding.** Frames before a game's first are black; Gymnasium's default repeats the first one.
 - **Lives.** `AtariVectorEnv(episodic_life=True)` starts a new game whenever a life is lost, so an
   agent sees only first lives, and with `life_loss_info=True` the last observation of a life is
   missing. Here the emulators play whole games, and `AtariEnvironments` makes each life an episode:
-  it is terminated while the game goes on, without another FIRE but with a new stack. The
-  reference's episodes are games, since the score of a game is what counts.
-- **Rewards** are clipped to [−1, 1] for learning, but not in scores or in the reference.
+  it is terminated while the game goes on, without another FIRE but with a new stack. An episode of
+  `make_atari_env` is a game, since the score of a game is what counts.
+- **Rewards** are clipped to [−1, 1] for learning, but not in scores or in `make_atari_env`.
 
 This is what wrappers usually do with the v4 environments (`PongNoFrameskip-v4`). `ALE/Pong-v5` in
-Gymnasium has sticky actions (0.25): do not compare scores of the two.
+Gymnasium has sticky actions (0.25), which repeat the previous action now and then: do not compare
+scores of the two.
 """
 
 import difflib
@@ -36,9 +36,9 @@ import numpy as np
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from numpy.typing import NDArray
 
-from per_tutorial.common.arguments import real_number, whole_number
+from per_tutorial.common.arguments import whole_number
+from per_tutorial.dqn.config import DQNConfig
 from per_tutorial.dqn.environments.gymnasium_envs import Environments, Step
-from per_tutorial.dqn.environments.settings import EnvSettings
 from per_tutorial.replay.random_streams import seeds_for
 
 FRAME_SKIP = 4  # frames in a step
@@ -104,7 +104,7 @@ class AtariEnvironments(Environments):
         )
 
 
-def make_atari_environments(
+def make_atari_games(
     game: str,
     count: int,
     seeds: int | Sequence[int],
@@ -114,33 +114,16 @@ def make_atari_environments(
     noop_max: int = 30,
     episodic_life: bool = True,
     clip_rewards: bool = True,
-    sticky_actions: float = 0.0,
     max_frames: int = MAX_FRAMES,
 ) -> AtariEnvironments:
     """`AtariEnvironments`: ``count`` for each run, those of the first run first.
 
     Args:
-        game: any game of ale-py: "Pong", "MsPacman" or "ms_pacman", or an id such as "ALE/Pong-v5",
-            in which only the game's name counts.
+        game, size, stack, noop_max, max_frames: as in `make_atari_env`.
         count: environments for each run.
         seeds: ints, one run each, or a single int. An environment depends on its run's seed alone.
-        size: height and width of a frame in pixels; 84 as in the paper, smaller is faster.
-        stack: frames in an observation.
-        noop_max: a game begins with a random number of frames, fewer than this.
         episodic_life: whether an episode ends when a life is lost.
         clip_rewards: whether rewards are clipped to [−1, 1]; scores never are.
-        sticky_actions: the probability that the emulator repeats the previous action in a frame.
-        max_frames: frames after which a game is truncated.
-
-    Raises:
-        ImportError: ale-py is missing.
-        ValueError: there is no such game, or a number is out of its range.
-
-    Example:
-        >>> from per_tutorial import make_atari_environments
-        >>> games = make_atari_environments("Pong", count=2, seeds=[0, 1], size=42)
-        >>> games.observation.shape  # two for each of two runs
-        (4, 4, 42, 42)
     """
     rom = _game(game).kwargs["game"]
     count, size = whole_number("count", count), whole_number("size", size)
@@ -161,7 +144,7 @@ def make_atari_environments(
         stack_num=whole_number("stack", stack),
         noop_max=whole_number("noop_max", noop_max, minimum=0),
         reward_clipping=False,
-        repeat_action_probability=real_number("sticky_actions", sticky_actions, 0, 1),
+        repeat_action_probability=0.0,
         max_num_frames_per_episode=whole_number("max_frames", max_frames),
         autoreset_mode=AutoresetMode.SAME_STEP,
     )
@@ -182,24 +165,35 @@ class FireReset(gym.Wrapper):
         return observation, info
 
 
-def make_atari_reference(
+def make_atari_env(
     game: str,
     *,
     size: int = 84,
     stack: int = 4,
     noop_max: int = 30,
-    sticky_actions: float = 0.0,
     max_frames: int = MAX_FRAMES,
     render_mode: str | None = None,
 ) -> gym.Env:
     """One game as a Gymnasium environment, made of Gymnasium's own wrappers.
 
-    Its rewards are not clipped and its episodes are whole games. Arguments and errors are those of
-    `make_atari_environments`; ``render_mode`` "rgb_array" renders the coloured screen.
+    Its rewards are not clipped, its episodes are whole games, and its actions are not sticky.
+
+    Args:
+        game: any game of ale-py: "Pong", "MsPacman" or "ms_pacman", or an id such as "ALE/Pong-v5",
+            in which only the game's name counts.
+        size: height and width of a frame in pixels; 84 as in the paper, smaller is faster.
+        stack: frames in an observation.
+        noop_max: a game begins with a random number of frames, at most this.
+        max_frames: frames after which a game is truncated.
+        render_mode: "rgb_array" renders the coloured screen.
+
+    Raises:
+        ImportError: ale-py is missing.
+        ValueError: there is no such game, or a number is out of its range.
 
     Example:
-        >>> from per_tutorial import make_atari_reference
-        >>> game = make_atari_reference("Pong", size=42)
+        >>> from per_tutorial import make_atari_env
+        >>> game = make_atari_env("Pong", size=42)
         >>> observation, facts = game.reset(seed=0)
         >>> observation.shape
         (4, 42, 42)
@@ -207,7 +201,7 @@ def make_atari_reference(
     env = gym.make(
         _game(game).id,
         frameskip=1,  # `AtariPreprocessing` skips
-        repeat_action_probability=real_number("sticky_actions", sticky_actions, 0, 1),
+        repeat_action_probability=0.0,
         max_num_frames_per_episode=whole_number("max_frames", max_frames),
         render_mode=render_mode,
     )
@@ -223,21 +217,26 @@ def make_atari_reference(
     )
 
 
-def training_environments(config: EnvSettings, seeds: Sequence[int]) -> AtariEnvironments:
+def training_environments(config: DQNConfig, seeds: Sequence[int]) -> AtariEnvironments:
     """``config.environments`` for each seed, with clipped rewards and lives as episodes."""
-    return make_atari_environments(config.env, config.environments, seeds, **game_options(config))
+    return make_atari_games(config.env, config.environments, seeds, **_game_options(config))
 
 
-def evaluation_environments(config: EnvSettings, seeds: Sequence[int]) -> Environments:
-    """One game for each seed, in Gymnasium's own pipeline: `make_atari_reference`, side by side."""
-    make = partial(make_atari_reference, config.env, **game_options(config))
+def evaluation_environments(config: DQNConfig, seeds: Sequence[int]) -> Environments:
+    """One game for each seed, in Gymnasium's own pipeline: `make_atari_env`, side by side."""
+    make = partial(make_atari_env, config.env, **_game_options(config))
     games = SyncVectorEnv([make] * len(seeds), autoreset_mode=AutoresetMode.SAME_STEP)
     return Environments(games, list(seeds))
 
 
-def game_options(config: EnvSettings) -> dict[str, Any]:
+def film_environment(config: DQNConfig) -> gym.Env:
+    """A game that renders its coloured screen."""
+    return make_atari_env(config.env, **_game_options(config), render_mode="rgb_array")
+
+
+def _game_options(config: DQNConfig) -> dict[str, Any]:
     """The arguments of a game that these settings choose, of both pipelines."""
-    options = {"size": config.frame_size, "sticky_actions": config.sticky_actions}
+    options = {"size": config.frame_size}
     if config.max_episode_steps is not None:
         options["max_frames"] = FRAME_SKIP * config.max_episode_steps
     return options

@@ -8,6 +8,7 @@ ignores its action and returns the reset observation; it is not a transition.
 
 import difflib
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from typing import Any, NamedTuple
 
 import gymnasium as gym
@@ -17,7 +18,8 @@ from numpy.random import SeedSequence
 from numpy.typing import ArrayLike, NDArray
 
 from per_tutorial.common.files import AnyArray, copy_arrays, require_like
-from per_tutorial.dqn.environments.settings import SMALLEST_FRAME, EnvSettings
+from per_tutorial.dqn.config import DQNConfig
+from per_tutorial.dqn.env_specs import SMALLEST_FRAME
 
 ADVICE = "what gymnasium.utils.env_checker.check_env says about the environment may help"
 
@@ -37,14 +39,15 @@ class Checked(gym.Wrapper):
 
     The last observation of an episode is copied, since the next reset may overwrite it: some
     environments return the same array every time, and Gymnasium keeps it in `info["final_obs"]`
-    while it resets them (Gymnasium #1132).
+    while it resets them (Gymnasium #1132). Their own infos are left out, since one of that name
+    would take its place.
     """
 
     def reset(self, **options: Any) -> Any:
         begun: Any = self.env.reset(**options)
         if not (isinstance(begun, tuple) and len(begun) == 2 and isinstance(begun[1], dict)):
             raise ValueError(f"env: reset must return (observation, info), got {begun!r}")
-        return begun
+        return begun[0], {}
 
     def step(self, action: Any) -> Any:
         happened: Any = self.env.step(action)
@@ -53,12 +56,12 @@ class Checked(gym.Wrapper):
                 "env: step must return (observation, reward, terminated, truncated, info), "
                 f"got {len(happened)} things"
             )
-        observation, reward, terminated, truncated, info = happened
+        observation, reward, terminated, truncated, _ = happened
         if type(reward) is not float and (reward is None or np.ndim(reward) > 0):
             raise ValueError(f"env: step must return a number as its reward, got {reward!r}")
         if terminated or truncated:
             observation = np.array(observation)
-        return observation, reward, terminated, truncated, info
+        return observation, reward, terminated, truncated, {}
 
 
 class Environments:
@@ -66,7 +69,7 @@ class Environments:
 
     Args:
         vector_env: any vector environment with NEXT_STEP or SAME_STEP autoreset.
-        seeds: one int per environment, or one int for an environment that shares its generator.
+        seeds: one int per environment.
 
     Attributes:
         observation: what the agents see now, (environments, *shape).
@@ -174,38 +177,31 @@ def _renewed(seeds: Any, step: int) -> Any:
     return [_renewed(seed, step) for seed in seeds]
 
 
-def training_environments(config: EnvSettings, seeds: Sequence[int]) -> Environments:
-    """One environment per seed, made by the settings."""
-    return make_environments(config.env, seeds, config.max_episode_steps, config.vectorization)
-
-
-def evaluation_environments(config: EnvSettings, seeds: Sequence[int]) -> Environments:
-    """One environment per seed, each with a generator of its own."""
-    return make_environments(config.env, seeds, config.max_episode_steps)
-
-
-def make_environments(
-    env_id: str,
-    seeds: Sequence[int],
-    max_episode_steps: int | None = None,
-    vectorization: str = "sync",
-) -> Environments:
+def training_environments(config: DQNConfig, seeds: Sequence[int]) -> Environments:
     """One environment per seed.
 
     Raises:
         ValueError: there is no such environment, it cannot be made here, its actions are not
             discrete, or its observations are not arrays of numbers, such as pictures.
     """
-    vector_env = make_vector_env(env_id, len(seeds), max_episode_steps, vectorization)
-    # In sync, every environment has its own generator, so a run depends only on its own seed.
-    own: list[int] | int = list(seeds)
-    reset_seeds = own if vectorization == "sync" else int(SeedSequence(own).generate_state(1)[0])
+    vector_env = make_vector_env(config.env, len(seeds), config.max_episode_steps)
     try:
-        _check_spaces(env_id, vector_env)
-        return Environments(vector_env, reset_seeds)
+        _check_spaces(config.env, vector_env)
+        return Environments(vector_env, list(seeds))
     except BaseException:
         vector_env.close()
         raise
+
+
+evaluation_environments = training_environments
+
+
+def film_environment(config: DQNConfig) -> gym.Env:
+    """An environment that renders pictures; ValueError if it cannot be made, or draws none."""
+    with closing(make_vector_env(config.env, 1, config.max_episode_steps)) as made:
+        if "rgb_array" not in made.metadata.get("render_modes", []):
+            raise ValueError(f"env: {config.env!r} draws no pictures, it cannot be filmed")
+    return gym.make(config.env, render_mode="rgb_array", max_episode_steps=config.max_episode_steps)
 
 
 def _check_spaces(env_id: str, vector_env: gym.vector.VectorEnv) -> None:
@@ -230,19 +226,20 @@ def make_vector_env(
     env_id: str,
     count: int,
     max_episode_steps: int | None,
-    vectorization: str = "sync",
     **vector_kwargs: Any,
 ) -> gym.vector.VectorEnv:
-    """`gymnasium.make_vec`; SAME_STEP autoreset for "sync". ValueError if it cannot be made."""
-    options: dict[str, Any] = {}
-    if max_episode_steps is not None:
-        options["max_episode_steps"] = max_episode_steps
-    if vectorization == "sync":
-        options["vector_kwargs"] = {"autoreset_mode": AutoresetMode.SAME_STEP, **vector_kwargs}
-        options["wrappers"] = [Checked]
-        options["disable_env_checker"] = True  # it takes time at every step
+    """`gymnasium.make_vec` with SAME_STEP autoreset. ValueError if it cannot be made."""
+    options = {} if max_episode_steps is None else {"max_episode_steps": max_episode_steps}
     try:
-        return gym.make_vec(env_id, count, vectorization_mode=vectorization, **options)
+        return gym.make_vec(
+            env_id,
+            count,
+            vectorization_mode="sync",  # each with a generator of its own
+            vector_kwargs={"autoreset_mode": AutoresetMode.SAME_STEP, **vector_kwargs},
+            wrappers=[Checked],
+            disable_env_checker=True,  # it takes time at every step
+            **options,
+        )
     except gym.error.UnregisteredEnv:
         close = difflib.get_close_matches(env_id, gym.registry, n=3)
         hint = f", did you mean {' or '.join(map(repr, close))}?" if close else ""

@@ -16,8 +16,8 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
+from per_tutorial.dqn.config import DQNConfig
 from per_tutorial.dqn.environments.gymnasium_envs import Environments, make_vector_env
-from per_tutorial.dqn.environments.settings import EnvSettings
 
 
 class MinAtarEnvironments(Environments):
@@ -27,7 +27,7 @@ class MinAtarEnvironments(Environments):
         return np.ascontiguousarray(observation.transpose(0, 3, 1, 2))
 
 
-def training_environments(config: EnvSettings, seeds: Sequence[int]) -> MinAtarEnvironments:
+def training_environments(config: DQNConfig, seeds: Sequence[int]) -> MinAtarEnvironments:
     """One game for each seed.
 
     Raises:
@@ -48,6 +48,11 @@ def training_environments(config: EnvSettings, seeds: Sequence[int]) -> MinAtarE
 
 
 evaluation_environments = training_environments  # rewards are points, and episodes are games
+
+
+def film_environment(config: DQNConfig) -> gym.Env:
+    """ValueError: nothing here draws these boards."""
+    raise ValueError(f"env: {config.env!r} draws no pictures, it cannot be filmed")
 
 
 def _seed(seed: int) -> int | list[int]:

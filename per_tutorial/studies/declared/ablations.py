@@ -22,7 +22,7 @@ def _ablation(
     **settings: Any,
 ) -> Study:
     """{uniform, PER} × {η, η/4} × the four networks, or only some of them at η/4."""
-    base = DQNConfig(**settings)
+    base = DQNConfig(alpha=0.6, **settings)
     slow = {"learning_rate": base.learning_rate * QUARTER}
     arms, comparisons = {}, []
     for rate, change in {"": {}, "-quarter": slow}.items():

@@ -1,0 +1,72 @@
+"""Kinds of environments. What differs between them is declared only here.
+
+A new kind is one entry in `ENV_SPECS` and one module in `environments`, with three functions of a
+`DQNConfig`: `training_environments(config, seeds)` and `evaluation_environments(config, seeds)`
+return `Environments`, ``config.environments`` for each seed, and one for each seed with the rewards
+unchanged; `film_environment(config)` returns one that renders pictures. A module is imported when
+its environments are made; settings need none.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from functools import partial
+from importlib import import_module
+from typing import Any, NamedTuple
+
+from per_tutorial.replay.storages.frames import FrameStorage
+from per_tutorial.replay.storages.rows import TransitionStorage
+
+SMALLEST_FRAME = 17  # height and width of pictures, for which the convolutions have an output
+
+# Steps of an evaluated episode where nothing limits it: half an hour of an Atari game.
+LONGEST_EPISODE = 27_000
+
+
+class EnvSpec(NamedTuple):
+    """A kind of environments.
+
+    Attributes:
+        module: imports and returns the module.
+        storage: makes the storage of its transitions, such as `TransitionStorage`.
+        frames: whether observations are images, of bytes or bits, which need convolutions.
+        frame_size: their height and width; None: that of the settings.
+        side_by_side: whether several environments may feed a run.
+        evaluation_epsilon: default share of random actions in an evaluation.
+    """
+
+    module: Callable[[], Any]
+    storage: Callable[..., Any] = TransitionStorage
+    frames: bool = False
+    frame_size: int | None = None
+    side_by_side: bool = False
+    evaluation_epsilon: float = 0.0
+
+    def network_inputs(self, observation_shape: Sequence[int]) -> int | tuple[int, ...]:
+        """The inputs of a `QNetwork`: the shape of frames, or the size of a vector."""
+        return tuple(observation_shape) if self.frames else math.prod(observation_shape)
+
+
+def _module(name: str) -> Callable[[], Any]:
+    """A function that imports a module of `environments`; agents that hold it can be pickled."""
+    return partial(import_module, f"per_tutorial.dqn.environments.{name}")
+
+
+# Prefix of an environment's id → its kind
+ENV_SPECS = {
+    "": EnvSpec(_module("gymnasium_envs")),
+    # Without random actions, a policy may loop forever.
+    "ALE/": EnvSpec(
+        _module("atari"), FrameStorage, frames=True, side_by_side=True, evaluation_epsilon=0.01
+    ),
+    "MinAtar/": EnvSpec(
+        _module("minatar"),
+        partial(TransitionStorage, observation_dtype="bool"),
+        frames=True,
+        frame_size=10,
+    ),
+}
+
+
+def env_spec(env: str) -> EnvSpec:
+    """The kind of the environment with this id."""
+    return ENV_SPECS[max((prefix for prefix in ENV_SPECS if env.startswith(prefix)), key=len)]
