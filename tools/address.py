@@ -17,7 +17,10 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 GITHUB = "https://github.com/"
 COLAB = "https://colab.research.google.com/github"
-PLACES = ("*.md", "docs/*.md", "site/*.md", "notebooks/*.ipynb", "CITATION.cff", "pyproject.toml")
+PLACES = (
+    *("*.md", "docs/*.md", "site/*.md", "notebooks/*.ipynb", "CITATION.cff", "pyproject.toml"),
+    "per_tutorial/common/lazy.py",  # what to install if something is missing
+)
 
 
 def shown(text, old, new, branch):

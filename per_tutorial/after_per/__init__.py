@@ -9,6 +9,13 @@ Each is a sampler or a learner, which `train` takes beside its settings; nothing
 LAP is a sampler of `per_tutorial.replay`.
 """
 
+from per_tutorial.common.lazy import missing_extra
+
+try:
+    import torch  # noqa: F401
+except ImportError as error:
+    raise missing_extra(error, __name__) from error
+
 from per_tutorial.after_per.laber import LaberLearner, LaberSampler
 from per_tutorial.after_per.pal import PalLearner
 from per_tutorial.after_per.reaper import ReaperSampler

@@ -54,6 +54,6 @@ def main(words: list[str] | None = None) -> None:
     except ImportError as error:
         if (error.name or "").startswith("per_tutorial"):  # our own bug, not a missing extra
             raise
-        sys.exit(f"{PROGRAM}: {missing_extra(error, command)}")
+        sys.exit(f"{PROGRAM}: {missing_extra(error, command, command)}")
     finally:
         warnings.formatwarning = usual

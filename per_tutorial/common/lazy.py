@@ -1,7 +1,7 @@
 """Names that are imported on first use, so that importing a package loads nothing heavy.
 
-`pip install per_tutorial` installs only NumPy and numba. If another module is missing, the error
-names the extra that installs it.
+Without extras, only NumPy and numba are installed. If another module is missing, the error has
+the command that installs it.
 """
 
 import sys
@@ -9,9 +9,12 @@ from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any
 
+ADDRESS = "https://github.com/your_name_here/per-tutorial"  # written by tools/address.py
+
 # extra → the modules that it installs
 EXTRAS = {
     "dqn": ("gymnasium", "safetensors", "scipy", "torch", "tqdm", "tyro"),
+    "examine": ("scipy", "tyro"),
     "notebooks": ("IPython", "PIL", "ipywidgets", "matplotlib"),
     "video": ("imageio_ffmpeg",),
     "atari": ("ale_py", "cv2"),
@@ -24,17 +27,20 @@ EXTRAS = {
 }
 
 
-def missing_extra(error: ImportError, what: str) -> ImportError:
-    """An error that names the extra that ``what`` needs, such as "per_tutorial.train".
+def missing_extra(error: ImportError, what: str, extra: str = "dqn") -> ImportError:
+    """An error that says how to install what ``what`` needs, such as "per_tutorial.train".
 
-    It is ``error`` itself, of an import that failed, if no extra has the module.
+    It is ``error`` itself, of an import that failed, if no extra has the module. If several have
+    it, ``extra`` is named.
     """
     module = (error.name or "").partition(".")[0]
-    for extra, brings in EXTRAS.items():
-        if isinstance(error, ModuleNotFoundError) and module in brings:
-            advice = f"not installed: pip install 'per_tutorial[{extra}]'"
-            return ModuleNotFoundError(f"{what} needs {module}, which is {advice}", name=error.name)
-    return error
+    bringing = [name for name, modules in EXTRAS.items() if module in modules]
+    if not bringing or not isinstance(error, ModuleNotFoundError):
+        return error
+    name = extra if extra in bringing else bringing[0]
+    install = f'pip install "per_tutorial[{name}] @ git+{ADDRESS}"'
+    said = f"{what} needs {module}, which is not installed: {install}"
+    return ModuleNotFoundError(f'{said} (in a checkout: pip install ".[{name}]")', name=error.name)
 
 
 def lazy_names(

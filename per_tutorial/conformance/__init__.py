@@ -5,12 +5,19 @@ plants known mistakes in `plain.py`, a buffer as plain as the paper. Adapters of
 in the repository, in `tools/examined/adapters/`.
 """
 
-from per_tutorial.conformance.adapter import Adapter, Drawn, Settings
+from per_tutorial.common.lazy import missing_extra
+
+try:
+    import scipy  # noqa: F401
+except ImportError as error:
+    raise missing_extra(error, __name__, "examine") from error
+
+from per_tutorial.conformance.adapter import Adapter, BufferSettings, Minibatch
 from per_tutorial.conformance.adapters import ADAPTERS, find_adapter
 from per_tutorial.conformance.checks import CHECKS, Check
 from per_tutorial.conformance.examination import (
+    CheckResult,
     Report,
-    Result,
     examine,
     parametrize_with_checks,
 )
@@ -20,11 +27,11 @@ __all__ = [
     "ADAPTERS",
     "CHECKS",
     "Adapter",
+    "BufferSettings",
     "Check",
-    "Drawn",
+    "CheckResult",
+    "Minibatch",
     "Report",
-    "Result",
-    "Settings",
     "Transition",
     "examine",
     "find_adapter",

@@ -2,13 +2,15 @@
 
 A class of about fifteen lines is enough, as docs/examined.md shows; it need not be an `Adapter`.
 The examination recognises a transition by its observation, which is unique, whatever a buffer uses
-as an index.
+as an index. It makes many buffers with one adapter, so what an agent keeps beside its buffer (the
+largest priority, a step count) belongs to the object that `make` returns.
 
 **Do in `update` what your agent does between δ and the buffer**: many mistakes are in that line (a
 Huber loss, a square, weights inside). `update` may take the minibatch's weights as a fourth
 argument. The attributes of `Adapter` declare what your buffer does otherwise than the paper.
 """
 
+from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, NamedTuple, get_args
 
 import numpy as np
@@ -24,12 +26,12 @@ OBSERVATION_SHAPE = (2,)  # float32
 ACTIONS = 2  # 0 or 1
 
 
-class Settings(NamedTuple):
+class BufferSettings(NamedTuple):
     """The settings of a buffer; it is sampled only with the batch size and the β given here.
 
     Example:
-        >>> from per_tutorial.conformance import Settings
-        >>> Settings(capacity=8, alpha=1.0).beta
+        >>> from per_tutorial.conformance import BufferSettings
+        >>> BufferSettings(capacity=8, alpha=1.0).beta
         0.4
     """
 
@@ -42,15 +44,17 @@ class Settings(NamedTuple):
     discount: float = 0.5  # of n-step returns
 
 
-class Drawn(NamedTuple):
-    """A minibatch; fields that a buffer doesn't have stay None.
+@dataclass(frozen=True, kw_only=True)
+class Minibatch:
+    """What `Adapter.sample` returns; fields that a buffer doesn't have stay None.
 
     `keys` are whatever `Adapter.update` needs to find these transitions again. Observations and
-    next observations are (batch, 2), all other fields (batch,).
+    next observations are (batch, 2), all other fields (batch,), or all of them columns (batch, 1).
 
     Example:
-        >>> from per_tutorial.conformance import Drawn
-        >>> Drawn([[0.0, 1.0], [2.0, 3.0]], weights=[0.5, 1.0], keys=[7, 3]).keys
+        >>> from per_tutorial.conformance import Minibatch
+        >>> observations = [[0.0, 1.0], [2.0, 3.0]]
+        >>> Minibatch(observations=observations, weights=[0.5, 1.0], keys=[7, 3]).keys
         [7, 3]
     """
 
@@ -74,6 +78,7 @@ class Adapter:
         distribution: how priorities become probabilities. "proportional": P(i) ∝ p^α. "rank":
             P(i) ∝ 1/rank^α. "uniform": all are equal.
         epsilon: ε, which the buffer adds to |δ| by itself; 0: it adds none.
+        uniform_share: the share of draws that are uniform, λ of P(i) = (1 − λ) p^α / Σ p^α + λ / N.
         clip: the largest |δ| that counts; None: there is none.
         newcomers: the priority of a transition without a TD error: the "largest" so far, or one
             that the "agent" gives it in `add`.
@@ -92,6 +97,7 @@ class Adapter:
     name: ClassVar[str] = ""
     distribution: ClassVar[Distribution] = "proportional"
     epsilon: ClassVar[float] = 0.0
+    uniform_share: ClassVar[float] = 0.0
     clip: ClassVar[float | None] = None
     newcomers: ClassVar[Newcomers] = "largest"
     delay: ClassVar[int] = 0
@@ -103,7 +109,7 @@ class Adapter:
     copies_added: ClassVar[bool] = True
     packages: ClassVar[tuple[str, ...]] = ()
 
-    def make(self, settings: Settings) -> Any:
+    def make(self, settings: BufferSettings) -> Any:
         """An empty buffer for observations (2,) of float32 and actions 0 and 1."""
         raise NotImplementedError
 
@@ -111,8 +117,8 @@ class Adapter:
         """Store one transition. All come from one environment, in order."""
         raise NotImplementedError
 
-    def sample(self, buffer: Any, batch_size: int, beta: float) -> Drawn:
-        """Draw a minibatch."""
+    def sample(self, buffer: Any, batch_size: int, beta: float) -> Minibatch:
+        """Draw a minibatch; the examination draws thousands in a row, without updates between."""
         raise NotImplementedError
 
     def update(self, buffer: Any, keys: Any, td_errors: Floats) -> None:
@@ -133,10 +139,12 @@ def as_adapter(adapter: Any) -> Adapter:
     Raises:
         TypeError, ValueError: it is neither, or a declaration is invalid; says why.
     """
-    name = (adapter if isinstance(adapter, type) else type(adapter)).__name__
-    methods = ("make", "add", "sample", "update")
+    kind = adapter if isinstance(adapter, type) else type(adapter)
+    name, methods = kind.__name__, ("make", "add", "sample", "update")
     if missing := [one for one in methods if not callable(getattr(adapter, one, None))]:
-        raise TypeError(f"adapter: {name} lacks {', '.join(missing)}")
+        said = "a buffer needs an adapter with make, add, sample and update: docs/examined.md"
+        raise TypeError(f"adapter: {name} lacks {', '.join(missing)}; {said}")
+    refuse_unknown_declarations(kind)
     if isinstance(adapter, type):
         try:
             adapter = type(name, (adapter, Adapter), {})()
@@ -149,7 +157,19 @@ def as_adapter(adapter: Any) -> Adapter:
     one_of(f"{name}.distribution", adapter.distribution, get_args(Distribution))
     one_of(f"{name}.newcomers", adapter.newcomers, get_args(Newcomers))
     real_number(f"{name}.epsilon", adapter.epsilon, low=0.0)
+    real_number(f"{name}.uniform_share", adapter.uniform_share, low=0.0, high=0.9)
     whole_number(f"{name}.delay", adapter.delay, minimum=0)
     if adapter.clip is not None:
         real_number(f"{name}.clip", adapter.clip, above=0)
     return adapter
+
+
+def refuse_unknown_declarations(kind: type) -> None:
+    """Raise ValueError for an attribute that declares nothing: it may be misspelt."""
+    known = Adapter.__annotations__
+    for name in dir(kind):
+        private = name.startswith("_") or name in known or hasattr(Adapter, name)
+        value = getattr(kind, name)
+        if not private and not callable(value) and not isinstance(value, property):
+            said = f"must be one of {', '.join(known)}, or begin with an underscore"
+            raise ValueError(f"{kind.__name__}.{name}: a declaration {said}")

@@ -2,15 +2,16 @@
 
 import os
 import runpy
+import sys
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 from per_tutorial.conformance.adapter import (
     OBSERVATION_SHAPE,
     Adapter,
+    BufferSettings,
     Distribution,
-    Drawn,
-    Settings,
+    Minibatch,
     as_adapter,
 )
 from per_tutorial.conformance.plain import Plain
@@ -27,21 +28,21 @@ class Uniform(Adapter):
     n_step = True
     packages: ClassVar[tuple[str, ...]] = ("numba",)
     kind: Callable[..., Replay] = ReplayBuffer
-    given: Mapping[str, Any] = {}  # further arguments of this kind of buffer
+    _given: Mapping[str, Any] = {}  # further arguments of this kind of buffer
 
-    def make(self, settings: Settings) -> Replay:
+    def make(self, settings: BufferSettings) -> Replay:
         options = {"seed": settings.seed, "n_step": settings.n_step, "discount": settings.discount}
         options |= {"alpha": settings.alpha} if self.distribution != "uniform" else {}
         options |= {"priority_epsilon": self.epsilon} if self.epsilon else {}
-        return self.kind(settings.capacity, OBSERVATION_SHAPE, **options, **self.given)
+        return self.kind(settings.capacity, OBSERVATION_SHAPE, **options, **self._given)
 
     def add(self, buffer: Replay, transition: Transition) -> None:
         buffer.add(*transition)
 
-    def sample(self, buffer: Replay, batch_size: int, beta: float) -> Drawn:
-        """A `Batch` begins with the fields that a `Drawn` has, but for the weights' place."""
-        *fields, weights, keys = buffer.sample(batch_size, beta)[:7]
-        return Drawn(fields[0], weights, keys, *fields[1:])
+    def sample(self, buffer: Replay, batch_size: int, beta: float) -> Minibatch:
+        batch = buffer.sample(batch_size, beta)
+        shared = batch._asdict().keys() & Minibatch.__annotations__.keys()
+        return Minibatch(keys=batch.indices, **{name: getattr(batch, name) for name in shared})
 
     def update(self, buffer: Replay, keys: Any, td_errors: Floats) -> None:
         buffer.update_priorities(keys, td_errors)
@@ -69,7 +70,7 @@ class RankBased(Uniform):
     name = "per_tutorial, rank-based"
     distribution = "rank"
     kind = RankBasedReplayBuffer
-    given = {"sort_every": 1}
+    _given = {"sort_every": 1}
 
 
 class PlainAdapter(Proportional):
@@ -78,7 +79,7 @@ class PlainAdapter(Proportional):
     packages = ()
 
     def __init__(self, buffer: type[Plain] = Plain, **options: Any) -> None:
-        self.kind, self.name, self.given = buffer, buffer.__name__, options  # type: ignore[misc, assignment]
+        self.kind, self.name, self._given = buffer, buffer.__name__, options  # type: ignore[misc, assignment]
 
 
 #: name → class
@@ -92,6 +93,8 @@ ADAPTERS: dict[str, type[Adapter]] = {
 
 def find_adapter(name: str) -> Adapter:
     """The adapter with a name in `ADAPTERS`, or from ``path/to/file.py:ClassName``.
+
+    The file may import its neighbours: its folder joins `sys.path`, as if Python ran the file.
 
     Raises:
         ValueError, FileNotFoundError, TypeError: there is none, or it cannot be used; says why.
@@ -110,6 +113,7 @@ def find_adapter(name: str) -> Adapter:
         raise ValueError(f"NAME: must be one of {known}, got {name!r}")
     if not os.path.isfile(path):
         raise FileNotFoundError(f"NAME: no file {path!r}")
+    sys.path.insert(0, os.path.dirname(os.path.abspath(path)))
     try:
         found = runpy.run_path(path).get(kind)
     except ImportError:

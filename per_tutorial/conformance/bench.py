@@ -1,7 +1,8 @@
 """What checks work with: buffers of the examined kind whose contents are known.
 
 Counts of draws are compared by χ² tests that a correct buffer fails in one of 10⁷ cases at most.
-Stratified draws (appendix B.2.1) vary less than independent ones, for which the tests are exact.
+They are exact for independent draws. Stratified ones (appendix B.2.1) vary less. Where draws vary
+more, as in minibatches that are filled up with repeated ones, the tests allow for it.
 """
 
 import inspect
@@ -18,9 +19,10 @@ from numpy.typing import NDArray
 from scipy.stats import chi2
 
 from per_tutorial.common.arguments import plain_array, whole_number
-from per_tutorial.conformance.adapter import ACTIONS, Adapter, Drawn, Settings
+from per_tutorial.conformance.adapter import ACTIONS, Adapter, BufferSettings, Minibatch
 from per_tutorial.replay.contracts import Floats, Transition
 
+__tracebackhide__ = True  # pytest shows the user's test, not these lines
 FALSE_ALARM, SIGMAS = 1e-7, 5.5  # how seldom a correct buffer fails; the same in deviations
 DRAWS = 200  # for each place of a buffer, in most comparisons
 Serials = NDArray[np.int64]  # numbers of transitions, from 0 as they were added
@@ -58,11 +60,12 @@ class Bench:
         self, adapter: Adapter, name: str, capacity: int, batch_size: int, seed: int
     ) -> None:
         self.adapter = adapter
-        self.capacity = whole_number("capacity", capacity, minimum=16)
+        self.capacity = whole_number("capacity", capacity, minimum=12)
         self.batch_size = whole_number("batch_size", batch_size, minimum=2, maximum=capacity)
         whole_number("seed", seed, minimum=0)
         self.rng = np.random.default_rng([seed, zlib.crc32(name.encode())])
         self.draws = (DRAWS if adapter.replacement else DRAWS // 2) * capacity
+        self.slack = 0.002 if adapter.replacement else 0.03  # of exponents
         self.unit = min(1.0, (adapter.clip or 10.0) / 10)  # TD errors up to 10 units are told apart
 
     def fill(self, added: int | None = None, *, exact: bool = False, **settings: Any) -> "Filled":
@@ -93,11 +96,12 @@ class Filled:
     def __init__(
         self, adapter: Adapter, *, first_state: int = 1, episode: int = 10, **settings: Any
     ) -> None:
-        self.adapter, self.settings, self.episode = adapter, Settings(**settings), episode
+        self.adapter, self.settings, self.episode = adapter, BufferSettings(**settings), episode
         self.log: list[Any] = []  # each `Transition`, by serial number
         self.serial_of: dict[int, int] = {}  # by the state in which a transition begins
         self.state = first_state
         self.errors: dict[int, float] = {}  # serial number → the TD error that was set
+        self.dispersion = 1.0  # of the last counts: their variance, over that of independent draws
         self.buffer = self.call("make", self.settings)
 
     def call(self, method: str, *arguments: Any) -> Any:
@@ -141,24 +145,28 @@ class Filled:
             self.state += 2 if over else 1
         return self
 
-    def sample(self) -> tuple[Drawn, Serials, Floats | None]:
-        """A minibatch, its transitions and its weights; asserts that it holds what is stored."""
+    def sample(self) -> tuple[Minibatch, Serials, Floats | None]:
+        """A minibatch, its transitions and its weights.
+
+        It may hold what should have been overwritten, or is too new, which `reach` asks.
+        """
         size = self.settings.batch_size
         drawn = self.call("sample", self.buffer, size, self.settings.beta)
-        assert isinstance(drawn, Drawn), f"`sample` returned a {type(drawn).__name__}, not a Drawn"
+        returned = f"`sample` returned a {type(drawn).__name__}, not a Minibatch"
+        assert isinstance(drawn, Minibatch), returned
         seen = numbers("observations", drawn.observations, (size, 2)).tolist()
-        serials = np.array([self.serial_of.get(state, -1) for state, _ in seen])
-        for serial, row in zip(serials, seen, strict=True):
-            known = serial >= 0 and row[1] == row[0] % 7
-            assert known, f"an observation came that was never added: {row}"
-        oldest = self.stored[0] if len(self.log) else 0
-        assert serials.min() >= oldest, (
-            f"transition {serials.min()} came, which should have been overwritten"
-        )
+        known = [self.serial_of.get(state, -1) if rest == state % 7 else -1 for state, rest in seen]
+        serials = np.array(known)
+        said = f"an observation came that was never added: {seen[int(np.argmin(serials))]}"
+        assert serials.max() >= 0, said
+        if serials.min() < 0:
+            raise Inconclusive(said)
         weights = None if drawn.weights is None else numbers("weights", drawn.weights, (size,))
         return drawn, serials, weights
 
-    def update(self, drawn: Drawn, serials: Serials, error_of: Callable[[int], float]) -> Floats:
+    def update(
+        self, drawn: Minibatch, serials: Serials, error_of: Callable[[int], float]
+    ) -> Floats:
         """Update a minibatch; returns the array of TD errors that the buffer was given."""
         errors = {serial: error_of(serial) for serial in serials.tolist()}
         given = np.array([errors[serial] for serial in serials.tolist()], np.float64)
@@ -172,7 +180,7 @@ class Filled:
     def set_errors(self, error_of: Callable[[int], float]) -> "Filled":
         """Draw and update until the TD error of each stored transition is ``error_of(serial)``.
 
-        One transition in sixteen may never come, so that a dead slot does not hide other faults.
+        One transition in four may never come, so that dead slots do not hide other faults.
         """
         missing = set(self.stored.tolist())
         limit = 400 + 100 * self.settings.capacity // self.settings.batch_size
@@ -182,7 +190,7 @@ class Filled:
             missing -= set(serials.tolist())
             if not missing:
                 return self
-        if len(missing) > len(self.stored) // 16:
+        if len(missing) > len(self.stored) // 4:
             raise Inconclusive(
                 f"{len(missing)} of {len(self.stored)} transitions did not come in {limit} "
                 "minibatches, so their TD errors could not be set"
@@ -209,11 +217,17 @@ class Filled:
         return self.count(self.many(draws)[0])
 
     def count(self, serials: Serials) -> NDArray[np.int64]:
-        """How often each of the `stored` is among these."""
-        counts = np.bincount(serials.ravel() - self.stored[0], minlength=len(self.stored))
-        newest = f"transition {serials.max()} came, too new for the adapter's `delay`"
-        assert len(counts) == len(self.stored), newest
-        return counts
+        """How often each of the `stored` is among these (minibatches, batch); others don't count.
+
+        It measures the `dispersion`, too.
+        """
+        places, size = serials - self.stored[0], len(self.stored)
+        cells = (places + size * np.arange(len(places))[:, None])[(places >= 0) & (places < size)]
+        each = np.bincount(cells, minlength=size * len(places)).reshape(-1, size)
+        mean = each.mean(axis=0)
+        independent = (mean * (1 - mean / serials.shape[1])).sum()
+        self.dispersion = max(1.0, each.var(axis=0).sum() / max(independent, 1e-9))
+        return each.sum(axis=0)
 
     @property
     def known(self) -> NDArray[np.bool_]:
@@ -227,23 +241,45 @@ class Filled:
         assert (np.isfinite(p) & (p >= 0)).all(), "the adapter's `priorities` must be ≥ 0"
         return 1 / (np.argsort(np.argsort(-p)) + 1) if self.adapter.distribution == "rank" else p
 
-    def assert_fits(self, draws: int, exponent: float | None = None) -> float:
-        """Assert that the `known` come in proportion to a power of their priorities; return it.
+    def exponent(self, counts: NDArray) -> tuple[float, float]:
+        """The power of their `bases` in which the `known` came, and its standard error."""
+        if self.adapter.distribution == "uniform":
+            return 0.0, 0.0
+        share = self.adapter.uniform_share
+        return exponent_of(self.bases(), counts[self.known], share, self.dispersion)
 
-        By default it is the power that fits best, which the check `exponent` judges.
+    def expected(self, masses: Floats) -> Floats:
+        """P(i) from p^α, of the same transitions."""
+        share = self.adapter.uniform_share
+        return (1 - share) * masses / masses.sum() + share / len(masses)
+
+    def assert_fits(self, draws: int, exponent: float | None = None) -> tuple[float, float]:
+        """Assert that the `known` come in proportion to a power of their priorities.
+
+        Returns the power and its standard error. By default it is the one that fits best, which the
+        check `exponent` judges.
         """
-        counts, bases = self.counts(draws)[self.known], self.bases()
-        if exponent is None:
-            uniform = self.adapter.distribution == "uniform"
-            exponent = 0.0 if uniform else exponent_of(bases, counts)[0]
-        expected = bases**exponent / (bases**exponent).sum()
-        worst = misfit(counts, expected, 0.0 if self.adapter.replacement else 0.08)
-        serial = self.stored[self.known][worst or 0]
-        assert worst is None, (
-            f"transition {serial} (|δ| = {abs(self.errors[serial]):.3g}) came in "
-            f"{counts[worst] / counts.sum():.2%} of the draws, {expected[worst]:.2%} expected"
+        counts = self.counts(draws)
+        best = self.exponent(counts) if exponent is None else (exponent, 0.0)
+        self.assert_share(self.known, counts, self.expected(self.bases() ** best[0]))
+        return best
+
+    def assert_alike(self, which: NDArray[np.bool_], counts: NDArray) -> None:
+        """Assert that these transitions are equally likely, given the counts of all."""
+        self.assert_share(which, counts, np.full(which.sum(), 1 / max(1, which.sum())))
+
+    def assert_share(self, which: NDArray[np.bool_], counts: NDArray, expected: Floats) -> None:
+        """Assert that the draws of these transitions fit their expected shares of them."""
+        came, slack = counts[which], 0.0 if self.adapter.replacement else 0.08
+        worst = misfit(came, expected, slack, self.dispersion)
+        if worst is None:
+            return
+        serial = self.stored[which][worst]
+        error = f"|δ| = {abs(self.errors[serial]):.3g}" if serial in self.errors else "new"
+        raise AssertionError(
+            f"transition {serial} ({error}) came in {came[worst] / came.sum():.2%} of the draws, "
+            f"{expected[worst]:.2%} expected"
         )
-        return exponent
 
 
 def observation_of(state: int) -> NDArray[np.float32]:
@@ -252,19 +288,32 @@ def observation_of(state: int) -> NDArray[np.float32]:
 
 
 def numbers(name: str, values: Any, shape: tuple[int, ...]) -> Floats:
-    """What a buffer returned as a float64 array; asserts that it has this shape."""
+    """What a buffer returned as a float64 array; asserts that it has this shape.
+
+    Columns (batch, 1) count as (batch,): whether they fit together is what `handling` asks.
+    """
     try:
         array = plain_array(name, values).astype(np.float64)
     except Exception as error:
         raise AssertionError(f"{name} are no array of numbers ({error})") from error
-    assert array.shape == shape, f"{name} have the shape {array.shape}, {shape} expected"
-    return array
+    wanted = array.shape in (shape, (*shape, 1))
+    assert wanted, f"{name} have the shape {array.shape}, {shape} expected"
+    return array.reshape(shape)
 
 
-def misfit(counts: NDArray, expected: Floats, slack: float = 0.0) -> int | None:
+def fields_of(drawn: Minibatch) -> dict[str, NDArray]:
+    """Copies of a minibatch's arrays by name, without the keys."""
+    given = {n: value for n, value in vars(drawn).items() if n != "keys" and value is not None}
+    return {name: np.array(plain_array(name, value), float) for name, value in given.items()}
+
+
+def misfit(
+    counts: NDArray, expected: Floats, slack: float = 0.0, dispersion: float = 1.0
+) -> int | None:
     """The item whose count fits least, or None if chance explains all (χ²).
 
-    Probabilities, (items,) like the counts, may be off by a relative ``slack``.
+    Probabilities, (items,) like the counts, may be off by a relative ``slack``; the variance of the
+    counts may be ``dispersion`` times that of independent draws.
     """
     wanted = expected * counts.sum()
     off = np.maximum(np.abs(counts - wanted) - slack * wanted, 0.0)
@@ -273,19 +322,26 @@ def misfit(counts: NDArray, expected: Floats, slack: float = 0.0) -> int | None:
     if rare.any():  # χ² needs some of each: these count as one item
         total = wanted[rare].sum()
         parts = np.append(parts, (counts[rare].sum() - total) ** 2 / max(total, 1.0))
-    if chi2.sf(parts.sum(), max(1, len(parts) - 1)) > FALSE_ALARM:
+    if chi2.sf(parts.sum() / dispersion, max(1, len(parts) - 1)) > FALSE_ALARM:
         return None
     return int(np.argmax(off / np.sqrt(wanted + 1)))
 
 
-def exponent_of(bases: Floats, counts: NDArray) -> tuple[float, float]:
-    """The a of P(i) ∝ base^a that is most likely given the counts, and its standard error."""
+def exponent_of(
+    bases: Floats, counts: NDArray, share: float = 0.0, dispersion: float = 1.0
+) -> tuple[float, float]:
+    """The a of P(i) ∝ base^a that is most likely given the counts, and its standard error.
+
+    A ``share`` of the draws, which are uniform, is subtracted first.
+    """
     logs, low, high = np.log(bases), -4.0, 4.0
-    seen = counts @ logs / counts.sum()
+    seen = (counts @ logs / counts.sum() - share * logs.mean()) / (1 - share)
     for _ in range(50):  # bisection: the mean of the logarithms rises with a
         middle = (low + high) / 2
         masses = np.exp(middle * (logs - logs.max()))
         mean = masses @ logs / masses.sum()
         low, high = (middle, high) if mean < seen else (low, middle)
-    variance = masses @ (logs - mean) ** 2 / masses.sum()
-    return middle, 1 / np.sqrt(max(variance * counts.sum(), 1e-12))
+    slope = masses @ (logs - mean) ** 2 / masses.sum()  # of the mean over a
+    variance = dispersion * (counts @ (logs - counts @ logs / counts.sum()) ** 2)
+    deviation = np.sqrt(variance) / counts.sum() / (1 - share)  # of the mean seen
+    return (middle, deviation / slope) if slope > 1e-9 else (0.0, np.inf)

@@ -5,23 +5,29 @@ causes: a failure may explain a later one. `further_checks` has those that are n
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from per_tutorial.conformance.adapter import as_adapter
 from per_tutorial.conformance.bench import (
+    FALSE_ALARM,
     SIGMAS,
     Bench,
     Filled,
+    Inconclusive,
     Serials,
     Skipped,
-    exponent_of,
+    fields_of,
+    misfit,
     numbers,
     told,
 )
 from per_tutorial.replay.contracts import Floats
 
+__tracebackhide__ = True
 CAPACITY, BATCH = 60, 32  # of the examined buffers; mistakes in trees hide at powers of two
 Kind = Literal["algorithm", "further"]
 
@@ -60,15 +66,18 @@ class Check(NamedTuple):
 CHECKS: dict[str, Check] = {}
 
 
-def check(paper: str, effect: str, kind: Kind = "algorithm") -> Callable:
+def register(kind: Kind, paper: str, effect: str) -> Callable:
     """Register a function as one of the `CHECKS`; its docstring is what it asks."""
 
-    def register(function: Callable[[Bench], str]) -> Callable[[Bench], str]:
+    def take(function: Callable[[Bench], str]) -> Callable[[Bench], str]:
         name, asks = function.__name__.replace("_", "-"), " ".join(str(function.__doc__).split())
         CHECKS[name] = Check(name, asks, paper, effect, kind, function)
         return function
 
-    return register
+    return take
+
+
+algorithm = partial(register, "algorithm")
 
 
 def skip_uniform(bench: Bench) -> None:
@@ -80,37 +89,72 @@ def skip_uniform(bench: Bench) -> None:
 # Contents -----------------------------------------------------------------------------------------
 
 
-@check("Algorithm 1", "Nothing works; or weights (batch, 1) make the loss a table (batch, batch).")
+@algorithm(
+    "Algorithm 1", "Nothing works; or weights (batch, 1) make the loss a table (batch, batch)."
+)
 def handling(bench: Bench) -> str:
-    """Do add, sample and update work, and do observations and weights have the right shapes?"""
+    """Do add, sample and update work, also without an update between two samples, and do the shapes
+    of a minibatch's fields fit together?"""
     filled = bench.fill()
     for _ in range(20):
         drawn, serials, _ = filled.sample()
         filled.update(drawn, serials, lambda k: (-1) ** k * 1.5)
         filled.add(3)
-    missing = [name for name in drawn._fields if getattr(drawn, name) is None]
-    absent = f"; absent, so not checked: {', '.join(missing)}" if missing else ""
+    filled.sample()
+    with told("drawn twice without an update between, which the adapter must allow"):
+        filled.sample()
+    given = fields_of(drawn)
+    shapes = {n: given[n].shape for n in ("weights", "rewards", "terminated") if n in given}
+    columns = [name for name, shape in shapes.items() if len(shape) == 2]
+    said = ", ".join(f"{name} {shape}" for name, shape in shapes.items())
+    assert len(columns) in (0, len(shapes)), (
+        f"some fields are columns and some are not, so that their product is a table: {said}"
+    )
+    if columns == ["weights"]:
+        raise Inconclusive(f"weights are a column: {said}; hand out rewards to see whether all are")
+    missing = [n for n, value in vars(drawn).items() if value is None and n != "keys"]
+    absent = f"; not handed out, so not checked: {', '.join(missing)}" if missing else ""
     return f"it works{absent}"
 
 
-@check("Algorithm 1, lines 6 and 9", "Some experience is never learned from, or was never made.")
+@algorithm(
+    "Algorithm 1, lines 6 and 9", "Some experience is never learned from, or was never made."
+)
 def reach(bench: Bench) -> str:
     """Can all that is stored be drawn, the newest and the oldest included, and nothing else?"""
-    size = bench.capacity
-    for added in (size // 8, size // 2 + 1, size, size + size // 3):
-        filled = bench.fill(added + bench.adapter.delay)  # all have the same priority
-        stored = len(filled.stored)
-        counts = filled.counts(int(stored * np.log(stored * 1e7)))
-        missing = filled.stored[counts == 0]
-        assert len(missing) == 0, (
-            f"{len(missing)} of {stored} stored transitions never came in {counts.sum()} draws, "
-            f"such as number {missing[0]} of {len(filled.log)} added; the newest came in "
-            f"{counts[-1] / counts.sum():.0%}"
-        )
-    return f"all came, with {size // 8} to {size} of {size} slots filled and after wrapping around"
+    size, adapter = bench.capacity, bench.adapter
+    for added in (max(2, size // 8), size // 2 + 1, size, size + size // 3, 2 * size + size // 3):
+        filled = bench.fill(added + adapter.delay)  # all have the same priority
+        with told(f"with {len(filled.log)} added to {size} slots"):
+            serials = filled.many(bench.draws * len(filled.stored) // size)[0]
+            counts, oldest, newest = filled.count(serials), serials.min(), serials.max()
+            first, last = filled.stored[[0, -1]]
+            assert oldest >= first, f"transition {oldest} came, which should have been overwritten"
+            said = f"transition {newest} came, too new for the declared `delay` of {adapter.delay}"
+            assert newest <= last, said
+            # The last observation of an episode may need a slot, too, so that some are gone.
+            gone = sum(one.terminated or one.truncated for one in filled.log[first:]) + 1
+            allowed = filled.stored < min(oldest, first + gone * (added >= size))
+            missing = filled.stored[(counts == 0) & ~allowed]
+            said = f"{len(missing)} never came in {serials.size} draws, such as number"
+            assert not missing.size, f"{said} {missing[0]}{missing_cause(serials, missing, last)}"
+            if adapter.distribution != "rank" and adapter.newcomers == "largest":
+                filled.assert_alike(~allowed, counts)  # equal priorities have different ranks
+    return f"all came, with {size // 8} to {size} of {size} slots filled and after two rounds"
 
 
-@check(
+def missing_cause(serials: Serials, missing: Serials, last: int) -> str:
+    """Why transitions may be missing among these draws (minibatches, batch), or nothing."""
+    if (serials == serials[0]).all():
+        return "; likely: the random numbers are the same for every minibatch"
+    if missing.tolist() == [0]:
+        return "; likely: a new one's priority goes to the next slot, or slot 0 is dead"
+    if missing[0] + len(missing) == last + 1:
+        return f"; if the newest wait on purpose, declare `delay = {len(missing)}`"
+    return ""
+
+
+@algorithm(
     "Algorithm 1, line 6; Pardo et al. 2018",
     "The agent learns from steps that nobody took, or takes the value at a time limit for 0.",
 )
@@ -123,7 +167,7 @@ def contents(bench: Bench) -> str:
     for _ in range(1 + 20 * bench.capacity // filled.settings.batch_size):
         drawn, serials, _ = filled.sample()
         added = [filled.log[serial] for serial in serials.tolist()]
-        offered = [name for name in fields if getattr(drawn, name) is not None]
+        offered = [name for name in fields if name in fields_of(drawn)]
         for name in offered:
             wanted = np.array([getattr(one, name.removesuffix("s")) for one in added], float)
             got = numbers(name, getattr(drawn, name), wanted.shape)
@@ -143,9 +187,10 @@ def contents(bench: Bench) -> str:
 # Priorities ---------------------------------------------------------------------------------------
 
 
-@check("Algorithm 1, line 12", "Some TD errors are lost, or go to another transition.")
+@algorithm("Algorithm 1, line 12", "Some TD errors are lost, late, or go to another transition.")
 def updates(bench: Bench) -> str:
-    """Does every TD error of an update arrive, also where a transition is in a minibatch twice?"""
+    """Does every TD error of an update arrive at once, also where a transition is in a minibatch
+    twice?"""
     skip_uniform(bench)
     error_of = bench.mixed_errors()
     for _ in range(4):
@@ -155,17 +200,38 @@ def updates(bench: Bench) -> str:
         filled.update(drawn, serials, larger.tolist().__getitem__)
         with told(f"after one update of {len(serials)} transitions, some of them twice"):
             filled.assert_fits(bench.draws)
+        if bench.adapter.distribution == "proportional":  # ranks may be sorted later on purpose
+            assert_at_once(bench)
     return f"all of {len(serials)} positions arrive, also those of repeated transitions"
 
 
-@check("3.3, equation (1)", "Replay is greedier or flatter than was tuned, or blind to bad news.")
+def assert_at_once(bench: Bench) -> None:
+    """Assert that a transition that gets nearly all the probability is in the next minibatches."""
+    small, large = 1e-4 * bench.unit, bench.adapter.clip or 1e4
+    filled = bench.fill(exact=True, alpha=1.0).set_errors(lambda k: small)
+    drawn, serials, _ = filled.sample()
+    top, size = serials[0], len(serials)
+    filled.update(drawn, serials, lambda k: large if k == top else small)
+    share = filled.expected(filled.bases()).max()
+    number = int(np.ceil(np.log(FALSE_ALARM) / np.log1p(-share) / size))
+    if number <= 5:  # else chance could explain that it is missing
+        assert top in filled.many(number * size)[0], (
+            f"an update gave transition {top} {share:.1%} of the probability, but it is not in the "
+            "next minibatch: are sums refreshed later?"
+        )
+
+
+@algorithm(
+    "3.3, equation (1)", "Replay is greedier or flatter than was tuned, or blind to bad news."
+)
 def exponent(bench: Bench) -> str:
     """Do draws follow |δ|^α, for small errors, for large ones, for both signs, and for another
     α?"""
-    unit, slack = bench.adapter.clip or 1.0, 0.002 if bench.adapter.replacement else 0.03
+    adapter, uniform = bench.adapter, bench.adapter.distribution == "uniform"
+    unit, repeated = adapter.clip or 1.0, not adapter.replacement
+    found, off, cases = [], [], []
     small = 0.009 * unit, 0.9 * unit
-    large = (4.0, 100.0) if bench.adapter.clip is None else small
-    found, off = [], []
+    large = (4.0, 100.0) if adapter.clip is None else small
     for (low, high), alpha in ((small, 0.6), (large, 0.6), (small, 1.0)):
         sizes = bench.rng.permutation(np.geomspace(low, high, bench.capacity))
         # Neighbours have the same size, and different signs.
@@ -173,71 +239,133 @@ def exponent(bench: Bench) -> str:
         signed *= 1 + 1e-4 * bench.rng.random(bench.capacity)
         filled = bench.fill(exact=True, alpha=alpha)
         filled.set_errors(np.resize(signed, len(filled.log)).tolist().__getitem__)
-        counts = filled.counts(bench.draws)
-        if bench.adapter.distribution == "uniform":
-            alpha = 0.0
-        else:
-            negative = [filled.errors.get(k, 0.0) < 0 for k in filled.stored]
-            share = counts[negative].sum() / counts.sum()
-            said = f"negative errors get {share:.0%} of the draws"
-            assert 0.4 < share < 0.6, f"{said}; likely: the absolute value is missing"
-        one, deviation = exponent_of(filled.bases(), counts[filled.known])
-        off.append(abs(one - alpha) > SIGMAS * deviation + slack)
+        serials = np.sort(filled.many(bench.draws)[0])
+        repeated |= bool((np.diff(serials) == 0).any())
+        counts, p = filled.count(serials), filled.bases()
+        one, deviation = filled.exponent(counts)
+        came = counts[filled.known]
+        negative = np.array([filled.errors[k] < 0 for k in filled.stored[filled.known].tolist()])
+        share, fair = came[negative].sum() / came.sum(), filled.expected(p**one)[negative].sum()
+        said = f"negative errors get {share:.0%} of the draws, {fair:.0%} expected"
+        assert abs(share - fair) < 0.1, f"{said}; likely: the absolute value is missing"
+        off.append(abs(one - alpha * (not uniform)) > SIGMAS * deviation + bench.slack)
         found.append(one)
-    guesses = {  # exponents of small and of large errors → what makes them
-        (0.36, 0.36): "α is applied twice",
-        (1.0, 1.0): "α is not applied",
-        (1.2, 1.2): "the priority is δ², not |δ|",
-        (1.2, 0.6): "the priority is the Huber loss, not |δ|",
-        (0.6, 0.0): "|δ| is clipped; if this is documented, declare `clip`",
-        (0.0, 0.0): "the TD errors do not arrive",
-    }
-    near = [said for pair, said in guesses.items() if np.allclose(pair, found[:2], atol=0.06)]
-    if bench.adapter.epsilon == 0 and not off[1] and found[0] < 0.58 and found[2] < 0.98:
-        near = ["an ε is added to |δ|; declare `epsilon`"]  # it counts only beside small errors
+        cases.append((p, alpha, came, filled.dispersion))
     sentence = (
-        f"exponent {found[0]:.2f} where |δ| < {unit:g} and {found[1]:.2f} above, with α = 0.6, "
-        f"and {found[2]:.2f} with α = 1"
+        f"exponent {found[0]:.2f} where |δ| < {unit:g} and {found[1]:.2f} above, with α = 0.6"
     )
-    assert not any(off), f"{sentence}{'; likely: ' * bool(near)}{''.join(near)}"
+    sentence += f", and {found[2]:.2f} with α = 1"
+    cause = "" if uniform else likely_cause(found, cases)
+    if not repeated:
+        cause = "no minibatch holds a transition twice; if on purpose, declare `replacement`"
+    assert not any(off), f"{sentence}{'; likely: ' * bool(cause)}{cause}"
     return sentence
 
 
-@check("3.3, equation (1)", "The agent replays the wrong transitions.")
+#: What makes p^α other masses, with one number x.
+OTHER_MASSES: dict[str, Callable[[Floats, float, float], Floats]] = {
+    "about {:.2g} is added to |δ|, so declare `epsilon`": lambda p, alpha, x: (p + x) ** alpha,
+    "about {:.2g} is added to |δ|^α, not to |δ|": lambda p, alpha, x: p**alpha + x,
+    "about {:.0%} of the draws are uniform; if documented, declare `uniform_share`": (
+        lambda p, alpha, x: (1 - x) * p**alpha + x * (p**alpha).mean()
+    ),
+}
+#: What makes these exponents of small errors, of large ones, and of small ones with α = 1.
+OTHER_EXPONENTS = {
+    "α is applied twice": (0.36, 0.36, 1.0),
+    "α is not applied": (1.0, 1.0, 1.0),
+    "the priority is δ², not |δ|": (1.2, 1.2, 2.0),
+    "the priority is the Huber loss, not |δ|": (1.2, 0.6, 2.0),
+    "|δ| is clipped; if this is documented, declare `clip`": (0.6, 0.0, 1.0),
+    "the priority is |δ| times the weight": (0.48, 0.48, 0.71),
+    "the priority is δ² times the weight": (0.97, 0.97, 1.43),
+}
+
+
+def likely_cause(found: list[float], cases: list[tuple[Floats, float, NDArray, float]]) -> str:
+    """What may make these exponents, in words, or nothing; cases: p, α, counts, dispersion."""
+    if max(found) < -0.2:
+        return "the order of priorities is reversed"
+    best, cause = -np.inf, ""
+    for said, masses in OTHER_MASSES.items():
+        for x in np.geomspace(1e-4, 0.5, 100):
+            P = [(m := masses(p, alpha, x)) / m.sum() for p, alpha, _, _ in cases]
+            made = [(counts, one, 0.03, d) for one, (_, _, counts, d) in zip(P, cases, strict=True)]
+            if (likelihood := sum(counts @ np.log(one) for counts, one, _, _ in made)) > best:
+                fits = all(misfit(*each) is None for each in made)
+                best, cause = likelihood, said.format(x) * fits
+    near = [said for said, made in OTHER_EXPONENTS.items() if np.allclose(made, found, atol=0.07)]
+    return cause or "".join(near)
+
+
+@algorithm("3.3, equation (1)", "The agent replays the wrong transitions.")
 def proportions(bench: Bench) -> str:
     """Is each transition drawn as its priority says: in a full, a part-full and a wrapped one, and
     with equal priorities?"""
     size, error_of, unit = bench.capacity, bench.mixed_errors(), bench.unit
-    rank = bench.adapter.distribution == "rank"
-    cases: dict[str, dict[str, Any]] = {
-        "with equal priorities": {"alpha": 0.0 if rank else 0.6},  # equal errors have many ranks
-        "in a full buffer": {},
-        "in a part-full buffer": {"added": size // 2 + 1 + bench.adapter.delay},
-        "after wrapping around": {"added": size + size // 3},
+    rank = bench.adapter.distribution == "rank"  # equal errors have many ranks
+    filled = bench.fill(exact=True, alpha=0.0 if rank else 0.6)
+    with told("with equal priorities"):
+        filled.set_errors(lambda k: unit * (4.0 if k % 4 else 0.5)).assert_fits(bench.draws)
+    cases = {
+        "in a full buffer": size + bench.adapter.delay,
+        "in a part-full buffer": size // 2 + 1 + bench.adapter.delay,
+        "after wrapping around": size + size // 3,
     }
-    for case, settings in cases.items():
-        two_sizes = "equal" in case
-        filled = bench.fill(exact=True, **settings)
-        filled.set_errors((lambda k: unit * (4.0 if k % 4 else 0.5)) if two_sizes else error_of)
+    found: list[tuple[float, float]] = []  # exponents and their standard errors
+    for case, added in cases.items():
+        filled = bench.fill(added, exact=True).set_errors(error_of)
         with told(case):
-            filled.assert_fits(bench.draws)
-    return f"in {len(cases)} cases"
+            found.append(filled.assert_fits(bench.draws))
+        (full, deviation), (other, its) = found[0], found[-1]
+        assert abs(other - full) <= SIGMAS * np.hypot(deviation, its) + bench.slack, (
+            f"the exponent is {full:.2f} in a full buffer, and {other:.2f} {case}"
+        )
+    return f"in {1 + len(cases)} cases"
 
 
-@check("3.3, p = |δ| + ε", "A transition whose error was once 0 never comes again, or too often.")
+@algorithm("3.3, sum tree", "Draws go wrong for good, within one training or after one outlier.")
+def sums(bench: Bench) -> str:
+    """Are draws still right after many updates, and after errors over many orders of magnitude?"""
+    error_of = bench.mixed_errors()
+    filled = bench.fill(exact=True, alpha=1.0)
+
+    def assert_right() -> None:
+        filled.set_errors(lambda k: 1e-2 * error_of(k)).assert_fits(bench.draws)
+
+    try:
+        assert_right()
+    except AssertionError as error:
+        raise Inconclusive(f"draws follow no power of |δ| even before: {error}") from None
+    for largest, rounds in ((1e3, 150), (1e10, 30)):
+        for _ in range(rounds):
+            sizes = np.exp(bench.rng.uniform(-7, np.log(largest), len(filled.log)))
+            filled.update(*filled.sample()[:2], sizes.tolist().__getitem__)
+        with told(f"after errors up to {largest:g} (do the sums keep rounding errors?)"):
+            assert_right()
+    return "after errors up to 1e3, and up to 1e10"
+
+
+@algorithm(
+    "3.3, p = |δ| + ε", "A transition whose error was once 0 never comes again, or too often."
+)
 def epsilon(bench: Bench) -> str:
     """Does a transition without error keep the small chance that ε gives it?"""
     eps = bench.adapter.epsilon
     if bench.adapter.distribution != "proportional" or eps == 0:
         raise Skipped("the adapter names no ε")
-    small = min(20 * eps, bench.adapter.clip or 1.0)
-    filled = bench.fill(exact=True, alpha=1.0).set_errors(lambda k: 0.0 if k % 2 else small)
-    with told(f"with half of the errors 0, and ε = {eps:g} declared"):
-        filled.assert_fits(bench.draws, 1.0)
-    return f"beside others with |δ| = {small:g}, errors of 0 count as ε = {eps:g}"
+    sizes = np.minimum((0.0, 5 * eps, 50 * eps), bench.adapter.clip or np.inf).tolist()
+    for alpha in (1.0, 0.6):
+        filled = bench.fill(exact=True, alpha=alpha).set_errors(lambda k: sizes[k % 3])
+        said = f"with a third of the errors 0, ε = {eps:g} declared, and α = {alpha:g}"
+        with told(said + " (is ε added before the power?)" * (alpha < 1)):
+            filled.assert_fits(bench.draws)
+    return (
+        f"beside others with |δ| = {sizes[1]:g} and {sizes[2]:g}, errors of 0 count as ε = {eps:g}"
+    )
 
 
-@check("Algorithm 1, lines 2 and 6", "New experience waits, or nothing else is replayed.")
+@algorithm("Algorithm 1, lines 2 and 6", "New experience waits, or nothing else is replayed.")
 def newcomers(bench: Bench) -> str:
     """Does a new transition get the largest priority so far: before the first update, whatever it
     replaces, and whatever came last?"""
@@ -248,12 +376,16 @@ def newcomers(bench: Bench) -> str:
     size = min(4, bench.batch_size) if adapter.replacement else 2
     new = bench.capacity // 8
     few = bench.fill(batch_size=size)
-    for _ in range(bench.capacity // 16):
+    for _ in range(max(1, bench.capacity // 16)):
         few.update(*few.sample()[:2], lambda k: 0.01)
     counts = few.counts(bench.draws // 8)
     ratio = counts[~few.known].mean() / max(counts[few.known].mean(), 1e-9)
     sentence = f"at first, they are {ratio:.3g} times as likely as those with |δ| = 0.01"
     assert ratio > 0.8, f"{sentence}: a new one has a tiny priority, or none"
+    rank = adapter.distribution == "rank"  # equal priorities have different ranks
+    if not rank:
+        with told("of those without a TD error, which are equally likely"):
+            few.assert_alike(~few.known & (counts > 0), counts)
     if adapter.clip is not None and adapter.clip < 1:
         return sentence  # the initial priority of 1 stays the largest, beyond the clip
     # The largest is of one transition, which is not replayed while all others become small.
@@ -266,7 +398,11 @@ def newcomers(bench: Bench) -> str:
             filled.update(drawn, serials, lambda k: unit * (1 + 2 * (k % 3)))
     counts = filled.add(new + adapter.delay).counts(4 * bench.draws)
     fresh, of_top = counts[-new:], counts[filled.stored == top]
-    if adapter.distribution == "rank":
+    sizes = np.array([filled.errors.get(k, 0.0) for k in filled.stored.tolist()])
+    for size in () if rank else np.unique(sizes[filled.known]):
+        with told(f"after new ones were added, among others with |δ| = {size:g}"):
+            filled.assert_alike((sizes == size) & filled.known & (counts > 0), counts)
+    if rank:
         assert fresh.min() > np.median(counts), "new transitions do not rank among the first"
         return f"{sentence}; after updates, they rank among the first"
     ratio = fresh.mean() / max(of_top.mean(), 0.5)
@@ -280,75 +416,73 @@ def newcomers(bench: Bench) -> str:
 # Weights ------------------------------------------------------------------------------------------
 
 
-@check("3.4", "The bias of prioritised draws is not corrected, or another one is added.")
+@algorithm("3.4", "The bias of prioritised draws is not corrected, or another one is added.")
 def weights(bench: Bench) -> str:
     """Do weights correct for what is really drawn, as (N · P)^−β?"""
-    adapter, error_of, found = bench.adapter, bench.mixed_errors(), []
+    error_of, slopes = bench.mixed_errors(), []
     for beta in (1.0, 0.4):
         filled = bench.fill(exact=True, beta=beta).set_errors(error_of)
         serials, values = filled.weighted(bench.draws)
-        betas = betas_of(filled, serials, values)
-        range_of = f"β is {betas[0]:.3f} to {betas[-1]:.3f} in {len(betas)} minibatches"
-        if adapter.anneals_beta:
-            assert betas.min() > -0.002 and betas.max() < 1.002, range_of
-            assert np.diff(betas).min() > -0.005, f"β falls: {range_of}"
-            return range_of
-        hint = "if the buffer anneals it by itself, declare `anneals_beta`"
-        assert np.ptp(betas) < 0.01, f"with β = {beta:g}, {range_of}; {hint}"
-        found.append(betas.mean())
-    drawn, deviation = exponent_of(filled.bases(), filled.count(serials)[filled.known])
-    slack, implied = 0.002 if adapter.replacement else 0.03, filled.settings.alpha * found[0]
-    assert abs(implied - drawn) < SIGMAS * deviation + slack, (
-        f"with β = 1, weights correct for draws with the exponent {implied:.2f}, and it is "
-        f"{drawn:.2f}"
-    )
-    off = abs(found[1] - 0.4 * found[0])
-    assert off < 0.01, f"weights with β = 0.4 differ from β = 1 by another power, by {off:.1%}"
-    return "they stand for the draws with β = 1, and follow β = 0.4"
+        if bench.adapter.distribution == "uniform":
+            assert np.ptp(values) < 0.01, "draws are uniform, and weights are not all equal"
+            continue
+        power, deviation = filled.exponent(filled.count(serials))
+        betas, off, slope = betas_of(filled, serials, values)
+        within = 0.01 + bench.slack + SIGMAS * deviation / max(abs(power), 0.01)
+        said = (
+            f"weights are P^{-betas[0]:.2f} at first and P^{-betas[-1]:.2f} at last, P as measured"
+        )
+        if bench.adapter.anneals_beta:
+            assert betas.min() > -within and betas.max() < 1 + within, said
+            assert np.diff(betas).min() > -0.02, f"β falls: {said}"
+            if betas[-1] < 1 - within and betas[-1] - betas[-3] < 0.005:
+                raise Inconclusive(f"{said}: does β stop there?")
+            return said
+        hint = "; if the buffer anneals β by itself, declare `anneals_beta`"
+        hint *= bool(np.ptp(betas) > 0.05)
+        assert np.abs(betas - beta).max() < within, f"with β = {beta:g}, {said}{hint}"
+        assert off < 0.25, f"with β = {beta:g}, weights are no power of the measured P"
+        slopes.append(slope)
+    if slopes and abs(slopes[1] / slopes[0] - 0.4) > 0.01:
+        raise AssertionError(
+            f"β = 0.4 has the effect of {slopes[1] / slopes[0]:.2f}, and β = 1 of 1"
+        )
+    return "they stand for the measured P, with β = 1 and β = 0.4"
 
 
-def betas_of(filled: Filled, serials: Serials, values: Floats) -> Floats:
-    """β of each minibatch, whose weights are a power of P, and may have any divisor."""
-    masses = np.full(len(filled.stored), np.nan)
-    masses[filled.known] = filled.settings.alpha * np.log(filled.bases())
-    x, y = masses[serials - filled.stored[0]], np.log(values)
-    x, y = (each - each.mean(axis=1, keepdims=True) for each in (x, y))
-    squares = (x * x).sum(axis=1)
-    usable = squares > 1e-4  # not one transition several times, and all with known errors
-    betas = -(x * y).sum(axis=1)[usable] / squares[usable]
-    off = np.abs(y[usable] + betas[:, None] * x[usable]).max()
-    assert off < 0.01, f"weights are no power of the declared P(i), by {np.expm1(off):.1%}"
-    return betas
+def betas_of(filled: Filled, serials: Serials, values: Floats) -> tuple[Floats, float, float]:
+    """β in each tenth of the minibatches; how far weights are from (N · P)^−β (one sigma); and the
+    power of the declared priorities in the weights.
+
+    P is how often a transition came. A minibatch's weights may have any divisor. The priorities
+    only say where P is large, so that its chance does not flatten β (an instrumental variable).
+    """
+    declared = np.zeros(len(filled.log))
+    declared[filled.stored[filled.known]] = np.log(filled.bases())
+    measured = np.log(np.bincount(serials.ravel()) + 0.5)
+    each = declared[serials], measured[serials], -np.log(values)
+    z, x, y = (values - values.mean(axis=1, keepdims=True) for values in each)
+    parts = np.array_split(np.arange(len(x)), 10)
+    betas = np.array([(z * y)[part].sum() / (z * x)[part].sum() for part in parts])
+    return betas, float(np.std(y - betas.mean() * x)), float((z * y).sum() / (z * z).sum())
 
 
-@check("3.4", "Weights are part of the step: it is smaller or larger than was set, or 0 at first.")
+@algorithm(
+    "3.4", "Weights are part of the step: it is smaller or larger than was set, or 0 at first."
+)
 def weights_scale(bench: Bench) -> str:
-    """If all are equally likely, is every weight 1, whatever the batch size and however full the
-    buffer?"""
+    """If all errors are equal, is every weight 1, whatever the batch size, however full the buffer,
+    and whatever the errors were before?"""
     size, alpha = bench.capacity, 0.0 if bench.adapter.distribution == "rank" else 0.6
-    few = max(2, bench.batch_size // 8)
+    few, mixed = max(2, bench.batch_size // 8), bench.mixed_errors()
     for batch, added in ((bench.batch_size, size), (few, size), (few, size // 2 + 1)):
         filled = bench.fill(added + bench.adapter.delay, batch_size=batch, alpha=alpha)
-        values = filled.weighted(640)[1]
-        assert np.allclose(values, 1.0, rtol=0.002), (
-            f"all are equally likely, but in minibatches of {batch}, with {added} of {size} "
-            f"stored, weights are {values.min():.3g} to {values.max():.3g}"
-        )
-    return "1 where all are equally likely"
-
-
-# Sums ---------------------------------------------------------------------------------------------
-
-
-@check("3.3, sum tree", "Draws go wrong for good, within one training or after one outlier.")
-def sums(bench: Bench) -> str:
-    """Are draws still right after many updates, and after errors over many orders of magnitude?"""
-    error_of = bench.mixed_errors()
-    filled = bench.fill(exact=True, alpha=1.0).set_errors(error_of)
-    for largest, rounds in ((1e3, 150), (1e10, 30)):
-        for _ in range(rounds):
-            sizes = np.exp(bench.rng.uniform(-7, np.log(largest), len(filled.log)))
-            filled.update(*filled.sample()[:2], sizes.tolist().__getitem__)
-        with told(f"after errors up to {largest:g} (do the sums keep rounding errors?)"):
-            filled.set_errors(lambda serial: 1e-2 * error_of(serial)).assert_fits(bench.draws)
-    return "after errors up to 1e3, and up to 1e10"
+        filled.weighted(1)  # skips a buffer without weights, and finds zeros before any update
+        for before in ("", ", and were mixed before") if batch > few else ("",):
+            filled.set_errors(mixed if before else lambda k: bench.unit)
+            values = filled.set_errors(lambda k: bench.unit).weighted(640)[1]
+            assert np.allclose(values, 1.0, rtol=0.002), (
+                f"all errors are equal{before}, but in minibatches of {batch}, with {added} of "
+                f"{size} stored, weights are {values.min():.3g} to {values.max():.3g}"
+            )
+    return "1 where all errors are equal"

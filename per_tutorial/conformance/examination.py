@@ -14,10 +14,11 @@ from per_tutorial.conformance.adapter import Adapter, as_adapter
 from per_tutorial.conformance.bench import Bench, Skipped
 from per_tutorial.conformance.checks import BATCH, CAPACITY, CHECKS, Check
 
+__tracebackhide__ = True
 Verdict = Literal["passed", "failed", "skipped", "inconclusive"]
 
 
-class Result(NamedTuple):
+class CheckResult(NamedTuple):
     """The verdict of one check, and what was measured."""
 
     check: str
@@ -38,13 +39,18 @@ class Report(NamedTuple):
     name: str
     versions: Mapping[str, str]
     seed: int
-    results: Sequence[Result]
+    results: Sequence[CheckResult]
 
     @property
-    def failures(self) -> list[Result]:
-        """The failed checks of the algorithm."""
+    def failures(self) -> list[CheckResult]:
+        """The failed checks of the algorithm; one that names a likely cause comes first."""
+        return [one for one in self.failed if CHECKS[one.check].kind == "algorithm"]
+
+    @property
+    def failed(self) -> list[CheckResult]:
+        """All failed checks, the likely cause first."""
         failed = [one for one in self.results if one.verdict == "failed"]
-        return [one for one in failed if CHECKS[one.check].kind == "algorithm"]
+        return sorted(failed, key=lambda one: "likely: " not in one.measured)
 
     @property
     def passed(self) -> bool:
@@ -71,14 +77,14 @@ class Report(NamedTuple):
         numbers = ", ".join(f"{name} {number}" for name, number in self.versions.items())
         found = {v: [one for one in self.results if one.verdict == v] for v in get_args(Verdict)}
         lines = shortened(f"{self.name} ({numbers}): {self.summary()} (seed {self.seed})", 2)
-        for k, (name, _, measured) in enumerate(found["failed"][:5]):
+        for k, (name, _, measured) in enumerate(self.failed[:5]):
             check = CHECKS[name]
             marked = f"{'also failed' if k else 'FAILED'} {name}"
             marked += " (not the algorithm)" * (check.kind == "further")
             lines += shortened(f"{marked}: {measured}", 1 if k else 3)
             if k == 0:
                 lines += shortened(f"  Asked: {check.asks} Paper: {check.paper}. {check.effect}", 2)
-        more = ", ".join(one.check for one in found["failed"][5:])
+        more = ", ".join(one.check for one in self.failed[5:])
         lines += shortened(f"also failed {more}", 1) if more else []
         for verdict in ("inconclusive", "skipped"):
             some = "; ".join(f"{one.check} ({one.measured})" for one in found[verdict])
@@ -170,20 +176,20 @@ def parametrize_with_checks(
     return pytest.mark.parametrize(("adapter", "check"), parameters)
 
 
-def ask(check: Check, bench: Bench) -> Result:
+def ask(check: Check, bench: Bench) -> CheckResult:
     """The result of one check; raises ImportError if the buffer's library is not installed."""
     try:
         with (
             warnings.catch_warnings(action="ignore"),
             contextlib.redirect_stdout(io.StringIO()),  # whatever libraries print
         ):
-            return Result(check.name, "passed", check.function(bench))
+            return CheckResult(check.name, "passed", check.function(bench))
     except Skipped as reason:
-        return Result(check.name, reason.verdict, str(reason))
+        return CheckResult(check.name, reason.verdict, str(reason))
     except AssertionError as fault:
         if isinstance(fault.__cause__, ImportError):
             raise fault.__cause__ from None
-        return Result(check.name, "failed", str(fault))
+        return CheckResult(check.name, "failed", str(fault))
     except Exception as error:  # noqa: BLE001  (no mistake of a check may lose the others' results)
         said = f"the check itself failed: {type(error).__name__}: {error}"
-        return Result(check.name, "inconclusive", said)
+        return CheckResult(check.name, "inconclusive", said)

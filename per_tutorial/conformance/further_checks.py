@@ -10,11 +10,11 @@ from functools import partial
 
 import numpy as np
 
-from per_tutorial.conformance.adapter import Drawn
-from per_tutorial.conformance.bench import Bench, Raised, Skipped, told
-from per_tutorial.conformance.checks import check, skip_uniform
+from per_tutorial.conformance.bench import Bench, Raised, Skipped, fields_of, numbers, told
+from per_tutorial.conformance.checks import register, skip_uniform
 
-further = partial(check, kind="further")
+__tracebackhide__ = True
+further = partial(register, "further")
 
 
 @further("Hessel et al. 2018", "The agent learns wrong targets, or never from the steps at an end.")
@@ -29,11 +29,12 @@ def n_step(bench: Bench) -> str:
     newest, seen = added - 1, set()
     for _ in range(2 * int(bench.capacity * np.log(bench.capacity * 1e7)) // bench.batch_size):
         drawn, serials, _ = filled.sample()
-        fields = (drawn.rewards, drawn.next_observations, drawn.terminated)
-        if any(field is None for field in fields):
+        given, size = fields_of(drawn), (len(serials),)
+        if not given.keys() >= {"rewards", "next_observations", "terminated"}:
             raise Skipped("the adapter hands out no rewards, next observations or terminated")
         seen |= set(serials.tolist())
-        rows = zip(serials.tolist(), *map(np.asarray, fields), strict=True)
+        rewards, over = (numbers(n, given[n], size) for n in ("rewards", "terminated"))
+        rows = zip(serials.tolist(), rewards, given["next_observations"], over, strict=True)
         for serial, reward, after, over in rows:
             last = min(serial + n - 1, serial - serial % length + length - 1, newest)
             steps = filled.log[serial : last + 1]
@@ -78,7 +79,7 @@ def saving(bench: Bench) -> str:
     filled = bench.fill(bench.capacity + bench.capacity // 3, exact=True)
     error_of, newest = bench.mixed_errors(), len(filled.log) - 1
     filled.set_errors(lambda k: 20.0 * bench.unit if k == newest else error_of(k))
-    exponent = filled.assert_fits(bench.draws)
+    exponent, _ = filled.assert_fits(bench.draws)
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "buffer")
         filled.call("save", filled.buffer, path)
@@ -134,7 +135,7 @@ def bad_errors(bench: Bench) -> str:
     error_of = bench.mixed_errors()
     for bad in (np.nan, np.inf):
         filled = bench.fill(exact=True).set_errors(error_of)
-        exponent = filled.assert_fits(bench.draws)
+        exponent, _ = filled.assert_fits(bench.draws)
         drawn, serials, _ = filled.sample()
         errors = filled.errors | {int(serials[-1]): bad}
         try:
@@ -154,7 +155,10 @@ def arrays(bench: Bench) -> str:
     over the arrays afterwards?"""
     filled = bench.fill(0, batch_size=bench.batch_size)
     filled.add(bench.capacity + bench.adapter.delay, spoil=bench.adapter.copies_added)
-    first = filled.sample()[0]
+    with told(
+        "once the arrays that were added are written over, as if it kept them without a copy"
+    ):
+        first = filled.sample()[0]
     before = fields_of(first)
     for event in ("the next one was drawn", "its transitions were replaced"):
         _ = filled.add(bench.capacity) if "replaced" in event else filled.sample()
@@ -162,7 +166,7 @@ def arrays(bench: Bench) -> str:
         assert not changed, f"{' and '.join(changed)} of a minibatch changed when {event}"
     states = before.get("next_observations", np.ones((1, 2)))
     assert states[:, 0].all(), "it keeps the arrays that are added: next observations changed"
-    for field in filled.sample()[0]:
+    for field in vars(filled.sample()[0]).values():
         if isinstance(field, np.ndarray) and field.dtype.kind == "f" and field.flags.writeable:
             field[...] = 0
     for _ in range(20):
@@ -172,9 +176,3 @@ def arrays(bench: Bench) -> str:
         wanted = 1.5 * (-1.0) ** serials
         assert (given == wanted).all(), f"`update` changed TD errors: {wanted[:3]} to {given[:3]}"
     return "they stay as they are"
-
-
-def fields_of(drawn: Drawn) -> dict[str, np.ndarray]:
-    """Copies of a minibatch's arrays by name."""
-    named = drawn._replace(keys=None)._asdict()
-    return {name: np.array(values, float) for name, values in named.items() if values is not None}

@@ -7,7 +7,7 @@ import sys
 import numpy as np
 import pytest
 
-from per_tutorial.conformance import CHECKS, Adapter, Drawn, examine, parametrize_with_checks
+from per_tutorial.conformance import CHECKS, Adapter, Minibatch, examine, parametrize_with_checks
 from per_tutorial.conformance import checks as checks_module
 from per_tutorial.conformance.adapters import PlainAdapter
 from per_tutorial.conformance.bench import Bench, misfit
@@ -107,7 +107,7 @@ class Bare(Adapter):
         buffer.add(*transition)
 
     def sample(self, buffer, batch_size, beta):
-        return Drawn(buffer.sample(batch_size).observations)
+        return Minibatch(observations=buffer.sample(batch_size).observations)
 
     def update(self, buffer, keys, td_errors):
         pass
@@ -116,7 +116,7 @@ class Bare(Adapter):
 def test_what_is_absent_is_skipped_and_said():
     report = examine(Bare, checks=["handling", "contents", "weights", "saving"])
     assert report.passed and report.summary() == "1 passed, 3 skipped"
-    assert "absent, so not checked: weights, keys, actions" in str(report)
+    assert "not handed out, so not checked: weights, actions" in str(report)
 
 
 def test_update_may_take_weights_and_gets_copies_of_the_errors():
@@ -200,7 +200,7 @@ def test_a_wrong_adapter_is_refused(changes, message):
     "options, message",
     [
         ({"checks": ["signs"]}, "checks: must be one of 'handling'.*, got 'signs'"),
-        ({"capacity": 8}, "capacity: must be at least 16, got 8"),
+        ({"capacity": 8}, "capacity: must be at least 12, got 8"),
         ({"batch_size": 1}, "batch_size: must be at least 2, got 1"),
         ({"seed": -1}, "seed: must be at least 0, got -1"),
     ],
@@ -261,7 +261,7 @@ def test_a_known_failure_of_no_check_is_refused():
 def test_a_newcomer_adds_a_check_by_one_function(monkeypatch):
     monkeypatch.setattr(checks_module, "CHECKS", dict(CHECKS))
 
-    @checks_module.check("not in the paper", "None.", kind="further")
+    @checks_module.register("further", "not in the paper", "None.")
     def of_this_test(bench: Bench) -> str:
         """Does it have a capacity?"""
         filled = bench.fill()

@@ -4,9 +4,13 @@ from importlib import import_module
 
 import numpy as np
 
-from per_tutorial.conformance.adapter import OBSERVATION_SHAPE, Adapter, Drawn
+from per_tutorial.conformance.adapter import OBSERVATION_SHAPE, Adapter, Minibatch
 
-NAMES = ("obs", "weights", "indexes", "act", "rew", "next_obs", "done")
+# Our name of a field → cpprb's
+NAMES = {
+    **{"observations": "obs", "weights": "weights", "keys": "indexes", "actions": "act"},
+    **{"rewards": "rew", "next_observations": "next_obs", "terminated": "done"},
+}
 
 
 class Cpprb(Adapter):
@@ -43,9 +47,9 @@ class Cpprb(Adapter):
             buffer.on_episode_end()
 
     def sample(self, buffer, batch_size, beta):
-        """Scalars come as columns."""
+        """Scalars come as columns, weights do not."""
         batch = buffer.sample(batch_size, beta)
-        return Drawn(*(np.squeeze(batch[name]) for name in NAMES))
+        return Minibatch(**{ours: np.squeeze(batch[name]) for ours, name in NAMES.items()})
 
     def update(self, buffer, keys, td_errors):
         buffer.update_priorities(keys, np.abs(td_errors))

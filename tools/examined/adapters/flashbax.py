@@ -5,9 +5,13 @@ from importlib import import_module
 
 import numpy as np
 
-from per_tutorial.conformance.adapter import Adapter, Drawn
+from per_tutorial.conformance.adapter import Adapter, Minibatch
 
-NAMES = ("observation", "action", "reward", "next_observation", "terminated")
+# Our name of a field → the one of `step_of`
+NAMES = {
+    **{"observations": "observation", "actions": "action", "rewards": "reward"},
+    **{"next_observations": "next_observation", "terminated": "terminated"},
+}
 
 
 class Flashbax(Adapter):
@@ -34,9 +38,9 @@ class Flashbax(Adapter):
     def sample(self, buffer, batch_size, beta):
         """Draw sequences of one step."""
         buffer["key"], batch = buffer["sample"](buffer["state"], buffer["key"])
-        states, *others = (np.asarray(batch.experience[name])[:, 0] for name in NAMES)
+        fields = {ours: np.asarray(batch.experience[name])[:, 0] for ours, name in NAMES.items()}
         weights = np.asarray(batch.probabilities, dtype=np.float64) ** -beta
-        return Drawn(states, weights / weights.max(), batch.indices, *others)
+        return Minibatch(weights=weights / weights.max(), keys=batch.indices, **fields)
 
     def update(self, buffer, keys, td_errors):
         """It asks for priorities, "commonly |δ| + ε"."""

@@ -5,9 +5,13 @@ from importlib import import_module
 
 import numpy as np
 
-from per_tutorial.conformance.adapter import Adapter, Drawn
+from per_tutorial.conformance.adapter import Adapter, Minibatch
 
-NAMES = ("state", "weight", "action", "reward", "next_state", "is_state_terminal")
+# Our name of a field → PFRL's
+NAMES = {
+    **{"observations": "state", "weights": "weight", "actions": "action", "rewards": "reward"},
+    **{"next_observations": "next_state", "terminated": "is_state_terminal"},
+}
 
 
 class PFRL(Adapter):
@@ -48,8 +52,8 @@ class PFRL(Adapter):
     def sample(self, buffer, batch_size, beta):
         """A list of windows; it remembers by itself what it drew last."""
         steps = [window[0] for window in buffer.sample(batch_size)]
-        states, weights, *others = (np.array([step[name] for step in steps]) for name in NAMES)
-        return Drawn(states, weights, None, *others)
+        fields = {ours: np.array([step[name] for step in steps]) for ours, name in NAMES.items()}
+        return Minibatch(**fields)
 
     def update(self, buffer, keys, td_errors):
         """It asks for |δ|, of what it drew last."""

@@ -4,7 +4,7 @@ from importlib import import_module
 
 import numpy as np
 
-from per_tutorial.conformance.adapter import ACTIONS, OBSERVATION_SHAPE, Adapter, Drawn
+from per_tutorial.conformance.adapter import ACTIONS, OBSERVATION_SHAPE, Adapter, Minibatch
 
 
 class OurSB3(Adapter):
@@ -38,12 +38,17 @@ class OurSB3(Adapter):
         buffer.add(observation, after, action, reward, terminated | truncated, infos)
 
     def sample(self, buffer, batch_size, beta):
-        """Most of SB3's fields have a column."""
+        """All of SB3's fields but the observations are columns."""
         batch = buffer.sample(batch_size)
-        columns = (batch.weights, batch.actions, batch.rewards, batch.dones)
-        weights, actions, rewards, dones = (field.numpy()[:, 0] for field in columns)
-        states, after = batch.observations.numpy(), batch.next_observations.numpy()
-        return Drawn(states, weights, batch.indices, actions, rewards, after, dones != 0)
+        return Minibatch(
+            observations=batch.observations,
+            weights=batch.weights,
+            keys=batch.indices,
+            actions=batch.actions,
+            rewards=batch.rewards,
+            next_observations=batch.next_observations,
+            terminated=batch.dones,
+        )
 
     def update(self, buffer, keys, td_errors):
         buffer.update_priorities(keys, td_errors)

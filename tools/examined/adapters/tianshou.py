@@ -4,7 +4,7 @@ from importlib import import_module
 
 import numpy as np
 
-from per_tutorial.conformance.adapter import Adapter, Drawn
+from per_tutorial.conformance.adapter import Adapter, Minibatch
 
 
 class Tianshou(Adapter):
@@ -28,8 +28,14 @@ class Tianshou(Adapter):
     def sample(self, buffer, batch_size, beta):
         """The minibatch includes the weights."""
         batch, indices = buffer.sample(batch_size)
-        return Drawn(
-            batch.obs, batch.weight, indices, batch.act, batch.rew, batch.obs_next, batch.terminated
+        return Minibatch(
+            observations=batch.obs,
+            weights=batch.weight,
+            keys=indices,
+            actions=batch.act,
+            rewards=batch.rew,
+            next_observations=batch.obs_next,
+            terminated=batch.terminated,
         )
 
     def update(self, buffer, keys, td_errors):

@@ -5,7 +5,7 @@ from importlib import import_module
 
 import numpy as np
 
-from per_tutorial.conformance.adapter import Adapter, Drawn
+from per_tutorial.conformance.adapter import Adapter, Minibatch
 
 FIELDS = ("observation", "action", "reward", "next_observation", "terminated")  # the keys
 
@@ -37,9 +37,15 @@ class TorchRL(Adapter):
     def sample(self, buffer, batch_size, beta):
         """The TensorDict includes weights and indices."""
         batch = buffer.sample()
-        values = [batch[name].numpy() for name in FIELDS]
-        weights = batch["priority_weight"].numpy()
-        return Drawn(values[0], weights, batch["index"], *values[1:])
+        return Minibatch(
+            observations=batch["observation"],
+            weights=batch["priority_weight"],
+            keys=batch["index"],
+            actions=batch["action"],
+            rewards=batch["reward"],
+            next_observations=batch["next_observation"],
+            terminated=batch["terminated"],
+        )
 
     def update(self, buffer, keys, td_errors):
         """It asks for |δ|, in single precision."""

@@ -5,7 +5,7 @@ from importlib import import_module
 
 import numpy as np
 
-from per_tutorial.conformance.adapter import ACTIONS, OBSERVATION_SHAPE, Adapter, Drawn
+from per_tutorial.conformance.adapter import ACTIONS, OBSERVATION_SHAPE, Adapter, Minibatch
 
 
 class XuanCe(Adapter):
@@ -37,9 +37,15 @@ class XuanCe(Adapter):
     def sample(self, buffer, batch_size, beta):
         """Weights and indices have an axis for environments."""
         batch = buffer.sample(beta)
-        names = ("actions", "rewards", "obs_next", "terminals")
-        weights, keys = batch["weights"].reshape(-1), batch["step_choices"]
-        return Drawn(batch["obs"], weights, keys, *(batch[name] for name in names))
+        return Minibatch(
+            observations=batch["obs"],
+            weights=batch["weights"].reshape(-1),
+            keys=batch["step_choices"],
+            actions=batch["actions"],
+            rewards=batch["rewards"],
+            next_observations=batch["obs_next"],
+            terminated=batch["terminals"],
+        )
 
     def update(self, buffer, keys, td_errors):
         buffer.update_priorities(keys, np.abs(td_errors).reshape(np.shape(keys)))
