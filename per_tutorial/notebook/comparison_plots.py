@@ -53,8 +53,6 @@ def draw_estimates(
     estimates: Mapping[str, Estimate],
     *,
     colors: Mapping[str, str] | None = None,
-    number: str = "+.1f",
-    fontsize: str = "small",
 ) -> None:
     """Draw estimates with their intervals, one per row, and their numbers at the right.
 
@@ -64,8 +62,6 @@ def draw_estimates(
         axes: where to draw; `rows_size` tells how much room it takes.
         estimates: {label: `Estimate`}, from top to bottom.
         colors: {label: colour}; that of PER by default.
-        number: format of the numbers.
-        fontsize: of the numbers.
     """
     for row, (label, (value, low, high)) in enumerate(estimates.items()):
         color = colors[label] if colors else COLORS["per"]
@@ -74,10 +70,10 @@ def draw_estimates(
         axes.plot([low, high], [row, row], color=color, linewidth=width, solid_capstyle="butt")
         (dot,) = axes.plot(value, row, "o", color=color, markersize=7, clip_on=False)
         dot.set_markerfacecolor(face)
-        mean, *ends = (_written(each, number) for each in (value, low, high))
+        mean, *ends = map(_written, (value, low, high))
         right = axes.get_yaxis_transform()
         text = f"{mean} [{', '.join(ends)}]"
-        axes.text(1.03, row, text, transform=right, va="center", fontsize=fontsize)
+        axes.text(1.03, row, text, transform=right, va="center", fontsize="small")
     axes.axvline(0, color="black", linewidth=1, zorder=1)
     _label_rows(axes, estimates)
 
@@ -87,12 +83,9 @@ def rows_size(rows: int, width: float = 7.0) -> tuple[float, float]:
     return width, 1.0 + 0.42 * rows
 
 
-def _written(value: float, number: str) -> str:
-    """A number with the minus sign "−"; a value that rounds to zero has none."""
-    text = f"{value:{number}}"
-    if not text.strip("+-0.%"):
-        text = f"{0.0:{number}}"
-    return text.replace("-", "−")
+def _written(value: float) -> str:
+    """A number with its sign, "+" or "−"; a value that rounds to zero has "+"."""
+    return f"{round(value, 1) + 0.0:+.1f}".replace("-", "−")
 
 
 def _label_rows(axes: Axes, labels: Collection[str]) -> None:

@@ -48,6 +48,17 @@ def test_a_live_figure_changes_seldom_and_ends_with_the_last_state(shown, monkey
     assert not plt.fignum_exists(figure.number)
 
 
+def test_live_pictures_that_are_slow_take_at_most_a_tenth_of_the_time(shown, monkeypatch):
+    clock, live = [100.0], page.LiveFigure("a line")
+    monkeypatch.setattr(page.time, "perf_counter", lambda: clock[0])
+    monkeypatch.setattr(page, "_picture", lambda *_: (clock.append(clock.pop() + 0.5), {}))
+    figure = line()
+    for _ in range(1200):
+        live.update(figure)
+        clock[0] += 0.05
+    assert 4 <= len(shown) and 0.5 * len(shown) <= 0.1 * (clock[0] - 100)
+
+
 def test_a_live_figure_begins_anew_after_its_end_and_in_every_cell(shown, monkeypatch):
     cell = SimpleNamespace(execution_count=1)
     monkeypatch.setattr(page, "get_ipython", lambda: cell, raising=False)

@@ -9,16 +9,9 @@ import numpy as np
 import pytest
 from matplotlib import pyplot as plt
 from notebook_files import ROOT
-from pictures import alt_texts
+from pictures import alt_texts, moving_square
 
 from per_tutorial.notebook import videos
-
-
-def moving_square(count, height, width):
-    for k in range(count):
-        frame = np.zeros((height, width, 3), dtype=np.uint8)
-        frame[10:30, 5 * k : 5 * k + 20] = 255
-        yield frame
 
 
 @pytest.mark.slow

@@ -139,9 +139,10 @@ def modules_of(room):
         (["per_tutorial"], {"numpy", "numba"} | LEARNING_SIDE | SHOWING_SIDE),
         (modules_of("replay"), LEARNING_SIDE | SHOWING_SIDE),
         (["per_tutorial.notebook"], {"imageio_ffmpeg"} | LEARNING_SIDE),
+        (["per_tutorial.notebook.exercises.notebook_01"], LEARNING_SIDE),
         pytest.param(modules_of("dqn"), SHOWING_SIDE - {"PIL"}, marks=pytest.mark.slow),
     ],
-    ids=["package", "replay", "notebook", "dqn"],
+    ids=["package", "replay", "notebook", "exercises", "dqn"],
 )
 @pytest.mark.slow
 def test_importing_loads_no_more_than_it_must(modules, unwanted):

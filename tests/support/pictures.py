@@ -3,6 +3,7 @@
 import base64
 import io
 
+import numpy as np
 from PIL import Image
 
 
@@ -21,3 +22,11 @@ def pictures(shown):
 def decoded(picture):
     """A PNG in base64 as an image."""
     return Image.open(io.BytesIO(base64.b64decode(picture)))
+
+
+def moving_square(count, height, width):
+    """The frames of a film: a white square moves to the right."""
+    for k in range(count):
+        frame = np.zeros((height, width, 3), dtype=np.uint8)
+        frame[10:30, 5 * k : 5 * k + 20] = 255
+        yield frame

@@ -95,19 +95,9 @@ def test_no_answer_raises_and_nonsense_is_not_right(said, name):
         assert not right and words.startswith(f"✗ {name}: ")
 
 
-def find_recursively(nodes, prefix, node=0):
-    if 2 * node + 1 >= len(nodes):
-        return node - len(nodes) // 2
-    left, right = nodes[2 * node + 1], nodes[2 * node + 2]
-    if right > 0 and prefix >= left:
-        return find_recursively(nodes, prefix - left, 2 * node + 2)
-    return find_recursively(nodes, prefix, 2 * node + 1)
-
-
 OTHER_WAYS = [
     ("00.2", lambda n, a: np.cumsum((np.arange(n, dtype="float32") + 1) ** -a)[-1]),
     ("01.1", torch.tensor([1, 3, 7, 14])),
-    ("01.2", find_recursively),
     ("02.2", lambda step: torch.tensor(np.clip(np.float32(1.18 - 0.0009 * step), 0.1, 1))),
     ("03.1", lambda P, i, b: [(P[k] / min(P[i])) ** -b for k in i]),
     ("03.3", lambda d, w: w.flatten() @ d**2 / (2 * len(d))),
