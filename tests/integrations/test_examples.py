@@ -6,9 +6,11 @@ import runpy
 import sys
 from pathlib import Path
 
+import gymnasium as gym
 import numpy as np
 import pytest
 import torch
+from counting import SameArray
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 # What each needs, and its options for a short run.
@@ -116,6 +118,16 @@ def test_the_page_bootstraps_where_time_ran_out(page_and_stored):
     assert (bool(terminated), bool(truncated)) == (False, True)
     assert np.abs(true_next - observation).max() < 0.1  # not where the next episode begins
     assert not np.array_equal(true_next, stored[200][0])
+
+
+def test_the_page_keeps_the_last_observation_of_an_environment_with_one_array(page_and_stored):
+    page, stored = page_and_stored
+    gym.register("tests/SameArray-v0", SameArray)
+    try:
+        page.train(page.Args("tests/SameArray-v0", total_timesteps=10, learning_starts=1000))
+    finally:
+        del gym.registry["tests/SameArray-v0"]
+    assert [step[3].item() for step in stored] == [1, 2, 3, 4, 5] * 2
 
 
 # Ape-X: its parts, without a cluster --------------------------------------------------------------
