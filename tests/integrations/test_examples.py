@@ -1,5 +1,6 @@
 """Every script in `examples/` runs from beginning to end, in short."""
 
+import ast
 import importlib.util
 import re
 import runpy
@@ -34,6 +35,16 @@ def imported(name):
 
 def test_every_example_is_tried():
     assert {path.stem for path in EXAMPLES.glob("*.py")} == set(SHORT)
+
+
+@pytest.mark.parametrize("name", SHORT)
+def test_its_help_can_be_printed_on_windows(name):
+    """A pipe there takes cp1252, which has no Greek letters."""
+    code = (EXAMPLES / f"{name}.py").read_text(encoding="utf-8")
+    shown = ast.get_docstring(ast.parse(code))
+    if "description=__doc__.partition" in code:
+        shown = shown.partition("\n")[0]
+    (shown + "".join(re.findall(r'help="(.*?)"', code))).encode("cp1252")
 
 
 @pytest.mark.slow
