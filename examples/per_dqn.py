@@ -18,6 +18,7 @@ import gymnasium as gym
 import numpy as np
 import torch
 from gymnasium.vector import AutoresetMode
+from gymnasium.wrappers import TransformObservation
 from torch import nn, optim
 
 from per_tutorial import PrioritizedReplayBuffer  # PER: in place of a uniform buffer
@@ -88,12 +89,14 @@ def train(args: Args) -> tuple[QNetwork, PrioritizedReplayBuffer, list[float]]:
     device = torch.device(args.device)
 
     # Under SAME_STEP, the step that ends an episode returns the first observation of the next one;
-    # the true last observation is in infos["final_obs"].
+    # the true last observation is in infos["final_obs"]. It is a copy, since some environments
+    # return the same array every time, and the reset overwrites it.
     envs = gym.make_vec(
         args.env_id,
         num_envs=args.num_envs,
         vectorization_mode="sync",
         vector_kwargs={"autoreset_mode": AutoresetMode.SAME_STEP},
+        wrappers=[lambda env: TransformObservation(env, np.array, env.observation_space)],
     )
     space = envs.single_observation_space
     actions_count = int(envs.single_action_space.n)

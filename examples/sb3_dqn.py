@@ -3,7 +3,7 @@
     pip install "per_tutorial[sb3]"  # before a release: from the address in the README
     python sb3_dqn.py --steps 50000 --seed 1
 
-Two lines differ from SB3's own DQN: the import, and α. β rises from 0.4 to 1 automatically.
+Two lines differ from SB3's own DQN: the import, and alpha. Beta rises from 0.4 to 1 automatically.
 """
 
 import argparse

@@ -3,9 +3,9 @@
     pip install "per_tutorial[tianshou]"  # before a release: from the address in the README
     python tianshou_dqn.py --steps 20000 --seed 1
 
-Two places differ from tianshou's DQN with uniform replay: the buffer, and the β that a function
-sets before every update. tianshou itself multiplies the weights and writes the TD errors back.
-Do not set its `huber_loss_delta`: tianshou 2.0.1 then ignores the weights.
+Two places differ from tianshou's DQN with uniform replay: the buffer, and the beta that a
+function sets before every update. tianshou itself multiplies the weights and writes the TD errors
+back. Do not set its `huber_loss_delta`: tianshou 2.0.1 then ignores the weights.
 """
 
 import argparse

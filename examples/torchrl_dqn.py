@@ -3,9 +3,9 @@
     pip install "per_tutorial[torchrl]"  # before a release: from the address in the README
     python torchrl_dqn.py --steps 20000 --seed 1
 
-Four places differ from uniform replay: the sampler, its β, the weights in the loss, and the line
-that writes the TD errors back. `DQNLoss` puts δ² into "td_error", so `squared=True` tells the
-sampler to take the root. The loss is weighted here because `DQNLoss` would divide by the sum of
+Four places differ from uniform replay: the sampler, its beta, the weights in the loss, and the
+line that writes the TD errors back. `DQNLoss` puts squares into "td_error", so `squared=True` tells
+the sampler to take the root. The loss is weighted here because `DQNLoss` would divide by the sum of
 the weights.
 """
 

@@ -8,7 +8,9 @@ import re
 import numpy as np
 import pytest
 
-from per_tutorial.dqn.config import DQNConfig
+from per_tutorial.dqn.config import SAMPLER_SETTINGS, DQNConfig
+from per_tutorial.dqn.training import make_replay
+from per_tutorial.replay.samplers import SAMPLERS
 
 SOURCE = inspect.getsource(DQNConfig)
 
@@ -123,6 +125,17 @@ def test_settings_cannot_be_changed_only_replaced():
         config.replace(alpha=7)
     with pytest.raises(TypeError, match="alhpa"):
         config.replace(alhpa=0.7)
+
+
+@pytest.mark.parametrize("sampler, own", [("uniform", 0), ("proportional", 0.6), ("rank", 0.7)])
+def test_a_sampler_gets_the_settings_it_takes_and_else_its_own_alpha(sampler, own):
+    given = {"alpha": 0.2, "priority_epsilon": 0.1, "normalize": "none", "kappa": 3.0}
+    config = DQNConfig(sampler=sampler, **given)
+    taken = {name: given[name] for name in SAMPLER_SETTINGS[sampler]}
+    settings = make_replay(config, (4,), [0]).settings
+    assert settings.items() >= {"sampler": sampler, **taken}.items()
+    assert make_replay(config.replace(alpha=None), (4,), [0]).settings.get("alpha", 0) == own
+    assert SAMPLER_SETTINGS.keys() == SAMPLERS.keys()
 
 
 # Schedules

@@ -3,7 +3,7 @@
 import gymnasium as gym
 import numpy as np
 import pytest
-from counting import CountingEnv
+from counting import CountingEnv, SameArray
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
 from per_tutorial.dqn.config import DQNConfig
@@ -169,29 +169,15 @@ def test_an_error_of_an_environment_stays_names_gymnasiums_checker_and_closes_it
         assert Odd.open == 0
 
 
-class SameArray(gym.Env):
-    """Shows the step of the episode, always in the same array; ends after 5 steps."""
-
-    action_space = gym.spaces.Discrete(2)
-
-    def __init__(self):
-        self.observation_space = gym.spaces.Box(0, 9, (1,), np.float32)
-        self.seen = np.zeros(1, np.float32)
-
-    def reset(self, *, seed=None, options=None):
-        super().reset(seed=seed)
-        self.seen[:] = 0
-        return self.seen, {}
-
-    def step(self, action):
-        self.seen += 1
-        return self.seen, 1.0, False, bool(self.seen[0] == 5), {}
+class InfoOfThatName(SameArray):
+    info = {"final_obs": np.full(1, 7, np.float32)}
 
 
-def test_the_last_observation_survives_an_environment_that_reuses_its_array():
-    """Gymnasium #1132: the reset that follows in the same step would overwrite it."""
+@pytest.mark.parametrize("kind", [SameArray, InfoOfThatName])
+def test_the_last_observation_survives(kind):
+    """Gymnasium #1132: the reset in the same step would overwrite it, or an info of that name."""
     replay = ReplayBuffer(100, (1,))
-    gym.register("tests/SameArray-v0", SameArray)
+    gym.register("tests/SameArray-v0", kind)
     try:
         train(DQNConfig(env="tests/SameArray-v0", steps=100), 0, replay=replay)
     finally:

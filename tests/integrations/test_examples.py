@@ -1,14 +1,17 @@
 """Every script in `examples/` runs from beginning to end, in short."""
 
+import ast
 import importlib.util
 import re
 import runpy
 import sys
 from pathlib import Path
 
+import gymnasium as gym
 import numpy as np
 import pytest
 import torch
+from counting import SameArray
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 # What each needs, and its options for a short run.
@@ -32,6 +35,16 @@ def imported(name):
 
 def test_every_example_is_tried():
     assert {path.stem for path in EXAMPLES.glob("*.py")} == set(SHORT)
+
+
+@pytest.mark.parametrize("name", SHORT)
+def test_its_help_can_be_printed_on_windows(name):
+    """A pipe there takes cp1252, which has no Greek letters."""
+    code = (EXAMPLES / f"{name}.py").read_text(encoding="utf-8")
+    shown = ast.get_docstring(ast.parse(code))
+    if "description=__doc__.partition" in code:
+        shown = shown.partition("\n")[0]
+    (shown + "".join(re.findall(r'help="(.*?)"', code))).encode("cp1252")
 
 
 @pytest.mark.slow
@@ -116,6 +129,16 @@ def test_the_page_bootstraps_where_time_ran_out(page_and_stored):
     assert (bool(terminated), bool(truncated)) == (False, True)
     assert np.abs(true_next - observation).max() < 0.1  # not where the next episode begins
     assert not np.array_equal(true_next, stored[200][0])
+
+
+def test_the_page_keeps_the_last_observation_of_an_environment_with_one_array(page_and_stored):
+    page, stored = page_and_stored
+    gym.register("tests/SameArray-v0", SameArray)
+    try:
+        page.train(page.Args("tests/SameArray-v0", total_timesteps=10, learning_starts=1000))
+    finally:
+        del gym.registry["tests/SameArray-v0"]
+    assert [step[3].item() for step in stored] == [1, 2, 3, 4, 5] * 2
 
 
 # Ape-X: its parts, without a cluster --------------------------------------------------------------

@@ -90,7 +90,7 @@ def trained_with(monkeypatch):
     def train(config, seeds, callbacks, checkpoints):
         assert checkpoints is None
         calls.append((config, list(seeds)))
-        return SimpleNamespace(seeds=seeds, agent=SimpleNamespace(seeds=seeds))
+        return SimpleNamespace(seeds=seeds, step=config.steps, agent=SimpleNamespace(seeds=seeds))
 
     def evaluate(agent, episodes):
         return np.zeros((len(agent.seeds), episodes))
@@ -260,6 +260,14 @@ def test_what_cannot_be_played_ends_in_one_clear_line(arguments, message, tmp_pa
         DQNLearner(TINY_CONFIG.replace(env=env), (8,), actions=2, seeds=[0]).save(tmp_path / name)
     line = complaint("evaluate", *arguments.format(tmp_path, tmp_path).split())
     assert line.startswith(message.format(tmp_path))
+
+
+def test_a_film_that_cannot_be_written_costs_no_evaluation(tmp_path, monkeypatch):
+    DQNLearner(TINY_CONFIG, (4,), actions=2, seeds=[7]).save(tmp_path / "agent")
+    monkeypatch.setattr(training, "evaluate", pytest.fail)
+    monkeypatch.setitem(sys.modules, "moviepy", None)
+    line = complaint("evaluate", f"{tmp_path}/agent", "--video", f"{tmp_path}/film.mp4")
+    assert line.startswith("evaluate needs moviepy, ") and "per_tutorial[video]" in line
 
 
 # Without the extras
@@ -470,7 +478,11 @@ NOTED.add_note("see check_env")
 
 @pytest.mark.parametrize(
     "error, status",
-    [(KeyboardInterrupt(), 130), (NOTED, "python -m per_tutorial: env: is odd; see check_env")],
+    [
+        (KeyboardInterrupt(), 130),
+        (lambda *_, **__: SimpleNamespace(step=100), 130),  # as `train` returns it in a notebook
+        (NOTED, "python -m per_tutorial: env: is odd; see check_env"),
+    ],
 )
 def test_an_interrupt_is_a_status_and_notes_of_an_error_are_shown(error, status, monkeypatch):
     monkeypatch.setattr(training, "train", mock.Mock(side_effect=error))
@@ -491,7 +503,7 @@ def test_a_setting_that_the_sampler_has_not_is_named(trained_with):
     "arguments, message",
     [
         (["train", "--steps", "many"], "--steps: invalid literal for int() with base 10: 'many'"),
-        (["train", "--alpha", "much"], "--alpha: could not convert string to float: 'much'"),
+        (["train", "--tau", "much"], "--tau: could not convert string to float: 'much'"),
         (["train", "--alhpa", "0.5"], "--alpha"),
         (["trian"], "train, evaluate, study, examine"),
         (["study"], "STUDY"),

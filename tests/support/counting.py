@@ -68,6 +68,26 @@ class EndlessEnv(gym.Env):
         return np.ones(1, dtype=np.float32), 1.0, False, False, {}
 
 
+class SameArray(gym.Env):
+    """Shows the step of the episode, always in the same array; ends after 5 steps."""
+
+    action_space = gym.spaces.Discrete(2)
+    info = {}
+
+    def __init__(self):
+        self.observation_space = gym.spaces.Box(0, 9, (1,), np.float32)
+        self.seen = np.zeros(1, np.float32)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.seen[:] = 0
+        return self.seen, self.info
+
+    def step(self, action):
+        self.seen += 1
+        return self.seen, 1.0, False, bool(self.seen[0] == 5), self.info
+
+
 COUNTING, ENDLESS = "tests/Counting-v0", "tests/Endless-v0"
 gym.register(COUNTING, CountingEnv)
 gym.register(ENDLESS, EndlessEnv)
