@@ -2,12 +2,15 @@
 
 import difflib
 import os
+from pathlib import Path
 from typing import Annotated
 
 import tyro
 
 from per_tutorial.cli.files import check_folders
 from per_tutorial.common.arguments import whole_number
+
+RECORDED = Path("notebooks/results")  # in the folder of the repository
 
 
 def study(
@@ -48,6 +51,10 @@ def study(
     if fast:
         declared = declared.fast()
     print(f"{declared.question}\nMetric: {declared.metric}, {METRICS[declared.metric]}.")
+    runs = len(declared.arms) * len(declared.seeds)
+    print(f"{len(declared.parts)} parts, {processes} at once. {_duration(declared.name, runs)}")
+    kept = "finished parts" if declared.checkpoint_every is None else "checkpoints"
+    print(f"Ctrl-C stops it: {kept} stay, the rest is lost. The same command continues.")
     # No smoothing: groups finish rarely and several at once.
     bar = tqdm(unit="step", unit_scale=True, smoothing=0, disable=quiet)
 
@@ -59,3 +66,14 @@ def study(
     with bar:
         results = run_study(declared, out, processes=processes, progress=progress)
     print(report(results))
+
+
+def _duration(name: str, runs: int) -> str:
+    """How long the recorded runs took, if their results are here."""
+    from per_tutorial.studies.results import load_study
+
+    if not (RECORDED / f"{name}.csv.gz").is_file():
+        return "Their duration is shown as soon as the first is finished."
+    facts = load_study(name, RECORDED).facts
+    minutes = facts["seconds"] / sum(len(part["seeds"]) for part in facts["stacks"]) * runs / 60
+    return f"Where they were recorded, all took {minutes:,.0f} minutes on one core."

@@ -33,17 +33,17 @@ def read_comparisons(path: str | os.PathLike[str]) -> dict[str, list[Row]]:
         for _, group in itertools.groupby(csv.DictReader(file), lambda pair: pair["comparison"]):
             pairs = list(group)
             first = pairs[0]
-            names = np.array([pair["study"] for pair in pairs])
             ours, theirs = (
                 np.array([float(pair[side]) for pair in pairs])
                 for side in ("score", "baseline_score")
             )
-            families.setdefault(first["family"], []).append(
-                Row(
-                    *(first[name] for name in ("world", "method", "setting")),
-                    studies=names,
-                    scores=(ours, theirs),
-                    range=float(first["range"]),
-                )
+            row = Row(
+                world=first["world"],
+                method=first["method"],
+                setting=first["setting"],
+                studies=np.array([pair["study"] for pair in pairs]),
+                scores=(ours, theirs),
+                range=float(first["range"]),
             )
+            families.setdefault(first["family"], []).append(row)
     return families

@@ -359,8 +359,10 @@ def test_a_study_states_its_question_and_metric_and_reports_every_arm_and_compar
 ):
     main(["study", "small", "--fast", "--processes", "1", "--out", str(tmp_path)])
     printed, progress = capsys.readouterr()
-    question, metric, *rest = printed.splitlines()
+    question, metric, parts, stop, *rest = printed.splitlines()
     assert question == small_study.question
+    assert parts == "4 parts, 1 at once. Their duration is shown as soon as the first is finished."
+    assert stop.startswith("Ctrl-C stops it: finished parts stay")
     assert metric == f"Metric: greedy score, {METRICS['greedy score']}."
     results = load_study("small-fast", tmp_path)
     assert rest == report(results).splitlines()
@@ -372,6 +374,12 @@ def test_a_study_states_its_question_and_metric_and_reports_every_arm_and_compar
     main(["study", "small", "--fast", "--processes", "1", "--out", str(tmp_path), "--quiet"])
     again, progress = capsys.readouterr()
     assert (again, progress) == (printed, "")
+
+
+def test_a_recorded_study_says_how_long_it_takes(studied_with, monkeypatch, capsys):
+    monkeypatch.chdir(ROOT)
+    main(["study", "ablation-acrobot", "--processes", "2", "--quiet"])
+    assert "16 parts, 2 at once. Where they were recorded, all took 35" in capsys.readouterr().out
 
 
 def test_options_of_a_study(small_study, studied_with):

@@ -157,7 +157,9 @@ def test_an_unknown_study_is_told_which_there_are_and_a_reader_without_any_where
         load_study("smal", copied)
     monkeypatch.chdir(copied)
     where = re.escape(repr(str(copied / "results")))
-    with pytest.raises(FileNotFoundError, match=f"^folder: must hold .* got {where}; .* repository"):
+    with pytest.raises(
+        FileNotFoundError, match=f"^folder: must hold .* got {where}; .* repository"
+    ):
         load_study("small")
     (copied / "results").mkdir()  # as beside a notebook
     (copied / "small.csv.gz").rename(copied / "results" / "small.csv.gz")
