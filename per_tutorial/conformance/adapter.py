@@ -144,7 +144,12 @@ def as_adapter(adapter: Any) -> Adapter:
     if missing := [one for one in methods if not callable(getattr(adapter, one, None))]:
         said = "a buffer needs an adapter with make, add, sample and update: docs/examined.md"
         raise TypeError(f"adapter: {name} lacks {', '.join(missing)}; {said}")
-    refuse_unknown_declarations(kind)
+    for unknown in (
+        one for one in dir(kind) if not one.startswith("_") and not hasattr(Adapter, one)
+    ):
+        if not callable(value := getattr(kind, unknown)) and not isinstance(value, property):
+            said = f"must be one of {', '.join(Adapter.__annotations__)}, or begin with _"
+            raise ValueError(f"{name}.{unknown}: a declaration {said}")
     if isinstance(adapter, type):
         try:
             adapter = type(name, (adapter, Adapter), {})()
@@ -162,14 +167,3 @@ def as_adapter(adapter: Any) -> Adapter:
     if adapter.clip is not None:
         real_number(f"{name}.clip", adapter.clip, above=0)
     return adapter
-
-
-def refuse_unknown_declarations(kind: type) -> None:
-    """Raise ValueError for an attribute that declares nothing: it may be misspelt."""
-    known = Adapter.__annotations__
-    for name in dir(kind):
-        private = name.startswith("_") or name in known or hasattr(Adapter, name)
-        value = getattr(kind, name)
-        if not private and not callable(value) and not isinstance(value, property):
-            said = f"must be one of {', '.join(known)}, or begin with an underscore"
-            raise ValueError(f"{kind.__name__}.{name}: a declaration {said}")

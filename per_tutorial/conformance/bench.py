@@ -76,7 +76,8 @@ class Bench:
         capacity = settings.setdefault("capacity", self.capacity)
         added = capacity + self.adapter.delay if added is None else added
         size = 2 if exact and not self.adapter.replacement else self.batch_size
-        settings.setdefault("batch_size", max(2, min(size, added - self.adapter.delay)))
+        drawable = min(added, capacity) - self.adapter.delay
+        settings.setdefault("batch_size", max(2, min(size, drawable)))
         settings.setdefault("seed", int(self.rng.integers(2**31)))
         return Filled(self.adapter, **settings).add(added)
 
@@ -242,11 +243,24 @@ class Filled:
         return 1 / (np.argsort(np.argsort(-p)) + 1) if self.adapter.distribution == "rank" else p
 
     def exponent(self, counts: NDArray) -> tuple[float, float]:
-        """The power of their `bases` in which the `known` came, and its standard error."""
+        """The power of their `bases` in which the `known` most likely came, and its standard error.
+
+        The uniform share of the draws is subtracted first.
+        """
         if self.adapter.distribution == "uniform":
             return 0.0, 0.0
-        share = self.adapter.uniform_share
-        return exponent_of(self.bases(), counts[self.known], share, self.dispersion)
+        logs, came, share = np.log(self.bases()), counts[self.known], self.adapter.uniform_share
+        seen = (came @ logs / came.sum() - share * logs.mean()) / (1 - share)
+        low, high = -4.0, 4.0
+        for _ in range(50):  # bisection: the mean of the logarithms rises with the power
+            power = (low + high) / 2
+            masses = np.exp(power * (logs - logs.max()))
+            mean = masses @ logs / masses.sum()
+            low, high = (power, high) if mean < seen else (low, power)
+        slope = masses @ (logs - mean) ** 2 / masses.sum()  # of the mean over the power
+        variance = self.dispersion * (came @ (logs - came @ logs / came.sum()) ** 2)
+        deviation = np.sqrt(variance) / came.sum() / (1 - share)  # of the mean that was seen
+        return (power, deviation / slope) if slope > 1e-9 else (0.0, np.inf)
 
     def expected(self, masses: Floats) -> Floats:
         """P(i) from p^α, of the same transitions."""
@@ -264,22 +278,19 @@ class Filled:
         self.assert_share(self.known, counts, self.expected(self.bases() ** best[0]))
         return best
 
-    def assert_alike(self, which: NDArray[np.bool_], counts: NDArray) -> None:
-        """Assert that these transitions are equally likely, given the counts of all."""
-        self.assert_share(which, counts, np.full(which.sum(), 1 / max(1, which.sum())))
-
-    def assert_share(self, which: NDArray[np.bool_], counts: NDArray, expected: Floats) -> None:
-        """Assert that the draws of these transitions fit their expected shares of them."""
+    def assert_share(
+        self, which: NDArray[np.bool_], counts: NDArray, expected: Floats | None = None
+    ) -> None:
+        """Assert that these transitions came as often as expected among themselves, or equally."""
         came, slack = counts[which], 0.0 if self.adapter.replacement else 0.08
-        worst = misfit(came, expected, slack, self.dispersion)
-        if worst is None:
-            return
-        serial = self.stored[which][worst]
-        error = f"|δ| = {abs(self.errors[serial]):.3g}" if serial in self.errors else "new"
-        raise AssertionError(
-            f"transition {serial} ({error}) came in {came[worst] / came.sum():.2%} of the draws, "
-            f"{expected[worst]:.2%} expected"
-        )
+        expected = np.full(len(came), 1 / len(came)) if expected is None else expected
+        if (worst := misfit(came, expected, slack, self.dispersion)) is not None:
+            serial = self.stored[which][worst]
+            error = f"|δ| = {abs(self.errors[serial]):.3g}" if serial in self.errors else "new"
+            raise AssertionError(
+                f"transition {serial} ({error}) came in {came[worst] / came.sum():.2%} of the "
+                f"draws, {expected[worst]:.2%} expected"
+            )
 
 
 def observation_of(state: int) -> NDArray[np.float32]:
@@ -325,23 +336,3 @@ def misfit(
     if chi2.sf(parts.sum() / dispersion, max(1, len(parts) - 1)) > FALSE_ALARM:
         return None
     return int(np.argmax(off / np.sqrt(wanted + 1)))
-
-
-def exponent_of(
-    bases: Floats, counts: NDArray, share: float = 0.0, dispersion: float = 1.0
-) -> tuple[float, float]:
-    """The a of P(i) ∝ base^a that is most likely given the counts, and its standard error.
-
-    A ``share`` of the draws, which are uniform, is subtracted first.
-    """
-    logs, low, high = np.log(bases), -4.0, 4.0
-    seen = (counts @ logs / counts.sum() - share * logs.mean()) / (1 - share)
-    for _ in range(50):  # bisection: the mean of the logarithms rises with a
-        middle = (low + high) / 2
-        masses = np.exp(middle * (logs - logs.max()))
-        mean = masses @ logs / masses.sum()
-        low, high = (middle, high) if mean < seen else (low, middle)
-    slope = masses @ (logs - mean) ** 2 / masses.sum()  # of the mean over a
-    variance = dispersion * (counts @ (logs - counts @ logs / counts.sum()) ** 2)
-    deviation = np.sqrt(variance) / counts.sum() / (1 - share)  # of the mean seen
-    return (middle, deviation / slope) if slope > 1e-9 else (0.0, np.inf)
