@@ -27,6 +27,7 @@ MENU = """
 :glob:
 :caption: The pages
 notebooks/*
+explorables
 ```
 
 ```{toctree}
@@ -35,7 +36,6 @@ notebooks/*
 :caption: The package
 docs/*
 api
-explorables
 ```
 """
 

@@ -4,6 +4,9 @@ import re
 import tomllib
 from pathlib import Path
 
+import latex2mathml.converter
+from docutils import nodes
+
 import per_tutorial
 
 PYPROJECT = Path(per_tutorial.__file__).parents[1] / "pyproject.toml"
@@ -18,6 +21,7 @@ nb_execution_mode = "off"  # notebooks are shown as they were published
 nb_merge_streams = True
 myst_enable_extensions = ["dollarmath", "colon_fence"]
 myst_heading_anchors = 3
+html_math_renderer = "mathml"
 
 suppress_warnings = ["ref.python"]  # an attribute's name is that of several classes
 default_role = "literal"
@@ -62,6 +66,18 @@ def escaped(found):
     return "".join(f"\\{sign}" for sign in found[0])
 
 
+def write_formula(page, node):
+    """Write a formula as MathML: browsers draw it offline and without a script."""
+    text = node.astext().replace(r"\arg", r"\mathrm{arg}")  # the one name that is not known
+    if isinstance(node, nodes.math_block):
+        formula = latex2mathml.converter.convert(text, display="block")
+        page.body.append(f'<div class="math">{formula}</div>')
+    else:
+        page.body.append(latex2mathml.converter.convert(text))
+    raise nodes.SkipNode
+
+
 def setup(app):
     """Connect this with Sphinx."""
+    app.add_html_math_renderer("mathml", (write_formula, None), (write_formula, None))
     app.connect("autodoc-process-docstring", escape_marks, priority=400)  # before napoleon's

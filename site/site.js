@@ -1,3 +1,8 @@
+// What scrolls in its own box can be scrolled by keyboard.
+for (const box of document.querySelectorAll("table, div.math")) {
+  if (box.scrollWidth > box.clientWidth) box.tabIndex = 0;
+}
+
 // An explorable is as tall as what it holds, and as dark as the page around it.
 for (const frame of document.querySelectorAll("iframe.explorable")) {
   const fit = () => {
