@@ -37,6 +37,7 @@ class Ledger:
         self.ring = Ring(added, sampler.capacity)
         self.remedy = remedy
         self._known = [0] * len(added)  # how many transitions the sampler knows of
+        self._sizes = self.ring.sizes  # how many are stored of these
         # Draws since the start; None after an update, or if none is needed
         self._draws: int | None = 0 if getattr(sampler, "needs_updates", False) else None
 
@@ -46,6 +47,8 @@ class Ledger:
         Before these, there were no others: `catch_up` before you write.
         """
         self.sampler.add(slots)
+        if min(self._known) < self.ring.capacity:  # saves time: sizes of full rings don't change
+            self._sizes = self.ring.sizes
         self._known = self.ring.added.tolist()  # last: the sampler may hear of a slot twice
 
     def catch_up(self) -> None:
@@ -68,7 +71,7 @@ class Ledger:
                     f"priorities mean nothing yet: {self.remedy}",
                     stacklevel=3,
                 )
-        return self.sampler.sample(batch_size, self.ring.sizes, beta)
+        return self.sampler.sample(batch_size, self._sizes, beta)
 
     def update(self, slots: Slots, td_errors: Floats) -> None:
         """Pass checked TD errors to the sampler, both (runs, batch); it skips `NO_SLOT`."""
@@ -91,4 +94,4 @@ class Ledger:
     def restore(self, state: Mapping[str, AnyArray]) -> None:
         """Copy a checked state of a sampler that knows all that ``added`` counts now."""
         copy_arrays(self.sampler.state, state)
-        self._known = self.ring.added.tolist()
+        self._known, self._sizes = self.ring.added.tolist(), self.ring.sizes

@@ -104,7 +104,12 @@ class Replay:
             TypeError: a field has the wrong type.
         """
         step = (observation, action, reward, next_observation, terminated, truncated)
-        self._store(self.storage.add, step, valid)
+        self._begin()
+        try:
+            self._ledger.catch_up()
+            self._ledger.add(self.storage.add(step, valid, stacked=self.runs is not None))
+        finally:
+            self._thread = 0
 
     def extend(
         self,
@@ -126,7 +131,12 @@ class Replay:
         if not hasattr(self.storage, "extend"):
             kind = type(self.storage).__name__
             raise TypeError(f"extend: a {kind} takes only single steps, which add stores")
-        self._store(self.storage.extend, steps)
+        self._begin()
+        try:
+            self._ledger.catch_up()
+            self._ledger.add(self.storage.extend(steps, stacked=self.runs is not None))
+        finally:
+            self._thread = 0
 
     def sample(self, batch_size: int, beta: float = 0.4) -> Batch:
         """Draw a minibatch for each run.
@@ -139,7 +149,8 @@ class Replay:
         beta = up_to_one("beta", beta)
         self._begin()
         try:
-            if batch_size > (stored := len(self)):
+            stored = min(*self.storage.added.tolist(), self.capacity)
+            if batch_size > stored:
                 raise ValueError(
                     "batch_size: must be at most the number of stored transitions, "
                     f"{stored}, got {batch_size}"
@@ -266,15 +277,6 @@ class Replay:
 
     def __setstate__(self, kept: dict[str, Any]) -> None:
         vars(self).update(kept, _thread=0, _process=os.getpid())
-
-    def _store(self, store: Callable[..., Slots], *fields: Any) -> None:
-        """Store transitions, and report them to the sampler."""
-        self._begin()
-        try:
-            self._ledger.catch_up()
-            self._ledger.add(store(*fields, stacked=self.runs is not None))
-        finally:
-            self._thread = 0
 
     def _begin(self) -> None:
         """Refuse a second thread inside a call, and complete a `restore` that was interrupted."""

@@ -129,11 +129,12 @@ class ProportionalSampler:
 
     def sample(self, batch_size: int, sizes: Ints, beta: float) -> tuple[Slots, NDArray, NDArray]:
         """Slots, P(i) and importance-sampling weights, (runs, batch) each."""
-        shape, forest = (len(sizes), batch_size), (self.sums.nodes, self.sums.first_root)
-        slots = np.empty(shape, dtype=np.int64)
-        probabilities, relative = np.empty(shape, np.float32), np.empty(shape)
-        drawn = slots, probabilities, relative
-        sample_stratified(*forest, self.streams.states, sizes, *drawn)
+        shape, tree = (len(sizes), batch_size), self.sums
+        slots, relative = np.empty(shape, np.int64), np.empty(shape)
+        probabilities = np.empty(shape, np.float32)
+        sample_stratified(
+            tree.nodes, tree.first_root, self.streams.states, sizes, slots, probabilities, relative
+        )
         weights = relative**-beta
         if self.normalize == "batch":
             divide_by_largest(weights)
@@ -171,5 +172,7 @@ class ProportionalSampler:
     def _write(self, slots: Slots, priorities: Floats) -> None:
         """Set the priorities of slots, both (runs, batch)."""
         minima = NO_TREE if self.minima is None else self.minima.nodes
-        trees = self.sums.nodes, minima, self.sums.first_root
-        write_priorities(*trees, slots, priorities**self.alpha, priorities, self.largest_priority)
+        values, sums = priorities**self.alpha, self.sums
+        write_priorities(
+            sums.nodes, minima, sums.first_root, slots, values, priorities, self.largest_priority
+        )

@@ -166,9 +166,8 @@ class RowStorage:
 
     def _write(self, data: NDArray[np.uint8], n: int, valid: NDArray[np.bool_]) -> Slots:
         """Store n rows per run, given as their bytes; return their slots (runs, n)."""
-        slots = np.empty((self.runs, n), dtype=np.int64)
-        ring = self._memory, self.capacity, self.added
-        write_rows(*ring, data, self.rows.itemsize, valid, slots)
+        slots, size = np.empty((self.runs, n), np.int64), self.rows.itemsize
+        write_rows(self._memory, self.capacity, self.added, data, size, valid, slots)
         return slots
 
     def _take(self, slots: Slots) -> NDArray[np.void]:
