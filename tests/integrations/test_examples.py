@@ -118,7 +118,7 @@ def test_the_page_stores_true_transitions_and_changes_priorities(num_envs, page_
             over = now[4] or now[5]
             assert np.array_equal(now[3], after[0]) != over
     assert sum(bool(step[4] or step[5]) for step in stored) == len(returns)
-    assert len(set(buffer.probabilities)) > 50
+    assert len(set(buffer.probabilities())) > 50
     assert all(bool(weights.isfinite().all()) for weights in network.parameters())
 
 
