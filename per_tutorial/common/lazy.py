@@ -16,7 +16,7 @@ EXTRAS = {
     "dqn": ("gymnasium", "safetensors", "scipy", "torch", "tqdm", "tyro"),
     "examine": ("scipy", "tyro"),
     "notebooks": ("IPython", "PIL", "ipywidgets", "matplotlib"),
-    "video": ("imageio_ffmpeg",),
+    "video": ("imageio_ffmpeg", "moviepy"),
     "atari": ("ale_py", "cv2"),
     "minatar": ("minatar",),
     "ray": ("ray",),

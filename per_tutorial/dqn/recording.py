@@ -1,17 +1,16 @@
 """Videos of episodes, or of given frames, as small MP4 files.
 
 They are H.264 with yuv420p pixels, the one format that all browsers play; it needs even sizes.
-This needs ffmpeg, which comes with imageio-ffmpeg, of the extra `video`.
+This needs MoviePy and its ffmpeg, which the extra `video` installs.
 """
 
 import os
-import subprocess
 import tempfile
 import warnings
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import Any
 
 import gymnasium as gym
 import numpy as np
@@ -53,32 +52,35 @@ def save_video(frames: Iterable[Frame], path: str | Path, fps: float) -> None:
     # On the same disk, so that the finished file is moved in one step.
     with tempfile.TemporaryDirectory(dir=Path(path).parent, prefix=".recording-") as scratch:
         file = Path(scratch) / "clip.mp4"
-        failure = _encode(even, file, fps)
-        if failure:
-            raise OSError(f"path: ffmpeg could not write {os.fspath(path)!r}: {failure}")
+        written = _frames_written(even, file, fps)
+        if written != len(even):
+            raise OSError(
+                f"path: ffmpeg could not write {os.fspath(path)!r}: {written} of {len(even)} "
+                "frames can be read (is the disk full?)"
+            )
         os.replace(file, path)
 
 
-def _encode(pictures: list[Frame], file: Path, fps: float) -> str | None:
-    """Let ffmpeg write a film, and look at it; returns why it is not whole, if it is not."""
-    height, width = pictures[0].shape[:2]
-    source = ["-f", "rawvideo", "-pix_fmt", "rgb24", "-s", f"{width}x{height}", "-r", str(fps)]
-    target = ["-c:v", "libx264", "-crf", "28", "-pix_fmt", "yuv420p", "-movflags", "+faststart"]
-    command = [get_ffmpeg_exe(), "-loglevel", "error", *source, "-i", "-", *target, str(file)]
-    with tempfile.TemporaryFile() as log:  # a pipe could fill up, and ffmpeg would wait
-        with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=log) as ffmpeg:
-            with suppress(OSError), cast(IO[bytes], ffmpeg.stdin) as pipe:  # it may end too early
-                for picture in pictures:
-                    pipe.write(picture.tobytes())
-        log.seek(0)
-        said = log.read().decode(errors="replace").splitlines()
-    if ffmpeg.returncode:
-        return said[-1] if said else f"it ended with the status {ffmpeg.returncode}"
+def _frames_written(pictures: list[Frame], file: Path, fps: float) -> int:
+    """Write a film, and count the frames that can be read: MoviePy ignores how ffmpeg ended."""
+    # Both MoviePy 1 and 2 have it here; `moviepy.editor` exists only in 1.
+    from moviepy.video.io.ImageSequenceClip import ImageSequenceClip
+
+    clip = ImageSequenceClip(pictures, fps=fps)
+    # MoviePy counts frames as seconds · fps: n / fps itself may be rounded to one too few.
+    clip.duration = (len(pictures) + 0.01) / fps
     try:
+        clip.write_videofile(
+            str(file),
+            codec="libx264",
+            audio=False,
+            logger=None,
+            ffmpeg_params=["-crf", "28", "-pix_fmt", "yuv420p", "-movflags", "+faststart"],
+        )
         count, _ = count_frames_and_secs(str(file))
-    except RuntimeError:
-        count = 0
-    return None if count == len(pictures) else f"{count} of {len(pictures)} frames can be read"
+    except (OSError, RuntimeError):
+        return 0
+    return count
 
 
 @contextmanager

@@ -200,9 +200,7 @@ def train(  # noqa: C901  (Algorithm 1 in one place)
         agent.first_action = environments.first_action
         if replay is None:
             replay = make_replay(config, environments.observation_shape, seeds)
-        if hasattr(replay, "sampler"):
-            agent.check_partner(replay.sampler)
-        memory = _checked_memory(replay, config, len(seeds))
+        memory = _checked_memory(replay, agent)
         axes = replay.storage.leading_axes if isinstance(replay, Replay) else (1,)
         exploration = RandomStreams(seeds, "exploration")
         history = History(config, seeds, getattr(memory, "settings", {}))
@@ -261,8 +259,9 @@ def _stopped_by_the_user(history: History) -> Iterator[None]:
         )
 
 
-def _checked_memory(replay: Replay | Memory, config: DQNConfig, runs: int) -> Replay | OneRun:
-    """A memory as `train` needs it; ValueError if it does not fit the settings."""
+def _checked_memory(replay: Replay | Memory, agent: DQNLearner) -> Replay | OneRun:
+    """A memory as `train` needs it; ValueError if it does not fit the learner and its settings."""
+    config, runs = agent.config, len(agent.seeds)
     memory = replay if isinstance(replay, Replay) and replay.runs is not None else OneRun(replay)
     if isinstance(memory, OneRun) and (runs, config.environments) != (1, 1):
         raise ValueError(
@@ -270,10 +269,13 @@ def _checked_memory(replay: Replay | Memory, config: DQNConfig, runs: int) -> Re
             f"got {runs} and {config.environments}"
         )
     if isinstance(replay, Replay):
-        settings: dict[str, float] = {"runs": runs, "environments": config.environments}
-        settings["n_step"] = config.n_step
-        if config.n_step > 1:
-            settings["discount"] = config.discount
+        agent.check_partner(replay.sampler)
+        settings = {
+            "runs": runs,
+            "environments": config.environments,
+            "n_step": config.n_step,
+            "discount": config.discount,
+        }
         for name, wanted in settings.items():
             if (own := getattr(replay.storage, name)) != wanted:
                 raise ValueError(
