@@ -8,14 +8,12 @@ from __future__ import annotations  # so that `help` shows ArrayLike as a name
 import copy
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from math import inf
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor, nn
-from torch.nn.functional import huber_loss
 
 from per_tutorial.common.arguments import whole_number
 from per_tutorial.common.files import AnyArray, PathLike, copy_arrays, join_parts, require_like
@@ -141,7 +139,6 @@ class DQNLearner:
     optimizer_class: type[Optimizer] = Optimizer
     needs: ClassVar[Mapping[str, str]] = {}
 
-    @torch.inference_mode(False)  # or parameters could never have a gradient
     def __init__(
         self,
         config: DQNConfig,
@@ -194,10 +191,11 @@ class DQNLearner:
             >>> train(config, seeds=0, learner=CauchyLearner).agent.updates
             101
         """
-        config, zeros = self.config, torch.zeros_like(td_errors)
-        # ½δ² up to the bend, and straight from there; the squared loss never bends.
-        bend = min(config.kappa if config.loss == "huber" else inf, config.td_error_clip or inf)
-        return weights * huber_loss(td_errors, zeros, reduction="none", delta=bend)
+        slopes = clipped(td_errors.detach(), self.config.td_error_clip)
+        if self.config.loss == "huber":
+            slopes = clipped(slopes, self.config.kappa)
+        # ½δ², or a straight line beyond the limit; as slopes are constants, they are its gradient.
+        return weights * (slopes * torch.sub(td_errors, slopes, alpha=0.5))
 
     @torch.no_grad()
     def _check_network(self) -> None:
@@ -325,7 +323,6 @@ class DQNLearner:
         for name, tensor in self._tensors.items():
             tensor.copy_(torch.from_numpy(own[name]))
 
-    @torch.inference_mode(False)  # gradients are on in here, whatever the caller turned off
     def update(self, batch: Any, step_size: float | None = None) -> Update:
         """One gradient step of every run on its minibatch (Algorithm 1, lines 11 to 16).
 
@@ -348,6 +345,7 @@ class DQNLearner:
             self.update_target(self.config.tau)
         return Update(*(tensor.cpu().numpy() for tensor in results))
 
+    @torch.enable_grad()  # also where the caller has turned gradients off
     def _gradient_step(self, *fields: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """One step of the optimiser: δ, Q(s, a) and the losses before it.
 
@@ -357,14 +355,15 @@ class DQNLearner:
         q_values, td_errors = self._estimates(tensors)
         losses = self.losses(td_errors, tensors.weights)
         check_losses(f"{type(self).__name__}.losses", losses, td_errors)
-        means = losses.mean(dim=1)
-        found = torch.autograd.grad(means.sum(), self._parameters)  # runs share no parameter
+        # The mean over the batch; runs share no parameter, so theirs can be added.
+        shares = torch.full_like(losses, 1 / losses.shape[1])
+        found = torch.autograd.grad(losses, self._parameters, shares)
         gradients = [each.contiguous() for each in found]  # those of convolutions may not be
         if self.config.max_grad_norm is not None:
             clip_by_run(gradients, self.config.max_grad_norm)
         self.optimizer.descend(gradients)
         td_errors = clipped(td_errors, self.config.td_error_clip)
-        return td_errors.detach(), q_values.detach(), means.detach()
+        return td_errors.detach(), q_values.detach(), losses.detach().mean(dim=1)
 
     def _q_values(self, observations: Tensor) -> Tensor:
         return self.online(self._on_device(observations))

@@ -1,7 +1,7 @@
 """The learner: against a plain twin, and what it hands out."""
 
-import contextlib
 import copy
+import re
 from types import SimpleNamespace
 
 import numpy as np
@@ -49,39 +49,29 @@ class SquaredLearner(DQNLearner):
         return 0.5 * weights * td_errors**2
 
 
-def test_a_loss_of_ones_own_is_descended_by_its_gradient_whatever_is_switched_off():
-    """That of the settings, Huber's, is not used; gradients are needed in an update alone."""
-    usual, *others = (
-        kind(LEARNER_CONFIG.replace(loss=loss), (INPUTS,), ACTIONS, [5, 6])
-        for kind, loss in [(DQNLearner, "squared"), *[(SquaredLearner, "huber")] * 3]
-    )
-    switches = contextlib.nullcontext, torch.no_grad, torch.inference_mode
+def test_a_loss_of_ones_own_replaces_that_of_the_settings_also_where_gradients_are_off():
+    own = SquaredLearner(LEARNER_CONFIG.replace(loss="huber"), (INPUTS,), ACTIONS, [5, 6])
+    usual = DQNLearner(LEARNER_CONFIG.replace(loss="squared"), (INPUTS,), ACTIONS, [5, 6])
     for batch in map(random_batch, map(np.random.default_rng, range(5))):
-        expected = usual.update(batch)
-        for own, switch in zip(others, switches, strict=True):
-            with switch():
-                found = own.update(batch)
-            np.testing.assert_array_equal(found.losses, expected.losses)
-    for own in others:
-        assert_same_state(own.state, usual.state)
+        with torch.no_grad():
+            found = own.update(batch)
+        np.testing.assert_array_equal(found.losses, usual.update(batch).losses)
+    assert_same_state(own.state, usual.state)
 
 
 @pytest.mark.parametrize(
     "losses, found",
     [
         (lambda td_errors, weights: (weights * td_errors**2).mean(), r"\(\) with one"),
-        (lambda td_errors, weights: td_errors[..., None] ** 2, r"\(2, 6, 1\) with one"),
         (lambda td_errors, weights: weights * td_errors.detach() ** 2, r"\(2, 6\) without one"),
         (lambda td_errors, weights: np.square(td_errors.detach().numpy()), "ndarray"),
-        (lambda td_errors, weights: None, "NoneType"),
     ],
 )
 def test_a_loss_of_another_shape_or_without_a_gradient_is_refused(losses, found):
     wrong = type("Wrong", (DQNLearner,), {"losses": lambda self, *given: losses(*given)})
     stack = wrong(LEARNER_CONFIG, (INPUTS,), ACTIONS, [5, 6])
     before = copy.deepcopy(stack.state)
-    message = rf"^Wrong.losses: must return a tensor \(2, 6\), .* with a gradient, got {found}$"
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(ValueError, match=rf"^Wrong.losses: .* tensor \(2, 6\), .* got {found}$"):
         stack.update(random_batch(np.random.default_rng(0)))
     assert_same_state(stack.state, before)
 
@@ -123,14 +113,8 @@ def test_a_network_and_an_optimiser_of_ones_own_learn_and_are_loaded_by_their_cl
 @pytest.mark.parametrize(
     "network, message",
     [
-        (
-            lambda draws: StackedLinear(INPUTS, 5, draws),
-            r"return Q .* \(2, 2, 4\), got \(2, 2, 5\)",
-        ),
-        (
-            lambda draws: nn.Linear(INPUTS, ACTIONS),
-            r"leading axis of runs \(2\), got 0.weight, .*32 ",
-        ),
+        (lambda draws: StackedLinear(INPUTS, 5, draws), r"Q .* \(2, 2, 4\), got \(2, 2, 5\)"),
+        (lambda draws: nn.Linear(INPUTS, ACTIONS), r"runs \(2\), got 0.weight, torch.float32 of"),
         (lambda draws: StackedLinear(INPUTS, ACTIONS, draws).double(), "float32 .*got .*float64"),
     ],
 )
@@ -139,10 +123,9 @@ def test_a_network_that_does_not_fit_is_refused(network, message):
         def __init__(self, inputs, actions, hidden, seeds):
             super().__init__(network([torch.Generator().manual_seed(seed) for seed in seeds]))
 
+    own = type("Own", (DQNLearner,), {"network_class": Wrong})
     with pytest.raises(ValueError, match=f"^Wrong: must .*{message}"):
-        type("Own", (DQNLearner,), {"network_class": Wrong})(
-            LEARNER_CONFIG, (INPUTS,), ACTIONS, [5, 6]
-        )
+        own(LEARNER_CONFIG, (INPUTS,), ACTIONS, [5, 6])
 
 
 # A batch of one run, without the axis of runs
@@ -185,17 +168,13 @@ def test_without_weights_all_count_alike():
 
 @pytest.mark.parametrize("method", [DQNLearner.update, DQNLearner.td_errors])
 @pytest.mark.parametrize(
-    "name, shape, message",
-    [
-        ("weights", (2, BATCH, 1), r"must have weights of the shape \(2, 6\), got \(2, 6, 1\)"),
-        ("weights", (1, 1), r"must have weights of the shape \(2, 6\), got \(1, 1\)"),
-        ("rewards", (BATCH,), r"must have rewards of the shape \(2, batch\), got \(6,\)"),
-        ("rewards", (3, BATCH), r"must have rewards of the shape \(2, batch\), got \(3, 6\)"),
-    ],
+    "name, shape, wanted",
+    [("weights", (2, 6, 1), "2, 6"), ("weights", (1, 1), "2, 6"), ("rewards", (6,), "2, batch")],
 )
-def test_a_batch_of_another_shape_is_refused_rather_than_broadcast(method, name, shape, message):
+def test_a_batch_of_another_shape_is_refused_rather_than_broadcast(method, name, shape, wanted):
     batch = random_batch(np.random.default_rng(0))._replace(**{name: np.ones(shape, np.float32)})
-    with pytest.raises(ValueError, match=f"^batch: {message}$"):
+    message = re.escape(f"batch: must have {name} of the shape ({wanted}), got {shape}")
+    with pytest.raises(ValueError, match=f"^{message}$"):
         method(DQNLearner(LEARNER_CONFIG, (INPUTS,), ACTIONS, [5, 6]), batch)
 
 
@@ -259,17 +238,17 @@ def assert_same_state(one, other):
         np.testing.assert_array_equal(array, other[name], err_msg=name)
 
 
-def after_updates(count, seed=0, **changes):
-    stack = DQNLearner(LEARNER_CONFIG.replace(**changes), (INPUTS,), ACTIONS, [5, 6])
+def after_updates(count, seed=0):
+    stack = DQNLearner(LEARNER_CONFIG, (INPUTS,), ACTIONS, [5, 6])
     numbers = np.random.default_rng(seed)
     for _ in range(count):
         stack.update(random_batch(numbers))
     return stack
 
 
-@pytest.mark.parametrize(("updates", "changes"), [(0, {}), (9, {})])
-def test_a_learner_goes_on_from_a_state_to_the_bit_and_keeps_none_of_its_arrays(updates, changes):
-    first, second = after_updates(updates, **changes), after_updates(3, seed=1, **changes)
+@pytest.mark.parametrize("updates", [0, 9])
+def test_a_learner_goes_on_from_a_state_to_the_bit_and_keeps_none_of_its_arrays(updates):
+    first, second = after_updates(updates), after_updates(3, seed=1)
     state = copy.deepcopy(first.state)
     second.restore(state)
     for array in state.values():
