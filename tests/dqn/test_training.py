@@ -409,7 +409,7 @@ def test_a_training_that_would_learn_nothing_is_refused(changes, capacity, messa
 @pytest.mark.parametrize("kind", ["rows", "frames", "own"])
 def test_a_training_with_a_filled_memory_begins_new_episodes(kind):
     """The running one is truncated: no return of several steps reaches into another training."""
-    config = SHORT.replace(env=COUNTING, steps=60, n_step=3, learning_starts=8, discount=0.5)
+    config = SHORT.replace(env=COUNTING, steps=62, n_step=3, learning_starts=8, discount=0.5)
     if kind == "frames":
         pytest.importorskip("ale_py")
         shape, game = (4, 20, 20), {"env": "ALE/Pong-v5", "frame_size": 20, "hidden": (4,)}
@@ -427,8 +427,8 @@ def test_a_training_with_a_filled_memory_begins_new_episodes(kind):
     for seed in (0, 1):
         train(config, seed, replay=replay)
     storage = replay.storage
-    assert storage.rows["truncated"][0, 59] or storage.rows["terminated"][0, 59]
-    _, steps = storage.n_step_transitions(np.array([[58, 59]]))
+    assert storage.rows["truncated"][0, 61] and not storage.rows["terminated"][0, 61]
+    _, steps = storage.n_step_transitions(np.array([[60, 61]]))
     assert steps.tolist() == [[2, 1]]
 
 

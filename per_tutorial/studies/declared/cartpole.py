@@ -13,7 +13,7 @@ LIMITS = (200, 500)  # steps of an episode
 
 
 def _cartpole_conditions() -> Study:
-    base = DQNConfig(steps=10_000)
+    base = DQNConfig(steps=10_000, alpha=0.6)
     arms, comparisons = {}, []
     for rate, share in RATES.items():
         for units in UNITS:
@@ -40,7 +40,7 @@ def _cartpole_conditions() -> Study:
 
 def _hundred_runs() -> Study:
     # At most 200 steps per episode, so that 80,000 steps hold 400 episodes of every run.
-    base = DQNConfig(max_episode_steps=200, steps=80_000)
+    base = DQNConfig(max_episode_steps=200, steps=80_000, alpha=0.6)
     return Study(
         name="hundred-runs",
         question="How do 100 runs of CartPole stand after 100 and after 400 episodes?",

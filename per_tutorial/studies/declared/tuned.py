@@ -96,7 +96,7 @@ def tuned(world: str, chosen: dict[str, float]) -> Study:
 
 def _study(name: str, question: str, arms: dict[str, tuple[str, float]], **settings: Any) -> Study:
     changes, failed_below = WORLDS[name.split("-")[1]]
-    base = DQNConfig(**changes)
+    base = DQNConfig(alpha=0.6, **changes)
     return Study(
         name=name,
         question=question,
