@@ -24,7 +24,7 @@ from small import TINY, TINY_CONFIG
 from per_tutorial.cli import COMMANDS, main
 from per_tutorial.cli.examine import examine
 from per_tutorial.cli.files import save_results
-from per_tutorial.common.lazy import EXTRAS
+from per_tutorial.common.lazy import ADDRESS, EXTRAS
 from per_tutorial.conformance.checks import BATCH, CAPACITY
 from per_tutorial.dqn import recording, training
 from per_tutorial.dqn.callbacks import TensorBoard
@@ -284,26 +284,25 @@ def without(modules, code):
 @pytest.mark.slow
 def test_a_missing_extra_is_named_by_commands_and_by_names():
     everything = {module for modules in EXTRAS.values() for module in modules}
-    install = "which is not installed: pip install 'per_tutorial[dqn]'"
     command = "from per_tutorial.cli import main; main(['{}'])"
-    for words, what in (
-        ("", "the command line"),
-        ("'train'", "train"),
-        ("'examine', 'rank'", "exa"),
+    examined = command.format("examine', 'rank")
+    for code, missing, needs, extra in (
+        (command.replace("'{}'", ""), everything, "the command line needs tyro", "dqn"),
+        (command.format("train"), everything, "train needs tyro", "dqn"),
+        (examined, everything, "examine needs tyro", "examine"),
+        (examined, {"scipy"}, "examine needs scipy", "examine"),
+        ("import per_tutorial; per_tutorial.train", {"torch"}, "train needs torch", "dqn"),
+        ("from per_tutorial import train", {"torch"}, "train needs torch", "dqn"),
+        ("import per_tutorial.conformance", {"scipy"}, "conformance needs scipy", "examine"),
+        ("import per_tutorial.cliffwalk", everything, "cliffwalk needs gymnasium", "dqn"),
+        ("import per_tutorial.after_per", everything, "after_per needs torch", "dqn"),
+        ("from per_tutorial.notebook import show", {"PIL"}, "show needs PIL", "notebooks"),
+        ("import per_tutorial.integrations.sb3", {"sb3_contrib"}, "sb3 needs sb3_contrib", "sb3"),
     ):
-        said = without(everything, command.replace("'{}'", words))
-        assert re.match(rf"python -m per_tutorial: {what}.* needs tyro, {re.escape(install)}", said)
-    for code in ("import per_tutorial; per_tutorial.train", "from per_tutorial import train"):
-        assert without({"torch"}, code).endswith(f"per_tutorial.train needs torch, {install}")
-    for name, library in (("sb3", "sb3_contrib"), ("torchrl", "torchrl")):
-        needs = f"per_tutorial.integrations.{name} needs {library}, which is not installed"
-        code = f"import per_tutorial.integrations.{name}"
-        said = without({"stable_baselines3", "sb3_contrib", "torchrl"}, code)
-        assert needs in said and f"per_tutorial[{name}]" in said
-    code = "from per_tutorial.notebook import show"
-    assert without({"PIL"}, code).endswith(
-        "PIL, which is not installed: pip install 'per_tutorial[notebooks]'"
-    )
+        install = f'not installed: pip install "per_tutorial[{extra}] @ git+{ADDRESS}"'
+        assert f"{needs}, which is {install}" in without(missing, code)
+    said = without({"torchrl"}, "import per_tutorial.integrations.torchrl")
+    assert "torchrl needs torchrl, which is not installed" in said and "[torchrl]" in said
     code = (
         "import per_tutorial; print(per_tutorial.PrioritizedReplayBuffer(8, (2,), seed=0).capacity)"
     )
@@ -439,7 +438,10 @@ def test_an_adapter_in_a_file_is_examined_and_a_failure_is_the_exit_status(tmp_p
         ("{}/mine.py:Theirs", "NAME: '{}/mine.py' has no class 'Theirs'"),
         ("{}/fails.py:Mine", "NAME: '{}/fails.py' cannot be run: ZeroDivisionError"),
         ("{}/mine.py:Named", "adapter: Named cannot be made without arguments"),
-        ("{}/mine.py:Empty", "adapter: Empty lacks make, add, sample, update"),
+        (
+            "{}/mine.py:Empty",
+            "adapter: Empty lacks make, add, sample, update; a buffer needs an ada",
+        ),
         ("{}/needs.py:Mine", "No module named 'nowhere'"),
         ("uniform --seed -1", "seed: must be at least 0, got -1"),
     ],
