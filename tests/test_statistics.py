@@ -8,6 +8,7 @@ import pytest
 
 from per_tutorial.statistics import (
     LEVEL,
+    Estimate,
     compare,
     failure_rate,
     t_interval,
@@ -74,6 +75,12 @@ def test_what_the_rule_refuses_and_what_a_missing_run_does():
             compare([pair], m)
     (one,) = compare([([5.0, np.nan, 6.0], np.zeros(3))])
     assert not one.shown and np.isnan(one.difference).all()
+
+
+def test_an_estimate_is_written_with_its_interval():
+    one = Estimate(1234.56, -0.25, 2469.5)
+    assert f"{one:+,.1f}" == "+1,234.6 [-0.2, 2,469.5]"
+    assert f"{one:9.0f}|" == "     1235 [-0, 2470]|"
 
 
 # One sample -------------------------------------------------------------------------------------

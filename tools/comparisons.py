@@ -13,6 +13,7 @@ from per_tutorial.common.files import write_table
 from per_tutorial.dqn.config import DQNConfig
 from per_tutorial.studies.comparisons import COLUMNS
 from per_tutorial.studies.results import load_study
+from per_tutorial.studies.study import QUARTER
 
 RESULTS = ROOT / "notebooks" / "results"
 TABLE = RESULTS / "comparisons.csv"
@@ -74,7 +75,8 @@ def families_of(study, one, other):
         return ["best rates"] if changed else ["best rates", "one rate"]
     if changed <= EXPONENTS:
         return ["other exponents"] if changed else ["one rate"]
-    return ["a quarter of the rate"] if changed <= RATES else []
+    quarter = one["learning_rate"] == QUARTER * other["learning_rate"]
+    return ["a quarter of the rate"] if changed <= RATES and quarter else []
 
 
 def world_of(settings):

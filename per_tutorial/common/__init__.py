@@ -1,1 +1,1 @@
-"""What all other folders use: arguments, files, data, memory, provenance and lazy names."""
+"""What all other folders use: arguments, files, memory, provenance and lazy names."""

@@ -99,8 +99,13 @@ def _finished(
 ) -> Iterator[tuple[str, list[int]]]:
     """Do the jobs and yield the (arm, seeds) of each as it finishes."""
     if executor is not None:
-        for future in as_completed([executor.submit(_do, *job) for job in jobs]):
-            yield future.result()
+        futures = [executor.submit(_do, *job) for job in jobs]
+        try:
+            for future in as_completed(futures):
+                yield future.result()
+        finally:  # an error or Ctrl-C
+            for future in futures:
+                future.cancel()
     elif processes == 1:
         for job in jobs:
             yield _do(*job)

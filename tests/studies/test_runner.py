@@ -9,8 +9,9 @@ import signal
 import subprocess
 import sys
 import time
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from importlib.metadata import version
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -90,21 +91,14 @@ class Cluster:
         return task.remote(*arguments).future()
 
 
-@pytest.mark.slow
-def test_an_executor_trains_the_parts_that_are_missing(copied):
-    before = rows_of(copied / "small.csv.gz")
-    (copied / "small" / "per.seeds-2-3.csv").unlink()
-    jobs = []
-
-    class Noting(ThreadPoolExecutor):
-        def submit(self, function, *arguments):
-            jobs.append(arguments[1:3])
-            return super().submit(function, *arguments)
-
-    with Noting(1) as executor:
-        run_study(STUDY, copied, executor=executor)
-    assert jobs == [("per", [2, 3])]
-    assert rows_of(copied / "small.csv.gz") == before
+def test_an_error_in_an_executor_cancels_what_waits(tmp_path):
+    parts = [Future() for _ in PARTS]
+    parts[0].set_exception(RuntimeError("out of memory"))
+    waiting = iter(parts)
+    executor = SimpleNamespace(submit=lambda *job: next(waiting))
+    with pytest.raises(RuntimeError, match="out of memory"):
+        run_study(STUDY, tmp_path, executor=executor)
+    assert [part.cancelled() for part in parts] == [False, True, True, True]
 
 
 @pytest.mark.exhaustive
@@ -127,7 +121,8 @@ def test_a_real_ray_gives_the_rows_of_a_local_run(finished, tmp_path, monkeypatc
 # Stopped and continued
 
 
-def test_only_what_is_missing_is_trained(copied, trained):
+@pytest.mark.parametrize("executor", [None, ThreadPoolExecutor(1)])
+def test_only_what_is_missing_is_trained(executor, copied, trained):
     before = rows_of(copied / "small.csv.gz")
     (copied / "small" / "per.seeds-2-3.csv").unlink()
     (copied / "small.csv.gz").unlink()
@@ -135,7 +130,7 @@ def test_only_what_is_missing_is_trained(copied, trained):
         '# {"study": "small", "ar', encoding="utf-8"
     )
     calls = []
-    run_study(STUDY, copied, progress=lambda *counts: calls.append(counts))
+    run_study(STUDY, copied, executor=executor, progress=lambda *counts: calls.append(counts))
     assert trained == [("proportional", [2, 3])]
     assert calls == [(1800, 2400), (2400, 2400)]
     assert rows_of(copied / "small.csv.gz") == before
