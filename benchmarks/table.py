@@ -29,7 +29,7 @@ def write(docs):
 
 def made(data):
     """The table as Markdown, and a line for each file: the machine and the commit."""
-    lines = ["| file | what | time | others, times as long |", "|---|---|--:|---|"]
+    lines = ["| file | what | time | others: times as long as ours |", "|---|---|--:|---|"]
     for name, what, times, ours, others in rows(data):
         # Medians over rounds; a ratio is one of times in the same round.
         beside = [f"{title} {ratios(times[key], times[ours])[0]:.2f}" for title, key in others]

@@ -37,14 +37,8 @@ def lab(tmp_path):
     (tmp_path / "notebooks").mkdir()
     write(notebook, tmp_path / "notebooks" / PAGE.name)
     for name, settings in SETTINGS.items():
-        file = (
-            tmp_path
-            / ".jupyter"
-            / "lab"
-            / "user-settings"
-            / "@jupyterlab"
-            / f"{name}.jupyterlab-settings"
-        )
+        folder = tmp_path / ".jupyter" / "lab" / "user-settings" / "@jupyterlab"
+        file = folder / f"{name}.jupyterlab-settings"
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(json.dumps(settings), encoding="utf-8")
     with socket.socket() as free:
