@@ -75,6 +75,11 @@ class QNetwork(nn.Module):
         return self.network(observations)
 
 
+def copied(env: gym.Env) -> gym.Env:
+    """Copies observations: an environment may return one array each time, which a reset changes."""
+    return gym.wrappers.TransformObservation(env, np.copy, env.observation_space)
+
+
 def linear(start: float, end: float, fraction: float) -> float:
     """Linear from start to end, and constant afterwards."""
     return start + (end - start) * min(fraction, 1.0)
@@ -94,6 +99,7 @@ def train(args: Args) -> tuple[QNetwork, PrioritizedReplayBuffer, list[float]]:
         num_envs=args.num_envs,
         vectorization_mode="sync",
         vector_kwargs={"autoreset_mode": AutoresetMode.SAME_STEP},
+        wrappers=[copied],
     )
     space = envs.single_observation_space
     actions_count = int(envs.single_action_space.n)
@@ -107,6 +113,7 @@ def train(args: Args) -> tuple[QNetwork, PrioritizedReplayBuffer, list[float]]:
         args.buffer_size,
         space.shape,
         observation_dtype=space.dtype,
+        discount=args.gamma,  # of the batches' `discounts`
         environments=args.num_envs,  # they take turns below; n-step returns stay within each one
         alpha=args.alpha,  # PER: stored priorities include it, so it stays constant while you train
         seed=args.seed,
@@ -147,13 +154,12 @@ def train(args: Args) -> tuple[QNetwork, PrioritizedReplayBuffer, list[float]]:
             if now % args.train_frequency == 0:
                 beta = linear(args.start_beta, 1.0, now / args.total_timesteps)  # PER: β now
                 batch = buffer.sample(args.batch_size, beta)  # PER: uniform replay takes no β
-                weights = batch.weights.astype(np.float32)  # PER: they are float64
-                fields = (*batch[:5], weights)  # PER: the weights go along
+                fields = (*batch[:4], batch.discounts, batch.weights)  # PER: weights go along
                 on_device = [torch.as_tensor(field, device=device) for field in fields]
-                states, chosen, reward, next_states, ends, weights = on_device
+                states, chosen, reward, next_states, discounts, weights = on_device
                 with torch.no_grad():
                     best = target_network(next_states.float()).max(dim=1).values
-                    targets = reward + args.gamma * best * ~ends
+                    targets = reward + discounts * best  # γ, and 0 after a terminal step
                 predicted = q_network(states.float()).gather(1, chosen[:, None]).squeeze(1)
                 # Of shape (batch,), as the weights are: nothing broadcasts
                 td_errors = targets - predicted

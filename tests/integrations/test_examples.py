@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from counting import COUNTING, CountingEnv, assert_true_transitions
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 # What each needs, and its options for a short run.
@@ -105,7 +106,7 @@ def test_the_page_stores_true_transitions_and_changes_priorities(num_envs, page_
             over = now[4] or now[5]
             assert np.array_equal(now[3], after[0]) != over
     assert sum(bool(step[4] or step[5]) for step in stored) == len(returns)
-    assert len(set(buffer.probabilities)) > 50
+    assert len(set(buffer.probabilities())) > 50
     assert all(bool(weights.isfinite().all()) for weights in network.parameters())
 
 
@@ -116,6 +117,19 @@ def test_the_page_bootstraps_where_time_ran_out(page_and_stored):
     assert (bool(terminated), bool(truncated)) == (False, True)
     assert np.abs(true_next - observation).max() < 0.1  # not where the next episode begins
     assert not np.array_equal(true_next, stored[200][0])
+
+
+def test_the_page_copies_what_an_environment_overwrites(page_and_stored, monkeypatch):
+    page, stored = page_and_stored
+    seen = np.zeros(3, np.float32)  # the array of every observation
+
+    def show(env):
+        seen[:] = env.episode, env.steps, env.action
+        return seen
+
+    monkeypatch.setattr(CountingEnv, "_observation", show)
+    page.train(page.Args(env_id=COUNTING, total_timesteps=40, learning_starts=1000, seed=0))
+    assert_true_transitions(stored, seed=0)
 
 
 # Ape-X: its parts, without a cluster --------------------------------------------------------------
