@@ -75,11 +75,6 @@ class QNetwork(nn.Module):
         return self.network(observations)
 
 
-def copied(env: gym.Env) -> gym.Env:
-    """Copies observations: an environment may return one array each time, which a reset changes."""
-    return gym.wrappers.TransformObservation(env, np.copy, env.observation_space)
-
-
 def linear(start: float, end: float, fraction: float) -> float:
     """Linear from start to end, and constant afterwards."""
     return start + (end - start) * min(fraction, 1.0)
@@ -99,7 +94,8 @@ def train(args: Args) -> tuple[QNetwork, PrioritizedReplayBuffer, list[float]]:
         num_envs=args.num_envs,
         vectorization_mode="sync",
         vector_kwargs={"autoreset_mode": AutoresetMode.SAME_STEP},
-        wrappers=[copied],
+        # Some environments return the same array each time, which their reset would overwrite.
+        wrappers=[lambda env: gym.wrappers.TransformObservation(env, np.copy, None)],
     )
     space = envs.single_observation_space
     actions_count = int(envs.single_action_space.n)
