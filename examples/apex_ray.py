@@ -145,7 +145,7 @@ class Memory:
         actions, steps = batch.actions.T
         columns = (batch.observations, actions, *batch[2:5], steps)
         transitions = dict(zip(COLUMNS, columns, strict=True))
-        return transitions, batch.weights.astype(np.float32), batch.indices
+        return transitions, batch.weights, batch.indices
 
     def update(self, ids: np.ndarray, errors: np.ndarray) -> None:
         """New priorities; a transition that was overwritten in the meantime is skipped."""

@@ -18,7 +18,6 @@ import gymnasium as gym
 import numpy as np
 import torch
 from gymnasium.vector import AutoresetMode
-from gymnasium.wrappers import TransformObservation
 from torch import nn, optim
 
 from per_tutorial import PrioritizedReplayBuffer  # PER: in place of a uniform buffer
@@ -96,7 +95,8 @@ def train(args: Args) -> tuple[QNetwork, PrioritizedReplayBuffer, list[float]]:
         num_envs=args.num_envs,
         vectorization_mode="sync",
         vector_kwargs={"autoreset_mode": AutoresetMode.SAME_STEP},
-        wrappers=[lambda env: TransformObservation(env, np.array, env.observation_space)],
+        # Some environments return the same array each time, which their reset would overwrite.
+        wrappers=[lambda env: gym.wrappers.TransformObservation(env, np.copy, None)],
     )
     space = envs.single_observation_space
     actions_count = int(envs.single_action_space.n)
@@ -110,6 +110,7 @@ def train(args: Args) -> tuple[QNetwork, PrioritizedReplayBuffer, list[float]]:
         args.buffer_size,
         space.shape,
         observation_dtype=space.dtype,
+        discount=args.gamma,  # of the batches' `discounts`
         environments=args.num_envs,  # they take turns below; n-step returns stay within each one
         alpha=args.alpha,  # PER: stored priorities include it, so it stays constant while you train
         seed=args.seed,
@@ -150,13 +151,12 @@ def train(args: Args) -> tuple[QNetwork, PrioritizedReplayBuffer, list[float]]:
             if now % args.train_frequency == 0:
                 beta = linear(args.start_beta, 1.0, now / args.total_timesteps)  # PER: β now
                 batch = buffer.sample(args.batch_size, beta)  # PER: uniform replay takes no β
-                weights = batch.weights.astype(np.float32)  # PER: they are float64
-                fields = (*batch[:5], weights)  # PER: the weights go along
+                fields = (*batch[:4], batch.discounts, batch.weights)  # PER: weights go along
                 on_device = [torch.as_tensor(field, device=device) for field in fields]
-                states, chosen, reward, next_states, ends, weights = on_device
+                states, chosen, reward, next_states, discounts, weights = on_device
                 with torch.no_grad():
                     best = target_network(next_states.float()).max(dim=1).values
-                    targets = reward + args.gamma * best * ~ends
+                    targets = reward + discounts * best  # γ, and 0 after a terminal step
                 predicted = q_network(states.float()).gather(1, chosen[:, None]).squeeze(1)
                 # Of shape (batch,), as the weights are: nothing broadcasts
                 td_errors = targets - predicted

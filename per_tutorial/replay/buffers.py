@@ -1,11 +1,14 @@
 """Ready-made replay buffers for transitions: uniform, proportional and rank-based."""
 
+from __future__ import annotations  # so that `help` shows DTypeLike as a name
+
 from collections.abc import Sequence
-from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike
 
 from per_tutorial.replay.random_streams import seeds_for
 from per_tutorial.replay.replay import Replay
-from per_tutorial.replay.samplers import refuse_unknown
 from per_tutorial.replay.samplers.proportional import ProportionalSampler
 from per_tutorial.replay.samplers.rank import RankBasedSampler
 from per_tutorial.replay.samplers.uniform import UniformSampler
@@ -20,8 +23,8 @@ class ReplayBuffer(Replay):
         observation_shape: shape of one observation.
         runs: None, or the number of runs side by side.
         seed: None, an int, or one int per run.
-        fields: `n_step`, `discount`, `environments`, `observation_dtype`, `action_shape` and
-            `action_dtype` of `TransitionStorage`.
+        n_step, discount, environments, observation_dtype, action_shape, action_dtype: see
+            `TransitionStorage`.
 
     Example:
         >>> from per_tutorial import ReplayBuffer
@@ -40,9 +43,25 @@ class ReplayBuffer(Replay):
         *,
         runs: int | None = None,
         seed: int | Sequence[int] | None = None,
-        **fields: Any,
+        n_step: int = 1,
+        discount: float = 0.99,
+        environments: int = 1,
+        observation_dtype: DTypeLike = np.float32,
+        action_shape: int | tuple[int, ...] = (),
+        action_dtype: DTypeLike = np.int64,
     ) -> None:
-        storage, seeds = _parts(capacity, observation_shape, runs, seed, fields)
+        storage = TransitionStorage(
+            capacity,
+            observation_shape,
+            1 if runs is None else runs,
+            n_step=n_step,
+            discount=discount,
+            environments=environments,
+            observation_dtype=observation_dtype,
+            action_shape=action_shape,
+            action_dtype=action_dtype,
+        )
+        seeds = seeds_for(seed, storage.runs)
         super().__init__(storage, UniformSampler(capacity, seeds), runs)
 
 
@@ -50,8 +69,8 @@ class PrioritizedReplayBuffer(Replay):
     """Proportional prioritised replay (Schaul et al. 2016, sections 3.2 to 3.4; notebook 03).
 
     Args:
-        capacity, observation_shape, runs, seed, fields: as in `ReplayBuffer`.
         alpha, priority_epsilon, normalize: see `ProportionalSampler`.
+        capacity, observation_shape, runs, seed, ...: as in `ReplayBuffer`.
 
     Example:
         >>> from per_tutorial import PrioritizedReplayBuffer
@@ -74,9 +93,25 @@ class PrioritizedReplayBuffer(Replay):
         normalize: str = "batch",
         runs: int | None = None,
         seed: int | Sequence[int] | None = None,
-        **fields: Any,
+        n_step: int = 1,
+        discount: float = 0.99,
+        environments: int = 1,
+        observation_dtype: DTypeLike = np.float32,
+        action_shape: int | tuple[int, ...] = (),
+        action_dtype: DTypeLike = np.int64,
     ) -> None:
-        storage, seeds = _parts(capacity, observation_shape, runs, seed, fields)
+        storage = TransitionStorage(
+            capacity,
+            observation_shape,
+            1 if runs is None else runs,
+            n_step=n_step,
+            discount=discount,
+            environments=environments,
+            observation_dtype=observation_dtype,
+            action_shape=action_shape,
+            action_dtype=action_dtype,
+        )
+        seeds = seeds_for(seed, storage.runs)
         sampler = ProportionalSampler(
             capacity, seeds, alpha=alpha, priority_epsilon=priority_epsilon, normalize=normalize
         )
@@ -87,8 +122,8 @@ class RankBasedReplayBuffer(Replay):
     """Rank-based prioritised replay (Schaul et al. 2016, section 3.3; notebook 00).
 
     Args:
-        capacity, observation_shape, runs, seed, fields: as in `ReplayBuffer`.
         alpha, normalize, sort_every: see `RankBasedSampler`.
+        capacity, observation_shape, runs, seed, ...: as in `ReplayBuffer`.
 
     Example:
         >>> from per_tutorial import RankBasedReplayBuffer
@@ -110,20 +145,26 @@ class RankBasedReplayBuffer(Replay):
         sort_every: int | None = None,
         runs: int | None = None,
         seed: int | Sequence[int] | None = None,
-        **fields: Any,
+        n_step: int = 1,
+        discount: float = 0.99,
+        environments: int = 1,
+        observation_dtype: DTypeLike = np.float32,
+        action_shape: int | tuple[int, ...] = (),
+        action_dtype: DTypeLike = np.int64,
     ) -> None:
-        storage, seeds = _parts(capacity, observation_shape, runs, seed, fields)
+        storage = TransitionStorage(
+            capacity,
+            observation_shape,
+            1 if runs is None else runs,
+            n_step=n_step,
+            discount=discount,
+            environments=environments,
+            observation_dtype=observation_dtype,
+            action_shape=action_shape,
+            action_dtype=action_dtype,
+        )
+        seeds = seeds_for(seed, storage.runs)
         sampler = RankBasedSampler(
             capacity, seeds, alpha=alpha, normalize=normalize, sort_every=sort_every
         )
         super().__init__(storage, sampler, runs)
-
-
-def _parts(
-    capacity: int, shape: Any, runs: int | None, seed: Any, fields: dict[str, Any]
-) -> tuple[TransitionStorage, list[int]]:
-    """The storage of a buffer and the seeds of its sampler; TypeError for an unknown setting."""
-    count = 1 if runs is None else runs
-    given_to = ", whose `sample` takes β," if "beta" in fields else ""
-    refuse_unknown(f"the storage of a replay buffer{given_to}", fields, TransitionStorage)
-    return TransitionStorage(capacity, shape, count, **fields), seeds_for(seed, count)

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numba
+import numpy as np
 from numba.core.caching import FunctionCache
 from numba.core.serialize import dumps
 
@@ -28,8 +29,10 @@ def njit_cached(function: Callable) -> Any:
     elsewhere, as in a notebook's cell: what they call may change unseen.
     """
 
-    loop = numba.njit(function)  # itself, if NUMBA_DISABLE_JIT is set
-    if loop is not function and function.__code__.co_filename in SOURCES:
+    loop = numba.njit(function)
+    if loop is function:  # NUMBA_DISABLE_JIT is set; compiled integers wrap around in silence
+        return np.errstate(over="ignore")(function)
+    if function.__code__.co_filename in SOURCES:
         with suppress(RuntimeError):  # numba: "no locator available"
             loop._cache = LoopCache(function)
     return loop

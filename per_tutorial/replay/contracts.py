@@ -100,7 +100,7 @@ class Storage(Protocol):
         """(runs,): transitions stored now."""
 
     def add(
-        self, transition: Fields, valid: ArrayLike | None = None, *, stacked: bool = True
+        self, transition: Fields, valid: ArrayLike | None = None, *, axis_of_runs: bool = True
     ) -> Slots:
         """Store one step, fields shaped (*leading_axes, ...); return its slots, (runs, n).
 
@@ -108,7 +108,7 @@ class Storage(Protocol):
             transition: fields that do not fit raise ValueError or TypeError, and nothing is stored.
                 ``truncated`` may be a single bool for all.
             valid: (runs,), False where a run has nothing to add (`NO_SLOT`); None: all True.
-            stacked: whether fields have the axis for runs; False for a single run without it.
+            axis_of_runs: whether fields have the axis for runs; False for a single run without it.
         """
 
     def n_step_transitions(self, slots: Slots) -> tuple[Mapping[str, NDArray] | NDArray, Singles]:

@@ -107,7 +107,7 @@ class Replay:
         self._begin()
         try:
             self._ledger.catch_up()
-            self._ledger.add(self.storage.add(step, valid, stacked=self.runs is not None))
+            self._ledger.add(self.storage.add(step, valid, axis_of_runs=self.runs is not None))
         finally:
             self._thread = 0
 
@@ -124,8 +124,8 @@ class Replay:
 
         Fields are shaped (n, ...), or (runs, n, ...) for several runs; ``truncated`` may be a
         single bool. If n exceeds `capacity`, the last transitions stay. If E environments feed a
-        run, n must be a multiple of E. Raises what `add` raises; nothing is stored then. A
-        `FrameStorage` takes only single steps.
+        run, these must be whole rounds of all E. Raises what `add` raises, and TypeError for a
+        `FrameStorage`, which takes only single steps; nothing is stored then.
         """
         steps = (observations, actions, rewards, next_observations, terminated, truncated)
         if not hasattr(self.storage, "extend"):
@@ -134,7 +134,7 @@ class Replay:
         self._begin()
         try:
             self._ledger.catch_up()
-            self._ledger.add(self.storage.extend(steps, stacked=self.runs is not None))
+            self._ledger.add(self.storage.extend(steps, axis_of_runs=self.runs is not None))
         finally:
             self._thread = 0
 

@@ -1,5 +1,6 @@
 """What replay buffers refuse: the error names the argument, and nothing has changed."""
 
+import inspect
 import os
 import threading
 import warnings
@@ -9,10 +10,12 @@ import pytest
 from replay_helpers import bits, every_kind, used
 
 from per_tutorial.replay import (
+    FrameStorage,
     Replay,
     ReplayBuffer,
     Transition,
     TransitionStorage,
+    UniformSampler,
 )
 from per_tutorial.replay.samplers import make_sampler
 
@@ -232,12 +235,15 @@ def test_a_nan_of_any_float_is_refused(name, dtype):
 
 
 @every_kind
-def test_a_setting_that_there_is_not_is_named_with_those_that_there_are(kind):
-    with pytest.raises(TypeError, match="^alhpa: the storage .* settings are: n_step, discount"):
+def test_help_tells_all_settings_and_others_are_refused(kind):
+    of_storage = inspect.signature(TransitionStorage).parameters
+    of_buffer = inspect.signature(kind).parameters
+    for name, parameter in of_storage.items():
+        if parameter.kind is parameter.KEYWORD_ONLY:
+            assert of_buffer[name] == parameter
+    with pytest.raises(TypeError, match="unexpected keyword argument 'alhpa'"):
         kind(5, 2, alhpa=0.5)
-    with pytest.raises(TypeError, match="^beta: .*`sample` takes β"):
-        kind(5, 2, beta=0.4)
-    with pytest.raises(TypeError, match="^alhpa: the sampler 'lap' .* settings are: alpha, kappa"):
+    with pytest.raises(TypeError, match="unexpected keyword argument 'alhpa'"):
         make_sampler("lap", 5, alhpa=0.5)
 
 
@@ -273,13 +279,23 @@ def test_transitions_of_environments_that_take_turns_come_in_whole_rounds():
     buffer = ReplayBuffer(12, 1, environments=4)
     before = bits(buffer)
     rows = np.zeros((5, 1))
-    with pytest.raises(
-        ValueError, match="transitions: must be a multiple of environments \\(4\\), got 5"
-    ):
+    with pytest.raises(ValueError, match="must be whole rounds of all 4 .*, got 5 after 0"):
         buffer.extend(rows, [0] * 5, [0.0] * 5, rows, [False] * 5)
     assert bits(buffer) == before
-    buffer.extend(rows[:4], [0] * 4, [0.0] * 4, rows[:4], [False] * 4)
-    assert len(buffer) == 4
+    whole = rows[:4], [0] * 4, [0.0] * 4, rows[:4], [False] * 4
+    buffer.extend(*whole)
+    buffer.add(rows[0], 0, 0.0, rows[0], False)
+    with pytest.raises(ValueError, match="got 4 after 1 of a round"):  # whose turn is it?
+        buffer.extend(*whole)
+    buffer.truncate_episodes()  # the environments begin anew
+    buffer.extend(*whole)
+    assert len(buffer) == 9
+
+
+def test_frames_are_added_step_by_step():
+    replay = Replay(FrameStorage(4, (2, 1)), UniformSampler(4, [0]))
+    with pytest.raises(TypeError, match="extend: a FrameStorage takes only single steps"):
+        replay.extend([], [], [], [], [])
 
 
 def test_integers_that_would_be_rounded_are_refused_and_floats_are_said():

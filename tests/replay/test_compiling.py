@@ -15,6 +15,7 @@ from numba.core import caching
 
 import per_tutorial
 from per_tutorial.replay.compiling import njit_cached
+from per_tutorial.replay.random_streams import RandomStreams
 
 pytestmark = pytest.mark.slow
 CACHE = getattr(caching, "CacheImpl", None) or caching._CacheImpl  # its name under older numba
@@ -138,7 +139,11 @@ def test_processes_that_compile_at_the_same_time_do_not_mix_up_their_code(packag
 
 def test_without_the_jit_it_is_python(package):
     program = PROGRAM.replace('sum(getattr(calling, "stats").cache_hits.values())', "0")
-    assert run(package, program, NUMBA_DISABLE_JIT="1") == [20, 15, 0]
+    drawn = "from per_tutorial.replay.random_streams import RandomStreams\n"
+    drawn += "import warnings; warnings.simplefilter('error')\n"  # of integers that wrap around
+    drawn += "print(*RandomStreams([3], 'replay').uniform(2)[0])\n"
+    numbers = RandomStreams([3], "replay").uniform(2)[0].tolist()
+    assert run(package, program + drawn, NUMBA_DISABLE_JIT="1") == [20, 15, 0, *numbers]
     assert not kept(package)
 
 

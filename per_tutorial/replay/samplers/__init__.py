@@ -5,7 +5,7 @@ the object, as in `Replay(storage, MySampler(...))`.
 """
 
 import inspect
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 from per_tutorial.common.arguments import one_of
@@ -33,19 +33,7 @@ def make_sampler(name: str, capacity: int, seed: int | None = None, **settings: 
         TypeError: the sampler has no such setting.
     """
     make = SAMPLERS[one_of("sampler", name, SAMPLERS)]
-    refuse_unknown(f"the sampler {name!r}", settings, make)
     return make(capacity, seeds_for(seed, 1), **settings)
-
-
-def refuse_unknown(what: str, settings: Iterable[str], part: Callable) -> None:
-    """Raise TypeError, with the settings that there are, for one that ``part`` has not."""
-    allowed = settings_of(part)
-    for setting in settings:
-        if setting not in allowed:
-            raise TypeError(
-                f"{setting}: {what} has no such setting; its settings are: "
-                f"{', '.join(allowed) or 'none'}"
-            )
 
 
 def settings_of(part: Callable) -> list[str]:

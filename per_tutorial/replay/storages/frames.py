@@ -18,6 +18,7 @@ is `FrameStackObservation(env, 4, padding_type="zero")`; its default repeats the
 from __future__ import annotations  # so that `help` shows ArrayLike as a name
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
@@ -91,6 +92,17 @@ class FrameStore:
         self.frames: NDArray = np.zeros(count, frame)
         self.depths = np.zeros((self.rows, self.columns), dtype=np.uint8)
         self.finals: dict[tuple[int, int], NDArray] = {}
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out frames that were never written."""
+        rows = int(self.depths.any(axis=1).sum()) + 1  # with the one ahead of the newest step
+        return vars(self) | {"frames": self.frames[: rows * self.columns]}
+
+    def __setstate__(self, kept: dict[str, Any]) -> None:
+        vars(self).update(kept)
+        written = self.frames
+        self.frames = np.zeros((self.rows * self.columns + 1, *written.shape[1:]), written.dtype)
+        self.frames[: len(written)] = written
 
     def compare(
         self, step: int, stacks: NDArray, next_stacks: NDArray, begins: NDArray[np.bool_]
@@ -203,19 +215,19 @@ class FrameStorage(RowStorage):
         self.store = FrameStore(steps, self.runs, self.environments, shape[0], shape[1:])
 
     def add(
-        self, transition: Fields, valid: ArrayLike | None = None, *, stacked: bool = True
+        self, transition: Fields, valid: ArrayLike | None = None, *, axis_of_runs: bool = True
     ) -> Slots:
         """Store one transition of every environment; return their slots (runs, environments).
 
-        Fields are shaped (runs, environments, ...), or (environments, ...) if not ``stacked``. Only
-        the newest frame of each stack is copied; the others are stored already. Raises ValueError
-        or TypeError for a field that does not fit, or for a stack that could not be rebuilt.
+        Fields are shaped (runs, environments, ...), without the first axis if not ``axis_of_runs``.
+        Only the newest frame of each stack is copied; the others are stored already. Raises
+        ValueError or TypeError for a field that does not fit, or a stack that could not be rebuilt.
         """
         if valid is not None and not np.all(valid):
             raise ValueError(
                 f"valid: must be True for all frames (SAME_STEP autoreset), got {valid}"
             )
-        fields = self._fields(transition, stacked, environments=self.environments)
+        fields = self._fields(transition, axis_of_runs, environments=self.environments)
         store, step = self.store, self._step
         every = (store.columns, *self._dtypes["observation"].shape)
         stacks, next_stacks = (fields[name].reshape(every) for name in OBSERVATIONS)

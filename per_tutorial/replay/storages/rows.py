@@ -95,6 +95,7 @@ class RowStorage:
         self._powers = (self.discount ** np.arange(self.n_step + 1)).astype(np.float32)  # γ^k
         self._one_step = np.array([self.discount, 0], np.float32)  # discounts, by `terminated`
         self.added = np.zeros(self.runs, dtype=np.int64)
+        self._rounds_from = self.added.copy()  # where rounds of all environments begin
         self.ring = Ring(self.added, self.capacity)
         self.leading_axes: tuple[int, ...] = (self.runs,)
         self._every_run = np.ones(self.runs, dtype=bool)
@@ -147,21 +148,22 @@ class RowStorage:
     def restore(self, state: Mapping[str, AnyArray]) -> None:
         """Continue from a checked state."""
         copy_arrays(self._arrays(np.asarray(state["added"])), state)
+        self._rounds_from = self.added.copy()
 
     def _arrays(self, added: Ints) -> State:
         """One's own arrays, as far as they are in use after ``added`` (runs,) transitions."""
         stored = min(int(added.max()), self.capacity)
         return {"added": self.added, "rows": self.rows[:, :stored]}
 
-    def _fields(self, transition: Fields, stacked: bool, **counts: int) -> dict[str, NDArray]:
+    def _fields(self, transition: Fields, axis_of_runs: bool, **counts: int) -> dict[str, NDArray]:
         """The fields by name, with axes for runs and for ``counts``; or ValueError, TypeError."""
-        counts = {"runs": self.runs, **counts} if stacked else counts
+        counts = {"runs": self.runs, **counts} if axis_of_runs else counts
         fields = {}
         for name, values in zip(Transition._fields, transition, strict=True):
             if name == "truncated" and isinstance(values, (bool, np.bool_)):
                 values = np.full([*counts.values()], values)
             array = as_field(name, values, self._dtypes[name], **counts)
-            fields[name] = array if stacked else array[None]
+            fields[name] = array if axis_of_runs else array[None]
         return fields
 
     def _write(self, data: NDArray[np.uint8], n: int, valid: NDArray[np.bool_]) -> Slots:
@@ -251,36 +253,39 @@ class TransitionStorage(RowStorage):
         self._numbers = *numbers, views["reward"]
 
     def add(
-        self, transition: Fields, valid: ArrayLike | None = None, *, stacked: bool = True
+        self, transition: Fields, valid: ArrayLike | None = None, *, axis_of_runs: bool = True
     ) -> Slots:
         """Store one transition of every run; return their slots (runs, 1).
 
-        Fields are shaped (runs, ...), or (...) if not ``stacked``; ``truncated`` may be a single
+        Fields are shaped (runs, ...), or (...) if not ``axis_of_runs``; ``truncated`` may be one
         bool. Runs where ``valid`` (runs,) is False store nothing: `NO_SLOT`. Environments that
         take turns must all be valid. Raises ValueError or TypeError for a field that does not fit.
         """
         writes = self._every_run if valid is None else self._checked(valid)
-        self._stage(transition, stacked)
+        self._stage(transition, axis_of_runs)
         return self._write(self._staged_bytes, 1, writes)
 
-    def extend(self, transitions: Fields, *, stacked: bool = True) -> Slots:
+    def extend(self, transitions: Fields, *, axis_of_runs: bool = True) -> Slots:
         """Store n transitions of every run, fields (runs, n, ...), or (n, ...); return their slots.
 
         If n exceeds `capacity`, the last transitions stay. Raises what `add` raises, and ValueError
-        if n is not a multiple of `environments`.
+        unless whole rounds of `environments` follow whole rounds.
         """
-        n = (*plain_array("observation", transitions[0]).shape, 1, 1)[stacked]
+        n = (*plain_array("observation", transitions[0]).shape, 1, 1)[axis_of_runs]
         rows = np.zeros((self.runs, n), self.rows.dtype)
-        for name, array in self._fields(transitions, stacked, transitions=n).items():
+        for name, array in self._fields(transitions, axis_of_runs, transitions=n).items():
             rows[name] = array
-        if n % self.environments:
+        since = int(((self.added - self._rounds_from) % self.environments).max())
+        if n % self.environments or since:
             raise ValueError(
-                f"transitions: must be a multiple of environments ({self.environments}), got {n}"
+                f"transitions: must be whole rounds of all {self.environments} environments, "
+                f"got {n} after {since} of a round"
             )
         return self._write(rows.reshape(-1).view(np.uint8), n, self._every_run)
 
     def truncate_episodes(self) -> None:
         """Mark the running episodes as truncated, before their environments are reset."""
+        self._rounds_from = self.added.copy()
         slots = self.ring.since(np.maximum(self.added - self.environments, 0))
         runs, newest = np.nonzero(slots >= 0)[0], slots[slots >= 0]
         self.rows["truncated"][runs, newest] |= ~self.rows["terminated"][runs, newest]
@@ -311,7 +316,7 @@ class TransitionStorage(RowStorage):
             raise ValueError(f"valid: must be True where environments take turns, got {writes}")
         return writes
 
-    def _stage(self, transition: Fields, stacked: bool) -> None:
+    def _stage(self, transition: Fields, axis_of_runs: bool) -> None:
         """Write a step into the staged rows, or raise ValueError or TypeError.
 
         An agent adds one at every step, nearly always with fields of exactly the stored types and
@@ -319,7 +324,7 @@ class TransitionStorage(RowStorage):
         """
         try:
             # `strict` would add a third to the time.
-            for value, (field, dtypes, types) in zip(transition, self._targets[stacked]):  # noqa: B905
+            for value, (field, dtypes, types) in zip(transition, self._targets[axis_of_runs]):  # noqa: B905
                 if type(value) is ndarray:
                     fits = value.dtype in dtypes and value.shape == field.shape
                 else:
@@ -332,7 +337,7 @@ class TransitionStorage(RowStorage):
                     return
         except OverflowError:  # an int that its field cannot hold
             pass
-        for name, array in self._fields(transition, stacked).items():
+        for name, array in self._fields(transition, axis_of_runs).items():
             self._staged[name] = array
 
 

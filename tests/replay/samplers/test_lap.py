@@ -12,10 +12,11 @@ TD_ERRORS = np.array([0.0, -0.009, 0.01, 0.05, -2.0, 7.0, 1e-30])
 @pytest.mark.parametrize("kappa", [0.01, 1.0, 30.0])
 def test_priorities_are_the_formula(alpha, kappa):
     replay = Replay(TransitionStorage(9, ()), LapSampler(9, [4], alpha=alpha, kappa=kappa))
-    for number in range(7):
+    for number in range(9):
         replay.add(number, 0, 0.0, number, False)
     replay.update_priorities(np.arange(7), TD_ERRORS)
-    expected = np.maximum(np.abs(TD_ERRORS), kappa) ** alpha
+    new = [max(1.0, kappa)] * 2
+    expected = np.append(np.maximum(np.abs(TD_ERRORS), kappa), new) ** alpha
     np.testing.assert_allclose(replay.probabilities(), expected / expected.sum(), rtol=1e-12)
 
 

@@ -104,15 +104,3 @@ def test_rounding_leads_to_no_rank_that_is_not_there(monkeypatch, number, drawn)
 def test_settings_that_make_no_sense(options, error, message):
     with pytest.raises(error, match=message):
         RankBasedReplayBuffer(**{"capacity": 10, "observation_shape": 2, **options})
-
-
-@pytest.mark.parametrize("normalize", ["batch", "buffer", "none"])
-def test_weights_are_those_of_the_probabilities(normalize):
-    buffer = RankBasedReplayBuffer(9, 1, seed=0, normalize=normalize)
-    for k in range(6):
-        buffer.add([k], 0, 0.0, [k], False)
-    buffer.update_priorities(range(6), range(6))
-    batch, p = buffer.sample(3, beta=0.5), buffer.probabilities()
-    weights = (6 * p[batch.indices]) ** -0.5
-    largest = {"batch": weights.max(), "buffer": (6 * p.min()) ** -0.5, "none": 1.0}
-    np.testing.assert_allclose(batch.weights, weights / largest[normalize], rtol=1e-6)

@@ -5,6 +5,8 @@ a function named `holds_…` states a property; the storage has it, those with a
 it.
 """
 
+import pickle
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -102,6 +104,8 @@ def fill(storage, twin, films, steps):
         transition = films.step(ends)
         slots = storage.add(transition)
         twin.add(transition)
+        for field in transition:  # an environment may use its arrays again
+            field[...] = 0
         np.testing.assert_array_equal(storage.ring.ids(slots)[:, -1], storage.added - 1)
         assert_equals_twin(storage, twin)
 
@@ -110,6 +114,12 @@ def new(make=FrameStorage, capacity=12, runs=1, environments=1, n_step=1):
     options = {"environments": environments, "n_step": n_step, "discount": DISCOUNT}
     storage = make(capacity, (STACK, 2), runs, **options)
     return storage, NaiveFrames(runs, environments), Films(runs, environments)
+
+
+def restored(storage):
+    other, *_ = new(environments=storage.environments)
+    other.restore({name: array.copy() for name, array in storage.state.items()})
+    return other
 
 
 # ---------------------------------------------------------------- the naive twin
@@ -142,6 +152,19 @@ def test_episodes_of_one_step_keep_their_last_frames_and_no_more():
     assert len(storage.store.finals) <= 8  # 6 are needed; the oldest go with the next step
     fill(storage, twin, films, np.full((4, 1, 2), GOES_ON))
     assert len(storage.store.finals) == 0
+
+
+def test_an_episode_may_have_more_steps_than_a_byte_counts():
+    fill(*new(capacity=3), np.full((260, 1, 1), GOES_ON))
+
+
+@pytest.mark.parametrize("copied", [lambda storage: pickle.loads(pickle.dumps(storage)), restored])
+def test_a_copy_goes_on_in_the_middle_of_an_episode(copied):
+    storage, twin, films = new(environments=2)
+    fill(storage, twin, films, np.full((4, 1, 2), GOES_ON))  # not full: the frame ahead counts
+    storage = copied(storage)
+    assert_equals_twin(storage, twin)
+    fill(storage, twin, films, np.full((9, 1, 2), GOES_ON))
 
 
 # ---------------------------------------------------------------- as one half of a replay buffer
