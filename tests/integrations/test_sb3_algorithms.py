@@ -23,11 +23,9 @@ from stable_baselines3.common.utils import set_random_seed
 from per_tutorial.integrations.sb3 import (
     PrioritizedDQN,
     PrioritizedQRDQN,
-    PrioritizedReplayBuffer,
     PrioritizedSAC,
     PrioritizedTD3,
 )
-from per_tutorial.integrations.sb3.buffers import PrioritizedSamples
 
 ENV_SPECS = {DQN: "CartPole-v1", QRDQN: "CartPole-v1", SAC: "Pendulum-v1", TD3: "Pendulum-v1"}
 PAIRS = [
@@ -55,41 +53,49 @@ def make(kind, world=None, **kwargs):
     return model
 
 
-def trained_on(model, minibatches):
-    """The parameters of a model after its `train` has been given these minibatches."""
-    waiting = iter(minibatches)
-    model.replay_buffer.sample = lambda batch_size, env=None: next(waiting)
-    if isinstance(model.replay_buffer, PrioritizedReplayBuffer):
-        model.replay_buffer.update_priorities = lambda indices, td_errors: None
-    th.manual_seed(7)
-    model.train(len(minibatches), batch_size=16)
-    return {name: array.numpy() for name, array in model.policy.state_dict().items()}
+def short_episodes(kind):
+    """A world in which episodes end and time runs out, with rewards as small as first values."""
+    env = gym.make(ENV_SPECS[kind], max_episode_steps=9)
+    small = isinstance(env.action_space, spaces.Discrete)
+    return gym.wrappers.TransformReward(env, lambda reward: reward / 10) if small else env
+
+
+def learned(model, sample):
+    """The parameters after each `train` of an agent that gets its minibatches from ``sample``."""
+    model.replay_buffer.sample, train, after = sample, model.train, []
+
+    def noted(*args, **kwargs):
+        train(*args, **kwargs)
+        after.append({k: each.numpy().copy() for k, each in model.policy.state_dict().items()})
+
+    model.train = noted
+    model.learn(150)
+    return after
 
 
 @pytest.mark.parametrize("theirs, ours", PAIRS)
 @pytest.mark.slow
-def test_the_same_minibatches_make_the_same_agent(theirs, ours):
-    n_steps = 1 if theirs is SAC else 3
-    given = {"n_steps": n_steps, "learning_rate": 0.01}  # so that targets lag behind
+def test_with_alpha_0_an_agent_is_sb3s_own_step_by_step(theirs, ours):
+    """SB3's own agent is given the minibatches that ours draws, from a buffer of SB3's own."""
+    given = {"n_steps": 1 if theirs is SAC else 3, "learning_rate": 0.01, "buffer_size": 100}
     given |= {"target_noise_clip": 0.1} if theirs is TD3 else {}  # which clips most of it
-    model = make(theirs, **given).learn(60)
-    for each in model.policy.parameters():
-        each.data.normal_(0, 0.5)  # quantiles that disagree on the best action
-    twin = make(ours, alpha=0.0, beta=0.0, **given).learn(24)
-    twin.set_parameters(copy.deepcopy(model.get_parameters()))
-    twin._n_updates = model._n_updates  # TD3 delays its actor by them
-    if theirs is SAC:
-        twin.log_ent_coef.data[:] = model.log_ent_coef.data
-    minibatches = [model.replay_buffer.sample(16) for _ in range(10)]
-    ones = [PrioritizedSamples(*each) for each in minibatches]
-    for each in ones:
-        each.weights, each.indices = th.ones(16, 1), np.arange(16)
-    assert (minibatches[0].discounts is None) == (n_steps == 1)
-    before = copy.deepcopy(model.policy.state_dict())
-    expected, got = trained_on(model, minibatches), trained_on(twin, ones)
-    for name in expected:
-        np.testing.assert_allclose(got[name], expected[name], rtol=1e-5, atol=1e-7, err_msg=name)
-    assert any((before[name].numpy() != expected[name]).any() for name in expected)
+    given |= {"target_update_interval": 30} if theirs in (DQN, QRDQN) else {}
+    model = make(ours, short_episodes(theirs), alpha=0.0, **given)
+    buffer, drawn, errors = model.replay_buffer, [], []
+    sample, update = buffer.sample, buffer.update_priorities
+    buffer.update_priorities = lambda ids, told: (errors.append(told.numpy()), update(ids, told))
+    got = learned(model, lambda *asked, **env: drawn.append(sample(*asked, **env)) or drawn[-1])
+    twin = make(theirs, short_episodes(theirs), **given)
+    rows = iter([batch.indices % 100 for batch in drawn])
+    expected = learned(twin, lambda *_, **env: twin.replay_buffer._get_samples(next(rows), **env))
+    assert len(got) == len(expected) > 30
+    for mine, sb3s in zip(got, expected, strict=True):
+        for name in sb3s:
+            np.testing.assert_allclose(mine[name], sb3s[name], rtol=1e-5, atol=1e-6, err_msg=name)
+    assert buffer.timeouts.any()
+    if theirs in (DQN, QRDQN):  # Huber's loss shows a target only where |δ| < 1
+        assert (np.abs(errors) < 1).mean() > 0.9
+        assert any(batch.dones.any() for batch in drawn)
 
 
 def huber(errors):
