@@ -53,15 +53,16 @@ def pair(n_envs=1, space=PICTURES, stack=STACK, **kwargs):
 @pytest.mark.parametrize("ends", [0.15, 0.6])
 @pytest.mark.slow
 def test_frames_come_back_as_from_a_buffer_that_keeps_them_all(ends, fill, n_envs, n_steps):
-    """Also where the environments begin anew without an end, as `learn` makes them."""
+    """Also where the environments begin anew without an end, whether the buffer is told or not."""
     both = pair(n_envs, n_steps=n_steps)
     episodes = Episodes(both, ends=ends, stack=STACK, fill=fill, seed=int(ends * 10))
     for steps in (1, 1, 3, ROWS - 5, 1, 4, 3 * ROWS, 2):
         episodes.add(steps)
         assert_same_batches(both.one, both.other)
-    for _ in range(2):
-        both.one.truncate_episodes()
-        both.other.truncate_episodes()
+    for told in (True, False):
+        if told:
+            both.one.truncate_episodes()
+            both.other.truncate_episodes()
         episodes.now = np.array([episodes.begin() for _ in range(n_envs)])
         episodes.add(3)
         assert_same_batches(both.one, both.other)

@@ -99,10 +99,12 @@ def test_environments_need_not_take_turns():
 def test_errors_reach_only_the_transitions_that_were_drawn(environments):
     buffer = fill(make(environments, alpha=1.0), ROWS, environments)
     _, slots = buffer.sample(60)
-    add(buffer, np.arange(environments))
-    buffer.update_weight(slots, np.zeros(60))
-    shares = buffer.probabilities.reshape(environments, ROWS)
     assert set(slots) == set(range(ROWS * environments))
+    add(buffer, np.arange(environments))
+    kept = slots.copy()
+    slots[:] = 0  # the caller's own array
+    buffer.update_weight(kept, np.zeros(60))
+    shares = buffer.probabilities.reshape(environments, ROWS)
     np.testing.assert_allclose(shares[:, 0], 1 / environments, rtol=1e-4)
 
 

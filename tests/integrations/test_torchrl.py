@@ -90,7 +90,9 @@ def test_errors_reach_only_the_elements_that_were_drawn():
     batch = buffer.sample()
     assert set(batch["index"].tolist()) == set(range(SIZE))
     extend(buffer, 2)
-    buffer.update_tensordict_priority(batch.set("td_error", torch.zeros(200)))
+    kept = batch["index"].clone()
+    batch["index"].zero_()  # the caller's own tensor
+    buffer.update_priority(kept, torch.zeros(200))
     np.testing.assert_allclose(shares(buffer)[:2], 0.5, rtol=1e-3)
 
 
