@@ -12,6 +12,7 @@ update of the same slots in the same order belongs to the oldest of them.
 
 from collections import deque
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from per_tutorial.common.arguments import index_array, plain_array, up_to_one, whole_number
 from per_tutorial.common.files import copy_arrays, join_parts, part_of
-from per_tutorial.replay.contracts import Floats, State
+from per_tutorial.replay.contracts import Floats, Sampler, State
 from per_tutorial.replay.ring import NO_SLOT, errors_like, refuse_infinite
 from per_tutorial.replay.samplers import make_sampler
 
@@ -34,31 +35,26 @@ def errors_of(indices: NDArray[np.int64], td_errors: ArrayLike) -> Floats:
     return errors_like(indices, errors)
 
 
+def sampler_maker(name: str, capacity: int, **settings: Any) -> Callable[..., Sampler]:
+    """What makes the sampler of this name; settings that are None keep the sampler's own default.
+
+    Raises, when it is called, what `make_sampler` raises.
+    """
+    given = {name: value for name, value in settings.items() if value is not None}
+    return partial(make_sampler, name, capacity, **given)
+
+
 class SlotSampler:
     """Draws slots by priority, and keeps the priorities.
 
     Args:
-        capacity: slots.
-        sampler: a name in `per_tutorial.replay.samplers.SAMPLERS`.
-        seed: of the draws; None: from the system.
-        settings: of the sampler, such as ``alpha``; None: its own default.
-
-    Raises:
-        ValueError, TypeError: an argument is invalid, or the sampler has no such setting.
+        make: makes an empty sampler for one run, as `sampler_maker` returns it.
     """
 
-    def __init__(
-        self,
-        capacity: int,
-        *,
-        sampler: str = "proportional",
-        seed: int | None = None,
-        **settings: Any,
-    ) -> None:
-        self.capacity = whole_number("capacity", capacity)
-        given = {name: value for name, value in settings.items() if value is not None}
-        self.sampler: Any = make_sampler(sampler, self.capacity, seed, **given)
-        self._made_of = {"sampler": sampler, "seed": seed, **settings}
+    def __init__(self, make: Callable[[], Sampler]) -> None:
+        self._make = make
+        self.sampler: Any = make()
+        self.capacity = self.sampler.capacity  # slots
         self.filled = 0  # slots that hold a transition
         self.added = 0  # transitions ever added
         self._rows = np.full(self.capacity, -1, dtype=np.int64)  # of the slots; −1: none yet
@@ -70,7 +66,7 @@ class SlotSampler:
     def clear(self) -> None:
         """Remove all transitions. With a seed, the random stream starts again."""
         # In one step: an interrupt leaves either the old state or the new one.
-        vars(self).update(vars(SlotSampler(self.capacity, **self._made_of)))
+        vars(self).update(vars(SlotSampler(self._make)))
 
     def sync(self, stored: int, slots: Callable[[], NDArray[np.int64]]) -> None:
         """Catch up with a library that has ``stored`` transitions, in the ``slots`` (stored,)."""
@@ -165,7 +161,7 @@ class SlotSampler:
 
     def restore(self, state: Mapping[str, NDArray]) -> None:
         """Continue from a `state` with arrays like its own; ValueError, with no change, if not."""
-        new = SlotSampler(self.capacity, **self._made_of)
+        new = SlotSampler(self._make)
         copy_arrays(new.sampler.state, part_of(state, "sampler"))
         copy_arrays({"slots": new._slots, "ids": new._ids}, state)
         new.filled, new.added = state["counts"].tolist()

@@ -25,7 +25,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from per_tutorial.common.arguments import up_to_one, whole_number
 from per_tutorial.common.lazy import missing_extra
-from per_tutorial.integrations.slot_sampler import SlotSampler
+from per_tutorial.integrations.slot_sampler import SlotSampler, sampler_maker
 
 try:
     from tianshou.data import ReplayBuffer, VectorReplayBuffer
@@ -33,25 +33,60 @@ except ImportError as error:
     raise missing_extra(error, __name__) from error
 
 
-OF_TIANSHOU = ("stack_num", "ignore_obs_next", "save_only_last_obs")  # arguments of its buffers
+class PrioritizedReplayBuffer(ReplayBuffer):
+    """tianshou's `ReplayBuffer` with prioritised replay (Schaul et al. 2016, sections 3.3 and 3.4).
 
+    Args:
+        size: transitions kept.
+        alpha: how strongly priorities count, in [0, 1]; None: the sampler's own default.
+        beta: exponent of the importance-sampling weights, in [0, 1]; see `set_beta`.
+        sampler: a name in `per_tutorial.replay.samplers.SAMPLERS`.
+        priority_epsilon: added to |δ|, for "proportional"; None: the sampler's own default.
+        normalize: what weights are divided by, the largest of the "batch" or of the "buffer", or
+            "none"; None: the sampler's own default.
+        seed: of the draws; None: from the system.
+        stack_num, ignore_obs_next, save_only_last_obs: of tianshou's `ReplayBuffer`. Its
+            ``sample_avail`` is not supported: with priorities, every transition may be drawn.
+        others: settings that only some samplers have: `sort_every` of "rank", `kappa` of "lap".
 
-class _Prioritized(ReplayBuffer):
-    """What both buffers share; a base class that comes before tianshou's."""
+    Raises:
+        ValueError, TypeError: an argument is invalid, or the sampler has no such setting.
+
+    Example:
+        >>> from tianshou.data import Batch
+        >>> from per_tutorial.integrations.tianshou import PrioritizedReplayBuffer
+        >>> buffer = PrioritizedReplayBuffer(3, alpha=1.0, seed=0)
+        >>> ends = {"terminated": False, "truncated": False}
+        >>> step = Batch(obs=[0.0], act=1, rew=0.5, obs_next=[1.0], **ends)
+        >>> for _ in range(3):
+        ...     _ = buffer.add(step)
+        >>> buffer.update_weight(np.arange(3), [-2.0, 1.0, 1.0])  # raw TD errors
+        >>> buffer.probabilities.round(3).tolist()
+        [0.5, 0.25, 0.25]
+    """
 
     def __init__(
         self,
-        *sizes: int,
-        alpha: float | None,
-        beta: float,
+        size: int,
+        alpha: float | None = None,
+        beta: float = 0.4,
+        *,
         sampler: str = "proportional",
+        priority_epsilon: float | None = None,
+        normalize: str | None = None,
         seed: int | None = None,
-        **settings: Any,
+        stack_num: int = 1,
+        ignore_obs_next: bool = False,
+        save_only_last_obs: bool = False,
+        **others: Any,
     ) -> None:
-        theirs = {name: settings.pop(name) for name in OF_TIANSHOU if name in settings}
-        super().__init__(*sizes, **theirs)  # type: ignore[arg-type]
-        settings |= {"sampler": sampler, "seed": seed, "alpha": alpha}
-        self._sampler = SlotSampler(self.maxsize, **settings)
+        whole_number("size", size)
+        super().__init__(size, stack_num, ignore_obs_next, save_only_last_obs)
+        others |= {"alpha": alpha, "priority_epsilon": priority_epsilon, "normalize": normalize}
+        self._prioritize(beta, sampler, seed=seed, **others)
+
+    def _prioritize(self, beta: float, sampler: str, **settings: Any) -> None:
+        self._sampler = SlotSampler(sampler_maker(sampler, self.maxsize, **settings))
         self.beta = up_to_one("beta", beta)  # of the next draws
 
     def set_beta(self, beta: float) -> None:
@@ -135,50 +170,14 @@ class _Prioritized(ReplayBuffer):
         super().__setstate__(state)
 
 
-class PrioritizedReplayBuffer(_Prioritized):
-    """tianshou's `ReplayBuffer` with prioritised replay (Schaul et al. 2016, sections 3.3 and 3.4).
-
-    Args:
-        size: transitions kept.
-        alpha: how strongly priorities count, in [0, 1]; None: the sampler's own default.
-        beta: exponent of the importance-sampling weights, in [0, 1]; see `set_beta`.
-        sampler: a name in `per_tutorial.replay.samplers.SAMPLERS`.
-        seed: of the draws; None: from the system.
-        stack_num, ignore_obs_next, save_only_last_obs: of tianshou's `ReplayBuffer`. Its
-            ``sample_avail`` is not supported: with priorities, every transition may be drawn.
-        settings: of the sampler, such as `priority_epsilon` and `normalize` of
-            `ProportionalSampler`.
-
-    Raises:
-        ValueError, TypeError: an argument is invalid, or the sampler has no such setting.
-
-    Example:
-        >>> from tianshou.data import Batch
-        >>> from per_tutorial.integrations.tianshou import PrioritizedReplayBuffer
-        >>> buffer = PrioritizedReplayBuffer(3, alpha=1.0, seed=0)
-        >>> ends = {"terminated": False, "truncated": False}
-        >>> step = Batch(obs=[0.0], act=1, rew=0.5, obs_next=[1.0], **ends)
-        >>> for _ in range(3):
-        ...     _ = buffer.add(step)
-        >>> buffer.update_weight(np.arange(3), [-2.0, 1.0, 1.0])  # raw TD errors
-        >>> buffer.probabilities.round(3).tolist()
-        [0.5, 0.25, 0.25]
-    """
-
-    def __init__(
-        self, size: int, alpha: float | None = None, beta: float = 0.4, **settings: Any
-    ) -> None:
-        super().__init__(whole_number("size", size), alpha=alpha, beta=beta, **settings)
-
-
-class PrioritizedVectorReplayBuffer(_Prioritized, VectorReplayBuffer):
+class PrioritizedVectorReplayBuffer(PrioritizedReplayBuffer, VectorReplayBuffer):
     """tianshou's `VectorReplayBuffer` with prioritised replay: one tree for all environments.
 
     Args:
         total_size: transitions kept in all.
         buffer_num: environments. Each has a ring of total_size / buffer_num slots, rounded up.
-        alpha, beta, sampler, seed, stack_num, ignore_obs_next, save_only_last_obs, settings: as in
-            `PrioritizedReplayBuffer`.
+        alpha, beta, sampler, priority_epsilon, normalize, seed, stack_num, ignore_obs_next,
+            save_only_last_obs, others: as in `PrioritizedReplayBuffer`.
 
     Raises:
         ValueError, TypeError: an argument is invalid, or the sampler has no such setting.
@@ -190,10 +189,21 @@ class PrioritizedVectorReplayBuffer(_Prioritized, VectorReplayBuffer):
         buffer_num: int,
         alpha: float | None = None,
         beta: float = 0.4,
-        **settings: Any,
+        *,
+        sampler: str = "proportional",
+        priority_epsilon: float | None = None,
+        normalize: str | None = None,
+        seed: int | None = None,
+        stack_num: int = 1,
+        ignore_obs_next: bool = False,
+        save_only_last_obs: bool = False,
+        **others: Any,
     ) -> None:
         sizes = whole_number("total_size", total_size), whole_number("buffer_num", buffer_num)
-        super().__init__(*sizes, alpha=alpha, beta=beta, **settings)
+        stored = {"stack_num": stack_num, "ignore_obs_next": ignore_obs_next}
+        VectorReplayBuffer.__init__(self, *sizes, **stored, save_only_last_obs=save_only_last_obs)
+        others |= {"alpha": alpha, "priority_epsilon": priority_epsilon, "normalize": normalize}
+        self._prioritize(beta, sampler, seed=seed, **others)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Make a copy's rings views of the copy's memory: tianshou finds open episodes in them."""

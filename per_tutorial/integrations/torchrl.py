@@ -35,7 +35,7 @@ from per_tutorial.common.arguments import (
     whole_number,
 )
 from per_tutorial.common.files import open_arrays, require_like, write_arrays
-from per_tutorial.integrations.slot_sampler import SlotSampler
+from per_tutorial.integrations.slot_sampler import SlotSampler, sampler_maker
 from per_tutorial.replay.contracts import State
 
 try:
@@ -68,12 +68,14 @@ class PrioritizedSampler(Sampler):
             torchrl do it, such as ``LinearScheduler(buffer, "beta", final_value=1.0,
             num_steps=…)``.
         sampler: a name in `per_tutorial.replay.samplers.SAMPLERS`.
+        priority_epsilon: added to |δ|, for "proportional"; None: the sampler's own default.
+        normalize: what weights are divided by, the largest of the "batch" or of the "buffer", or
+            "none"; None: the sampler's own default.
         seed: of the draws; None: from the system.
         reduction: "max", "min", "median" or "mean": how several TD errors become one, if an element
             of the storage is a trajectory.
         squared: whether updates contain δ², as those of `DQNLoss` do (see above).
-        settings: of the sampler, such as `priority_epsilon` and `normalize` of
-            `ProportionalSampler`.
+        others: settings that only some samplers have: `sort_every` of "rank", `kappa` of "lap".
 
     Raises:
         ValueError, TypeError: an argument is invalid, or the sampler has no such setting.
@@ -96,15 +98,18 @@ class PrioritizedSampler(Sampler):
         beta: float = 0.4,
         *,
         sampler: str = "proportional",
+        priority_epsilon: float | None = None,
+        normalize: str | None = None,
         seed: int | None = None,
         reduction: str = "max",
         squared: bool = False,
-        **settings: Any,
+        **others: Any,
     ) -> None:
         self.reduction = one_of("reduction", reduction, ("max", "min", "median", "mean"))
         self.squared = squared
-        settings |= {"sampler": sampler, "seed": seed, "alpha": alpha}
-        self._sampler = SlotSampler(whole_number("max_capacity", max_capacity), **settings)
+        others |= {"alpha": alpha, "priority_epsilon": priority_epsilon, "normalize": normalize}
+        whole_number("max_capacity", max_capacity)
+        self._sampler = SlotSampler(sampler_maker(sampler, max_capacity, seed=seed, **others))
         self.beta = up_to_one("beta", beta)  # of the next draws
         self._marked: Any = None  # the last index passed to `mark_update`
 

@@ -62,6 +62,8 @@ def test_an_unknown_keyword_is_named_with_those_that_there_are(make, library):
     assert {"alpha", "priority_epsilon", "normalize"} <= set(listed)
     with pytest.raises(TypeError, match="^alpha: .* no such setting"):
         make(sampler="uniform", alpha=0.5)
+    with pytest.raises(TypeError, match="^priority_epsilon: .* are: alpha, normalize, sort_every"):
+        make(sampler="rank", priority_epsilon=0.1)
     with pytest.raises(ValueError, match="^sampler: must be one of"):
         make(sampler="best")
     with pytest.raises(ValueError, match="^alpha: must be in"):

@@ -93,9 +93,9 @@ class PrioritizedAlgorithm(OffPolicyAlgorithm):
 
     def set_random_seed(self, seed: int | None = None) -> None:
         """SB3's; a seed starts the draws of the buffer again, too, unless it has one of its own."""
-        super().set_random_seed(seed)
         if seed is not None and self.replay_buffer_kwargs.get("seed") is None:
             self.replay_buffer.seed_draws(seed)
+        super().set_random_seed(seed)
 
     def _setup_learn(
         self,
@@ -110,19 +110,26 @@ class PrioritizedAlgorithm(OffPolicyAlgorithm):
         begun = super()._setup_learn(
             total_timesteps, callback, reset_num_timesteps, *args, **kwargs
         )
-        now = self._beta_at(1 - self.num_timesteps / self._total_timesteps)
-        if self.num_timesteps > 0 and now < self.replay_buffer.beta:
-            warnings.warn(
-                f"beta: falls from {self.replay_buffer.beta:.2f} to {now:.2f}, since its schedule "
-                "follows the progress to the end of this learn; beta=1.0 goes on where it ended",
-                stacklevel=4,
-            )
+        if self.num_timesteps > 0:  # learn(0) may have no steps to divide by
+            now = self._beta_at(1 - self.num_timesteps / self._total_timesteps)
+            if now < self.replay_buffer.beta:
+                warnings.warn(
+                    f"beta: falls from {self.replay_buffer.beta:.2f} to {now:.2f}, since its "
+                    "schedule follows the progress to the end of this learn; beta=1.0 goes on "
+                    "where it ended",
+                    stacklevel=4,
+                )
         return begun
 
     def load_replay_buffer(self, path: Any, truncate_last_traj: bool = True) -> None:
         """Continue with what `save_replay_buffer` wrote, priorities and random streams included.
 
         Like every pickle, the file must be trusted: it can run any code.
+
+        Args:
+            path: of the file, or an open file.
+            truncate_last_traj: whether the episodes that were running are over; False if the
+                environments continue them. `learn` ends them itself where it resets environments.
 
         Raises:
             ValueError: the file holds another kind of buffer, or one with other spaces, n_envs,
@@ -144,6 +151,8 @@ class PrioritizedAlgorithm(OffPolicyAlgorithm):
                     f"path: must hold a buffer with {name} {value}, got {found.get(name)}"
                 )
         loaded.device = self.device
+        if truncate_last_traj:
+            loaded.truncate_episodes()
         self.replay_buffer = loaded
 
     def _begin_training(self) -> PrioritizedReplayBuffer:

@@ -10,7 +10,6 @@ from __future__ import annotations  # so that `help` shows ArrayLike as a name
 import math
 import warnings
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -23,12 +22,10 @@ from stable_baselines3.common.vec_env import VecNormalize
 
 from per_tutorial.common.arguments import index_array, plain_array, real_number, whole_number
 from per_tutorial.common.memory import promise_memory
-from per_tutorial.integrations.slot_sampler import errors_of
+from per_tutorial.integrations.slot_sampler import errors_of, sampler_maker
 from per_tutorial.replay.contracts import Slots
 from per_tutorial.replay.ledger import DRAWS_WITHOUT_UPDATE
-from per_tutorial.replay.random_streams import RandomStreams
 from per_tutorial.replay.ring import Ring, sum_n_steps
-from per_tutorial.replay.samplers import make_sampler
 from per_tutorial.replay.storages.fields import as_field
 
 
@@ -75,9 +72,13 @@ class PrioritizedReplayBuffer(ReplayBuffer):
         handle_timeout_termination: bootstrap from the last state if a time limit ends an episode.
         n_steps, gamma: the length of n-step returns, and their discount γ.
         sampler: a name in `per_tutorial.replay.samplers.SAMPLERS`.
+        alpha: how strongly priorities count, in [0, 1]; None: the sampler's own default.
+        priority_epsilon: added to |δ|, for "proportional"; None: the sampler's own default.
+        normalize: what weights are divided by, the largest of the "batch" or of the "buffer", or
+            "none"; None: the sampler's own default.
         seed: of the draws; None: from NumPy's global stream, which SB3's `set_random_seed` seeds
             and from which its own buffers draw.
-        settings: of the sampler, such as `alpha`, `priority_epsilon` and `normalize`.
+        others: settings that only some samplers have: `sort_every` of "rank", `kappa` of "lap".
 
     Raises:
         ValueError, TypeError: an argument is invalid, or the sampler has no such setting.
@@ -106,8 +107,11 @@ class PrioritizedReplayBuffer(ReplayBuffer):
         n_steps: int = 1,
         gamma: float = 0.99,
         sampler: str = "proportional",
+        alpha: float | None = None,
+        priority_epsilon: float | None = None,
+        normalize: str | None = None,
         seed: int | None = None,
-        **settings: Any,
+        **others: Any,
     ) -> None:
         whole_number("buffer_size", buffer_size)
         whole_number("n_envs", n_envs)
@@ -119,13 +123,14 @@ class PrioritizedReplayBuffer(ReplayBuffer):
         self._check_space(observation_space)
         self.n_steps = whole_number("n_steps", n_steps)
         self.gamma = real_number("gamma", gamma, 0, 1)
-        self._make_sampler: Callable[..., Any] = partial(make_sampler, sampler, **settings)
         self._seed = seed
         super(ReplayBuffer, self).__init__(
             buffer_size, observation_space, action_space, device, n_envs
         )
         self.buffer_size = max(buffer_size // n_envs, 1)
         self.capacity = self.buffer_size * n_envs
+        others |= {"alpha": alpha, "priority_epsilon": priority_epsilon, "normalize": normalize}
+        self._make_sampler = sampler_maker(sampler, self.capacity, **others)
         self.optimize_memory_usage = False
         self.handle_timeout_termination = handle_timeout_termination
         dtype = np.dtype(self._maybe_cast_dtype(action_space.dtype))
@@ -168,7 +173,7 @@ class PrioritizedReplayBuffer(ReplayBuffer):
         super().reset()
         self._steps = 0  # rows ever added, each a step of every environment
         seed = int(np.random.randint(2**31)) if self._seed is None else self._seed
-        self._sampler: Any = self._make_sampler(self.capacity, seed)
+        self._sampler: Any = self._make_sampler(seed=seed)
         self._ring = Ring(np.zeros(1, dtype=np.int64), self.capacity)
         self._told = 0  # how many transitions the sampler knows of
         self._draws_without_update = 0
@@ -176,8 +181,21 @@ class PrioritizedReplayBuffer(ReplayBuffer):
         self._last_errors: NDArray = np.empty(0)  # TD errors of the last update
 
     def seed_draws(self, seed: int) -> None:
-        """Start the stream of random numbers again, as if made with this seed."""
-        self._sampler.streams.states[:] = RandomStreams([seed], "replay").states
+        """Start the stream of random numbers again, as if made with this seed.
+
+        Raises:
+            ValueError: transitions are stored, and their sampler has no `streams`.
+        """
+        seeded = self._make_sampler(seed=seed)
+        if self._steps == 0:
+            self._sampler = seeded
+        elif hasattr(seeded, "streams"):
+            self._sampler.streams.states[:] = seeded.streams.states
+        else:
+            raise ValueError(
+                f"seed: must be set before transitions are stored, since {type(seeded).__name__} "
+                f"has no streams to start again, got {seed}"
+            )
 
     def _sync(self) -> None:
         """Tell SB3 and the sampler of transitions that they do not know yet."""
