@@ -40,7 +40,6 @@ mean, deviation = evaluate_policy(model, make_vec_env("CartPole-v1", seed=argume
 print(f"Episode return after {arguments.steps} steps: {mean:.0f} ± {deviation:.0f} in 10 episodes.")
 
 # What is replayed most: a few transitions hold much of the probability.
-shares = model.replay_buffer.probabilities.ravel()
-shares = sorted(shares[shares > 0], reverse=True)
+shares = sorted(model.replay_buffer.probabilities(), reverse=True)
 tenth = sum(shares[: max(1, len(shares) // 10)])
 print(f"Of {len(shares)} transitions, the top tenth holds {tenth:.0%} of the probability.")

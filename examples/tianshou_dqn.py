@@ -85,7 +85,7 @@ result = algorithm.run_training(
 print(f"Best episode return after {steps} steps: {result.best_reward:.0f}, in 10 episodes.")
 
 # What is replayed most: a few transitions hold much of the probability.
-shares = buffer.probabilities
+shares = buffer.probabilities()
 shares = sorted(shares[shares > 0], reverse=True)
 tenth = sum(shares[: max(1, len(shares) // 10)])
 print(f"Of {len(shares)} transitions, the top tenth holds {tenth:.0%} of the probability.")

@@ -77,6 +77,7 @@ mean = sum(recent) / max(1, len(recent))
 print(f"The last {len(recent)} of {len(lengths)} episodes: {mean:.0f} steps.")
 
 # What is replayed most: a few transitions hold much of the probability.
-shares = sampler.probabilities[sampler.probabilities > 0].sort(descending=True).values
+shares = sampler.probabilities()
+shares = shares[shares > 0].sort(descending=True).values
 tenth = shares[: max(1, len(shares) // 10)].sum().item()
 print(f"Of {len(shares)} transitions, the top tenth holds {tenth:.0%} of the probability.")

@@ -6,8 +6,10 @@ filled from 0 on. So each slot is mapped to the next free *row* when it is first
 sampler sees rows only.
 
 Both libraries return TD errors with the slots of a minibatch, and these may hold other transitions
-by then. So the last minibatches without TD errors are kept, with the ids of their transitions. An
-update of the same slots in the same order belongs to the oldest of them.
+by then. So the last minibatches without TD errors are kept. An update of the same slots in the same
+order belongs to the oldest of them, and skips what was overwritten since that one was drawn. A
+minibatch that gets no TD errors (for validation, say) can therefore take those of a later one, but
+only if that has the same slots in the same order: with very few slots, or minibatches of one or two.
 """
 
 from collections import deque
@@ -21,6 +23,7 @@ from numpy.typing import ArrayLike, NDArray
 from per_tutorial.common.arguments import index_array, plain_array, up_to_one, whole_number
 from per_tutorial.common.files import copy_arrays, join_parts, part_of
 from per_tutorial.replay.contracts import Floats, Sampler, State
+from per_tutorial.replay.ledger import Ledger
 from per_tutorial.replay.ring import NO_SLOT, errors_like, refuse_infinite
 from per_tutorial.replay.samplers import make_sampler
 
@@ -49,24 +52,24 @@ class SlotSampler:
 
     Args:
         make: makes an empty sampler for one run, as `sampler_maker` returns it.
+        remedy: how TD errors come back, for the warning of draws without an update.
     """
 
-    def __init__(self, make: Callable[[], Sampler]) -> None:
-        self._make = make
-        self.sampler: Any = make()
-        self.capacity = self.sampler.capacity  # slots
-        self.filled = 0  # slots that hold a transition
-        self.added = 0  # transitions ever added
+    def __init__(self, make: Callable[[], Sampler], remedy: str) -> None:
+        self._made_by = make, remedy
+        # Each row is added once to the ledger's ring, which counts the slots that are filled.
+        self._ledger = Ledger(make(), np.zeros(1, dtype=np.int64), remedy)
+        self.capacity = self._ledger.sampler.capacity  # slots
         self._rows = np.full(self.capacity, -1, dtype=np.int64)  # of the slots; −1: none yet
         self._slots = np.full(self.capacity, -1, dtype=np.int64)  # of the rows
-        self._ids = np.full(self.capacity, -1, dtype=np.int64)  # by row
-        # Slots and ids, both (batch,), of minibatches whose TD errors have not come back yet.
+        self._versions = np.zeros(self.capacity, dtype=np.int64)  # how often rows were written
+        # Slots and versions, both (batch,), of minibatches whose TD errors have not come back yet.
         self._pending: deque[tuple[NDArray, NDArray]] = deque(maxlen=MAX_PENDING)
 
     def clear(self) -> None:
         """Remove all transitions. With a seed, the random stream starts again."""
         # In one step: an interrupt leaves either the old state or the new one.
-        vars(self).update(vars(SlotSampler(self._make)))
+        vars(self).update(vars(SlotSampler(*self._made_by)))
 
     def sync(self, stored: int, slots: Callable[[], NDArray[np.int64]]) -> None:
         """Catch up with a library that has ``stored`` transitions, in the ``slots`` (stored,)."""
@@ -79,20 +82,25 @@ class SlotSampler:
     def write(self, slots: ArrayLike) -> None:
         """Give the transitions that were written to ``slots`` (n,) the largest priority so far.
 
-        Nothing is counted before all is written, so an interrupt (Ctrl-C) leaves a whole sampler,
-        and `sync` tells it again of transitions that are new.
+        Nothing is counted before all is written. So after an interrupt (Ctrl-C), `sync` finds the
+        new transitions, or the ledger reports them.
         """
         written = np.unique(self._checked(slots))
         if len(written) == 0:
             return
         rows = self._rows[written]
         new = self._is_new(rows)
-        filled, added = self.filled + int(new.sum()), self.added + len(rows)
+        filled = self.filled + int(new.sum())
         rows[new] = np.arange(self.filled, filled)
         self._rows[written], self._slots[rows] = rows, written
-        self._ids[rows] = np.arange(self.added, added)
-        self.sampler.add(rows[None])
-        self.filled, self.added = filled, added
+        self._versions[rows] += 1
+        self._ledger.ring.added[0] = filled
+        self._ledger.add(rows[None])
+
+    @property
+    def filled(self) -> int:
+        """Slots that hold a transition."""
+        return int(self._ledger.ring.added[0])
 
     def _is_new(self, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Which of these rows of slots hold no transition yet."""
@@ -108,9 +116,9 @@ class SlotSampler:
             raise ValueError("sample: the replay buffer is empty")
         batch_size = whole_number("batch_size", batch_size)
         beta = up_to_one("beta", beta)
-        rows, _, weights = self.sampler.sample(batch_size, np.array([self.filled]), beta)
+        rows, _, weights = self._ledger.sample(batch_size, beta)
         slots = self._slots[rows[0]]
-        self._pending.append((slots.copy(), self._ids[rows[0]]))
+        self._pending.append((slots.copy(), self._versions[rows[0]]))
         return slots, weights[0].astype(np.float32)
 
     def update(self, slots: ArrayLike, td_errors: ArrayLike) -> None:
@@ -131,40 +139,39 @@ class SlotSampler:
         if (new := self._is_new(rows)).any():
             raise IndexError(f"indices: no transition is stored at {known[new][0]}")
         refuse_infinite(errors)
-        for k, (drawn, ids) in enumerate(self._pending):
+        for k, (drawn, versions) in enumerate(self._pending):
             if np.array_equal(drawn, known):
-                rows = np.where(self._ids[rows] == ids, rows, NO_SLOT)
+                rows = np.where(self._versions[rows] == versions, rows, NO_SLOT)
                 del self._pending[k]
                 break
-        self.sampler.update(rows[None], errors[None])
+        self._ledger.update(rows[None], errors[None])
 
     def probabilities(self) -> NDArray[np.float64]:
         """(capacity,): P(i) of every slot, 0 where nothing is stored."""
         shares, rows = np.zeros(self.capacity), np.arange(self.filled)
-        sizes = np.array([self.filled])
-        shares[self._slots[rows]] = self.sampler.probabilities(rows[None], sizes)[0]
+        shares[self._slots[rows]] = self._ledger.probabilities(rows[None])[0]
         return shares
 
     @property
     def settings(self) -> dict[str, Any]:
         """What must match to `restore` the `state` of another one."""
-        return {"capacity": self.capacity, **self.sampler.settings}
+        return {"capacity": self.capacity, **self._ledger.sampler.settings}
 
     @property
     def state(self) -> State:
         """Everything that changes, except pending minibatches."""
-        return join_parts(sampler=self.sampler.state) | {
-            "slots": self._slots,
-            "ids": self._ids,
-            "counts": np.array([self.filled, self.added]),
-        }
+        return join_parts(sampler=self._ledger.state) | self._arrays
+
+    @property
+    def _arrays(self) -> State:
+        filled = self._ledger.ring.added
+        return {"slots": self._slots, "versions": self._versions, "filled": filled}
 
     def restore(self, state: Mapping[str, NDArray]) -> None:
         """Continue from a `state` with arrays like its own; ValueError, with no change, if not."""
-        new = SlotSampler(self._make)
-        copy_arrays(new.sampler.state, part_of(state, "sampler"))
-        copy_arrays({"slots": new._slots, "ids": new._ids}, state)
-        new.filled, new.added = state["counts"].tolist()
+        new = SlotSampler(*self._made_by)
+        copy_arrays(new._arrays, state)
+        new._ledger.restore(part_of(state, "sampler"))
         slots = new._slots[: new.filled]
         if ((slots < 0) | (slots >= self.capacity)).any():
             raise ValueError(f"state: slots must be in [0, {self.capacity}), got others")

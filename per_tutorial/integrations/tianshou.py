@@ -41,9 +41,7 @@ class PrioritizedReplayBuffer(ReplayBuffer):
         alpha: how strongly priorities count, in [0, 1]; None: the sampler's own default.
         beta: exponent of the importance-sampling weights, in [0, 1]; see `set_beta`.
         sampler: a name in `per_tutorial.replay.samplers.SAMPLERS`.
-        priority_epsilon: added to |δ|, for "proportional"; None: the sampler's own default.
-        normalize: what weights are divided by, the largest of the "batch" or of the "buffer", or
-            "none"; None: the sampler's own default.
+        priority_epsilon, normalize: as in `ProportionalSampler`; None: the sampler's own default.
         seed: of the draws; None: from the system.
         stack_num, ignore_obs_next, save_only_last_obs: of tianshou's `ReplayBuffer`. Its
             ``sample_avail`` is not supported: with priorities, every transition may be drawn.
@@ -61,7 +59,7 @@ class PrioritizedReplayBuffer(ReplayBuffer):
         >>> for _ in range(3):
         ...     _ = buffer.add(step)
         >>> buffer.update_weight(np.arange(3), [-2.0, 1.0, 1.0])  # raw TD errors
-        >>> buffer.probabilities.round(3).tolist()
+        >>> buffer.probabilities().round(3).tolist()
         [0.5, 0.25, 0.25]
     """
 
@@ -86,14 +84,14 @@ class PrioritizedReplayBuffer(ReplayBuffer):
         self._prioritize(beta, sampler, seed=seed, **others)
 
     def _prioritize(self, beta: float, sampler: str, **settings: Any) -> None:
-        self._sampler = SlotSampler(sampler_maker(sampler, self.maxsize, **settings))
+        make = sampler_maker(sampler, self.maxsize, **settings)
+        self._sampler = SlotSampler(make, "call update_weight with the TD errors of each minibatch")
         self.beta = up_to_one("beta", beta)  # of the next draws
 
     def set_beta(self, beta: float) -> None:
         """Set β, as in tianshou's own buffers; call it in a trainer's ``training_fn``."""
         self.beta = beta
 
-    @property
     def probabilities(self) -> NDArray[np.float64]:
         """(maxsize,): P(i) of every slot, 0 where nothing is stored."""
         self._sync()

@@ -68,9 +68,7 @@ class PrioritizedSampler(Sampler):
             torchrl do it, such as ``LinearScheduler(buffer, "beta", final_value=1.0,
             num_steps=…)``.
         sampler: a name in `per_tutorial.replay.samplers.SAMPLERS`.
-        priority_epsilon: added to |δ|, for "proportional"; None: the sampler's own default.
-        normalize: what weights are divided by, the largest of the "batch" or of the "buffer", or
-            "none"; None: the sampler's own default.
+        priority_epsilon, normalize: as in `ProportionalSampler`; None: the sampler's own default.
         seed: of the draws; None: from the system.
         reduction: "max", "min", "median" or "mean": how several TD errors become one, if an element
             of the storage is a trajectory.
@@ -87,7 +85,7 @@ class PrioritizedSampler(Sampler):
         >>> buffer = ReplayBuffer(storage=LazyTensorStorage(3), sampler=sampler, batch_size=2)
         >>> _ = buffer.extend(torch.arange(3.0))
         >>> buffer.update_priority(torch.arange(3), torch.tensor([-2.0, 1.0, 1.0]))  # raw TD errors
-        >>> sampler.probabilities
+        >>> sampler.probabilities()
         tensor([0.5000, 0.2500, 0.2500], dtype=torch.float64)
     """
 
@@ -109,11 +107,13 @@ class PrioritizedSampler(Sampler):
         self.squared = squared
         others |= {"alpha": alpha, "priority_epsilon": priority_epsilon, "normalize": normalize}
         whole_number("max_capacity", max_capacity)
-        self._sampler = SlotSampler(sampler_maker(sampler, max_capacity, seed=seed, **others))
+        make = sampler_maker(sampler, max_capacity, seed=seed, **others)
+        self._sampler = SlotSampler(
+            make, "call the buffer's update_tensordict_priority or update_priority"
+        )
         self.beta = up_to_one("beta", beta)  # of the next draws
         self._marked: Any = None  # the last index passed to `mark_update`
 
-    @property
     def probabilities(self) -> torch.Tensor:
         """(max_capacity,): P(i) of every element, 0 where nothing is stored."""
         return torch.from_numpy(self._sampler.probabilities())

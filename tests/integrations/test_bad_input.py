@@ -100,7 +100,7 @@ def filled_sb3():
     buffer = sb3(seed=0)
     for _ in range(3):
         buffer.add(np.zeros((1, 3)), np.ones((1, 3)), np.zeros(1, int), *np.ones((2, 1)), [{}])
-    return buffer.update_priorities, lambda: buffer.probabilities
+    return buffer.update_priorities, buffer.probabilities
 
 
 def filled_tianshou():
@@ -109,7 +109,7 @@ def filled_tianshou():
     buffer = tianshou(seed=0)
     for _ in range(3):
         buffer.add(Batch(obs=0.0, act=1, rew=0.5, obs_next=1.0, terminated=False, truncated=False))
-    return buffer.update_weight, lambda: buffer.probabilities
+    return buffer.update_weight, buffer.probabilities
 
 
 def filled_torchrl():
@@ -117,7 +117,7 @@ def filled_torchrl():
 
     sampler = torchrl(seed=0)
     sampler.extend(torch.arange(3))
-    return sampler.update_priority, lambda: sampler.probabilities
+    return sampler.update_priority, sampler.probabilities
 
 
 @pytest.mark.parametrize(

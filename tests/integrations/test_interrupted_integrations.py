@@ -28,7 +28,7 @@ def bits(state):
 
 def test_an_interrupted_write_leaves_a_whole_sampler():
     """The library has stored the transitions, and `sync` tells of those that are new."""
-    draws = SlotSampler(sampler_maker("proportional", 9, seed=0))
+    draws = SlotSampler(sampler_maker("proportional", 9, seed=0), "update")
     for slot in (7, 2, 0):
         draws.write([slot])
     for victim in interruptions(draws, lambda draws: draws.write([3, 4, 7])):
@@ -53,7 +53,7 @@ def test_the_next_step_completes_an_interrupted_one():
         buffer.add(states, states, np.zeros(2, int), np.ones(2), np.zeros(2), [{}, {}])
 
     def heard(buffer):
-        return buffer._told, bits(buffer._sampler.state)
+        return bits(buffer._ledger.sampler.state)
 
     buffer = PrioritizedReplayBuffer(8, VECTORS, ACTIONS, "cpu", 2, seed=0)
     for _ in range(3):

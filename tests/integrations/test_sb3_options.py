@@ -46,7 +46,7 @@ def test_dict_observations():
     model = make(n_steps=3, **kwargs).learn(STEPS)
     assert type(model.replay_buffer) is PrioritizedDictReplayBuffer
     assert set(model.replay_buffer.sample(3).observations) == {"vec", "img"}
-    assert len(np.unique(model.replay_buffer.probabilities)) > 3
+    assert len(np.unique(model.replay_buffer.probabilities())) > 3
 
 
 def test_checkpoints_and_the_log(tmp_path):
@@ -62,11 +62,11 @@ def test_checkpoints_and_the_log(tmp_path):
     buffer = model.replay_buffer
     assert log["train/beta"] == 0.7 and 0 < log["train/mean_weight"] < 1
     assert log["train/mean_td_error"] > 0 and log["train/largest_priority"] >= 1
-    sums = buffer._sampler.sums
+    sums = buffer._ledger.sampler.sums
     assert log["train/priority"] == pytest.approx(sums.total[0] / buffer.size())
     model.load_replay_buffer(tmp_path / "rl_model_replay_buffer_20_steps")
     assert model.replay_buffer.size() == 19  # SB3 calls back before it stores the step
-    assert len(np.unique(model.replay_buffer.probabilities)) > 3
+    assert len(np.unique(model.replay_buffer.probabilities())) > 3
 
 
 @pytest.mark.slow
@@ -83,7 +83,7 @@ def test_a_dqn_becomes_prioritized_and_back(tmp_path):
     for name, expected in theirs.policy.state_dict().items():
         assert (model.policy.state_dict()[name].cpu() == expected).all()
     model.learn(STEPS)
-    assert len(np.unique(model.replay_buffer.probabilities)) > 3
+    assert len(np.unique(model.replay_buffer.probabilities())) > 3
     model.save(tmp_path / "agent")
     plain = {"replay_buffer_class": None, "replay_buffer_kwargs": {}, "n_steps": 1}
     back = DQN.load(tmp_path / "agent", env=theirs.get_env(), **plain).learn(STEPS)

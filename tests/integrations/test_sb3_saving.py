@@ -61,7 +61,7 @@ def test_an_agent_goes_on_from_its_files(kind, settings, tmp_path):
     assert loaded.replay_buffer.size() == 0
     assert (loaded.alpha, loaded.beta(0.5), loaded.n_steps) == (0.8, 0.75, 2)
     assert loaded.replay_buffer.n_steps == 2
-    assert loaded.replay_buffer._sampler.alpha == 0.8
+    assert loaded.replay_buffer.settings["alpha"] == 0.8
     loaded.load_replay_buffer(tmp_path / "buffer")
     assert loaded.replay_buffer.size() == model.replay_buffer.size() == 45
     assert_same_draws(loaded.replay_buffer, copy.deepcopy(model.replay_buffer))
@@ -79,7 +79,7 @@ def saved(thing):
 
 def test_files_that_are_no_such_buffer_are_refused():
     model = make().learn(30)
-    kept, priorities = model.replay_buffer, model.replay_buffer.probabilities
+    kept, priorities = model.replay_buffer, model.replay_buffer.probabilities()
     uniform = DQN("MlpPolicy", "CartPole-v1", buffer_size=50, device="cpu").replay_buffer
     ranked = make(replay_buffer_kwargs={"sampler": "rank"}).replay_buffer
     for other, message in [
@@ -94,4 +94,4 @@ def test_files_that_are_no_such_buffer_are_refused():
         with pytest.raises(ValueError, match=f"must hold a {message}"):
             model.load_replay_buffer(saved(other))
         assert model.replay_buffer is kept
-        np.testing.assert_array_equal(kept.probabilities, priorities)
+        np.testing.assert_array_equal(kept.probabilities(), priorities)

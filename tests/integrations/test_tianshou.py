@@ -104,7 +104,7 @@ def test_errors_reach_only_the_transitions_that_were_drawn(environments):
     kept = slots.copy()
     slots[:] = 0  # the caller's own array
     buffer.update_weight(kept, np.zeros(60))
-    shares = buffer.probabilities.reshape(environments, ROWS)
+    shares = buffer.probabilities().reshape(environments, ROWS)
     np.testing.assert_allclose(shares[:, 0], 1 / environments, rtol=1e-4)
 
 
@@ -115,7 +115,7 @@ def test_an_update_belongs_to_a_minibatch_that_waits_for_one():
         _, slots = buffer.sample(1)
         assert slots.tolist() == [0]
         buffer.update_weight(slots, [0.0])
-    np.testing.assert_allclose(buffer.probabilities, 0.5)
+    np.testing.assert_allclose(buffer.probabilities(), 0.5)
 
 
 def test_what_came_without_add_is_drawn_as_well():
@@ -127,7 +127,7 @@ def test_what_came_without_add_is_drawn_as_well():
     assert set(buffer.sample(100)[1]) == set(range(5))
     buffer.update_weight(np.arange(5), [0.0, 9.0, 0.0, 0.0, 0.0])
     buffer.update(ordinary)  # in the slots 5, 6, 7, 0, 1
-    np.testing.assert_allclose(buffer.probabilities[[5, 6, 7, 0, 1]], 0.2, rtol=0.01)
+    np.testing.assert_allclose(buffer.probabilities()[[5, 6, 7, 0, 1]], 0.2, rtol=0.01)
     ends = np.zeros(6, dtype=bool)
     rows = np.arange(6.0)
     made = PrioritizedReplayBuffer.from_data(rows, rows, rows, ends, ends, ends, rows)
@@ -135,7 +135,7 @@ def test_what_came_without_add_is_drawn_as_well():
     buffer.update_weight([0], [100.0])
     buffer.reset()
     fill(buffer, 5, 1).update_weight([0], [1.0])  # the largest so far is 1 again
-    np.testing.assert_allclose(buffer.probabilities[:5], 0.2, rtol=1e-4)
+    np.testing.assert_allclose(buffer.probabilities()[:5], 0.2, rtol=1e-4)
     buffer.reset()
     with pytest.raises(ValueError, match="sample: the replay buffer is empty"):
         buffer.sample(1)
@@ -218,4 +218,4 @@ def test_the_errors_that_come_back_are_those_of_the_minibatch():
         loss = algorithm.update(buffer, 32).loss
     assert loss == pytest.approx((batch.weight * expected**2).mean(), rel=1e-4)
     errors[slots] = np.abs(expected)
-    np.testing.assert_allclose(buffer.probabilities, errors / errors.sum(), rtol=1e-3)
+    np.testing.assert_allclose(buffer.probabilities(), errors / errors.sum(), rtol=1e-3)

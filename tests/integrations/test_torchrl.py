@@ -44,7 +44,7 @@ def add(buffer, count, first=0):
 
 
 def shares(buffer):
-    return buffer.sampler.probabilities.numpy()
+    return buffer.sampler.probabilities().numpy()
 
 
 @pytest.mark.parametrize(
@@ -207,11 +207,11 @@ def test_states_of_something_else_are_refused(tmp_path):
     before = shares(buffer)
     state = buffer.sampler.state_dict()
     settings = state["settings"] | {"alpha": 0.1}
-    wrong = state["state"] | {"ids": torch.zeros(9, dtype=torch.int64)}
+    wrong = state["state"] | {"versions": torch.zeros(9, dtype=torch.int64)}
     for bad, message in [
         ({"_alpha": 1}, "^state_dict: must be of a sampler with capacity = 24, got None"),
         (state | {"settings": settings}, "^state_dict: must be of .* alpha = 0.6, got 0.1"),
-        (state | {"state": wrong}, "^state: ids must be int64 of the shape"),
+        (state | {"state": wrong}, "^state: versions must be int64 of the shape"),
     ]:
         with pytest.raises(ValueError, match=message):
             buffer.sampler.load_state_dict(bad)
@@ -219,9 +219,9 @@ def test_states_of_something_else_are_refused(tmp_path):
     with pytest.raises(ValueError, match="must be of a sampler with capacity = 4, got 24"):
         PrioritizedSampler(4).loads(tmp_path / "saved")
     own = buffer.sampler._sampler
-    damaged = own.state | {"ids": wrong["ids"].numpy()}
+    damaged = own.state | {"versions": wrong["versions"].numpy()}
     write_arrays(tmp_path / "saved" / FILE, own.settings, damaged)
-    with pytest.raises(ValueError, match="^state: ids must"):
+    with pytest.raises(ValueError, match="^state: versions must"):
         buffer.sampler.loads(tmp_path / "saved")
     with pytest.raises(FileNotFoundError):
         buffer.sampler.loads(tmp_path)

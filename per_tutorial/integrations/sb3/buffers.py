@@ -1,8 +1,7 @@
 """Prioritised replay as a replay buffer of Stable-Baselines3.
 
 All environments share one sampler. With E environments, the transition of environment e in step t
-has the id t · E + e, and a `Ring` maps ids to slots. The sampler learns only how many steps were
-added. So the next call completes an interrupted one.
+has the id t · E + e. A `Ledger` maps ids to slots, and reports new transitions to the sampler.
 """
 
 from __future__ import annotations  # so that `help` shows ArrayLike as a name
@@ -24,8 +23,8 @@ from per_tutorial.common.arguments import index_array, plain_array, real_number,
 from per_tutorial.common.memory import promise_memory
 from per_tutorial.integrations.slot_sampler import errors_of, sampler_maker
 from per_tutorial.replay.contracts import Slots
-from per_tutorial.replay.ledger import DRAWS_WITHOUT_UPDATE
-from per_tutorial.replay.ring import Ring, sum_n_steps
+from per_tutorial.replay.ledger import Ledger
+from per_tutorial.replay.ring import sum_n_steps
 from per_tutorial.replay.storages.fields import as_field
 
 
@@ -34,11 +33,13 @@ class PrioritizedSamples(ReplayBufferSamples):
 
     Attributes:
         weights: (batch, 1) float32, importance-sampling weights, of the shape of SB3's loss.
+        probabilities: (batch, 1) float32, P(i) of the transitions as they were drawn.
         indices: (batch,) ids of the transitions, counted from 0 as they were added; for
             `PrioritizedReplayBuffer.update_priorities`.
     """
 
     weights: th.Tensor
+    probabilities: th.Tensor
     indices: NDArray[np.int64]
 
 
@@ -46,10 +47,16 @@ class PrioritizedDictSamples(DictReplayBufferSamples):
     """`PrioritizedSamples` whose observations are dicts of tensors."""
 
     weights: th.Tensor
+    probabilities: th.Tensor
     indices: NDArray[np.int64]
 
 
 Samples = PrioritizedSamples | PrioritizedDictSamples
+
+REMEDY = (
+    "use PrioritizedDQN, PrioritizedQRDQN, PrioritizedSAC or PrioritizedTD3, or call "
+    "update_priorities with the TD errors of each minibatch"
+)
 
 
 def for_each(function: Callable[..., Any], arrays: Any) -> Any:
@@ -73,9 +80,7 @@ class PrioritizedReplayBuffer(ReplayBuffer):
         n_steps, gamma: the length of n-step returns, and their discount γ.
         sampler: a name in `per_tutorial.replay.samplers.SAMPLERS`.
         alpha: how strongly priorities count, in [0, 1]; None: the sampler's own default.
-        priority_epsilon: added to |δ|, for "proportional"; None: the sampler's own default.
-        normalize: what weights are divided by, the largest of the "batch" or of the "buffer", or
-            "none"; None: the sampler's own default.
+        priority_epsilon, normalize: as in `ProportionalSampler`; None: the sampler's own default.
         seed: of the draws; None: from NumPy's global stream, which SB3's `set_random_seed` seeds
             and from which its own buffers draw.
         others: settings that only some samplers have: `sort_every` of "rank", `kappa` of "lap".
@@ -88,7 +93,7 @@ class PrioritizedReplayBuffer(ReplayBuffer):
         >>> buffer = PrioritizedReplayBuffer(9, box, spaces.Discrete(2), "cpu", n_envs=3, alpha=1.0)
         >>> buffer.add(states, states, np.array([1, 0, 1]), np.ones(3), np.zeros(3), [{}] * 3)
         >>> buffer.update_priorities(np.arange(3), np.array([-2.0, 1.0, 1.0]))  # raw TD errors
-        >>> buffer.probabilities[0].round(3).tolist()
+        >>> buffer.probabilities().round(3).tolist()
         [0.5, 0.25, 0.25]
     """
 
@@ -171,40 +176,22 @@ class PrioritizedReplayBuffer(ReplayBuffer):
     def reset(self) -> None:
         """Remove all transitions. With a seed, the random stream starts again."""
         super().reset()
-        self._steps = 0  # rows ever added, each a step of every environment
         seed = int(np.random.randint(2**31)) if self._seed is None else self._seed
-        self._sampler: Any = self._make_sampler(seed=seed)
-        self._ring = Ring(np.zeros(1, dtype=np.int64), self.capacity)
-        self._told = 0  # how many transitions the sampler knows of
-        self._draws_without_update = 0
+        self._ledger = Ledger(self._make_sampler(seed=seed), np.zeros(1, dtype=np.int64), REMEDY)
         self._last_weights: NDArray = np.empty(0)  # of the last minibatch
         self._last_errors: NDArray = np.empty(0)  # TD errors of the last update
 
     def seed_draws(self, seed: int) -> None:
-        """Start the stream of random numbers again, as if made with this seed.
+        """Start the stream of random numbers again, as if made with this seed."""
+        state, other = (self._make_sampler(seed=each).state for each in (seed, seed + 1))
+        for name, array in self._ledger.state.items():
+            if (state[name] != other[name]).any():  # so it depends on the seed
+                array[...] = state[name]
 
-        Raises:
-            ValueError: transitions are stored, and their sampler has no `streams`.
-        """
-        seeded = self._make_sampler(seed=seed)
-        if self._steps == 0:
-            self._sampler = seeded
-        elif hasattr(seeded, "streams"):
-            self._sampler.streams.states[:] = seeded.streams.states
-        else:
-            raise ValueError(
-                f"seed: must be set before transitions are stored, since {type(seeded).__name__} "
-                f"has no streams to start again, got {seed}"
-            )
-
-    def _sync(self) -> None:
-        """Tell SB3 and the sampler of transitions that they do not know yet."""
-        self.pos, self.full = self._steps % self.buffer_size, self._steps >= self.buffer_size
-        added = self._steps * self.n_envs
-        self._ring.added[0] = added
-        if self._told < added:
-            self._sampler.add(self._ring.since(np.array([self._told])))
-            self._told = added  # last, so that an interrupted call is repeated
+    @property
+    def _steps(self) -> int:
+        """Rows ever added, each a step of every environment."""
+        return int(self._ledger.ring.added[0]) // self.n_envs
 
     def add(
         self,
@@ -223,7 +210,6 @@ class PrioritizedReplayBuffer(ReplayBuffer):
             ValueError: a field has the wrong shape, or a reward is not finite. Nothing was stored.
             TypeError: the type of a field does not fit its space.
         """
-        self._sync()  # completes an interrupted `add`
         observations = self._checked("observation", obs)
         next_observations = self._checked("next observation", next_obs)
         actions = self._field("action", action, self.actions.dtype, (self.action_dim,))
@@ -231,13 +217,14 @@ class PrioritizedReplayBuffer(ReplayBuffer):
         dones = self._field("done", done, bool, ())
         if len(infos) != self.n_envs:
             raise ValueError(f"infos: must be one for each of {self.n_envs}, got {len(infos)}")
-        row = self.pos
+        row = self._steps % self.buffer_size
         timeouts = [bool(info.get("TimeLimit.truncated", False)) for info in infos]
         self._write(row, observations, next_observations)
         self.actions[row], self.rewards[row], self.dones[row] = actions, rewards, dones
         self.timeouts[row] = timeouts if self.handle_timeout_termination else 0
-        self._steps += 1
-        self._sync()
+        self._ledger.ring.added += self.n_envs  # what is counted is whole
+        self.pos, self.full = self._steps % self.buffer_size, self._steps >= self.buffer_size
+        self._ledger.catch_up()
 
     def truncate_episodes(self) -> None:
         """Truncate the running episodes, because the environments are about to be reset.
@@ -281,21 +268,12 @@ class PrioritizedReplayBuffer(ReplayBuffer):
         Raises:
             ValueError: nothing is stored yet.
         """
-        self._sync()
         batch_size = whole_number("batch_size", batch_size)
         if self._steps == 0:
             raise ValueError("sample: the replay buffer is empty")
-        slots, _, weights = self._sampler.sample(batch_size, self._ring.sizes, self.beta)
+        slots, probabilities, weights = self._ledger.sample(batch_size, self.beta)
         self._last_weights = weights
-        self._draws_without_update += getattr(self._sampler, "needs_updates", False)
-        if self._draws_without_update == DRAWS_WITHOUT_UPDATE:
-            warnings.warn(
-                f"{DRAWS_WITHOUT_UPDATE} minibatches were drawn and no TD error came back, so "
-                "priorities stay what they are. Use PrioritizedDQN, PrioritizedQRDQN, "
-                "PrioritizedSAC or PrioritizedTD3, or call update_priorities.",
-                stacklevel=2,
-            )
-        return self._batch(slots, weights, env)
+        return self._batch(slots, probabilities, weights, env)
 
     def update_priorities(self, indices: ArrayLike, td_errors: ArrayLike) -> None:
         """Update priorities from the raw TD errors of a minibatch; |δ|, ε and α are applied here.
@@ -309,25 +287,33 @@ class PrioritizedReplayBuffer(ReplayBuffer):
             IndexError: no such transition was added.
             ValueError: a TD error is not finite, or the shapes differ.
         """
-        self._sync()
         ids = index_array("indices", indices)
         errors = errors_of(ids, td_errors).reshape(1, -1)
-        self._sampler.update(self._ring.slots_to_update(ids.reshape(1, -1), errors), errors)
-        self._draws_without_update, self._last_errors = 0, errors
+        slots = self._ledger.ring.slots_to_update(ids.reshape(1, -1), errors)
+        self._ledger.update(slots, errors)
+        self._last_errors = errors
 
-    @property
-    def probabilities(self) -> NDArray[np.float64]:
-        """(buffer_size, n_envs): P(i) of every transition, 0 where nothing is stored."""
-        self._sync()
-        slots = np.arange(self.capacity)[None]
-        shares = self._sampler.probabilities(slots, self._ring.sizes)
-        return shares.reshape(self.buffer_size, self.n_envs)
+    def probabilities(self, indices: ArrayLike | None = None) -> NDArray[np.float64]:
+        """(n,): P(i) now, of the transitions with these ids (n,), 0 for overwritten ones.
+
+        None: of all that are stored, the oldest first.
+
+        Raises:
+            IndexError: no such transition was added.
+        """
+        ring = self._ledger.ring
+        if indices is None:
+            slots = ring.since(np.zeros_like(ring.added))
+        else:
+            ids = index_array("indices", indices).reshape(1, -1)
+            slots = ring.slots_to_update(ids, np.zeros(ids.shape))
+        return self._ledger.probabilities(slots)[0]
 
     def metrics(self) -> dict[str, float]:
         """What an agent logs, by name: the sampler's metrics, and means of the last minibatch."""
-        self._sync()
-        measure = getattr(self._sampler, "metrics", None)  # which a sampler may leave out
-        measured = measure(self._ring.sizes) if measure and self._told else {}
+        self._ledger.catch_up()
+        measure = getattr(self._ledger.sampler, "metrics", None)  # which a sampler may leave out
+        measured = measure(self._ledger.ring.sizes) if measure and self._steps else {}
         means = {name: float(values[0]) for name, values in measured.items()}
         if self._last_weights.size:
             means["mean_weight"] = float(self._last_weights.mean())
@@ -338,18 +324,19 @@ class PrioritizedReplayBuffer(ReplayBuffer):
     @property
     def settings(self) -> dict[str, Any]:
         """What must match to continue with another buffer's transitions and priorities."""
-        return self._sampler.settings | {"n_steps": self.n_steps, "gamma": self.gamma}
+        return self._ledger.sampler.settings | {"n_steps": self.n_steps, "gamma": self.gamma}
 
     def _get_samples(self, batch_inds: np.ndarray, env: VecNormalize | None = None) -> Samples:  # type: ignore[override]
         """SB3's own hook: these rows, each of a random environment, with weights of 1."""
         environments = np.random.randint(0, self.n_envs, size=len(batch_inds))
-        self._sync()
         slots = (np.asarray(batch_inds) * self.n_envs + environments)[None]
-        return self._batch(slots, np.ones(slots.shape), env)
+        return self._batch(slots, self._ledger.probabilities(slots), np.ones(slots.shape), env)
 
-    def _batch(self, slots: Slots, weights: NDArray, env: VecNormalize | None) -> Samples:
+    def _batch(
+        self, slots: Slots, probabilities: NDArray, weights: NDArray, env: VecNormalize | None
+    ) -> Samples:
         """The transitions in ``slots`` (1, batch) as tensors."""
-        first, ids = slots[0], self._ring.ids(slots)[0]
+        first = slots[0]
         rewards, last, discounts = self._returns(first, env)
         ends = self.dones.reshape(-1)[last] * (1 - self.timeouts.reshape(-1)[last])
         fields = (
@@ -363,7 +350,8 @@ class PrioritizedReplayBuffer(ReplayBuffer):
         kind = PrioritizedDictSamples if isinstance(fields[0], dict) else PrioritizedSamples
         batch = kind(*fields)
         batch.weights = self._tensors(weights[0, :, None].astype(np.float32))
-        batch.indices = ids
+        batch.probabilities = self._tensors(probabilities[0, :, None].astype(np.float32))
+        batch.indices = self._ledger.ring.ids(slots)[0]
         return batch
 
     def _returns(
@@ -382,7 +370,7 @@ class PrioritizedReplayBuffer(ReplayBuffer):
         sums, last, steps = np.empty(shape), np.empty(shape, np.int64), np.empty(shape, np.int64)
         sum_n_steps(
             *(array.reshape(1, -1) for array in (self.rewards, self.dones, self.timeouts)),
-            *(self._ring.added, self.n_envs, slots[None], self.n_steps, self.gamma),
+            *(self._ledger.ring.added, self.n_envs, slots[None], self.n_steps, self.gamma),
             *(sums, last, steps),
         )
         lengths = steps[0, :, None]

@@ -85,5 +85,5 @@ class FrameReplayBuffer(PrioritizedReplayBuffer):
         self._frames.add(self._steps, before, after, self._ended(row - 1))
 
     def _observations(self, slots: NDArray[np.int64], ahead: int = 0) -> NDArray:
-        stacks = self._frames.observations(self._ring.ids(slots[None]), ahead)
+        stacks = self._frames.observations(self._ledger.ring.ids(slots[None]), ahead)
         return stacks.reshape(len(stacks), *self.obs_shape)
