@@ -7,9 +7,9 @@ sampler sees rows only.
 
 Both libraries return TD errors with the slots of a minibatch, and these may hold other transitions
 by then. So the last minibatches without TD errors are kept. An update of the same slots in the same
-order belongs to the oldest of them, and skips what was overwritten since that one was drawn. A
-minibatch that gets no TD errors (for validation, say) can therefore take those of a later one, but
-only if that has the same slots in the same order: with very few slots, or minibatches of one or two.
+order belongs to the oldest of them, and skips transitions that were written since. If a minibatch
+never gets TD errors (it served validation, say), the next update of its slots in its order is taken
+for its own. That happens only with very few slots, or in minibatches of one or two.
 """
 
 from collections import deque

@@ -19,6 +19,7 @@ from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.logger import configure
 from stable_baselines3.common.utils import set_random_seed
+from toy_samplers import LowSlots
 
 from per_tutorial.integrations.sb3 import (
     PrioritizedDQN,
@@ -26,6 +27,7 @@ from per_tutorial.integrations.sb3 import (
     PrioritizedSAC,
     PrioritizedTD3,
 )
+from per_tutorial.replay.samplers import SAMPLERS
 
 ENV_SPECS = {DQN: "CartPole-v1", QRDQN: "CartPole-v1", SAC: "Pendulum-v1", TD3: "Pendulum-v1"}
 PAIRS = [
@@ -197,17 +199,22 @@ def parameters(model):
     return np.concatenate([p.detach().numpy().ravel() for p in model.policy.parameters()])
 
 
-@pytest.mark.parametrize("given", ["global", "model", "own"])
+@pytest.mark.parametrize("given", ["global", "model", "own", "sampler of one's own"])
 @pytest.mark.slow
-def test_a_seed_reaches_the_buffer_as_in_sb3(given):
+def test_a_seed_reaches_the_buffer_as_in_sb3(given, monkeypatch):
+    monkeypatch.setitem(SAMPLERS, "low slots", LowSlots)
+
     def run(seed):
         if given == "global":
             set_random_seed(seed)
         th.manual_seed(9)  # the same network at first
-        own = {"replay_buffer_kwargs": {"seed": seed}} if given == "own" else {}
+        own = {"seed": seed} if given == "own" else {}
+        own |= {"sampler": "low slots"} if given.startswith("sampler") else {}
         env = make_vec_env("CartPole-v1", seed=5)
-        model = make(PrioritizedDQN, env, seed=3 if given == "own" else None, **own)
-        if given == "model":
+        model = make(
+            PrioritizedDQN, env, seed=3 if given == "own" else None, replay_buffer_kwargs=own
+        )
+        if given not in ("global", "own"):
             model.set_random_seed(seed)
         return parameters(model.learn(80))
 

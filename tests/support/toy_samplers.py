@@ -10,14 +10,14 @@ class LowSlots:
 
     def __init__(self, capacity, seeds):
         self.capacity, self.runs = capacity, len(seeds)
-        self.streams = RandomStreams(seeds, "replay")
+        self._streams = RandomStreams(seeds, "replay")
         self.settings = {"sampler": "low slots"}
 
     def add(self, slots):
         pass
 
     def sample(self, batch_size, sizes, beta):
-        slots = (self.streams.uniform(batch_size) ** 2 * sizes[:, None]).astype(np.int64)
+        slots = (self._streams.uniform(batch_size) ** 2 * sizes[:, None]).astype(np.int64)
         chances = self.probabilities(slots, sizes)
         weights = (sizes[:, None] * chances) ** -beta
         return slots, chances, weights / weights.max(axis=1, keepdims=True)
@@ -30,4 +30,4 @@ class LowSlots:
         ends = np.sqrt(np.minimum([slots, slots + 1], size) / size)
         return np.where(slots < sizes[:, None], ends[1] - ends[0], 0.0)
 
-    state = property(lambda self: self.streams.state)
+    state = property(lambda self: self._streams.state)

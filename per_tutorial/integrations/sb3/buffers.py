@@ -7,7 +7,6 @@ has the id t · E + e. A `Ledger` maps ids to slots, and reports new transitions
 from __future__ import annotations  # so that `help` shows ArrayLike as a name
 
 import math
-import warnings
 from collections.abc import Callable
 from typing import Any
 
