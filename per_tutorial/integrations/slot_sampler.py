@@ -28,6 +28,10 @@ from per_tutorial.replay.ring import NO_SLOT, errors_like, refuse_infinite
 from per_tutorial.replay.samplers import make_sampler
 
 MAX_PENDING = 32  # pending minibatches that are kept; more are rarely in flight
+REMEDY = (
+    "write the TD errors of each minibatch back, by update_weight in tianshou, and by "
+    "update_tensordict_priority or update_priority in torchrl"
+)
 
 
 def errors_of(indices: NDArray[np.int64], td_errors: ArrayLike) -> Floats:
@@ -52,13 +56,12 @@ class SlotSampler:
 
     Args:
         make: makes an empty sampler for one run, as `sampler_maker` returns it.
-        remedy: how TD errors come back, for the warning of draws without an update.
     """
 
-    def __init__(self, make: Callable[[], Sampler], remedy: str) -> None:
-        self._made_by = make, remedy
+    def __init__(self, make: Callable[[], Sampler]) -> None:
+        self._make = make
         # Each row is added once to the ledger's ring, which counts the slots that are filled.
-        self._ledger = Ledger(make(), np.zeros(1, dtype=np.int64), remedy)
+        self._ledger = Ledger(make(), np.zeros(1, dtype=np.int64), REMEDY)
         self.capacity = self._ledger.sampler.capacity  # slots
         self._rows = np.full(self.capacity, -1, dtype=np.int64)  # of the slots; −1: none yet
         self._slots = np.full(self.capacity, -1, dtype=np.int64)  # of the rows
@@ -69,7 +72,7 @@ class SlotSampler:
     def clear(self) -> None:
         """Remove all transitions. With a seed, the random stream starts again."""
         # In one step: an interrupt leaves either the old state or the new one.
-        vars(self).update(vars(SlotSampler(*self._made_by)))
+        vars(self).update(vars(SlotSampler(self._make)))
 
     def sync(self, stored: int, slots: Callable[[], NDArray[np.int64]]) -> None:
         """Catch up with a library that has ``stored`` transitions, in the ``slots`` (stored,)."""
@@ -169,7 +172,7 @@ class SlotSampler:
 
     def restore(self, state: Mapping[str, NDArray]) -> None:
         """Continue from a `state` with arrays like its own; ValueError, with no change, if not."""
-        new = SlotSampler(*self._made_by)
+        new = SlotSampler(self._make)
         copy_arrays(new._arrays, state)
         new._ledger.restore(part_of(state, "sampler"))
         slots = new._slots[: new.filled]

@@ -84,8 +84,7 @@ class PrioritizedReplayBuffer(ReplayBuffer):
         self._prioritize(beta, sampler, seed=seed, **others)
 
     def _prioritize(self, beta: float, sampler: str, **settings: Any) -> None:
-        make = sampler_maker(sampler, self.maxsize, **settings)
-        self._sampler = SlotSampler(make, "call update_weight with the TD errors of each minibatch")
+        self._sampler = SlotSampler(sampler_maker(sampler, self.maxsize, **settings))
         self.beta = up_to_one("beta", beta)  # of the next draws
 
     def set_beta(self, beta: float) -> None:

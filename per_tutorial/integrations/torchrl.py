@@ -107,10 +107,7 @@ class PrioritizedSampler(Sampler):
         self.squared = squared
         others |= {"alpha": alpha, "priority_epsilon": priority_epsilon, "normalize": normalize}
         whole_number("max_capacity", max_capacity)
-        make = sampler_maker(sampler, max_capacity, seed=seed, **others)
-        self._sampler = SlotSampler(
-            make, "call the buffer's update_tensordict_priority or update_priority"
-        )
+        self._sampler = SlotSampler(sampler_maker(sampler, max_capacity, seed=seed, **others))
         self.beta = up_to_one("beta", beta)  # of the next draws
         self._marked: Any = None  # the last index passed to `mark_update`
 

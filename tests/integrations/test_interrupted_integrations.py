@@ -28,7 +28,7 @@ def bits(state):
 
 def test_an_interrupted_write_leaves_a_whole_sampler():
     """The library has stored the transitions, and `sync` tells of those that are new."""
-    draws = SlotSampler(sampler_maker("proportional", 9, seed=0), "update")
+    draws = SlotSampler(sampler_maker("proportional", 9, seed=0))
     for slot in (7, 2, 0):
         draws.write([slot])
     for victim in interruptions(draws, lambda draws: draws.write([3, 4, 7])):

@@ -1,6 +1,7 @@
 """Stable-Baselines3's agents with prioritised replay: they learn what SB3's learn, weighted."""
 
 import copy
+import inspect
 import warnings
 
 import gymnasium as gym
@@ -15,7 +16,6 @@ from gymnasium import spaces
 from sb3_contrib import QRDQN
 from stable_baselines3 import DQN, SAC, TD3, HerReplayBuffer
 from stable_baselines3.common.buffers import ReplayBuffer
-from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.logger import configure
 from stable_baselines3.common.utils import set_random_seed
@@ -100,6 +100,15 @@ def test_with_alpha_0_an_agent_is_sb3s_own_step_by_step(theirs, ours):
         assert any(batch.dones.any() for batch in drawn)
 
 
+def written_back(model, batch):
+    """The ids and TD errors that `train` writes back after this minibatch."""
+    told = []
+    model.replay_buffer.sample = lambda batch_size, env=None: batch
+    model.replay_buffer.update_priorities = lambda *given: told.extend(given)
+    model.train(1, 16)
+    return told
+
+
 def huber(errors):
     return np.where(np.abs(errors) < 1, errors**2 / 2, np.abs(errors) - 0.5)
 
@@ -113,13 +122,9 @@ def test_each_entry_of_the_loss_is_multiplied_by_its_weight():
     with th.no_grad():
         values = model.q_net(batch.observations).gather(1, batch.actions)
     errors = (batch.rewards - values).numpy()
-    model.replay_buffer.sample = lambda batch_size, env=None: batch
-    returned = []
-    model.replay_buffer.update_priorities = lambda *told: returned.append(told)
-    model.train(1, 16)
+    indices, td_errors = written_back(model, batch)
     loss = (batch.weights.numpy() * huber(errors)).mean()
     np.testing.assert_allclose(model.logger.name_to_value["train/loss"], loss, rtol=1e-5)
-    [(indices, td_errors)] = returned
     assert indices is batch.indices
     np.testing.assert_allclose(td_errors, errors, rtol=1e-4, atol=1e-5)  # raw, not clipped
     assert np.abs(errors).max() > 1
@@ -137,11 +142,8 @@ def test_a_priority_is_the_mean_error_of_all_critics(kind, half):
     with th.no_grad():
         critics = [q.numpy() for q in model.critic(batch.observations, batch.actions)]
     errors = [batch.rewards.numpy() - q for q in critics]
-    model.replay_buffer.sample = lambda batch_size, env=None: batch
-    returned = []
-    model.replay_buffer.update_priorities = lambda indices, td_errors: returned.append(td_errors)
-    model.train(1, 16)
-    np.testing.assert_allclose(returned[0], (np.abs(errors[0]) + np.abs(errors[1])) / 2, rtol=1e-5)
+    _, td_errors = written_back(model, batch)
+    np.testing.assert_allclose(td_errors, (np.abs(errors[0]) + np.abs(errors[1])) / 2, rtol=1e-5)
     loss = half * sum((batch.weights.numpy() * each**2).mean() for each in errors)
     np.testing.assert_allclose(model.logger.name_to_value["train/critic_loss"], loss, rtol=1e-5)
 
@@ -152,38 +154,28 @@ def test_the_priority_of_quantiles_is_the_error_of_their_means():
     batch.dones[:] = 1  # the target is the reward
     with th.no_grad():
         values = model.quantile_net(batch.observations).mean(dim=1).gather(1, batch.actions)
-    model.replay_buffer.sample = lambda batch_size, env=None: batch
-    returned = []
-    model.replay_buffer.update_priorities = lambda indices, td_errors: returned.append(td_errors)
-    model.train(1, 16)
+    _, td_errors = written_back(model, batch)
     expected = (batch.rewards - values)[:, 0]
-    np.testing.assert_allclose(returned[0], expected, rtol=1e-4, atol=1e-5)
-
-
-class Watch(BaseCallback):
-    def __init__(self):
-        super().__init__()
-        self.betas = []
-
-    def _on_step(self):
-        self.betas.append(self.model.replay_buffer.beta)
-        return True
+    np.testing.assert_allclose(td_errors, expected, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.slow
-def test_beta_follows_its_schedule():
-    for beta, expected in [
+@pytest.mark.parametrize(
+    "beta, expected",
+    [
         (None, lambda t: 0.4 + 0.6 * t / 200),
         (0.7, lambda t: 0.7),
         (lambda remaining: 1 - remaining, lambda t: t / 200),
-    ]:
-        watch = Watch()
-        model = make(PrioritizedDQN, beta=beta, train_freq=1).learn(200, callback=watch)
-        times = np.arange(30, 199)
-        np.testing.assert_allclose(
-            np.array(watch.betas)[times + 1], [expected(t + 1) for t in times]
-        )
-        assert model.logger.name_to_value["train/beta"] == pytest.approx(expected(200))
+    ],
+)
+def test_beta_follows_its_schedule(beta, expected):
+    model, betas = make(PrioritizedDQN, beta=beta, train_freq=1), []
+    buffer = model.replay_buffer
+    sample = buffer.sample
+    buffer.sample = lambda *given, **env: betas.append(buffer.beta) or sample(*given, **env)
+    model.learn(200)
+    np.testing.assert_allclose(betas, [expected(t) for t in range(21, 201)])
+    assert model.logger.name_to_value["train/beta"] == pytest.approx(expected(200))
 
 
 def test_a_beta_that_falls_when_an_agent_is_continued_is_said():
@@ -211,9 +203,8 @@ def test_a_seed_reaches_the_buffer_as_in_sb3(given, monkeypatch):
         own = {"seed": seed} if given == "own" else {}
         own |= {"sampler": "low slots"} if given.startswith("sampler") else {}
         env = make_vec_env("CartPole-v1", seed=5)
-        model = make(
-            PrioritizedDQN, env, seed=3 if given == "own" else None, replay_buffer_kwargs=own
-        )
+        seed_of_agent = 3 if given == "own" else None
+        model = make(PrioritizedDQN, env, seed=seed_of_agent, replay_buffer_kwargs=own)
         if given not in ("global", "own"):
             model.set_random_seed(seed)
         return parameters(model.learn(80))
@@ -256,6 +247,12 @@ def test_returns_do_not_run_on_from_one_learn_into_the_next(loaded, tmp_path):
     short = set(batch.indices[lengths < 3].tolist())
     assert short == {13, 14, 23, 24} | ({8, 9} if loaded else set())
     assert (batch.dones == 0).all()
+
+
+def test_help_shows_the_arguments_of_sb3_and_ours():
+    for theirs, ours in PAIRS:
+        expected = [*inspect.signature(theirs).parameters, "alpha", "beta"]
+        assert [*inspect.signature(ours).parameters] == expected
 
 
 def test_n_steps_may_come_as_sb3_advises_for_buffers_of_ones_own(recwarn):

@@ -10,7 +10,7 @@ pytest.importorskip("stable_baselines3")
 
 from gymnasium import spaces
 from interrupts import interrupted
-from sb3_episodes import ACTIONS, Episodes
+from sb3_episodes import ACTIONS, Episodes, assert_same_batches
 
 from per_tutorial.integrations.sb3 import FrameReplayBuffer, PrioritizedDQN, PrioritizedReplayBuffer
 
@@ -28,17 +28,6 @@ class Pair:
     def add(self, *step):
         self.one.add(*step)
         self.other.add(*step)
-
-
-def assert_same_batches(one, other, batch_size=300):
-    first, second = one.sample(batch_size), other.sample(batch_size)
-    for name, ours, twins in zip(first._fields, first, second, strict=True):
-        if ours is not None:
-            np.testing.assert_array_equal(ours, twins, err_msg=name)
-    np.testing.assert_array_equal(first.indices, second.indices)
-    errors = np.random.default_rng(0).normal(size=batch_size)
-    one.update_priorities(first.indices, errors)
-    other.update_priorities(first.indices, errors)
 
 
 def pair(n_envs=1, space=PICTURES, stack=STACK, **kwargs):

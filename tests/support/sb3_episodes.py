@@ -119,3 +119,16 @@ class Episodes:
             assert batch.dones[k].item() == done
             if batch.discounts is not None:
                 np.testing.assert_allclose(batch.discounts[k].item(), factor, rtol=1e-6)
+
+
+def assert_same_batches(one, other, batch_size=300):
+    """Two buffers draw the same minibatch; both get the same TD errors for it."""
+    first, second = one.sample(batch_size), other.sample(batch_size)
+    for name, ours, twins in zip(first._fields, first, second, strict=True):
+        if ours is not None:
+            np.testing.assert_array_equal(ours, twins, err_msg=name)
+    for name in ("indices", "weights", "probabilities"):
+        np.testing.assert_array_equal(getattr(first, name), getattr(second, name), err_msg=name)
+    errors = np.random.default_rng(0).normal(size=batch_size)
+    one.update_priorities(first.indices, errors)
+    other.update_priorities(first.indices, errors)

@@ -4,6 +4,7 @@ Each is SB3's agent with its own `train`, which differs in three lines: each tra
 multiplied by its weight before the mean is taken, and the raw TD errors go back to the buffer.
 """
 
+import inspect
 import warnings
 from typing import Any
 
@@ -27,6 +28,14 @@ class PrioritizedAlgorithm(OffPolicyAlgorithm):
     """A mixin that makes SB3's agents learn from prioritised replay; see `PrioritizedDQN`."""
 
     replay_buffer: PrioritizedReplayBuffer  # None until it is set up
+
+    def __init_subclass__(cls) -> None:
+        """Show the arguments of SB3's agent, and then ours, in `help` and in notebooks."""
+        theirs = inspect.signature(super().__init__)
+        ours = inspect.signature(PrioritizedAlgorithm.__init__).parameters
+        _, *shared = theirs.parameters.values()
+        shown = theirs.replace(parameters=[*shared, ours["alpha"], ours["beta"]])
+        cls.__signature__ = shown  # type: ignore[attr-defined]
 
     def __init__(
         self,
