@@ -146,15 +146,18 @@ def test_minibatches_are_those_of_sb3():
 
 
 def test_the_same_seed_draws_the_same():
-    one, same, other = make(seed=1), make(seed=1), make(seed=2)
-    for each in (one, same, other):
-        Episodes(each).add(6)
-    draws = [each.sample(20).indices.tolist() for each in (one, same, other)]
+    buffers = one, same, other = make(seed=1), make(seed=1), make(seed=2)
+    draws = [Episodes(each).add(6).buffer.sample(20).indices.tolist() for each in buffers]
     assert draws[0] == draws[1] != draws[2]
     one.reset()
     assert one.size() == 0
-    Episodes(one).add(6)
-    assert one.sample(20).indices.tolist() == draws[0]
+    assert Episodes(one).add(6).buffer.sample(20).indices.tolist() == draws[0]
+    other.seed_draws(1)
+    assert other.sample(20).indices.tolist() == draws[0]
+    other.update_priorities([0], [9.0])
+    shares = other.probabilities()
+    other.seed_draws(1)  # starts the draws again, and keeps the priorities
+    np.testing.assert_array_equal(other.probabilities(), shares)
 
 
 def test_bad_steps_are_refused_and_change_nothing():
