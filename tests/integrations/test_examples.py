@@ -7,7 +7,6 @@ import runpy
 import sys
 from pathlib import Path
 
-import gymnasium as gym
 import numpy as np
 import pytest
 import torch
