@@ -116,15 +116,18 @@ numbers = st.integers(0, 2**32)
 
 
 class Life(RuleBasedStateMachine):
-    """A buffer and one twin for each of its runs."""
+    """A buffer and one twin for each of its runs; subclasses say the ``names`` in BUFFERS."""
+
+    names: list[str]
 
     @initialize(
-        name=st.sampled_from([*BUFFERS]),
+        variant=st.integers(0, 5),
         capacity=st.integers(3, 7),
         n_step=st.integers(1, 3),
         runs=st.sampled_from([None, 2, 2]),
     )
-    def begin(self, name, capacity, n_step, runs):
+    def begin(self, variant, capacity, n_step, runs):
+        name = self.names[variant % len(self.names)]
         self.make = lambda seed: BUFFERS[name](capacity, n_step, runs, seed)
         self.name, self.runs, self.frames = name, runs, "frames" in name
         self.replay = self.make(seed=5)
@@ -335,14 +338,28 @@ class Life(RuleBasedStateMachine):
             self.assert_same([storage.rows["truncated"][run]], [twin.rows["truncated"]])
 
 
-Life.TestCase.settings = settings(
-    max_examples=60, stateful_step_count=40, deadline=None, derandomize=True
-)
-TestLife = pytest.mark.slow(Life.TestCase)
+KINDS = {
+    "uniform": ["uniform"],
+    "proportional": ["proportional", "proportional, buffer"],
+    "frames": ["proportional, frames"],
+    "rank": ["rank", "rank, buffer"],
+    "lap": ["lap"],
+}
+
+
+def live(kind, max_examples, **options):
+    options = {"max_examples": max_examples, "stateful_step_count": 40, "deadline": None} | options
+    machine = type(f"LifeOf{kind.title()}", (Life,), {"names": KINDS[kind]})
+    run_state_machine_as_test(machine, settings=settings(**options))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
+def test_lives(kind):
+    live(kind, 12, derandomize=True)
 
 
 @pytest.mark.exhaustive
-def test_many_more_lives():
-    run_state_machine_as_test(
-        Life, settings=settings(max_examples=3000, stateful_step_count=50, deadline=None)
-    )
+@pytest.mark.parametrize("kind", KINDS)
+def test_many_more_lives(kind):
+    live(kind, 600)
