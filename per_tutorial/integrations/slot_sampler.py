@@ -20,12 +20,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from per_tutorial.common.arguments import index_array, plain_array, up_to_one, whole_number
+from per_tutorial.common.arguments import (
+    index_array,
+    one_of,
+    plain_array,
+    up_to_one,
+    whole_number,
+)
 from per_tutorial.common.files import copy_arrays, join_parts, part_of
 from per_tutorial.replay.contracts import Floats, Sampler, State
 from per_tutorial.replay.ledger import Ledger
 from per_tutorial.replay.ring import NO_SLOT, errors_like, refuse_infinite
-from per_tutorial.replay.samplers import make_sampler
+from per_tutorial.replay.samplers import SAMPLERS, make_sampler, settings_of
 
 MAX_PENDING = 32  # pending minibatches that are kept; more are rarely in flight
 REMEDY = (
@@ -42,13 +48,24 @@ def errors_of(indices: NDArray[np.int64], td_errors: ArrayLike) -> Floats:
     return errors_like(indices, errors)
 
 
-def sampler_maker(name: str, capacity: int, **settings: Any) -> Callable[..., Sampler]:
+def sampler_maker(
+    name: str, capacity: int, seed: int | None = None, **settings: Any
+) -> Callable[..., Sampler]:
     """What makes the sampler of this name; settings that are None keep the sampler's own default.
 
-    Raises, when it is called, what `make_sampler` raises.
+    Raises:
+        ValueError: there is no sampler of this name.
+        TypeError: it has no such setting.
     """
-    given = {name: value for name, value in settings.items() if value is not None}
-    return partial(make_sampler, name, capacity, **given)
+    known = settings_of(SAMPLERS[one_of("sampler", name, SAMPLERS)])
+    given = {setting: value for setting, value in settings.items() if value is not None}
+    for setting in given:
+        if setting not in known:
+            raise TypeError(
+                f"{setting}: the sampler {name!r} has no such setting; its settings are: "
+                f"{', '.join(known) or 'none'}"
+            )
+    return partial(make_sampler, name, capacity, seed=seed, **given)
 
 
 class SlotSampler:
