@@ -74,7 +74,7 @@ def as_batch(fields: Any, runs: int) -> tuple[Batch, bool]:
     shape = np.shape(fields.rewards)
     if len(shape) != 2 or shape[0] != runs:
         raise ValueError(f"batch: must have rewards of the shape ({runs}, batch), got {shape}")
-    for name in ("actions", "terminated", "weights"):  # or they would broadcast
+    for name in ("actions", "terminated", "weights", "indices"):  # or they would broadcast
         found = np.shape(getattr(fields, name))
         if found != shape:
             raise ValueError(f"batch: must have {name} of the shape {shape}, got {found}")
