@@ -15,7 +15,6 @@ SAMPLER_COLORS = {
     "lap": "#8A5A00",
     "reaper": "#117733",
     "laber": "#5D4FB3",
-    "relo": "#A3306A",
 }
 COLORS = {
     "uniform": SAMPLER_COLORS["uniform"],
