@@ -22,6 +22,7 @@ from per_tutorial.__main__ import main
 from per_tutorial.dqn import training
 from per_tutorial.dqn.checkpoints import Checkpoints
 from per_tutorial.dqn.config import DQNConfig
+from per_tutorial.dqn.history import History
 from per_tutorial.dqn.learner import DQNLearner
 from per_tutorial.studies import runner
 from per_tutorial.studies.declared import STUDIES
@@ -53,6 +54,22 @@ def test_the_heading_tells_what_the_runs_were_made_with(finished):
         assert stack["seconds"] > 0
     assert facts["seconds"] == pytest.approx(sum(one["seconds"] for one in facts["stacks"]))
     assert {arm: DQNConfig(**one) for arm, one in finished[1].arms.items()} == STUDY.arms
+
+
+def test_a_stopped_training_ends_a_study_in_a_notebook_too(tmp_path, monkeypatch):
+    """There `train` returns what it has, which is no part of a study."""
+    monkeypatch.setattr(sys, "ps1", "In : ", raising=False)
+    log, calls = History.log, []
+
+    def stopped(history, replay):
+        calls.append(log(history, replay))
+        if len(calls) == 30:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(History, "log", stopped)
+    with pytest.warns(UserWarning, match="stopped after"), pytest.raises(KeyboardInterrupt):
+        run_study(STUDY, tmp_path)
+    assert contents(tmp_path) == {}
 
 
 @pytest.mark.slow
