@@ -61,7 +61,8 @@ class Bench:
     ) -> None:
         self.adapter = adapter
         self.capacity = whole_number("capacity", capacity, minimum=12)
-        self.batch_size = whole_number("batch_size", batch_size, minimum=2, maximum=capacity)
+        whole_number("batch_size", batch_size, minimum=2, maximum=capacity)
+        self.batch_size = max(2, min(batch_size, capacity - adapter.delay))
         whole_number("seed", seed, minimum=0)
         self.rng = np.random.default_rng([seed, zlib.crc32(name.encode())])
         self.draws = (DRAWS if adapter.replacement else DRAWS // 2) * capacity
@@ -243,29 +244,33 @@ class Filled:
         return 1 / (np.argsort(np.argsort(-p)) + 1) if self.adapter.distribution == "rank" else p
 
     def exponent(self, counts: NDArray) -> tuple[float, float]:
-        """The power of their `bases` in which the `known` most likely came, and its standard error.
-
-        The uniform share of the draws is subtracted first.
-        """
+        """The power of their `bases` in which the `known` most likely came, its standard error."""
         if self.adapter.distribution == "uniform":
             return 0.0, 0.0
-        logs, came, share = np.log(self.bases()), counts[self.known], self.adapter.uniform_share
-        seen = (came @ logs / came.sum() - share * logs.mean()) / (1 - share)
-        low, high = -4.0, 4.0
-        for _ in range(50):  # bisection: the mean of the logarithms rises with the power
+        logs, came = np.log(self.bases()), counts[self.known]
+
+        def mean(power: float) -> float:  # it rises with the power
+            return float(self.expected(np.exp(power * (logs - logs.max()))) @ logs)
+
+        seen, low, high = came @ logs / came.sum(), -4.0, 4.0
+        for _ in range(40):  # bisection
             power = (low + high) / 2
-            masses = np.exp(power * (logs - logs.max()))
-            mean = masses @ logs / masses.sum()
-            low, high = (power, high) if mean < seen else (low, power)
-        slope = masses @ (logs - mean) ** 2 / masses.sum()  # of the mean over the power
-        variance = self.dispersion * (came @ (logs - came @ logs / came.sum()) ** 2)
-        deviation = np.sqrt(variance) / came.sum() / (1 - share)  # of the mean that was seen
+            low, high = (power, high) if mean(power) < seen else (low, power)
+        slope = (mean(power + 0.01) - mean(power - 0.01)) / 0.02
+        deviation = np.sqrt(self.dispersion * (came @ (logs - seen) ** 2)) / came.sum()
         return (power, deviation / slope) if slope > 1e-9 else (0.0, np.inf)
 
     def expected(self, masses: Floats) -> Floats:
-        """P(i) from p^α, of the same transitions."""
+        """The shares of the draws of transitions with p^α.
+
+        Without replacement, they are of minibatches of two, drawn one after the other.
+        """
         share = self.adapter.uniform_share
-        return (1 - share) * masses / masses.sum() + share / len(masses)
+        P = (1 - share) * masses / masses.sum() + share / len(masses)
+        if not self.adapter.replacement:
+            odds = P / np.maximum(1 - P, 1e-9)
+            P = P * (1 + odds.sum() - odds) / 2
+        return P
 
     def assert_fits(self, draws: int, exponent: float | None = None) -> tuple[float, float]:
         """Assert that the `known` come in proportion to a power of their priorities.

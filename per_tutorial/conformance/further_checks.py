@@ -117,7 +117,7 @@ def late_updates(bench: Bench) -> str:
             continue  # to refuse is right
         counts = filled.counts(bench.draws // 2)
         owners = np.isin(filled.stored - bench.capacity, serials)
-        share, fair = counts[owners].sum() / counts.sum(), owners.mean()
+        share, fair = counts[owners].sum() / counts.sum(), owners[counts > 0].mean()
         wrong = abs(share - fair) > 6 * np.sqrt(fair * (1 - fair) / counts.sum())
         if bench.adapter.distribution == "rank":  # ties may be ordered in any way
             order, number = np.argsort(counts), owners.sum()

@@ -28,8 +28,10 @@ def annealed(self, batch_size, beta=0.4):
 
 
 def delayed(self):
-    masses = Plain.masses(self)
-    masses[(self.added - 1 - np.arange(min(2, len(self)))) % self.capacity] = 0.0
+    hidden = (self.added - 1 - np.arange(min(2, len(self)))) % self.capacity
+    kept, self.priorities[hidden] = self.priorities[hidden], 0.0  # they have the last ranks
+    masses, self.priorities[hidden] = Plain.masses(self), kept
+    masses[hidden] = 0.0
     return masses
 
 
@@ -95,7 +97,7 @@ CORRECT = [
     buffer("Columns", batch=columns),
     buffer("Steps", declared=ONE_STEP, add=last_states_need_slots),
     buffer(
-        "Padded", prefix_sums=lambda self, n, m: np.resize(Plain.prefix_sums(self, n // 2, m), n)
+        "Padded", prefix_sums=lambda self, n, m: np.resize(self.rng.random(n // 2) * m.sum(), n)
     ),
     *(find_adapter(name) for name in ("proportional", "rank", "uniform")),
 ]
