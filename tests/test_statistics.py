@@ -6,13 +6,7 @@ import sys
 import numpy as np
 import pytest
 
-from per_tutorial.statistics import (
-    LEVEL,
-    Estimate,
-    compare,
-    failure_rate,
-    t_interval,
-)
+from per_tutorial.statistics import LEVEL, Estimate, compare, failure_rate, t_interval
 
 ZERO = np.zeros(30)
 

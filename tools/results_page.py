@@ -1,9 +1,9 @@
-"""Compute the numbers of docs/results.md, and of the README's "Does PER help?", from the studies.
+"""Compute the numbers of docs/results.md from the comparisons of all studies.
 
-python tools/results_page.py    print what the pages must say and what they lack; write the figure
+python tools/results_page.py    print what the page must say and what it lacks; write the figure
 
-The sentences and the tables go into the pages by hand. The figure is the one that notebook 09 drew:
-it is taken from its outputs. The numbers of the small worlds are notebook 09's.
+The sentences and the tables go into the page by hand. The figure is the one that notebook 09 drew:
+it is taken from its outputs.
 """
 
 import base64
@@ -13,13 +13,13 @@ import nbformat
 import numpy as np
 from notebook_files import NOTEBOOKS, ROOT
 
-from per_tutorial.statistics import compare, failure_rate, t_interval
+from per_tutorial.statistics import compare, t_interval
 from per_tutorial.studies.comparisons import read_comparisons
 from per_tutorial.studies.declared.tuned import CHOSEN, GRID, SIDES, WORLDS
 from per_tutorial.studies.results import load_study
 
-PAGE, README = ROOT / "docs" / "results.md", ROOT / "README.md"
 RESULTS = NOTEBOOKS / "results"
+PAGE = ROOT / "docs" / "results.md"
 FIGURE = ROOT / "docs" / "per_minus_uniform.png"
 HEAD = "| world | setting | PER − uniform | of range | pairs |\n|---|---|---|--:|--:|\n"
 COMPARISONS = read_comparisons(RESULTS / "comparisons.csv")
@@ -99,37 +99,11 @@ def of_rates():
     yield ", ".join(f"{row.world} {rounded(one.difference)}" for row, one in every)
 
 
-def of_policies():
-    """A sentence on the final policies of MountainCar that fail; the README has it, too."""
-    shares = []
-    for name, arms in (
-        ("ablation-mountaincar", ("dqn-uniform", "dqn-per")),
-        ("equal-alpha-mountaincar", ("uniform", "per-6")),
-    ):
-        study = load_study(name, RESULTS)
-        for arm in arms:
-            failed = failure_rate(study.scores(arm, "greedy score"), study.facts["failed_below"])
-            shares.append(f"{100 * failed.value:.0f} %")
-    yield (
-        "failed final policies: {} with uniform replay, {} with PER; in new runs {} and {}"
-    ).format(*shares)
-
-
-def of_pong():
-    """A sentence on the runs of each arm."""
-    pong = load_study("pong", RESULTS)
-    scores = (pong.scores(arm, "greedy score") for arm in ("per", "uniform"))
-    per, uniform = (", ".join(f"{score:.1f}" for score in found) for found in scores)
-    yield f"PER {per}; uniform replay {uniform}"
-
-
 def wanted():
-    """What each page must say: {path: sentences and tables}."""
+    """What docs/results.md must say: tables and sentences."""
     rows, verdicts, *_ = judged("one rate")
     shown = [pair for pair in zip(rows, verdicts, strict=True) if pair[1].shown]
-    policies = list(of_policies())
-    said = [table(*zip(*shown, strict=True)), *of_comparisons(), *of_rates()]
-    return {PAGE: [*said, *policies, *of_pong()], README: policies}
+    return [table(*zip(*shown, strict=True)), *of_comparisons(), *of_rates()]
 
 
 def missing(wanted, text):
@@ -158,11 +132,9 @@ def print_rates():
 def main():
     FIGURE.write_bytes(figure())
     print_rates()
-    absent = []
-    for path, sentences in wanted().items():
-        print(path.name, *sentences, "", sep="\n")
-        absent += missing(sentences, path.read_text(encoding="utf-8"))
-    sys.exit("\n".join(["The pages do not say:", *absent]) if absent else 0)
+    print("", *wanted(), sep="\n")
+    absent = missing(wanted(), PAGE.read_text(encoding="utf-8"))
+    sys.exit("\n".join(["The page does not say:", *absent]) if absent else 0)
 
 
 if __name__ == "__main__":

@@ -26,7 +26,11 @@ class Row(NamedTuple):
 
 
 def read_comparisons(path: str | os.PathLike[str]) -> dict[str, list[Row]]:
-    """The comparisons of each family: "one rate" has those of PER with uniform replay at one."""
+    """The comparisons of each family.
+
+    PER is compared with uniform replay in "one rate", "a quarter of the rate", which PER has,
+    "other exponents" and "best rates", each side's own. "newer methods" are compared with PER.
+    """
     families: dict[str, list[Row]] = {}
     with open(path, encoding="utf-8", newline="") as file:
         next(file)  # how many rows there are

@@ -3,13 +3,7 @@
 import numpy as np
 import pytest
 
-from per_tutorial.worlds.knobs import (
-    Draws,
-    Knobs,
-    draw,
-    experience,
-    walk_on,
-)
+from per_tutorial.worlds.knobs import Draws, Knobs, draw, experience, walk_on
 
 WORLDS = [
     Knobs(n=2),

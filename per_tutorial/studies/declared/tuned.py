@@ -68,6 +68,7 @@ CHOSEN: dict[str, dict[str, float]] = {
     "cliffwalk": {"uniform": 8, "per": 2},
     "cartpole": {"uniform": 0.25, "per": 2},
     "acrobot": {"uniform": 1, "per": 1},
+    "mountaincar": {"uniform": 1, "per": 2},
 }
 
 
