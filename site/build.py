@@ -121,9 +121,9 @@ def reachable(text, folder, source):
         path = os.path.normpath(folder / link[1])
         if (source / path).is_file() or not (ROOT / path).exists():
             return link[0]
-        return f"]({project['urls']['Repository']}/blob/main/{path})"
+        return f"]({project['urls']['Repository']}/blob/main/{path}{link[2]})"
 
-    return re.sub(r"\]\(([^)#:]+)\)", lead, text)
+    return re.sub(r"\]\(([^)#:]+)(#[^)]*|)\)", lead, text)
 
 
 if __name__ == "__main__":

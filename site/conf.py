@@ -69,11 +69,9 @@ def escaped(found):
 def write_formula(page, node):
     """Write a formula as MathML: browsers draw it offline and without a script."""
     text = node.astext().replace(r"\arg", r"\mathrm{arg}")  # the one name that is not known
-    if isinstance(node, nodes.math_block):
-        formula = latex2mathml.converter.convert(text, display="block")
-        page.body.append(f'<div class="math">{formula}</div>')
-    else:
-        page.body.append(latex2mathml.converter.convert(text))
+    block = isinstance(node, nodes.math_block)
+    formula = latex2mathml.converter.convert(text, display="block" if block else "inline")
+    page.body.append(f'<div class="math">{formula}</div>' if block else formula)
     raise nodes.SkipNode
 
 

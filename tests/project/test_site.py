@@ -31,8 +31,8 @@ def test_links_to_what_the_site_lacks_lead_to_the_repository(tmp_path):
     (tmp_path / "docs").mkdir()
     (tmp_path / "docs" / "speed.md").touch()
     same = "[a](speed.md) [b](#x) [c](https://else.where) [d](nowhere.md) "
-    found = build.reachable(f"{same}[e](../LICENSE)", Path("docs"), tmp_path)
-    assert found.startswith(same) and found.endswith("/blob/main/LICENSE)")
+    found = build.reachable(f"{same}[e](../LICENSE#f)", Path("docs"), tmp_path)
+    assert found.startswith(same) and found.endswith("/blob/main/LICENSE#f)")
 
 
 @pytest.fixture(scope="module")
