@@ -32,7 +32,7 @@ from recorded_trainings import RECORDED, SHORT
 from per_tutorial.dqn import training
 from per_tutorial.dqn.environments import gymnasium_envs
 from per_tutorial.dqn.environments.gymnasium_envs import Environments
-from per_tutorial.dqn.learner import DQNLearner, as_batch
+from per_tutorial.dqn.learner import DQNLearner
 from per_tutorial.dqn.training import epsilon_greedy, evaluate, train
 from per_tutorial.replay import (
     FrameStorage,
@@ -41,6 +41,7 @@ from per_tutorial.replay import (
     ReplayBuffer,
     UniformSampler,
 )
+from per_tutorial.replay.contracts import Batch
 from per_tutorial.replay.random_streams import RandomStreams
 
 
@@ -428,18 +429,18 @@ def test_a_training_with_a_filled_memory_begins_new_episodes(kind):
         train(config, seed, replay=replay)
     storage = replay.storage
     assert storage.rows["truncated"][0, 61] and not storage.rows["terminated"][0, 61]
-    _, steps = storage.n_step_transitions(np.array([[60, 61]]))
-    assert steps.tolist() == [[2, 1]]
+    _, discounts = storage.n_step_transitions(np.array([[60, 61]]))
+    assert discounts.tolist() == [[0.25, 0.5]]  # of two steps and of one
 
 
 @pytest.mark.parametrize("name", ["weights", "rewards"])
 def test_a_minibatch_of_a_memory_of_ones_own_has_one_axis(name):
     class Memory(OwnMemory):
         def sample(self, batch_size, beta):
-            batch = as_batch(super().sample(batch_size, beta))
+            batch = Batch(*super().sample(batch_size, beta))
             return batch._replace(**{name: getattr(batch, name)[:, None]})
 
-    message = rf"replay: sample must return {name} of the shape \(8,\), got \(8, 1\)"
+    message = rf"^batch: must have {name} of the shape \(1, (8|batch)\), got \("
     with pytest.raises(ValueError, match=message):
         train(SHORT, 0, replay=Memory())
 
@@ -507,7 +508,7 @@ gym.register("tests/StartsAtFive-v0", StartsAtFive, max_episode_steps=4)
 
 def test_every_way_an_action_leaves_adds_the_start_of_the_space(tmp_path):
     config = SHORT.replace(env="tests/StartsAtFive-v0", discount=0.5)
-    replay = ReplayBuffer(240, (2,), runs=2, seed=[0, 1])
+    replay = ReplayBuffer(240, (2,), discount=0.5, runs=2, seed=[0, 1])
     agent = train(config, [0, 1], replay=replay).agent
     assert set(replay.storage.rows["action"].flat) == {0, 1}  # as the network counts them
     assert evaluate(agent, 2).tolist() == [[4.0, 4.0]] * 2

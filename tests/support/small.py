@@ -48,5 +48,5 @@ def random_batch(numbers, runs=RUNS):
         terminated=numbers.random(shape) < 0.25,
         weights=numbers.uniform(0.1, 1, size=shape).astype(np.float32),
         indices=np.zeros(shape, dtype=np.int64),
-        discounts=np.float32(0.9) ** numbers.integers(1, 4, size=shape),
+        discounts=(0.9 ** numbers.integers(1, 4, size=shape)).astype(np.float32),
     )
