@@ -1,5 +1,6 @@
 """Deep Q-learning with replay (Algorithm 1 of Schaul et al.), for several runs at once."""
 
+import math
 import sys
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -287,23 +288,19 @@ def _checked_memory(replay: Replay | Memory, agent: DQNLearner) -> Replay | OneR
 
 def _check_that_it_learns(memory: Replay | OneRun, config: DQNConfig) -> None:
     """Raise ValueError if no step of the training would have an update."""
-    starts, steps, together = config.learning_starts, config.steps, config.environments
+    starts, every, together = config.learning_starts, config.update_every, config.environments
     capacity = getattr(memory, "capacity", starts)
     if capacity < starts:
         raise ValueError(
             f"replay: must hold learning_starts ({starts}) transitions, got {capacity}"
         )
-    missing = starts - len(memory)
-    if steps < missing:
+    rounds = math.ceil((starts - len(memory)) / together)  # until the memory is large enough
+    first = max(0, rounds - 1) * together
+    least = math.ceil(first / every) * every + 1
+    if config.steps < least:
         raise ValueError(
-            f"steps: must be at least {missing}, until the memory has learning_starts ({starts}) "
-            f"transitions, got {steps}"
-        )
-    first = max(0, -(-missing // together) - 1) * together  # the memory is then large enough
-    if (steps - 1) // config.update_every * config.update_every < first:
-        raise ValueError(
-            f"update_every: must have a multiple in [{first}, {steps - 1}], where an "
-            f"update can be, got {config.update_every}"
+            f"steps: must be at least {least} for an update, with learning_starts ({starts}) and "
+            f"update_every ({every}), got {config.steps}"
         )
 
 

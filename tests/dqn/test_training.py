@@ -4,7 +4,6 @@ import pickle
 import random
 import sys
 import warnings
-from unittest import mock
 
 import gymnasium as gym
 import numpy as np
@@ -39,6 +38,7 @@ from per_tutorial.replay import (
     PrioritizedReplayBuffer,
     Replay,
     ReplayBuffer,
+    TransitionStorage,
     UniformSampler,
 )
 from per_tutorial.replay.contracts import Batch
@@ -224,24 +224,6 @@ def test_epsilon_beta_and_step_size_are_those_of_the_step(monkeypatch):
     assert step_sizes == [config.step_size(step) for step in range(39, 240)]
 
 
-@pytest.mark.slow
-def test_exploration_is_as_frequent_as_epsilon_says_and_uniform():
-    class FavouritesOnly:
-        def q_values(self, observations):
-            runs = len(observations)
-            return np.tile([0.0, 0.0, 1.0, 0.0], (runs, 1, 1))  # action 2 is the best
-
-    runs = 20_000
-    streams = RandomStreams(range(runs), "exploration")
-    observations = np.zeros((runs, 3))
-    for epsilon in (0.0, 0.4, 1.0):
-        actions = epsilon_greedy(FavouritesOnly(), observations, epsilon, streams)
-        expected = np.full(4, epsilon / 4) + [0, 0, 1 - epsilon, 0]
-        # 5 standard deviations of a frequency
-        deviation = 5 * np.sqrt(expected * (1 - expected) / runs)
-        assert (np.abs(np.bincount(actions, minlength=4) / runs - expected) <= deviation).all()
-
-
 def test_watchers_are_called_at_every_log_point_and_at_the_end():
     seen = {"one": [], "other": []}
     callbacks = [lambda history, steps=steps: steps.append(history.step) for steps in seen.values()]
@@ -391,8 +373,8 @@ def test_a_memory_that_does_not_fit_is_refused():
 @pytest.mark.parametrize(
     "changes, capacity, message",
     [
-        ({"steps": 39}, 240, "steps: must be at least 40, until the memory has .* got 39"),
-        ({"update_every": 240, "learning_starts": 8}, 240, r"update_every: .* \[7, 239\], .* 240"),
+        ({"steps": 39}, 240, "steps: must be at least 40 for an update, .* got 39"),
+        ({"update_every": 240}, 240, r"at least 241 .*update_every \(240\), got 240"),
         ({}, 39, r"replay: must hold learning_starts \(40\) transitions, got 39"),
     ],
 )
@@ -407,27 +389,18 @@ def test_a_training_that_would_learn_nothing_is_refused(changes, capacity, messa
     assert train(config.replace(**nearly), 0, replay=replay).agent.updates == 1
 
 
-@pytest.mark.parametrize("kind", ["rows", "frames", "own"])
+@pytest.mark.parametrize("kind", ["rows", "frames"])
 def test_a_training_with_a_filled_memory_begins_new_episodes(kind):
     """The running one is truncated: no return of several steps reaches into another training."""
-    config = SHORT.replace(env=COUNTING, steps=62, n_step=3, learning_starts=8, discount=0.5)
+    config = SHORT.replace(env=COUNTING, steps=62, n_step=3)
+    storage = TransitionStorage(200, (3,), n_step=3)
     if kind == "frames":
         pytest.importorskip("ale_py")
-        shape, game = (4, 20, 20), {"env": "ALE/Pong-v5", "frame_size": 20, "hidden": (4,)}
-        config = config.replace(**game)
-        replay = Replay(
-            FrameStorage(200, shape, n_step=3, discount=0.5), UniformSampler(200, seeds=[0])
-        )
-    else:
-        replay = ReplayBuffer(200, (3,), n_step=3, discount=0.5, seed=0)
-    if kind == "own":
-        memory = OwnMemory()
-        memory.truncate_episodes = mock.Mock()
-        train(config.replace(n_step=1), 0, replay=memory)
-        return memory.truncate_episodes.assert_called_once_with()
+        config = config.replace(env="ALE/Pong-v5", frame_size=20, hidden=(4,))
+        storage = FrameStorage(200, (4, 20, 20), n_step=3)
+    replay = Replay(storage, UniformSampler(200, seeds=[0]))
     for seed in (0, 1):
         train(config, seed, replay=replay)
-    storage = replay.storage
     assert storage.rows["truncated"][0, 61] and not storage.rows["terminated"][0, 61]
     _, discounts = storage.n_step_transitions(np.array([[60, 61]]))
     assert discounts.tolist() == [[0.25, 0.5]]  # of two steps and of one
