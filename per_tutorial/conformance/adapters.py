@@ -94,7 +94,7 @@ ADAPTERS: dict[str, type[Adapter]] = {
 def find_adapter(name: str) -> Adapter:
     """The adapter with a name in `ADAPTERS`, or from ``path/to/file.py:ClassName``.
 
-    The file may import its neighbours: its folder joins `sys.path`, as if Python ran the file.
+    The file may import its neighbours: its folder joins `sys.path`, as the last one.
 
     Raises:
         ValueError, FileNotFoundError, TypeError: there is none, or it cannot be used; says why.
@@ -113,7 +113,7 @@ def find_adapter(name: str) -> Adapter:
         raise ValueError(f"NAME: must be one of {known}, got {name!r}")
     if not os.path.isfile(path):
         raise FileNotFoundError(f"NAME: no file {path!r}")
-    sys.path.insert(0, os.path.dirname(os.path.abspath(path)))
+    sys.path.append(os.path.dirname(os.path.abspath(path)))  # last: it must not hide a library
     try:
         found = runpy.run_path(path).get(kind)
     except ImportError:

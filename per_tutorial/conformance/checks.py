@@ -145,10 +145,10 @@ def reach(bench: Bench) -> str:
 
 def missing_cause(serials: Serials, missing: Serials, last: int) -> str:
     """Why transitions may be missing among these draws (minibatches, batch), or nothing."""
-    if (serials == serials[0]).all():
-        return "; likely: the random numbers are the same for every minibatch"
     if missing.tolist() == [0]:
         return "; likely: a new one's priority goes to the next slot, or slot 0 is dead"
+    if (serials == serials[0]).all():
+        return "; likely: the random numbers are the same for every minibatch"
     if missing[0] + len(missing) == last + 1:
         return f"; if the newest wait on purpose, declare `delay = {len(missing)}`"
     return ""
