@@ -114,7 +114,8 @@ def replay_until_converged(theta, problem, choice, updates, replayed, losses):
     """
     # Unpacked once: reading the tuple at every update makes learning several times slower.
     memory, truth, discount, bias, step_size = problem
-    chosen, value, probability = np.zeros((1, 1), np.int64), np.zeros((1, 1)), np.zeros((1, 1))
+    chosen, value = np.zeros((1, 1), np.int64), np.zeros((1, 1))
+    probability, relative = np.zeros((1, 1)), np.zeros((1, 1))
     one = np.ones(1, np.int64)
     k = -1
     for update in range(updates):
@@ -127,7 +128,7 @@ def replay_until_converged(theta, problem, choice, updates, replayed, losses):
         elif choice.sampler == ORACLE:
             k = oracle_choice(theta, problem, choice.kinds)
         elif choice.sampler == PROPORTIONAL:
-            sample_stratified(choice.nodes, 1, choice.random, one, chosen, probability)
+            sample_stratified(choice.nodes, 1, choice.random, one, chosen, probability, relative)
             k = chosen[0, 0]
         else:
             sample_ranks(choice.sums, choice.sizes, choice.random, chosen)
