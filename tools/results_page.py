@@ -87,7 +87,7 @@ def of_rates():
     """A table and sentences on PER and uniform replay, each at the rate that serves it best."""
     rows, verdicts, gained, lost = judged("best rates", m=len(WORLDS))
     yield table(rows, verdicts)
-    yield f"In {len(rows)} of the {len(WORLDS)} worlds, {gained} gains and {lost} losses are shown"
+    yield f"In {len(rows)} worlds {gained} gains and {lost} loss are shown"
     costs = {side: [] for side in SIDES}  # what a badly chosen rate costs, in each run
     for row in rows:
         world = row.studies[0].removeprefix("tuned-")

@@ -63,12 +63,14 @@ WORLDS: dict[str, tuple[dict[str, Any], float]] = {
 EDGES: dict[str, dict[str, float]] = {
     "cliffwalk": {"uniform": 8},
     "cartpole": {"uniform": 0.125},
+    "lunarlander": {"uniform": 8},
 }
 CHOSEN: dict[str, dict[str, float]] = {
     "cliffwalk": {"uniform": 8, "per": 2},
     "cartpole": {"uniform": 0.25, "per": 2},
     "acrobot": {"uniform": 1, "per": 1},
     "mountaincar": {"uniform": 1, "per": 2},
+    "lunarlander": {"uniform": 4, "per": 2},
 }
 
 
