@@ -70,6 +70,24 @@ def index_array(name: str, values: Any) -> NDArray[np.int64]:
     return array.astype(np.int64, copy=False)
 
 
+def indices_below(limit: int, indices: Any) -> NDArray[np.int64]:
+    """``indices`` as an int64 array: IndexError unless all are in [0, limit)."""
+    array = index_array("indices", indices)
+    outside = (array < 0) | (array >= limit)
+    if outside.any():
+        raise IndexError(f"indices: must be in [0, {limit}), got {array[outside].flat[0]}")
+    return array
+
+
+def by_run(name: str, array: NDArray, runs: int | None) -> NDArray:
+    """``array`` as (runs, batch), or ValueError; for None, an array of any shape is one run's."""
+    if runs is None:
+        return array.reshape(1, -1)
+    if array.ndim != 2 or len(array) != runs:
+        raise ValueError(f"{name}: must have the shape ({runs}, batch), got {array.shape}")
+    return array
+
+
 def float_array(name: str, values: Any) -> NDArray[np.float64]:
     """``values`` as a float64 array; TypeError unless they are real numbers."""
     if type(values) is np.ndarray and values.dtype == np.float64:  # as in a minibatch

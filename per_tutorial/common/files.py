@@ -1,8 +1,9 @@
 """Files that are whole or absent: atomic writing, tables, and arrays that are checked before use.
 
 A file of arrays is an uncompressed `.npz`: a heading as JSON, and arrays. Nothing is unpickled.
-`open_arrays` first compares their checksums, so a damaged file is never half used; `require_like`
-compares names, dtypes and shapes with one's own arrays, and `copy_arrays` reads into these.
+`open_arrays` first compares their checksums, so a damaged file is never half used;
+`require_settings` compares the heading, and `require_like` names, dtypes and shapes, with one's
+own; `copy_arrays` reads into one's own arrays.
 """
 
 import csv
@@ -161,6 +162,13 @@ def require_like(own: Mapping[str, NDArray[Any]], saved: Mapping[str, AnyArray])
                 f"state: {name} must be {array.dtype} of the shape {array.shape}, "
                 f"got {other.dtype} of the shape {other.shape}"
             )
+
+
+def require_settings(what: str, own: Mapping[str, Any], saved: Mapping[str, Any]) -> None:
+    """Raise ValueError, "``what`` was saved with …", unless all of one's ``own`` settings match."""
+    for name, value in own.items():
+        if (other := saved.get(name)) != value:
+            raise ValueError(f"{what} was saved with {name} = {other!r}, this buffer has {value!r}")
 
 
 def copy_arrays(own: Mapping[str, NDArray[Any]], saved: Mapping[str, AnyArray]) -> None:

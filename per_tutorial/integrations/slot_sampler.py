@@ -12,6 +12,7 @@ never gets TD errors (it served validation, say), the next update of its slots i
 for its own. That happens only with very few slots, or in minibatches of one or two.
 """
 
+import inspect
 from collections import deque
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -21,7 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from per_tutorial.common.arguments import (
-    index_array,
+    indices_below,
     one_of,
     plain_array,
     up_to_one,
@@ -31,7 +32,7 @@ from per_tutorial.common.files import copy_arrays, join_parts, part_of
 from per_tutorial.replay.contracts import Floats, Sampler, State
 from per_tutorial.replay.ledger import Ledger
 from per_tutorial.replay.ring import NO_SLOT, errors_like, refuse_infinite
-from per_tutorial.replay.samplers import SAMPLERS, make_sampler, settings_of
+from per_tutorial.replay.samplers import SAMPLERS, make_sampler
 
 MAX_PENDING = 32  # pending minibatches that are kept; more are rarely in flight
 REMEDY = (
@@ -57,7 +58,8 @@ def sampler_maker(
         ValueError: there is no sampler of this name.
         TypeError: it has no such setting.
     """
-    known = settings_of(SAMPLERS[one_of("sampler", name, SAMPLERS)])
+    parameters = inspect.signature(SAMPLERS[one_of("sampler", name, SAMPLERS)]).parameters.values()
+    known = [each.name for each in parameters if each.kind is each.KEYWORD_ONLY]
     given = {setting: value for setting, value in settings.items() if value is not None}
     for setting in given:
         if setting not in known:
@@ -199,10 +201,7 @@ class SlotSampler:
         vars(self).update(vars(new))  # in one step, as in `clear`
 
     def _checked(self, slots: ArrayLike) -> NDArray[np.int64]:
-        known = np.atleast_1d(index_array("indices", slots))
+        known = np.atleast_1d(indices_below(self.capacity, slots))
         if known.ndim != 1:
             raise ValueError(f"indices: must have the shape (batch,), got {known.shape}")
-        outside = (known < 0) | (known >= self.capacity)
-        if outside.any():
-            raise IndexError(f"indices: must be in [0, {self.capacity}), got {known[outside][0]}")
         return known

@@ -34,7 +34,7 @@ from per_tutorial.common.arguments import (
     up_to_one,
     whole_number,
 )
-from per_tutorial.common.files import open_arrays, require_like, write_arrays
+from per_tutorial.common.files import open_arrays, require_like, require_settings, write_arrays
 from per_tutorial.integrations.slot_sampler import SlotSampler, sampler_maker
 from per_tutorial.replay.contracts import State
 
@@ -204,12 +204,7 @@ class PrioritizedSampler(Sampler):
             ValueError: it belongs to something else, or to other settings. Nothing has changed.
         """
         settings, state = (state_dict.get(part, {}) for part in ("settings", "state"))
-        for name, value in self._sampler.settings.items():
-            if settings.get(name) != value:
-                raise ValueError(
-                    f"state_dict: must be of a sampler with {name} = {value!r}, "
-                    f"got {settings.get(name)!r}"
-                )
+        require_settings("state_dict:", self._sampler.settings, settings)
         arrays = {name: plain_array(name, array) for name, array in state.items()}
         require_like(self._state, arrays)
         self._sampler.restore(arrays)

@@ -85,6 +85,16 @@ class Ledger:
         shares = self.sampler.probabilities(np.maximum(slots, 0), self.ring.sizes)
         return np.where(slots == NO_SLOT, 0.0, shares)
 
+    def probabilities_of(self, ids: Ints | None) -> Floats:
+        """P(i) of the transitions with these ids (runs, n); None: of all, the oldest first.
+
+        0 for overwritten ones, and at the end of runs that hold fewer than others. Raises
+        IndexError for an id that was not added.
+        """
+        if ids is None:
+            return self.probabilities(self.ring.since(np.zeros_like(self.ring.added)))
+        return self.probabilities(self.ring.slots_to_update(ids, np.zeros(ids.shape)))
+
     @property
     def state(self) -> State:
         """The sampler's."""

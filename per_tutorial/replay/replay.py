@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from per_tutorial.common.arguments import index_array, up_to_one, whole_number
+from per_tutorial.common.arguments import by_run, index_array, up_to_one, whole_number
 from per_tutorial.common.files import (
     AnyArray,
     PathLike,
@@ -20,9 +20,10 @@ from per_tutorial.common.files import (
     open_arrays,
     part_of,
     require_like,
+    require_settings,
     write_arrays,
 )
-from per_tutorial.replay.contracts import Batch, Floats, Ints, Sampler, Slots, State, Storage
+from per_tutorial.replay.contracts import Batch, Floats, Sampler, Slots, State, Storage
 from per_tutorial.replay.ledger import Ledger
 from per_tutorial.replay.ring import errors_like
 
@@ -180,13 +181,10 @@ class Replay:
             IndexError, TypeError: as `update_priorities`.
         """
         self._finish_restoring()
-        ring = self._ledger.ring
-        if indices is None:
-            slots = ring.since(np.zeros_like(ring.added))
-        else:
-            ids = self._by_run(index_array("indices", indices))
-            slots = ring.slots_to_update(ids, np.zeros(ids.shape))
-        probabilities = self._ledger.probabilities(slots)
+        ids = None
+        if indices is not None:
+            ids = by_run("indices", index_array("indices", indices), self.runs)
+        probabilities = self._ledger.probabilities_of(ids)
         return probabilities[0] if self.runs is None else probabilities
 
     def update_priorities(self, indices: ArrayLike, td_errors: ArrayLike) -> None:
@@ -203,7 +201,7 @@ class Replay:
         """
         ids = index_array("indices", indices)
         errors = errors_like(ids, td_errors)
-        ids = self._by_run(ids)
+        ids = by_run("indices", ids, self.runs)
         errors = errors.reshape(ids.shape)
         self._begin()
         try:
@@ -259,12 +257,7 @@ class Replay:
         """
         with open_arrays(path) as (settings, state):
             shown = repr(os.fspath(path))
-            for name, value in self.settings.items():
-                if settings.get(name) != value:
-                    raise ValueError(
-                        f"path: {shown} was saved with {name} = {settings.get(name)!r}, "
-                        f"this buffer has {value!r}"
-                    )
+            require_settings(f"path: {shown}", self.settings, settings)
             try:
                 self._check(state)
             except ValueError as error:
@@ -285,22 +278,13 @@ class Replay:
                 "replay: must be used by one thread at a time, got two at once; put a lock around "
                 "each call"
             )
-        if self._restoring is not None:
-            self._restoring()
+        self._finish_restoring()
         self._thread = get_ident()
 
     def _finish_restoring(self) -> None:
         """Complete a `restore` or `load` that was interrupted."""
         if self._restoring is not None:
             self._restoring()
-
-    def _by_run(self, ids: Ints) -> Ints:
-        """Ids as (runs, n), or ValueError."""
-        if self.runs is None:
-            return ids.reshape(1, -1)
-        if ids.ndim != 2 or len(ids) != self.runs:
-            raise ValueError(f"indices: must have the shape ({self.runs}, batch), got {ids.shape}")
-        return ids
 
     def _check(self, state: Mapping[str, AnyArray]) -> None:
         """Raise ValueError unless this is the state of a buffer like this one."""

@@ -12,9 +12,9 @@ import math
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from per_tutorial.common.arguments import float_array, index_array, whole_number
+from per_tutorial.common.arguments import by_run, float_array, indices_below, whole_number
 from per_tutorial.replay.compiling import njit_cached
 
 
@@ -105,7 +105,7 @@ class _SegmentTree:
             ValueError: a value is negative, NaN, infinite or so large that sums could overflow, or
                 ``values`` do not broadcast to the shape of ``indices``. Nothing is written then.
         """
-        leaves, numbers = self._indices(indices), float_array("values", values)
+        leaves, numbers = indices_below(self.capacity, indices), float_array("values", values)
         limit = np.finfo(np.float64).max / self.leaves  # the sum of all leaves must not overflow
         wrong = ~((numbers >= 0) & (numbers <= limit))
         if wrong.any():
@@ -119,13 +119,13 @@ class _SegmentTree:
             raise ValueError(
                 f"values: must have the shape of indices {leaves.shape}, got {numbers.shape}"
             ) from None
-        rows = self._rows("indices", leaves), self._rows("values", numbers)
+        rows = by_run("indices", leaves, self.runs), by_run("values", numbers, self.runs)
         set_leaves(self.nodes, self.first_root, *rows, self._minima)
 
     def get(self, indices: ArrayLike) -> Any:
         """The values of leaves, in the shape of ``indices``. Raises IndexError if out of range."""
-        leaves = self._indices(indices)
-        rows = self._rows("indices", leaves)
+        leaves = indices_below(self.capacity, indices)
+        rows = by_run("indices", leaves, self.runs)
         roots = self.first_root + np.arange(len(rows))[:, None]
         values = self.nodes[roots * self.leaves + rows].reshape(leaves.shape)
         return float(values) if leaves.shape == () else values
@@ -134,23 +134,6 @@ class _SegmentTree:
         if self.runs is None:
             return float(self.nodes[1])
         return self.nodes[self.first_root : self.first_root + self.runs].copy()
-
-    def _rows(self, name: str, array: NDArray) -> NDArray:
-        """``array`` as (runs, batch)."""
-        if self.runs is None:
-            return array.reshape(1, -1)
-        if array.ndim != 2 or len(array) != self.runs:
-            raise ValueError(f"{name}: must have the shape ({self.runs}, batch), got {array.shape}")
-        return array
-
-    def _indices(self, indices: ArrayLike) -> NDArray[np.int64]:
-        indices = index_array("indices", indices)
-        outside = (indices < 0) | (indices >= self.capacity)
-        if outside.any():
-            raise IndexError(
-                f"indices: must be in [0, {self.capacity}), got {indices[outside].flat[0]}"
-            )
-        return indices
 
 
 class SumTree(_SegmentTree):
@@ -183,7 +166,7 @@ class SumTree(_SegmentTree):
         [0, total), and thus for every one if all leaves are zero.
         """
         sums = float_array("prefix_sums", prefix_sums)
-        prefixes = self._rows("prefix_sums", sums)
+        prefixes = by_run("prefix_sums", sums, self.runs)
         totals = np.atleast_1d(self.total)[:, None]
         outside = ~((prefixes >= 0) & (prefixes < totals))
         if outside.any():

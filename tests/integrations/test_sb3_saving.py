@@ -73,15 +73,15 @@ def test_files_that_are_no_such_buffer_are_refused():
     uniform = DQN("MlpPolicy", "CartPole-v1", buffer_size=50, device="cpu").replay_buffer
     ranked = make(replay_buffer_kwargs={"sampler": "rank"}).replay_buffer
     for other, message in [
-        (uniform, "PrioritizedReplayBuffer, got a ReplayBuffer, which has no priorities"),
-        ({"weights": 1}, "PrioritizedReplayBuffer, got a dict"),
-        (make(PrioritizedSAC).replay_buffer, "buffer with observation_space"),
-        (make(n_envs=2).replay_buffer, "buffer with n_envs 1, got 2"),
-        (make(n_steps=3).replay_buffer, "buffer with n_steps 1, got 3"),
-        (make(alpha=0.3).replay_buffer, "buffer with alpha 0.6, got 0.3"),
-        (ranked, "buffer with sampler proportional, got rank"),
+        (uniform, "must hold a PrioritizedReplayBuffer, got a ReplayBuffer, which has no"),
+        ({"weights": 1}, "must hold a PrioritizedReplayBuffer, got a dict"),
+        (make(PrioritizedSAC).replay_buffer, "saved with observation_space = Box"),
+        (make(n_envs=2).replay_buffer, "saved with n_envs = 2, this buffer has 1"),
+        (make(n_steps=3).replay_buffer, "saved with n_steps = 3, this buffer has 1"),
+        (make(alpha=0.3).replay_buffer, "saved with alpha = 0.3, this buffer has 0.6"),
+        (ranked, "sampler = 'rank', this buffer has 'proportional'"),
     ]:
-        with pytest.raises(ValueError, match=f"must hold a {message}"):
+        with pytest.raises(ValueError, match=f"^path: .*{message}"):
             model.load_replay_buffer(saved(other))
         assert model.replay_buffer is kept
         np.testing.assert_array_equal(kept.probabilities(), priorities)

@@ -7,8 +7,7 @@
 
 New transitions get the largest priority so far when SB3 adds them (`buffers.py`). In each
 algorithm, `train` multiplies the loss by the weights and writes the raw TD errors back
-(`algorithms.py`, `actor_critic.py`, `quantiles.py`). `frames.py` and `frame_store.py` store each
-frame of stacked pictures once.
+(`algorithms.py`, `actor_critic.py`). `frames.py` stores each frame of stacked pictures once.
 """
 
 from per_tutorial.common.lazy import missing_extra
@@ -20,11 +19,10 @@ except ImportError as error:
     raise missing_extra(error, __name__) from error
 
 from per_tutorial.integrations.sb3.actor_critic import PrioritizedSAC, PrioritizedTD3
-from per_tutorial.integrations.sb3.algorithms import PrioritizedDQN
+from per_tutorial.integrations.sb3.algorithms import PrioritizedDQN, PrioritizedQRDQN
 from per_tutorial.integrations.sb3.buffers import PrioritizedReplayBuffer
 from per_tutorial.integrations.sb3.dict_buffers import PrioritizedDictReplayBuffer
 from per_tutorial.integrations.sb3.frames import FrameReplayBuffer
-from per_tutorial.integrations.sb3.quantiles import PrioritizedQRDQN
 
 __all__ = [
     "FrameReplayBuffer",

@@ -1,4 +1,4 @@
-"""Stable-Baselines3's agents with prioritised replay: what all of them share, and DQN.
+"""Stable-Baselines3's agents with prioritised replay: what all share, DQN, and QRDQN.
 
 Each is SB3's agent with its own `train`, which differs in three lines: each transition's loss is
 multiplied by its weight before the mean is taken, and the raw TD errors go back to the buffer.
@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import torch as th
 from gymnasium import spaces
+from sb3_contrib import QRDQN
 from stable_baselines3 import DQN
 from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 from stable_baselines3.common.policies import BasePolicy
@@ -20,6 +21,7 @@ from stable_baselines3.common.utils import LinearSchedule
 from torch.nn import functional as F
 
 from per_tutorial.common.arguments import up_to_one
+from per_tutorial.common.files import require_settings
 from per_tutorial.integrations.sb3.buffers import PrioritizedReplayBuffer, Samples
 from per_tutorial.integrations.sb3.dict_buffers import PrioritizedDictReplayBuffer
 
@@ -154,11 +156,7 @@ class PrioritizedAlgorithm(OffPolicyAlgorithm):
         names = "observation_space", "action_space", "n_envs"
         wanted = {name: getattr(self, name) for name in names} | self.replay_buffer.settings
         found = {name: getattr(loaded, name) for name in names} | loaded.settings
-        for name, value in wanted.items():
-            if found.get(name) != value:
-                raise ValueError(
-                    f"path: must hold a buffer with {name} {value}, got {found.get(name)}"
-                )
+        require_settings("path: its buffer", wanted, found)
         loaded.device = self.device
         if truncate_last_traj:
             loaded.truncate_episodes()
@@ -263,3 +261,41 @@ class PrioritizedDQN(PrioritizedQLearner, DQN):
             targets = self._targets(batch, next_values)
         values = self.q_net(batch.observations).gather(dim=1, index=batch.actions.long())
         return F.smooth_l1_loss(values, targets, reduction="none"), targets - values
+
+
+def quantile_losses(quantiles: th.Tensor, targets: th.Tensor) -> th.Tensor:
+    """The quantile Huber loss (Dabney et al. 2018, eq. 10) of each transition: (batch, 1).
+
+    Args:
+        quantiles, targets: (batch, n) each. Each quantile is compared with every target.
+    """
+    n = quantiles.shape[1]
+    fractions = (th.arange(n, device=quantiles.device, dtype=quantiles.dtype) + 0.5) / n
+    errors = targets[:, None, :] - quantiles[:, :, None]  # (batch, quantile, target)
+    huber = F.huber_loss(errors, th.zeros_like(errors), reduction="none")
+    tilt = (fractions[None, :, None] - (errors.detach() < 0).to(errors.dtype)).abs()
+    return (tilt * huber).sum(dim=1).mean(dim=1, keepdim=True)
+
+
+class PrioritizedQRDQN(PrioritizedQLearner, QRDQN):
+    """`QRDQN` of sb3-contrib with prioritised replay: its arguments, and `alpha` and `beta` as in
+    `PrioritizedDQN`.
+
+    Priorities come from the |δ| of the Q-values, the means of the quantiles. The loss itself is not
+    used: it has another unit, and stays positive even if the Q-value is right.
+    """
+
+    def _losses(self, batch: Samples) -> tuple[th.Tensor, th.Tensor]:
+        with th.no_grad():
+            of_all = self.quantile_net_target(batch.next_observations)  # (batch, n, actions)
+            greedy = of_all.mean(dim=1, keepdim=True).argmax(dim=2, keepdim=True)
+            targets = self._targets(batch, _of_actions(of_all, greedy))
+        of_all = self.quantile_net(batch.observations)
+        quantiles = _of_actions(of_all, batch.actions[..., None].long())
+        td_errors = targets.mean(dim=1) - quantiles.mean(dim=1)
+        return quantile_losses(quantiles, targets), td_errors
+
+
+def _of_actions(quantiles: th.Tensor, actions: th.Tensor) -> th.Tensor:
+    """(batch, n): the ``quantiles`` (batch, n, all actions) of ``actions`` (batch, 1, 1)."""
+    return quantiles.gather(dim=2, index=actions.expand(-1, quantiles.shape[1], 1)).squeeze(dim=2)

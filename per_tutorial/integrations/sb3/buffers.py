@@ -300,13 +300,8 @@ class PrioritizedReplayBuffer(ReplayBuffer):
         Raises:
             IndexError: no such transition was added.
         """
-        ring = self._ledger.ring
-        if indices is None:
-            slots = ring.since(np.zeros_like(ring.added))
-        else:
-            ids = index_array("indices", indices).reshape(1, -1)
-            slots = ring.slots_to_update(ids, np.zeros(ids.shape))
-        return self._ledger.probabilities(slots)[0]
+        ids = None if indices is None else index_array("indices", indices).reshape(1, -1)
+        return self._ledger.probabilities_of(ids)[0]
 
     def metrics(self) -> dict[str, float]:
         """What an agent logs, by name: the sampler's metrics, and means of the last minibatch."""

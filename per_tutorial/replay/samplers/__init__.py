@@ -1,11 +1,9 @@
-"""Which experiences are replayed: the samplers by name, and how their settings reach them.
+"""Which experiences are replayed: the samplers by name.
 
 Trainings, the command line and the studies use these names. A sampler of your own needs none: pass
 the object, as in `Replay(storage, MySampler(...))`.
 """
 
-import inspect
-from collections.abc import Callable
 from typing import Any
 
 from per_tutorial.common.arguments import one_of
@@ -34,14 +32,3 @@ def make_sampler(name: str, capacity: int, seed: int | None = None, **settings: 
     """
     make = SAMPLERS[one_of("sampler", name, SAMPLERS)]
     return make(capacity, seeds_for(seed, 1), **settings)
-
-
-def settings_of(part: Callable) -> list[str]:
-    """The names of the settings of a storage or sampler: its keyword-only arguments."""
-    parameters = inspect.signature(part).parameters.values()
-    return [each.name for each in parameters if each.kind is each.KEYWORD_ONLY]
-
-
-def settings_from(config: Any, part: Callable) -> dict[str, Any]:
-    """The settings of a storage or sampler, from the attributes of the same name, if any."""
-    return {name: getattr(config, name) for name in settings_of(part) if hasattr(config, name)}

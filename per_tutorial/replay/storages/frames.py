@@ -144,13 +144,9 @@ class FrameStore:
 
         With 1 step ahead, they are the next observations, if the episodes go on.
         """
-        return self.frames.take(self.indices(ids, ahead), axis=0)
-
-    def indices(self, ids: Slots, ahead: int = 0) -> Ints:
-        """(runs, n, stack): which `frames` make up the `stacks` of these transitions."""
         indices = np.empty((*ids.shape, self.stack), dtype=np.int64)
         find_stacks(ids, self.environments, ahead, self.depths, indices)
-        return indices
+        return self.frames.take(indices, axis=0)
 
     def ids_of(self, step: int) -> Ints:
         """(runs, environments): the ids of the transitions of a step."""
