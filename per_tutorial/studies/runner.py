@@ -13,8 +13,8 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import Executor, ProcessPoolExecutor, as_completed
-from contextlib import contextmanager, suppress
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from contextlib import suppress
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -39,7 +39,6 @@ def run_study(
     folder: str | os.PathLike[str],
     *,
     processes: int = 1,
-    executor: Executor | None = None,
     progress: Callable[[int, int], object] = lambda done, total: None,
 ) -> StudyResults:
     """Train the parts that are missing from `folder`; returns the `StudyResults`.
@@ -53,8 +52,6 @@ def run_study(
             was "continued" from one; if so, its "seconds" count the last session alone.
         processes: parts trained at the same time, each in a process with one thread (on a CPU, two
             such processes do more than one with two threads). 1 trains in this process.
-        executor: where the missing parts are trained instead, for example on other machines, which
-            must share ``folder``. Only its ``submit`` is called.
         progress: called with the environment steps done and their total, at the start and after
             each part.
 
@@ -66,9 +63,8 @@ def run_study(
     from per_tutorial.dqn.learner import check_device
 
     processes = whole_number("processes", processes)
-    if executor is None:  # otherwise the devices may be on other machines
-        for device in {config.device for config in study.arms.values()}:
-            check_device(device)
+    for device in {config.device for config in study.arms.values()}:
+        check_device(device)
     parts, whole = Path(folder) / study.name, Path(folder) / f"{study.name}.csv.gz"
     parts.mkdir(parents=True, exist_ok=True)
     if whole.exists():  # perhaps without its parts
@@ -87,42 +83,26 @@ def run_study(
     total = sum(config.steps * len(study.seeds) for config in study.arms.values())
     done = total - sum(study.arms[arm].steps * len(seeds) for _, arm, seeds, _ in jobs)
     progress(done, total)
-    for arm, seeds in _finished(jobs, processes, executor):
+    for arm, seeds in _finished(jobs, processes):
         done += study.arms[arm].steps * len(seeds)
         progress(done, total)
     _collect(study, parts, whole)
     return load_study(study.name, folder)
 
 
-def _finished(
-    jobs: list[Job], processes: int, executor: Executor | None
-) -> Iterator[tuple[str, list[int]]]:
+def _finished(jobs: list[Job], processes: int) -> Iterator[tuple[str, list[int]]]:
     """Do the jobs and yield the (arm, seeds) of each as it finishes."""
-    if executor is not None:
-        futures = [executor.submit(_do, *job) for job in jobs]
-        try:
-            for future in as_completed(futures):
-                yield future.result()
-        finally:  # an error or Ctrl-C
-            for future in futures:
-                future.cancel()
-    elif processes == 1:
+    if processes == 1:
         for job in jobs:
             yield _do(*job)
-    else:
-        with _pool(processes) as pool:
-            yield from _finished(jobs, processes, pool)
-
-
-@contextmanager
-def _pool(processes: int) -> Iterator[Executor]:
-    """Processes that end at once with an error or Ctrl-C; a plain pool would finish its jobs."""
+        return
     context = get_context("spawn")  # because a forked PyTorch may hang
     lifeline, end = context.Pipe(duplex=False)
     with ProcessPoolExecutor(processes, context, _start_worker, (lifeline,)) as pool:
         try:
-            yield pool
-        except BaseException:
+            for future in as_completed([pool.submit(_do, *job) for job in jobs]):
+                yield future.result()
+        except BaseException:  # an error or Ctrl-C; a plain pool would finish its jobs
             end.close()
             raise
 

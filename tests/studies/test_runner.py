@@ -9,9 +9,7 @@ import signal
 import subprocess
 import sys
 import time
-from concurrent.futures import Future, ThreadPoolExecutor
 from importlib.metadata import version
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -97,49 +95,10 @@ def test_the_values_are_those_of_the_trainings(finished, arm):
     np.testing.assert_allclose(results.scores(arm), np.nanmean(score, axis=0))
 
 
-# Trained elsewhere
-
-
-class Cluster:
-    """The executor that docs/many_machines.md shows."""
-
-    def submit(self, function, *arguments):
-        task = sys.modules["ray"].remote(num_cpus=1, max_retries=3)(function)
-        return task.remote(*arguments).future()
-
-
-def test_an_error_in_an_executor_cancels_what_waits(tmp_path):
-    parts = [Future() for _ in PARTS]
-    parts[0].set_exception(RuntimeError("out of memory"))
-    waiting = iter(parts)
-    executor = SimpleNamespace(submit=lambda *job: next(waiting))
-    with pytest.raises(RuntimeError, match="out of memory"):
-        run_study(STUDY, tmp_path, executor=executor)
-    assert [part.cancelled() for part in parts] == [False, True, True, True]
-
-
-@pytest.mark.exhaustive
-def test_a_real_ray_gives_the_rows_of_a_local_run(finished, tmp_path, monkeypatch):
-    ray = pytest.importorskip("ray")
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(sys.path))
-    try:
-        ray.init(num_cpus=1, include_dashboard=False, log_to_driver=False)
-    except Exception as error:  # its parts wait 15 seconds for each other
-        if "timed out during startup" not in str(error):
-            raise
-        pytest.skip("the machine is too busy for Ray")
-    try:
-        run_study(STUDY, tmp_path, executor=Cluster())
-    finally:
-        ray.shutdown()
-    assert rows_of(tmp_path / "small.csv.gz") == rows_of(finished[0] / "small.csv.gz")
-
-
 # Stopped and continued
 
 
-@pytest.mark.parametrize("executor", [None, ThreadPoolExecutor(1)])
-def test_only_what_is_missing_is_trained(executor, copied, trained):
+def test_only_what_is_missing_is_trained(copied, trained):
     before = rows_of(copied / "small.csv.gz")
     (copied / "small" / "per.seeds-2-3.csv").unlink()
     (copied / "small.csv.gz").unlink()
@@ -147,7 +106,7 @@ def test_only_what_is_missing_is_trained(executor, copied, trained):
         '# {"study": "small", "ar', encoding="utf-8"
     )
     calls = []
-    run_study(STUDY, copied, executor=executor, progress=lambda *counts: calls.append(counts))
+    run_study(STUDY, copied, progress=lambda *counts: calls.append(counts))
     assert trained == [("proportional", [2, 3])]
     assert calls == [(1800, 2400), (2400, 2400)]
     assert rows_of(copied / "small.csv.gz") == before
