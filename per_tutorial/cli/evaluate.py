@@ -63,23 +63,13 @@ def evaluate(
             f"{len(returns)} episodes"
         )
     if video:
-        value = _film(learner, video)
+        from per_tutorial.dqn.recording import record_episode
+
+        policy, env = learner.policy(0), _film_environment(learner)
+        value = record_episode(policy, env, video, seed=VIDEO_SEED, max_frames=MAX_VIDEO_FRAMES)
         print(f"{video}: an episode of seed {learner.seeds[0]}, return {value:g}")
 
 
 def _film_environment(learner: "DQNLearner") -> "gym.Env":
     """The agents' environment, rendered; ValueError if it draws no pictures."""
     return env_spec(learner.config.env).module().film_environment(learner.config)
-
-
-def _film(learner: "DQNLearner", path: str) -> float:
-    """Film one episode of the first agent; returns the episode's return."""
-    from per_tutorial.dqn import recording
-
-    return recording.record_episode(
-        learner.policy(0),
-        _film_environment(learner),
-        path,
-        seed=VIDEO_SEED,
-        max_frames=MAX_VIDEO_FRAMES,
-    )
