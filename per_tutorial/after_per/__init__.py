@@ -2,8 +2,8 @@
 
 Each is a sampler or a learner, which `train` takes beside its settings; nothing else knows them:
 
-    train(config, seeds, replay=reaper_replay, ...)      # ReaPER: a buffer with a `ReaperSampler`
-    train(config, seeds, replay=laber_replay, learner=LaberLearner)
+    train(config, seeds, replay=Replay(storage, ReaperSampler(storage, seeds), len(seeds)))
+    train(config, seeds, replay=..., learner=LaberLearner)  # a `Replay` with a `LaberSampler`
     train(config.replace(sampler="uniform"), seeds, learner=PalLearner)
 
 LAP is a sampler of `per_tutorial.replay`.

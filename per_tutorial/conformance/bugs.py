@@ -4,7 +4,6 @@ A function here takes the place of a method of `Plain`; its docstring says what 
 a buffer that anything else uses.
 """
 
-import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -14,8 +13,8 @@ from numpy.typing import NDArray
 from per_tutorial.conformance.plain import Plain
 from per_tutorial.replay.contracts import Floats, Slots
 
-#: All planted bugs by name: a subclass of `Plain` with `found_by` (a check), `seen` (where, as
-#: "owner/repository#number") and `wrong` (the code).
+#: All planted bugs by name: a subclass of `Plain` with `found_by` (a check) and `seen` (where, as
+#: "owner/repository#number").
 BUGS: dict[str, type[Plain]] = {}
 
 
@@ -24,12 +23,7 @@ def planted(method: str, found_by: str, *seen: str) -> Callable:
 
     def register(function: Callable) -> Callable:
         name = function.__name__.replace("_", "-")
-        about = {
-            "found_by": found_by,
-            "seen": seen,
-            "wrong": inspect.getsource(function).split('"""')[2].strip(),
-            "__doc__": function.__doc__,
-        }
+        about = {"found_by": found_by, "seen": seen, "__doc__": function.__doc__}
         BUGS[name] = type(name.title().replace("-", ""), (Plain,), {method: function, **about})
         return function
 

@@ -1,6 +1,6 @@
 """Prioritised replay as plainly as the paper describes it: one method for each promise.
 
-`Plain` has no tree and is slow. `bugs` plants mistakes in it, and page 07 shows it.
+`Plain` has no tree and is slow. `bugs` plants mistakes in it, and page 07 writes its methods.
 """
 
 import pickle
