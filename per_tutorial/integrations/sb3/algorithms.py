@@ -82,8 +82,9 @@ class PrioritizedAlgorithm(OffPolicyAlgorithm):
         if not issubclass(kind, PrioritizedReplayBuffer):
             raise TypeError(
                 "replay_buffer_class: must be None or a PrioritizedReplayBuffer of per_tutorial, "
-                f"got {kind.__module__}.{kind.__qualname__}; others have no priorities. For an "
-                "agent that Stable-Baselines3 saved: load(path, replay_buffer_class=None)"
+                f"got {kind.__module__}.{kind.__qualname__}; others have no priorities, and HER's "
+                "relabelled goals are not supported. For an agent that Stable-Baselines3 saved: "
+                "load(path, replay_buffer_class=None)"
             )
         given = self.replay_buffer_kwargs
         agents: dict[str, Any] = {"gamma": self.gamma}
