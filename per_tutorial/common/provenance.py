@@ -1,4 +1,4 @@
-"""The machine and the versions behind a result."""
+"""The machine, the versions and the classes behind a result."""
 
 import platform
 from contextlib import suppress
@@ -12,6 +12,11 @@ def versions(*packages: str) -> dict[str, str]:
         with suppress(PackageNotFoundError):
             found[name] = version(name)
     return found
+
+
+def full_name(kind: type) -> str:
+    """Module and name of a class, as files and checkpoints record it."""
+    return f"{kind.__module__}.{kind.__qualname__}"
 
 
 def processor() -> str:

@@ -16,7 +16,7 @@ from typing import Any
 from per_tutorial import __version__
 from per_tutorial.common.arguments import whole_number
 from per_tutorial.common.files import open_arrays, write_arrays
-from per_tutorial.dqn.history import qualified_name
+from per_tutorial.common.provenance import full_name
 
 NAME, BEFORE = "checkpoint.npz", "checkpoint-before.npz"
 
@@ -121,6 +121,6 @@ def _made_with(training: Any) -> dict[str, Any]:
         "seeds": training.history.seeds,
         **dataclasses.asdict(training.history.config),
         "replay": training.replay.settings,
-        "learner": qualified_name(training.agent),
+        "learner": full_name(type(training.agent)),
     }
     return json.loads(json.dumps(made_with))

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from per_tutorial.common.files import AnyArray, PathLike, part_of, write_table
+from per_tutorial.common.provenance import full_name
 from per_tutorial.dqn.config import DQNConfig
 from per_tutorial.replay.contracts import Batch, State
 
@@ -206,7 +207,7 @@ class History:
         heading = {
             "config": dataclasses.asdict(self.config),
             "replay": self.replay_settings,
-            "learner": qualified_name(self.agent),
+            "learner": full_name(type(self.agent)),
             "seeds": self.seeds,
             "step": self.step,
         }
@@ -220,11 +221,6 @@ class History:
             for step, values in zip(self.log_steps, rows, strict=True):
                 for seed, value in zip(self.seeds, values.tolist(), strict=True):
                     yield seed, step, name, repr(value)
-
-
-def qualified_name(agent: DQNLearner) -> str:
-    """The name of a learner's class, with its module."""
-    return f"{type(agent).__module__}.{type(agent).__qualname__}"
 
 
 def batch_measures(

@@ -17,6 +17,7 @@ from torch import Tensor, nn
 
 from per_tutorial.common.arguments import whole_number
 from per_tutorial.common.files import AnyArray, PathLike, copy_arrays, join_parts, require_like
+from per_tutorial.common.provenance import full_name
 from per_tutorial.dqn.config import DQNConfig
 from per_tutorial.dqn.cuda_graphs import Recorded
 from per_tutorial.dqn.env_specs import env_spec
@@ -30,7 +31,7 @@ from per_tutorial.dqn.losses import (
 )
 from per_tutorial.dqn.networks import QNetwork, make_network, seed_list
 from per_tutorial.dqn.optimizers import Optimizer
-from per_tutorial.dqn.saved_agents import SavedAgent, full_name, read_agent, write_agent
+from per_tutorial.dqn.saved_agents import SavedAgent, read_agent, write_agent
 from per_tutorial.replay.contracts import Batch, State
 
 

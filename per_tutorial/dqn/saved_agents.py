@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from per_tutorial.common.arguments import whole_number
 from per_tutorial.common.files import PathLike, atomic_write
+from per_tutorial.common.provenance import full_name
 from per_tutorial.dqn.config import DQNConfig
 from per_tutorial.dqn.env_specs import env_spec
 from per_tutorial.dqn.networks import LARGEST_SEED, make_network
@@ -23,11 +24,6 @@ from per_tutorial.dqn.networks import LARGEST_SEED, make_network
 GONE = {"vectorization": "sync", "beta_steps": None, "sticky_actions": 0.0}
 OUR_MODULES = f"{__name__.partition('.')[0]}."
 MOST_LAYERS = 1_000  # that are made, without numbers, before a file is known to have as many
-
-
-def full_name(kind: type) -> str:
-    """Module and name of a class, as files and checkpoints record it."""
-    return f"{kind.__module__}.{kind.__qualname__}"
 
 
 class SavedAgent(NamedTuple):
