@@ -38,7 +38,7 @@ EXERCISES["08.2"] = Exercise(
          "That is weight times slope. PER also *draws* unevenly: the probability is a factor."),
         (lambda e, a, b: slopes_of_per(e, a, 0.0), "Each weight (N P)^−β is a factor, too."),
         (lambda e, a, b: -slopes_of_per(e, a, b),
-         "The sign is reversed: here the slope of ½δ² is δ, as in section 3."),
+         "The sign is reversed: here the slope of ½δ² is δ, as in section 2."),
     ])  # fmt: skip
 
 
