@@ -14,8 +14,8 @@ from per_tutorial.conformance.plain import Plain
 @pytest.mark.parametrize("name", BUGS)
 @pytest.mark.slow
 def test_the_check_that_a_bug_names_finds_it(name):
-    with pytest.raises(AssertionError):
-        CHECKS[BUGS[name].found_by](PlainAdapter(BUGS[name]))
+    (result,) = examine(PlainAdapter(BUGS[name]), checks=[BUGS[name].found_by]).results
+    assert result.verdict == "failed", result  # a bug that is only inconclusive would be skipped
 
 
 def shallow(self, prefix_sums, masses):
