@@ -49,8 +49,13 @@ def evaluate(
 
     learner = DQNLearner.load(agent, device, precision=precision, trusted=trusted)
     if video:  # what it needs is missed before 30 episodes are played, not after them
-        import moviepy  # noqa: F401
+        try:
+            import moviepy  # noqa: F401
+            from imageio_ffmpeg import get_ffmpeg_version
 
+            get_ffmpeg_version()
+        except RuntimeError as error:  # there is no ffmpeg
+            raise ValueError(f"--video: {error}") from error
         _film_environment(learner).close()
     all_returns = training.evaluate(learner, episodes)
     for seed, returns in zip(learner.seeds, all_returns, strict=True):

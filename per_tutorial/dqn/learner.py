@@ -15,7 +15,7 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor, nn
 
-from per_tutorial.common.arguments import whole_number
+from per_tutorial.common.arguments import index_array, whole_number
 from per_tutorial.common.files import AnyArray, PathLike, copy_arrays, join_parts, require_like
 from per_tutorial.common.provenance import full_name
 from per_tutorial.dqn.config import DQNConfig
@@ -64,7 +64,7 @@ def as_batch(fields: Any, runs: int) -> tuple[Batch, bool]:
         runs: how many there must be.
 
     Raises:
-        TypeError: one of the first five is missing.
+        TypeError: one of the first five is missing, or indices are no integers.
         ValueError: they differ in shape, or there are other runs.
     """
     if not isinstance(fields, Batch):
@@ -95,6 +95,7 @@ def _named(fields: Any) -> Batch:
         name: field if isinstance(field, Tensor) else np.asarray(field)
         for name, field in found.items()
     }
+    index_array("indices", arrays.get("indices", 0))  # or they are weights: the order is another
     shape = tuple(arrays["rewards"].shape)
     return Batch(**{"weights": np.ones(shape), "indices": np.zeros(shape, np.int64)} | arrays)
 
@@ -395,6 +396,10 @@ class DQNLearner:
     def _tensors_of(self, batch: Batch) -> Tensors:
         """A minibatch as tensors that may not be on the device yet."""
         discounts = self.config.discount if batch.discounts is None else batch.discounts
+        if batch.discounts is None and self.config.n_step > 1:  # the target needs γ^k
+            raise ValueError(
+                f"batch: must have discounts with n_step = {self.config.n_step}, got none"
+            )
         return Tensors(
             self._observations(batch.observations),
             _tensor(batch.actions, torch.int64),

@@ -14,7 +14,7 @@ from typing import Any
 
 import gymnasium as gym
 import numpy as np
-from imageio_ffmpeg import count_frames_and_secs, get_ffmpeg_exe
+from imageio_ffmpeg import count_frames_and_secs, get_ffmpeg_version
 from numpy.typing import NDArray
 
 from per_tutorial.common.arguments import real_number, whole_number
@@ -126,7 +126,6 @@ def record_episode(
         TypeError: ``policy`` returns a tuple, such as Stable-Baselines3's (action, state).
         RuntimeError: there is no ffmpeg.
     """
-    get_ffmpeg_exe()  # or a RuntimeError before the episode is played
     seed = whole_number("seed", seed, minimum=0, maximum=None)
     whole_number("max_frames", max_frames)
     _check_target(path)
@@ -162,11 +161,12 @@ def record_episode(
 
 
 def _check_target(path: str | Path) -> None:
-    """Raise unless a film can be written there; its folder is created."""
+    """Raise unless a film can be written there; its folder is created, and ffmpeg is started."""
     if Path(path).suffix.lower() != ".mp4":
         raise ValueError(f"path: must end in .mp4, got {os.fspath(path)!r}")
     Path(path).parent.mkdir(parents=True, exist_ok=True)
     check_writable(path)
+    get_ffmpeg_version()  # which raises an error of its own: later, MoviePy's would be silent
 
 
 def _checked(what: str, frame: Any) -> Frame:

@@ -87,6 +87,7 @@ CORRECT = [
     buffer("ByBuffer", weights=lambda self, P, beta: (P / self.probabilities.max()) ** -beta),
     buffer("LargestStored", newcomer=lambda self: self.priorities.max() or 1.0),
     buffer("NeverOne", sample=never_one),
+    buffer("Floor", None, {"epsilon": 0.0}, priority=lambda self, d: np.maximum(np.abs(d), 1e-8)),
     buffer("NoReplacement", declared={"replacement": False}, sample=without_replacement),
     buffer("Clipped", declared={"clip": 1.0}, priority=clipped),
     buffer("Annealed", declared={"anneals_beta": True}, sample=annealed),

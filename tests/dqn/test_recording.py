@@ -133,6 +133,14 @@ def test_a_film_that_cannot_be_written_is_refused_by_name(case, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_an_episode_is_not_played_where_its_film_cannot_be_made(tmp_path, monkeypatch):
+    monkeypatch.setenv("IMAGEIO_FFMPEG_EXE", "/nowhere/ffmpeg")
+    with pytest.raises(FileNotFoundError, match="/nowhere/ffmpeg"):
+        recording.record_episode(pytest.fail, "CartPole-v1", tmp_path / "film.mp4", seed=0)
+    with pytest.raises(FileNotFoundError, match="/nowhere/ffmpeg"):
+        recording.save_video([np.zeros((8, 8, 3), np.uint8)], tmp_path / "film.mp4", 10)
+
+
 BROKEN = (
     "exit 3",
     "cat > /dev/null; echo 'No space left on device' >&2; exit 1",

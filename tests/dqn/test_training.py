@@ -418,6 +418,22 @@ def test_a_minibatch_of_a_memory_of_ones_own_has_one_axis(name):
         train(SHORT, 0, replay=Memory())
 
 
+@pytest.mark.parametrize(
+    "n_step, order, message",
+    [
+        (1, [0, 1, 2, 3, 4, 6, 5], "indices: must be integers, got float64"),
+        (3, range(7), "batch: must have discounts with n_step = 3, got none"),
+    ],
+)
+def test_a_minibatch_that_would_be_misread_is_refused(n_step, order, message):
+    class Memory(OwnMemory):
+        def sample(self, batch_size, beta):
+            return [super(Memory, self).sample(batch_size, beta)[k] for k in order]
+
+    with pytest.raises((TypeError, ValueError), match=f"^{message}"):
+        train(SHORT.replace(n_step=n_step), 0, replay=Memory())
+
+
 # Stopped by the user
 
 

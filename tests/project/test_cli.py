@@ -266,8 +266,16 @@ def test_a_film_that_cannot_be_written_costs_no_evaluation(tmp_path, monkeypatch
     DQNLearner(TINY_CONFIG, (4,), actions=2, seeds=[7]).save(tmp_path / "agent")
     monkeypatch.setattr(training, "evaluate", pytest.fail)
     monkeypatch.setitem(sys.modules, "moviepy", None)
-    line = complaint("evaluate", f"{tmp_path}/agent", "--video", f"{tmp_path}/film.mp4")
+    words = "evaluate", f"{tmp_path}/agent", "--video", f"{tmp_path}/film.mp4"
+    line = complaint(*words)
     assert line.startswith("evaluate needs moviepy, ") and "per_tutorial[video]" in line
+    monkeypatch.undo()
+    monkeypatch.setattr(training, "evaluate", pytest.fail)
+    monkeypatch.setenv("IMAGEIO_FFMPEG_EXE", "/nowhere/ffmpeg")
+    assert "/nowhere/ffmpeg" in complaint(*words)
+    missing = mock.Mock(side_effect=RuntimeError("no ffmpeg"))
+    monkeypatch.setattr("imageio_ffmpeg.get_ffmpeg_version", missing)
+    assert complaint(*words) == "--video: no ffmpeg"
 
 
 # Without the extras
