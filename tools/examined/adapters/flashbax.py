@@ -25,6 +25,7 @@ class Flashbax(Adapter):
 
     name = "flashbax"
     packages = ("flashbax", "jax")
+    epsilon = 1e-6
 
     def make(self, settings):
         """A buffer is its functions, its state and its random key."""
@@ -44,7 +45,7 @@ class Flashbax(Adapter):
 
     def update(self, buffer, keys, td_errors):
         """It asks for priorities, "commonly |δ| + ε"."""
-        priorities = np.abs(td_errors).astype(np.float32)
+        priorities = (np.abs(td_errors) + self.epsilon).astype(np.float32)
         buffer["state"] = buffer["set_priorities"](buffer["state"], keys, priorities)
 
 
