@@ -2,18 +2,17 @@
 
 python tools/results_page.py    print what the page must say and what it lacks; write the figure
 
-The sentences and the tables go into the page by hand. The figure is the one that notebook 09 drew:
-it is taken from its outputs.
+The sentences and the tables go into the page by hand.
 """
 
-import base64
 import sys
 
-import nbformat
 import numpy as np
+from matplotlib import pyplot as plt
 from notebook_files import NOTEBOOKS, ROOT
 
-from per_tutorial.statistics import compare, t_interval
+from per_tutorial.notebook import COLORS, draw_estimates, use_style
+from per_tutorial.statistics import Estimate, compare, t_interval
 from per_tutorial.studies.comparisons import read_comparisons
 from per_tutorial.studies.declared.tuned import CHOSEN, GRID, SIDES, WORLDS
 from per_tutorial.studies.results import load_study
@@ -112,13 +111,35 @@ def missing(wanted, text):
     return [each for each in wanted if " ".join(each.split()) not in joined]
 
 
-def figure():
-    """The figure of notebook 09 as PNG."""
-    notebook = nbformat.read(NOTEBOOKS / "09_should_i_use_it.ipynb", 4)
-    (cell,) = (cell for cell in notebook.cells if cell.id == "forest")
-    shown = (output.get("data", {}) for output in cell.outputs)
-    (png,) = (data["image/png"] for data in shown if "image/png" in data)
-    return base64.b64decode(png)
+def estimates():
+    """World and setting → PER − uniform replay at one rate, in % of the range, world by world."""
+    rows, verdicts, *_ = judged("one rate")
+    found = [
+        (row.world, Estimate(*(100 * np.array(one.difference) / row.range)), row.setting)
+        for row, one in zip(rows, verdicts, strict=True)
+    ]
+    found.sort(key=lambda each: (each[0], -each[1].value))
+    return {f"{world}, {setting}": estimate for world, estimate, setting in found}
+
+
+def described():
+    """The figure's numbers as text, which its file carries too."""
+    return "\n".join(f"{label}: {one:+.1f}" for label, one in estimates().items())
+
+
+def draw():
+    """Write the figure: all comparisons at one rate."""
+    use_style()
+    found, colors = estimates(), {}
+    for label, (_, low, high) in found.items():
+        shown = COLORS["weight"] if low > 0 else COLORS["td_error"]
+        colors[label] = COLORS["quiet"] if low <= 0 <= high else shown
+    figure, axes = plt.subplots(figsize=(9.5, 13))
+    draw_estimates(axes, found, colors=colors)
+    axes.set(title="uniform is better ← 0 → PER is better", xlim=(-80, 170))
+    axes.set_xlabel("PER − uniform replay, % of the range")
+    figure.savefig(FIGURE, dpi=100, metadata={"Description": described()})
+    plt.close(figure)
 
 
 def print_rates():
@@ -130,7 +151,7 @@ def print_rates():
 
 
 def main():
-    FIGURE.write_bytes(figure())
+    draw()
     print_rates()
     print("", *wanted(), sep="\n")
     absent = missing(wanted(), PAGE.read_text(encoding="utf-8"))

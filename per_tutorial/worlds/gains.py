@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-LENGTHS = (3, 4, 5, 6, 7, 8)  # of the map
-NOISES = (0.0, 0.1, 0.25, 0.5, 1.0)
+NOISES = (0.0, 0.1, 0.25, 0.5, 1.0)  # of the map
 CURVE = 64  # points of an error curve, each the mean over an equal part of the training
 
 

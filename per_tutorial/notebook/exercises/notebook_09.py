@@ -1,25 +1,44 @@
-"""Notebook 09, should I use it: the gain of pairs of runs, and how many pairs are needed."""
+"""Notebook 09, should I use it: each side at its best rate, and how many pairs are needed."""
 
 import numpy as np
 
 from per_tutorial.notebook.checking import EXERCISES, Exercise
 
 
-def mean_gain(uniform, per):
-    return np.mean(np.log2(uniform / per))
+def tuned_difference(uniform, per, new_uniform, new_per):
+    best_uniform = uniform.mean(axis=1).argmax()
+    best_per = per.mean(axis=1).argmax()
+    return np.mean(new_per[best_per] - new_uniform[best_uniform])
+
+
+def chosen_by_new_runs(uniform, per, new_uniform, new_per):
+    return tuned_difference(new_uniform, new_per, new_uniform, new_per)
+
+
+def compared_on_first_runs(uniform, per, new_uniform, new_per):
+    return tuned_difference(uniform, per, uniform, per)
+
+
+def one_rate_for_both(uniform, per, new_uniform, new_per):
+    return tuned_difference(uniform, uniform, new_uniform, new_per)
+
+
+def uniform_minus_per(*scores):
+    return -tuned_difference(*scores)
 
 
 EXERCISES["09.1"] = Exercise(
-    right=mean_gain,
-    cases=[tuple(map(np.array, areas)) for areas in (
-        ([0.2, 0.1], [0.3, 0.7]), ([0.2, 0.4, 0.9], [0.1, 0.4, 0.3]))],
+    right=tuned_difference,
+    cases=[tuple(map(np.array, scores)) for scores in (
+        ([[3.0, 5.0], [2.0, 1.0]], [[1.0, 2.0], [4.0, 4.0]],
+         [[2.0, 4.0], [5.0, 6.0]], [[7.0, 1.0], [3.0, 2.0]]),
+        ([[1.0, 1.0], [4.0, 2.0], [9.0, 0.0]], [[6.0, 1.0], [2.0, 3.0], [0.0, 0.0]],
+         [[1.0, 5.0], [2.0, 9.0], [0.0, 4.0]], [[8.0, 3.0], [9.0, 9.0], [1.0, 2.0]]))],
     hints=[
-        (lambda u, p: np.mean(np.log2(p / u)),
-         "The sign is wrong: where PER has the smaller error, it gains."),
-        (lambda u, p: np.log2(u.mean() / p.mean()),
-         "Runs are pairs: take the ratio of each pair first, and the mean last."),
-        (lambda u, p: np.log2(np.mean(u / p)), "Take the logarithm of each ratio, then the mean."),
-        (lambda u, p: np.mean(np.log(u / p)), "That is the natural logarithm: log2 is asked for."),
+        (chosen_by_new_runs, "The new seeds must have no part in the choice: they only compare."),
+        (compared_on_first_runs, "The first seeds only choose: compare on the new ones."),
+        (one_rate_for_both, "Each side has its own best rate."),
+        (uniform_minus_per, "The sign is wrong: PER − uniform is asked for."),
     ])  # fmt: skip
 
 
