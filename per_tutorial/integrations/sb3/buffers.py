@@ -8,6 +8,7 @@ from __future__ import annotations  # so that `help` shows ArrayLike as a name
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from stable_baselines3.common.vec_env import VecNormalize
 
 from per_tutorial.common.arguments import index_array, plain_array, real_number, whole_number
 from per_tutorial.common.memory import promise_memory
-from per_tutorial.integrations.slot_sampler import errors_of, sampler_maker
+from per_tutorial.integrations.slot_sampler import errors_of, make_sampler
 from per_tutorial.replay.contracts import Slots
 from per_tutorial.replay.ledger import Ledger
 from per_tutorial.replay.ring import sum_n_steps
@@ -134,7 +135,7 @@ class PrioritizedReplayBuffer(ReplayBuffer):
         self.buffer_size = max(buffer_size // n_envs, 1)
         self.capacity = self.buffer_size * n_envs
         others |= {"alpha": alpha, "priority_epsilon": priority_epsilon, "normalize": normalize}
-        self._make_sampler = sampler_maker(sampler, self.capacity, **others)
+        self._make_sampler = partial(make_sampler, sampler, self.capacity, **others)
         self.optimize_memory_usage = False
         self.handle_timeout_termination = handle_timeout_termination
         dtype = np.dtype(self._maybe_cast_dtype(action_space.dtype))
@@ -301,7 +302,7 @@ class PrioritizedReplayBuffer(ReplayBuffer):
             IndexError: no such transition was added.
         """
         ids = None if indices is None else index_array("indices", indices).reshape(1, -1)
-        return self._ledger.probabilities_of(ids)[0]
+        return self._ledger.probabilities(ids)[0]
 
     def metrics(self) -> dict[str, float]:
         """What an agent logs, by name: the sampler's metrics, and means of the last minibatch."""
@@ -324,7 +325,8 @@ class PrioritizedReplayBuffer(ReplayBuffer):
         """SB3's own hook: these rows, each of a random environment, with weights of 1."""
         environments = np.random.randint(0, self.n_envs, size=len(batch_inds))
         slots = (np.asarray(batch_inds) * self.n_envs + environments)[None]
-        return self._batch(slots, self._ledger.probabilities(slots), np.ones(slots.shape), env)
+        probabilities = self._ledger.probabilities(self._ledger.ring.ids(slots))
+        return self._batch(slots, probabilities, np.ones(slots.shape), env)
 
     def _batch(
         self, slots: Slots, probabilities: NDArray, weights: NDArray, env: VecNormalize | None
