@@ -74,6 +74,11 @@ class RandomStreams:
         fill_uniform(self.states, out)
         return out
 
+    @property
+    def state(self) -> dict[str, NDArray]:
+        """What a checkpoint holds: the array in use, into which a saved one is copied."""
+        return {"states": self.states}
+
 
 def seeds_for(seed: int | Sequence[int] | None, runs: int) -> list[int]:
     """One seed per run, from None (random), an int (seed, seed + 1, …) or a list."""

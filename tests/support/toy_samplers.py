@@ -30,4 +30,4 @@ class LowSlots:
         ends = np.sqrt(np.minimum([slots, slots + 1], size) / size)
         return np.where(slots < sizes[:, None], ends[1] - ends[0], 0.0)
 
-    state = property(lambda self: {"streams": self._streams.states})
+    state = property(lambda self: self._streams.state)

@@ -14,7 +14,7 @@ from stable_baselines3 import SAC, TD3
 from stable_baselines3.common.utils import polyak_update
 from torch.nn import functional as F
 
-from per_tutorial.integrations.sb3.algorithms import PrioritizedAlgorithm, weighted_mean
+from per_tutorial.integrations.sb3.algorithms import PrioritizedAlgorithm, n_step_targets, weighted_mean
 
 
 def critic_errors(
@@ -79,7 +79,7 @@ class PrioritizedSAC(PrioritizedActorCritic, SAC):
                 )
                 next_values = next_values.min(dim=1, keepdim=True)[0]
                 next_values = next_values - coefficient * next_log.reshape(-1, 1)
-                targets = self._targets(batch, next_values)
+                targets = n_step_targets(batch, next_values)
 
             values = self.critic(batch.observations, batch.actions)
             critic_loss, sizes = critic_errors(values, targets, batch.weights)
@@ -134,7 +134,7 @@ class PrioritizedTD3(PrioritizedActorCritic, TD3):
                     self.critic_target(batch.next_observations, next_actions), dim=1
                 )
                 next_values = next_values.min(dim=1, keepdim=True)[0]
-                targets = self._targets(batch, next_values)
+                targets = n_step_targets(batch, next_values)
 
             values = self.critic(batch.observations, batch.actions)
             critic_loss, sizes = critic_errors(values, targets, batch.weights)
@@ -146,7 +146,7 @@ class PrioritizedTD3(PrioritizedActorCritic, TD3):
 
             if self._n_updates % self.policy_delay == 0:
                 actions = self.actor(batch.observations)
-                actor_loss = -self.critic.q1_forward(batch.observations, actions).mean()  # type: ignore[arg-type]
+                actor_loss = -self.critic.q1_forward(batch.observations, actions).mean()
                 actor_losses.append(actor_loss.item())
                 self.actor.optimizer.zero_grad()
                 actor_loss.backward()
