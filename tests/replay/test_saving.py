@@ -31,19 +31,6 @@ def test_the_number_of_runs_may_be_numpys(tmp_path):
 
 
 @every_kind
-def test_the_longest_of_several_runs_is_saved_whole(kind, tmp_path):
-    buffer, other = (kind(9, 1, runs=2, seed=seed) for seed in (0, 1))
-    for k in range(8):
-        buffer.add(
-            [[k]] * 2, [k] * 2, [k] * 2, [[k]] * 2, [False] * 2, valid=np.array([True, k < 2])
-        )
-    buffer.save(tmp_path / "replay")
-    other.load(tmp_path / "replay")
-    assert bits(other) == bits(buffer)
-    assert other.storage.rows["action"][0].tolist() == [*range(8), 0]
-
-
-@every_kind
 def test_a_save_that_fails_leaves_the_old_file_and_nothing_else(kind, tmp_path, monkeypatch):
     path = tmp_path / "replay.npz"
     buffer = used(kind)
