@@ -15,7 +15,6 @@ for its own. That happens only with very few slots, or in minibatches of one or 
 import inspect
 from collections import deque
 from collections.abc import Callable, Mapping
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -31,8 +30,9 @@ from per_tutorial.common.arguments import (
 from per_tutorial.common.files import copy_arrays, join_parts, part_of
 from per_tutorial.replay.contracts import Floats, Sampler, State
 from per_tutorial.replay.ledger import Ledger
+from per_tutorial.replay.random_streams import seeds_for
 from per_tutorial.replay.ring import NO_SLOT, errors_like, refuse_infinite
-from per_tutorial.replay.samplers import SAMPLERS, make_sampler
+from per_tutorial.replay.samplers import SAMPLERS
 
 MAX_PENDING = 32  # pending minibatches that are kept; more are rarely in flight
 REMEDY = (
@@ -49,16 +49,17 @@ def errors_of(indices: NDArray[np.int64], td_errors: ArrayLike) -> Floats:
     return errors_like(indices, errors)
 
 
-def sampler_maker(
-    name: str, capacity: int, seed: int | None = None, **settings: Any
-) -> Callable[..., Sampler]:
-    """What makes the sampler of this name; settings that are None keep the sampler's own default.
+def make_sampler(name: str, capacity: int, seed: int | None = None, **settings: Any) -> Sampler:
+    """The sampler of this name, for one run; ``seed`` None: a random one.
+
+    Settings that are None keep the sampler's own default.
 
     Raises:
-        ValueError: there is no sampler of this name.
-        TypeError: it has no such setting.
+        ValueError: there is no sampler of this name, or a setting has a wrong value.
+        TypeError: the sampler has no such setting.
     """
-    parameters = inspect.signature(SAMPLERS[one_of("sampler", name, SAMPLERS)]).parameters.values()
+    kind = SAMPLERS[one_of("sampler", name, SAMPLERS)]
+    parameters = inspect.signature(kind).parameters.values()
     known = [each.name for each in parameters if each.kind is each.KEYWORD_ONLY]
     given = {setting: value for setting, value in settings.items() if value is not None}
     for setting in given:
@@ -67,14 +68,14 @@ def sampler_maker(
                 f"{setting}: the sampler {name!r} has no such setting; its settings are: "
                 f"{', '.join(known) or 'none'}"
             )
-    return partial(make_sampler, name, capacity, seed=seed, **given)
+    return kind(capacity, seeds_for(seed, 1), **given)
 
 
 class SlotSampler:
     """Draws slots by priority, and keeps the priorities.
 
     Args:
-        make: makes an empty sampler for one run, as `sampler_maker` returns it.
+        make: makes an empty sampler for one run, such as a `partial` of `make_sampler`.
     """
 
     def __init__(self, make: Callable[[], Sampler]) -> None:
@@ -170,8 +171,8 @@ class SlotSampler:
 
     def probabilities(self) -> NDArray[np.float64]:
         """(capacity,): P(i) of every slot, 0 where nothing is stored."""
-        shares, rows = np.zeros(self.capacity), np.arange(self.filled)
-        shares[self._slots[rows]] = self._ledger.probabilities(rows[None])[0]
+        shares = np.zeros(self.capacity)
+        shares[self._slots[: self.filled]] = self._ledger.probabilities()[0]
         return shares
 
     @property

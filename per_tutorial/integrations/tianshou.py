@@ -25,7 +25,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from per_tutorial.common.arguments import up_to_one, whole_number
 from per_tutorial.common.lazy import missing_extra
-from per_tutorial.integrations.slot_sampler import SlotSampler, sampler_maker
+from per_tutorial.integrations.slot_sampler import SlotSampler, make_sampler
 
 try:
     from tianshou.data import ReplayBuffer, VectorReplayBuffer
@@ -84,7 +84,7 @@ class PrioritizedReplayBuffer(ReplayBuffer):
         self._prioritize(beta, sampler, seed=seed, **others)
 
     def _prioritize(self, beta: float, sampler: str, **settings: Any) -> None:
-        self._sampler = SlotSampler(sampler_maker(sampler, self.maxsize, **settings))
+        self._sampler = SlotSampler(partial(make_sampler, sampler, self.maxsize, **settings))
         self.beta = up_to_one("beta", beta)  # of the next draws
 
     def set_beta(self, beta: float) -> None:

@@ -20,6 +20,7 @@ A wheel of torchrl fits one version of torch; with any other, importing torchrl 
 """
 
 import os
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +36,7 @@ from per_tutorial.common.arguments import (
     whole_number,
 )
 from per_tutorial.common.files import open_arrays, require_like, require_settings, write_arrays
-from per_tutorial.integrations.slot_sampler import SlotSampler, sampler_maker
+from per_tutorial.integrations.slot_sampler import SlotSampler, make_sampler
 from per_tutorial.replay.contracts import State
 
 try:
@@ -107,7 +108,8 @@ class PrioritizedSampler(Sampler):
         self.squared = squared
         others |= {"alpha": alpha, "priority_epsilon": priority_epsilon, "normalize": normalize}
         whole_number("max_capacity", max_capacity)
-        self._sampler = SlotSampler(sampler_maker(sampler, max_capacity, seed=seed, **others))
+        make = partial(make_sampler, sampler, max_capacity, seed=seed, **others)
+        self._sampler = SlotSampler(make)
         self.beta = up_to_one("beta", beta)  # of the next draws
         self._marked: Any = None  # the last index passed to `mark_update`
 

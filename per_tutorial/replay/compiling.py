@@ -20,6 +20,8 @@ from numba.core.serialize import dumps
 
 from per_tutorial.common.files import atomic_write
 
+PACKAGE = Path(__file__).parents[1]
+
 
 def njit_cached(function: Callable) -> Any:
     """``numba.njit`` that keeps the machine code of this package's loops on disk if it can.
@@ -28,75 +30,57 @@ def njit_cached(function: Callable) -> Any:
     home. If none can be written, every process compiles for itself. So it does for functions
     elsewhere, as in a notebook's cell: what they call may change unseen.
     """
-
     loop = numba.njit(function)
     if loop is function:  # NUMBA_DISABLE_JIT is set; compiled integers wrap around in silence
         return np.errstate(over="ignore")(function)
-    if function.__code__.co_filename in SOURCES:
+    if PACKAGE in Path(function.__code__.co_filename).parents:
         with suppress(RuntimeError):  # numba: "no locator available"
             loop._cache = LoopCache(function)
     return loop
 
 
-def hash_sources() -> dict[str, str]:
-    """A hash for every module in a folder of this package where one uses `njit_cached`.
+def hash_sources() -> str:
+    """A hash of the folders of this package where a module uses `njit_cached`.
 
     Whole folders, since loops also take constants and plain functions from the modules beside them.
     """
-    files = sorted(Path(__file__).parents[1].rglob("*.py"))
+    files = sorted(PACKAGE.rglob("*.py"))
     texts = {file: file.read_bytes() for file in files if file.is_file()}  # else an editor's lock
     folders = {file.parent for file, text in texts.items() if b"njit_cached" in text}
-    return {
-        str(file): hashlib.sha256(text).hexdigest()
-        for file, text in texts.items()
-        if file.parent in folders
-    }
+    sources = b"".join(text for file, text in texts.items() if file.parent in folders)
+    return hashlib.sha256(sources).hexdigest()[:16]
 
 
-SOURCES = hash_sources()
-FOLDER = f"per_tutorial-{hashlib.sha256(''.join(SOURCES.values()).encode()).hexdigest()[:16]}"
+FOLDER = f"per_tutorial-{hash_sources()}"  # as they were when they were imported
 
 
 class LoopCache(FunctionCache):
     """The machine code of one loop: a file for each signature, in a folder for these sources.
 
-    A file begins with a checksum. What is absent or damaged is compiled anew; what can't be written
-    is not kept. There is no index, which several processes could overwrite for each other.
-
-    Raises:
-        RuntimeError: there is no place for files.
+    What is absent or damaged is compiled anew; what can't be written is not kept. There is no
+    index, which several processes could overwrite for each other.
     """
-
-    def __init__(self, function: Callable) -> None:
-        super().__init__(function)
-        self._folder = Path(self._cache_path, FOLDER)
-        self._name = self._impl.filename_base
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         target_context.refresh()
-        try:
-            checksum, code = self._file(sig, target_context.codegen()).read_bytes().split(b"\n", 1)
-        except (OSError, ValueError):
-            return None
-        if hashlib.sha256(code).hexdigest().encode() != checksum:
-            return None
-        return self._impl.rebuild(target_context, pickle.loads(code))
+        with suppress(Exception):  # whatever a damaged pickle raises
+            code = self._file(sig, target_context.codegen()).read_bytes()
+            return self._impl.rebuild(target_context, pickle.loads(code))
 
     def save_overload(self, sig: Any, data: Any) -> None:
         if not self._impl.check_cachable(data):
             return
-        code = dumps(self._impl.reduce(data))
+        file = self._file(sig, data.codegen)
         with suppress(OSError):
-            if hash_sources() != SOURCES:
-                return  # they were changed after they were imported
-            if not self._folder.exists():
-                self._folder.mkdir(parents=True, exist_ok=True)
-                for old in self._folder.parent.glob("per_tutorial-*"):
-                    if old != self._folder:
+            if not file.parent.exists():
+                file.parent.mkdir(parents=True, exist_ok=True)
+                for old in file.parent.parent.glob("per_tutorial-*"):
+                    if old != file.parent:
                         shutil.rmtree(old, ignore_errors=True)
-            with atomic_write(self._file(sig, data.codegen)) as file:
-                file.write(hashlib.sha256(code).hexdigest().encode() + b"\n" + code)
+            with atomic_write(file) as opened:
+                opened.write(dumps(self._impl.reduce(data)))
 
     def _file(self, sig: Any, codegen: Any) -> Path:
         key = repr((numba.__version__, self._index_key(sig, codegen)))
-        return self._folder / f"{self._name}-{hashlib.sha256(key.encode()).hexdigest()[:16]}.nbc"
+        number = hashlib.sha256(key.encode()).hexdigest()[:16]
+        return Path(self._cache_path, FOLDER, f"{self._impl.filename_base}-{number}.nbc")

@@ -79,21 +79,19 @@ class Ledger:
         self._draws = None  # never warn again
         self.sampler.update(slots, td_errors)
 
-    def probabilities(self, slots: Slots) -> Floats:
-        """P(i) of ``slots`` (runs, n): 0 for `NO_SLOT`, and where nothing is stored."""
-        self.catch_up()
-        shares = self.sampler.probabilities(np.maximum(slots, 0), self.ring.sizes)
-        return np.where(slots == NO_SLOT, 0.0, shares)
-
-    def probabilities_of(self, ids: Ints | None) -> Floats:
+    def probabilities(self, ids: Ints | None = None) -> Floats:
         """P(i) of the transitions with these ids (runs, n); None: of all, the oldest first.
 
         0 for overwritten ones, and at the end of runs that hold fewer than others. Raises
         IndexError for an id that was not added.
         """
+        self.catch_up()
         if ids is None:
-            return self.probabilities(self.ring.since(np.zeros_like(self.ring.added)))
-        return self.probabilities(self.ring.slots_to_update(ids, np.zeros(ids.shape)))
+            slots = self.ring.since(np.zeros_like(self.ring.added))
+        else:
+            slots = self.ring.slots_to_update(ids, np.zeros(ids.shape))
+        shares = self.sampler.probabilities(np.maximum(slots, 0), self.ring.sizes)
+        return np.where(slots == NO_SLOT, 0.0, shares)
 
     @property
     def state(self) -> State:

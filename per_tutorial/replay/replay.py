@@ -184,7 +184,7 @@ class Replay:
         ids = None
         if indices is not None:
             ids = by_run("indices", index_array("indices", indices), self.runs)
-        probabilities = self._ledger.probabilities_of(ids)
+        probabilities = self._ledger.probabilities(ids)
         return probabilities[0] if self.runs is None else probabilities
 
     def update_priorities(self, indices: ArrayLike, td_errors: ArrayLike) -> None:

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from gymnasium.spaces import Box, Dict, Discrete
+from gymnasium.spaces import Box, Discrete
 
 VECTORS, PICTURES = Box(-1, 1, (3,)), Box(0, 255, (4, 5, 6), np.uint8)
 LAST = Box(0, 255, (6, 5, 4), np.uint8)
@@ -17,10 +17,6 @@ def sb3(kind="PrioritizedReplayBuffer", space=VECTORS, n_envs=1, **settings):
 
 def frames(**settings):
     return sb3("FrameReplayBuffer", **({"space": PICTURES} | settings))
-
-
-def dicts(**settings):
-    return sb3("PrioritizedDictReplayBuffer", **settings)
 
 
 def tianshou(size=10, **settings):
@@ -76,8 +72,6 @@ def test_an_unknown_keyword_is_named_with_those_that_there_are(make, library):
     [
         (sb3, SB3, {"n_steps": 0}, "n_steps: must be at least 1"),
         (sb3, SB3, {"gamma": 1.5}, "gamma: must be in"),
-        (sb3, SB3, {"space": Dict(all=VECTORS)}, "observation_space: Dict observations need"),
-        (dicts, SB3, {}, "observation_space: must be a Dict"),
         (sb3, SB3, {"optimize_memory_usage": True}, "optimize_memory_usage: must be False"),
         (frames, SB3, {"space": VECTORS}, "observation_space: must be a Box of the shape"),
         (frames, SB3, {"space": LAST}, "observation_space: must be a Box of the shape"),

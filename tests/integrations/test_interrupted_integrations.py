@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from interrupts import interrupted
 
-from per_tutorial.integrations.slot_sampler import SlotSampler, sampler_maker
+from per_tutorial.integrations.slot_sampler import SlotSampler, make_sampler
 
 
 def interruptions(original, call):
@@ -28,7 +28,7 @@ def bits(state):
 
 def test_an_interrupted_write_leaves_a_whole_sampler():
     """The library has stored the transitions, and `sync` tells of those that are new."""
-    draws = SlotSampler(sampler_maker("proportional", 9, seed=0))
+    draws = SlotSampler(partial(make_sampler, "proportional", 9, seed=0))
     for slot in (7, 2, 0):
         draws.write([slot])
     for victim in interruptions(draws, lambda draws: draws.write([3, 4, 7])):

@@ -13,33 +13,28 @@ import torch as th
 from gymnasium import spaces
 from sb3_episodes import ACTIONS, VECTORS, Episodes
 from slot_checks import assert_paper, paper_probabilities
-from stable_baselines3.common.buffers import DictReplayBuffer, ReplayBuffer
+from stable_baselines3.common.buffers import ReplayBuffer
 from stable_baselines3.common.env_util import make_vec_env
-from stable_baselines3.common.type_aliases import DictReplayBufferSamples, ReplayBufferSamples
+from stable_baselines3.common.type_aliases import ReplayBufferSamples
 from stable_baselines3.common.vec_env import VecNormalize
 
 from per_tutorial.common import memory
-from per_tutorial.integrations.sb3 import PrioritizedDictReplayBuffer, PrioritizedReplayBuffer
+from per_tutorial.integrations.sb3 import PrioritizedReplayBuffer
 
 ROWS = 8
 DICTS = spaces.Dict({"all": VECTORS, "first": spaces.Box(-1e6, 1e6, (1,), np.float32)})
 
 
-def make(n_envs=1, space=VECTORS, kind=PrioritizedReplayBuffer, **kwargs):
-    return kind(ROWS * n_envs, space, ACTIONS, "cpu", n_envs, **({"seed": 3} | kwargs))
+def make(n_envs=1, space=VECTORS, **kwargs):
+    settings = {"seed": 3} | kwargs
+    return PrioritizedReplayBuffer(ROWS * n_envs, space, ACTIONS, "cpu", n_envs, **settings)
 
 
-FORMS = {
-    "arrays": {},
-    "dict": {"space": DICTS, "kind": PrioritizedDictReplayBuffer},
-}
-
-
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("space", [VECTORS, DICTS], ids=["arrays", "dict"])
 @pytest.mark.parametrize("n_envs, n_steps, sampler", [(3, 3, "rank"), (3, 1, "uniform")])
 @pytest.mark.slow
-def test_transitions_come_back_as_they_were_added(form, n_envs, n_steps, sampler):
-    buffer = make(n_envs, n_steps=n_steps, sampler=sampler, **FORMS[form])
+def test_transitions_come_back_as_they_were_added(space, n_envs, n_steps, sampler):
+    buffer = make(n_envs, space, n_steps=n_steps, sampler=sampler)
     episodes = Episodes(buffer)
     for steps in (1, 2, ROWS - 3, 1, 2 * ROWS + 3):  # also when just full, and after the wrap
         batch = episodes.add(steps).buffer.sample(200)
@@ -134,15 +129,13 @@ def test_a_cut_ends_running_episodes_as_a_time_limit_does():
 
 
 def test_minibatches_are_those_of_sb3():
-    buffer, dicts = make(), make(space=DICTS, kind=PrioritizedDictReplayBuffer)
-    assert isinstance(buffer, ReplayBuffer) and isinstance(dicts, DictReplayBuffer)
-    for each, kind in ((buffer, ReplayBufferSamples), (dicts, DictReplayBufferSamples)):
-        Episodes(each).add(3)
-        batch = each.sample(5)
-        assert isinstance(batch, kind) and len(batch) == 6 and batch.discounts is None
-        assert batch.weights.shape == batch.rewards.shape == (5, 1)
-        assert batch.weights.dtype == th.float32 and batch.indices.shape == (5,)
-        assert copy.deepcopy(batch).weights is not batch.weights
+    buffer = make()
+    assert isinstance(buffer, ReplayBuffer)
+    batch = Episodes(buffer).add(3).buffer.sample(5)
+    assert isinstance(batch, ReplayBufferSamples) and len(batch) == 6
+    assert batch.weights.shape == batch.rewards.shape == batch.discounts.shape == (5, 1)
+    assert batch.weights.dtype == th.float32 and batch.indices.shape == (5,)
+    assert copy.deepcopy(batch).weights is not batch.weights
 
 
 def test_the_same_seed_draws_the_same():
@@ -183,13 +176,12 @@ def test_bad_steps_are_refused_and_change_nothing():
         assert buffer.pos == 3
     episodes.assert_right(buffer.sample(50))
     with pytest.raises(ValueError, match="lacks"):
-        make(space=DICTS, kind=PrioritizedDictReplayBuffer).add(
-            {"all": np.zeros((1, 3))}, *right[1:]
-        )
+        make(space=DICTS).add({"all": np.zeros((1, 3))}, *right[1:])
 
 
 def test_buffers_are_judged_together_for_memory(monkeypatch):
-    size = make().nbytes
+    arrays = ("observations", "next_observations", "actions", "rewards", "dones", "timeouts")
+    size = sum(getattr(make(), name).nbytes for name in arrays)
     monkeypatch.setattr(memory, "available_memory", lambda: taken + int(2.5 * size))
     taken = sum(memory._promised.values())
     kept = [make(), make()]

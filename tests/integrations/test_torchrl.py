@@ -77,14 +77,6 @@ def test_newcomers_get_the_largest_priority_so_far():
     assert shares(buffer)[1] < shares(buffer)[0]
 
 
-def test_who_never_writes_td_errors_back_is_warned(monkeypatch):
-    monkeypatch.setattr("per_tutorial.replay.ledger.DRAWS_WITHOUT_UPDATE", 2)
-    buffer = extend(make(), 2)
-    buffer.sample()
-    with pytest.warns(UserWarning, match="without any TD error.*update_tensordict_priority"):
-        buffer.sample()
-
-
 def test_priorities_that_come_with_the_data_count():
     buffer = make(alpha=1.0)
     buffer.extend(steps(0, 2).set("td_error", torch.tensor([3.0, 1.0])))

@@ -10,6 +10,7 @@ import pytest
 from replay_helpers import bits, every_kind, used
 
 from per_tutorial.replay import (
+    SAMPLERS,
     FrameStorage,
     Replay,
     ReplayBuffer,
@@ -17,7 +18,6 @@ from per_tutorial.replay import (
     TransitionStorage,
     UniformSampler,
 )
-from per_tutorial.replay.samplers import make_sampler
 
 NAN, INF = float("nan"), float("inf")
 
@@ -45,42 +45,20 @@ def extending_with(**wrong):
 BAD_CALLS = {
     "more than stored": (sample(6), ValueError, ["batch_size", "at most", "5", "got 6"]),
     "no batch": (sample(0), ValueError, ["batch_size", "at least 1", "got 0"]),
-    "negative batch": (sample(-1), ValueError, ["batch_size", "at least 1", "got -1"]),
     "float batch": (sample(2.0), TypeError, ["batch_size", "integer", "got 2.0"]),
-    "boolean batch": (sample(True), TypeError, ["batch_size", "integer", "got True"]),
     "beta > 1": (sample(2, beta=1.1), ValueError, ["beta", "[0, 1]", "got 1.1"]),
     "beta a little > 1": (sample(2, beta=1 + 1e-5), ValueError, ["beta", "[0, 1]"]),
-    "beta < 0": (sample(2, beta=-0.1), ValueError, ["beta", "[0, 1]", "got -0.1"]),
     "beta NaN": (sample(2, beta=NAN), ValueError, ["beta", "[0, 1]", "got nan"]),
-    "beta text": (sample(2, beta="1"), TypeError, ["beta", "number", "got '1'"]),
-    "beta None": (sample(2, beta=None), TypeError, ["beta", "number", "got None"]),
     "TD error NaN": (update([5, 6], [1.0, NAN]), ValueError, ["td_errors", "finite", "got nan"]),
     "TD error inf": (update([5, 6], [1.0, -INF]), ValueError, ["td_errors", "finite", "got -inf"]),
     "TD error huge": (update([5], [1e101]), ValueError, ["td_errors", "≤ 1e100", "got 1e+101"]),
     "TD errors short": (update([5, 6], [1.0]), ValueError, ["td_errors", "(2,)", "got (1,)"]),
     "TD errors (B, 1)": (update([5], [[1.0]]), ValueError, ["td_errors", "(1,)", "got (1, 1)"]),
-    "TD error scalar": (update([5], 1.0), ValueError, ["td_errors", "(1,)", "got ()"]),
-    "TD error text": (update([5], ["1"]), TypeError, ["td_errors", "numbers", "got <U1"]),
     "TD error None": (update([5], [None]), TypeError, ["td_errors", "numbers", "got object"]),
     "index too large": (update([5, 7], [1.0] * 2), IndexError, ["indices", "[0, 7)", "got 7"]),
     "index negative": (update([5, -1], [1.0] * 2), IndexError, ["indices", "[0, 7)", "got -1"]),
     "index float": (update([5.0], [1.0]), TypeError, ["indices", "integers", "got float64"]),
-    "index boolean": (update([True], [1.0]), TypeError, ["indices", "integers", "got bool"]),
-    "observation short": (
-        adding_with(observation=[1.0]),
-        ValueError,
-        ["observation", "(2,)", "got (1,)"],
-    ),
-    "observation long": (
-        adding_with(next_observation=[1.0] * 3),
-        ValueError,
-        ["next_observation", "(2,)", "got (3,)"],
-    ),
-    "observation text": (
-        adding_with(observation=["a", "b"]),
-        TypeError,
-        ["observation", "float32", "got <U1"],
-    ),
+    "observation": (adding_with(observation=[1.0]), ValueError, ["observation", "(2,)", "(1,)"]),
     "observation NaN": (
         adding_with(observation=np.array([0.0, NAN], np.float32)),
         ValueError,
@@ -91,33 +69,17 @@ BAD_CALLS = {
         ValueError,
         ["next_observation", "finite", "-inf"],
     ),
-    "action float": (
-        adding_with(action=0.5),
-        TypeError,
-        ["action", "int64", "got float64"],
-    ),
-    "action array": (
-        adding_with(action=[1]),
-        ValueError,
-        ["action", "()", "got (1,)"],
-    ),
+    "action float": (adding_with(action=0.5), TypeError, ["action", "int64", "got float64"]),
+    "action array": (adding_with(action=[1]), ValueError, ["action", "()", "got (1,)"]),
     "reward NaN": (adding_with(reward=NAN), ValueError, ["reward", "finite", "nan"]),
-    "reward inf": (adding_with(reward=-INF), ValueError, ["reward", "finite", "-inf"]),
     "reward beyond float32": (adding_with(reward=1e39), ValueError, ["reward", "float32", "e+39"]),
-    "reward text": (adding_with(reward="1"), TypeError, ["reward", "float32", "got <U1"]),
     "terminated 2": (adding_with(terminated=2), ValueError, ["terminated", "True or False", "2"]),
-    "terminated None": (
-        adding_with(terminated=None),
-        ValueError,
-        ["terminated", "True or False", "None"],
-    ),
     "truncated 2": (adding_with(truncated=2), ValueError, ["truncated", "True or False", "2"]),
     "one observation": (
         extending_with(observations=[0.0, 0.0]),
         ValueError,
         ["observation", "(2, 2) with transitions = 2", "got (2,)"],
     ),
-    "no observations": (extending_with(observations=0), ValueError, ["observation", "got ()"]),
     "an action too few": (
         extending_with(actions=[0] * 8),
         ValueError,
@@ -127,21 +89,6 @@ BAD_CALLS = {
         extending_with(next_observations=np.array([[0.0, 0.0]] * 8 + [[0.0, NAN]])),
         ValueError,
         ["next_observation", "finite", "nan"],
-    ),
-    "one reward NaN": (
-        extending_with(rewards=[0.0] * 8 + [NAN]),
-        ValueError,
-        ["reward", "finite", "nan"],
-    ),
-    "one terminated 2": (
-        extending_with(terminated=[0] * 8 + [2]),
-        ValueError,
-        ["terminated", "True or False", "2"],
-    ),
-    "actions text": (
-        extending_with(actions=["a"] * 9),
-        TypeError,
-        ["action", "int64", "got <U1"],
     ),
     "valid": (adding_with(valid=[True, True]), ValueError, ["valid", "each run", "True  True"]),
 }
@@ -196,21 +143,13 @@ def test_a_stack_wants_a_row_for_each_run(kind):
     ("arguments", "error", "said"),
     [
         ({"capacity": 0}, ValueError, ["capacity", "at least 1", "got 0"]),
-        ({"capacity": 2.0}, TypeError, ["capacity", "integer", "got 2.0"]),
-        ({"capacity": True}, TypeError, ["capacity", "integer", "got True"]),
         ({"observation_shape": 0}, ValueError, ["observation_shape", "at least 1", "got 0"]),
         ({"observation_shape": (2, -1)}, ValueError, ["observation_shape", "at least 1", "got -1"]),
         ({"observation_shape": "ab"}, TypeError, ["observation_shape", "integer", "got 'ab'"]),
         ({"runs": 0}, ValueError, ["runs", "at least 1", "got 0"]),
-        ({"runs": 1.5}, TypeError, ["runs", "integer", "got 1.5"]),
-        ({"n_step": 0}, ValueError, ["n_step", "at least 1", "got 0"]),
         ({"n_step": 6}, ValueError, ["n_step", "at most 5", "got 6"]),
-        ({"n_step": 2.0}, TypeError, ["n_step", "integer", "got 2.0"]),
         ({"discount": 1.1}, ValueError, ["discount", "[0, 1]", "got 1.1"]),
-        ({"discount": NAN}, ValueError, ["discount", "[0, 1]", "got nan"]),
-        ({"discount": None}, TypeError, ["discount", "number", "got None"]),
         ({"seed": -1}, ValueError, ["seed", "at least 0", "got -1"]),
-        ({"seed": 0.5}, TypeError, ["seed", "integer", "got 0.5"]),
         ({"runs": 3, "seed": [1, 2]}, ValueError, ["seed", "3 runs", "got 2"]),
     ],
 )
@@ -243,8 +182,6 @@ def test_help_tells_all_settings_and_others_are_refused(kind):
             assert of_buffer[name] == parameter
     with pytest.raises(TypeError, match="unexpected keyword argument 'alhpa'"):
         kind(5, 2, alhpa=0.5)
-    with pytest.raises(TypeError, match="unexpected keyword argument 'alhpa'"):
-        make_sampler("lap", 5, alhpa=0.5)
 
 
 def test_a_buffer_to_which_no_td_error_comes_back_says_so_once(monkeypatch):
@@ -262,14 +199,14 @@ def test_a_buffer_to_which_no_td_error_comes_back_says_so_once(monkeypatch):
         "rank": True,
         "uniform": False,
     }.items():
-        buffer = Replay(TransitionStorage(8, ()), make_sampler(name, 8, seed=0))
+        buffer = Replay(TransitionStorage(8, ()), SAMPLERS[name](8, [0]))
         buffer.add(0, 0, 0.0, 0, False)
         assert draw(buffer, 2) == []
         said = draw(buffer, 9)
         assert len(said) == needs_updates and all(
             "drawn without any TD error" in each for each in said
         )
-        other = Replay(TransitionStorage(8, ()), make_sampler(name, 8, seed=0))
+        other = Replay(TransitionStorage(8, ()), SAMPLERS[name](8, [0]))
         other.add(0, 0, 0.0, 0, False)
         other.update_priorities([0], [1.0])
         assert draw(other, 9) == []

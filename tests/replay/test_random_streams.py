@@ -76,12 +76,9 @@ def test_without_a_seed_the_system_gives_one():
         (-1, ValueError, ["at least 0", "got -1"]),
         ([3, -1], ValueError, ["at least 0", "got -1"]),
         ([1], ValueError, ["each of 2 runs", "got 1"]),
-        ([1, 2, 3], ValueError, ["each of 2 runs", "got 3"]),
         (1.5, TypeError, ["integer", "got 1.5"]),
-        (True, TypeError, ["integer", "got True"]),
         ("12", TypeError, ["integer", "got '12'"]),
         ([1, 2.0], TypeError, ["integer", "got 2.0"]),
-        ([1, None], TypeError, ["integer", "got None"]),
     ],
 )
 def test_bad_seeds_are_named(seed, error, said):
@@ -95,11 +92,9 @@ def test_bad_seeds_are_named(seed, error, said):
     ("seeds", "error", "said"),
     [
         (0, TypeError, "seeds: must be one int for each run, such as .0., got 0"),
-        (None, TypeError, "got None"),
         ("12", TypeError, "got '12'"),
         ([[1], [2, 3]], TypeError, r"seeds: must be an integer, got \[1\]"),
         ([], ValueError, "seeds: must be at least one"),
-        ([None], TypeError, "seeds: must be an integer, got None"),
         ([-1], ValueError, "seeds: must be at least 0, got -1"),
     ],
 )

@@ -5,7 +5,7 @@ import pytest
 import torch
 from replay_helpers import add, assert_same_batches, bits, every_kind, used
 
-from per_tutorial.replay import PrioritizedReplayBuffer, RankBasedReplayBuffer, ReplayBuffer
+from per_tutorial.replay import PrioritizedReplayBuffer
 
 
 @every_kind
@@ -57,37 +57,6 @@ def test_probabilities_go_by_id_also_where_the_ring_has_wrapped():
     assert buffer.probabilities([1, 6, 2]).tolist() == [0, shares[4], shares[0]]
     with pytest.raises(IndexError, match=r"indices: must be in \[0, 7\), got 7"):
         buffer.probabilities([7])
-
-
-@pytest.mark.parametrize("normalize", ["batch", "buffer", "none"])
-@pytest.mark.parametrize("kind", [PrioritizedReplayBuffer, RankBasedReplayBuffer])
-def test_weights_are_those_of_the_probabilities(kind, normalize):
-    buffer = add(kind(9, 2, seed=0, normalize=normalize), 6)
-    buffer.update_priorities(range(6), range(6))
-    batch, p = buffer.sample(3, beta=0.5), buffer.probabilities()
-    weights = (6 * p[batch.indices]) ** -0.5
-    largest = {"batch": weights.max(), "buffer": (6 * p.min()) ** -0.5, "none": 1.0}
-    np.testing.assert_allclose(batch.weights, weights / largest[normalize], rtol=1e-6)
-
-
-def test_a_newcomer_is_as_likely_as_the_largest_error_so_far():
-    for kind in (PrioritizedReplayBuffer, RankBasedReplayBuffer):
-        buffer = add(kind(9, 2, alpha=0.5), 3)
-        buffer.update_priorities([1], [9.0])
-        old, new = add(buffer).probabilities([1, 3])
-        assert new == old if kind is PrioritizedReplayBuffer else new > old
-
-
-def test_discounts_are_the_storages_and_zero_after_a_terminal_step():
-    for n_step, k in [(1, [1, 1, 1, 1, 1]), (3, [2, 1, 2, 2, 1])]:
-        buffer = ReplayBuffer(5, 1, n_step=n_step, discount=0.9, seed=0)
-        for step in range(5):
-            buffer.add([step], 0, 1.0, [step], step == 1, step == 3)
-        batch = buffer.sample(5)
-        expected = np.float32([0.9**n * (step > 1) for step, n in enumerate(k)])
-        if n_step == 1:
-            expected[0] = np.float32(0.9)
-        np.testing.assert_array_equal(batch.discounts, expected[batch.indices])
 
 
 # ---------------------------------------------------------------- many at once

@@ -1,7 +1,6 @@
-"""Buffers of every kind and a life for them, where another process finds them too."""
+"""Buffers of every kind and a life for them."""
 
 import numpy as np
-from replay_helpers import bits
 
 from per_tutorial.replay import (
     FrameStorage,
@@ -69,9 +68,3 @@ def go_on(buffer, steps):
         batch = buffer.sample(1)
         buffer.update_priorities(batch.indices, np.sin(batch.indices + 1.0))
     return buffer
-
-
-def go_on_and_save(buffer, steps, path):
-    """For another process: what the buffer is in the end."""
-    go_on(buffer, steps).save(path)
-    return bits(buffer)

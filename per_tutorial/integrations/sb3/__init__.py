@@ -21,13 +21,11 @@ except ImportError as error:
 from per_tutorial.integrations.sb3.actor_critic import PrioritizedSAC, PrioritizedTD3
 from per_tutorial.integrations.sb3.algorithms import PrioritizedDQN, PrioritizedQRDQN
 from per_tutorial.integrations.sb3.buffers import PrioritizedReplayBuffer
-from per_tutorial.integrations.sb3.dict_buffers import PrioritizedDictReplayBuffer
 from per_tutorial.integrations.sb3.frames import FrameReplayBuffer
 
 __all__ = [
     "FrameReplayBuffer",
     "PrioritizedDQN",
-    "PrioritizedDictReplayBuffer",
     "PrioritizedQRDQN",
     "PrioritizedReplayBuffer",
     "PrioritizedSAC",

@@ -1,7 +1,7 @@
 """Stable-Baselines3's SAC and TD3 with prioritised replay.
 
 They have one or more critics (`n_critics`, 2 by default), each with its own TD error. A
-transition's priority is the mean of their |δ| (`combine_errors`), and every critic's loss is
+transition's priority is the mean of their |δ| (`critic_errors`), and every critic's loss is
 multiplied by the same weights. The losses of the actor and the entropy coefficient have no weights:
 they are not TD errors, and the paper does not mention them. tianshou and others do the same.
 """
@@ -14,30 +14,23 @@ from stable_baselines3 import SAC, TD3
 from stable_baselines3.common.utils import polyak_update
 from torch.nn import functional as F
 
-from per_tutorial.integrations.sb3.algorithms import PrioritizedAlgorithm, weighted_mean
+from per_tutorial.integrations.sb3.algorithms import (
+    PrioritizedAlgorithm,
+    n_step_targets,
+    weighted_mean,
+)
 
 
 def critic_errors(
     values: Sequence[th.Tensor], targets: th.Tensor, weights: th.Tensor
 ) -> tuple[th.Tensor, th.Tensor]:
-    """The sum of the critics' weighted mean squared errors, and their |δ|, (critics, batch, 1)."""
+    """The sum of the critics' weighted mean squared errors, and the mean |δ|, (batch, 1)."""
     losses = [weighted_mean(F.mse_loss(one, targets, reduction="none"), weights) for one in values]
     errors = [(targets - one.detach()).abs() for one in values]
-    return th.stack(losses).sum(), th.stack(errors)
+    return th.stack(losses).sum(), th.stack(errors).mean(dim=0)
 
 
-class PrioritizedActorCritic(PrioritizedAlgorithm):
-    """What agents with several critics share: one |δ| for each transition."""
-
-    def combine_errors(self, sizes: th.Tensor) -> th.Tensor:
-        """The mean (batch, 1) of the critics' |δ|, (critics, batch, 1).
-
-        Override it to try another rule, such as the largest: ``sizes.amax(dim=0)``.
-        """
-        return sizes.mean(dim=0)
-
-
-class PrioritizedSAC(PrioritizedActorCritic, SAC):
+class PrioritizedSAC(PrioritizedAlgorithm, SAC):
     """SB3's `SAC` with prioritised replay: its arguments, and `alpha` and `beta` as in
     `PrioritizedDQN`.
     """
@@ -79,12 +72,12 @@ class PrioritizedSAC(PrioritizedActorCritic, SAC):
                 )
                 next_values = next_values.min(dim=1, keepdim=True)[0]
                 next_values = next_values - coefficient * next_log.reshape(-1, 1)
-                targets = self._targets(batch, next_values)
+                targets = n_step_targets(batch, next_values)
 
             values = self.critic(batch.observations, batch.actions)
-            critic_loss, sizes = critic_errors(values, targets, batch.weights)
+            critic_loss, errors = critic_errors(values, targets, batch.weights)
             critic_loss = 0.5 * critic_loss
-            buffer.update_priorities(batch.indices, self.combine_errors(sizes))
+            buffer.update_priorities(batch.indices, errors)
             critic_losses.append(critic_loss.item())
             self.critic.optimizer.zero_grad()
             critic_loss.backward()
@@ -111,7 +104,7 @@ class PrioritizedSAC(PrioritizedActorCritic, SAC):
             self.logger.record("train/ent_coef_loss", np.mean(coefficient_losses))
 
 
-class PrioritizedTD3(PrioritizedActorCritic, TD3):
+class PrioritizedTD3(PrioritizedAlgorithm, TD3):
     """SB3's `TD3` with prioritised replay: its arguments, and `alpha` and `beta` as in
     `PrioritizedDQN`.
     """
@@ -134,11 +127,11 @@ class PrioritizedTD3(PrioritizedActorCritic, TD3):
                     self.critic_target(batch.next_observations, next_actions), dim=1
                 )
                 next_values = next_values.min(dim=1, keepdim=True)[0]
-                targets = self._targets(batch, next_values)
+                targets = n_step_targets(batch, next_values)
 
             values = self.critic(batch.observations, batch.actions)
-            critic_loss, sizes = critic_errors(values, targets, batch.weights)
-            buffer.update_priorities(batch.indices, self.combine_errors(sizes))
+            critic_loss, errors = critic_errors(values, targets, batch.weights)
+            buffer.update_priorities(batch.indices, errors)
             critic_losses.append(critic_loss.item())
             self.critic.optimizer.zero_grad()
             critic_loss.backward()
@@ -146,7 +139,7 @@ class PrioritizedTD3(PrioritizedActorCritic, TD3):
 
             if self._n_updates % self.policy_delay == 0:
                 actions = self.actor(batch.observations)
-                actor_loss = -self.critic.q1_forward(batch.observations, actions).mean()  # type: ignore[arg-type]
+                actor_loss = -self.critic.q1_forward(batch.observations, actions).mean()
                 actor_losses.append(actor_loss.item())
                 self.actor.optimizer.zero_grad()
                 actor_loss.backward()

@@ -22,8 +22,7 @@ from torch.nn import functional as F
 
 from per_tutorial.common.arguments import up_to_one
 from per_tutorial.common.files import require_settings
-from per_tutorial.integrations.sb3.buffers import PrioritizedReplayBuffer, Samples
-from per_tutorial.integrations.sb3.dict_buffers import PrioritizedDictReplayBuffer
+from per_tutorial.integrations.sb3.buffers import PrioritizedReplayBuffer, PrioritizedSamples
 
 
 class PrioritizedAlgorithm(OffPolicyAlgorithm):
@@ -74,11 +73,7 @@ class PrioritizedAlgorithm(OffPolicyAlgorithm):
             self.n_steps = n_steps
 
     def _new_buffer(self) -> PrioritizedReplayBuffer:
-        kind = self.replay_buffer_class
-        if kind is None:
-            is_dict = isinstance(self.observation_space, spaces.Dict)
-            kind = PrioritizedDictReplayBuffer if is_dict else PrioritizedReplayBuffer
-            self.replay_buffer_class = kind
+        kind = self.replay_buffer_class = self.replay_buffer_class or PrioritizedReplayBuffer
         if not issubclass(kind, PrioritizedReplayBuffer):
             raise TypeError(
                 "replay_buffer_class: must be None or a PrioritizedReplayBuffer of per_tutorial, "
@@ -174,16 +169,16 @@ class PrioritizedAlgorithm(OffPolicyAlgorithm):
         beta = self.beta(remaining) if callable(self.beta) else self.beta
         return min(max(float(beta), 0.0), 1.0)
 
-    def _targets(self, batch: Samples, next_values: th.Tensor) -> th.Tensor:
-        """r + γ^k · V(s') over k steps, or r alone if the episode terminated."""
-        discounts = self.gamma if batch.discounts is None else batch.discounts
-        return batch.rewards + (1 - batch.dones) * discounts * next_values
-
     def dump_logs(self) -> None:
         """Write the log, with the metrics of replay: at every step they would cost too much."""
         for name, value in self.replay_buffer.metrics().items():
             self.logger.record(f"train/{name}", value)
         super().dump_logs()
+
+
+def n_step_targets(batch: PrioritizedSamples, next_values: th.Tensor) -> th.Tensor:
+    """r + γ^k · V(s') over k steps, or r alone if the episode terminated."""
+    return batch.rewards + (1 - batch.dones) * batch.discounts * next_values
 
 
 def weighted_mean(losses: th.Tensor, weights: th.Tensor) -> th.Tensor:
@@ -224,7 +219,7 @@ class PrioritizedQLearner(PrioritizedAlgorithm):
         self.logger.record("train/n_updates", self._n_updates, exclude="tensorboard")
         self.logger.record("train/loss", np.mean(losses))
 
-    def _losses(self, batch: Samples) -> tuple[th.Tensor, th.Tensor]:
+    def _losses(self, batch: PrioritizedSamples) -> tuple[th.Tensor, th.Tensor]:
         """The loss and the TD error of each transition, both (batch, 1)."""
         raise NotImplementedError
 
@@ -239,7 +234,7 @@ class PrioritizedDQN(PrioritizedQLearner, DQN):
             paper. With ``learn(…, reset_num_timesteps=False)`` SB3 counts the progress to the end
             of that call, so β (like ε) falls back when an agent is continued; a warning says so.
             Load the agent with `beta=1.0` to prevent it.
-        replay_buffer_class: a `PrioritizedReplayBuffer`; None: one that fits the observations.
+        replay_buffer_class: a kind of `PrioritizedReplayBuffer`; None: that one itself.
         replay_buffer_kwargs: settings of the buffer and of its sampler, such as
             `{"sampler": "rank", "normalize": "none"}`.
 
@@ -256,10 +251,10 @@ class PrioritizedDQN(PrioritizedQLearner, DQN):
         (60, True)
     """
 
-    def _losses(self, batch: Samples) -> tuple[th.Tensor, th.Tensor]:
+    def _losses(self, batch: PrioritizedSamples) -> tuple[th.Tensor, th.Tensor]:
         with th.no_grad():
             next_values = self.q_net_target(batch.next_observations).max(dim=1, keepdim=True)[0]
-            targets = self._targets(batch, next_values)
+            targets = n_step_targets(batch, next_values)
         values = self.q_net(batch.observations).gather(dim=1, index=batch.actions.long())
         return F.smooth_l1_loss(values, targets, reduction="none"), targets - values
 
@@ -286,11 +281,11 @@ class PrioritizedQRDQN(PrioritizedQLearner, QRDQN):
     used: it has another unit, and stays positive even if the Q-value is right.
     """
 
-    def _losses(self, batch: Samples) -> tuple[th.Tensor, th.Tensor]:
+    def _losses(self, batch: PrioritizedSamples) -> tuple[th.Tensor, th.Tensor]:
         with th.no_grad():
             of_all = self.quantile_net_target(batch.next_observations)  # (batch, n, actions)
             greedy = of_all.mean(dim=1, keepdim=True).argmax(dim=2, keepdim=True)
-            targets = self._targets(batch, _of_actions(of_all, greedy))
+            targets = n_step_targets(batch, _of_actions(of_all, greedy))
         of_all = self.quantile_net(batch.observations)
         quantiles = _of_actions(of_all, batch.actions[..., None].long())
         td_errors = targets.mean(dim=1) - quantiles.mean(dim=1)

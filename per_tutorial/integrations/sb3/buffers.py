@@ -8,6 +8,7 @@ from __future__ import annotations  # so that `help` shows ArrayLike as a name
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,12 +16,13 @@ import torch as th
 from gymnasium import spaces
 from numpy.typing import ArrayLike, NDArray
 from stable_baselines3.common.buffers import ReplayBuffer
-from stable_baselines3.common.type_aliases import DictReplayBufferSamples, ReplayBufferSamples
+from stable_baselines3.common.preprocessing import get_obs_shape
+from stable_baselines3.common.type_aliases import ReplayBufferSamples
 from stable_baselines3.common.vec_env import VecNormalize
 
 from per_tutorial.common.arguments import index_array, plain_array, real_number, whole_number
 from per_tutorial.common.memory import promise_memory
-from per_tutorial.integrations.slot_sampler import errors_of, sampler_maker
+from per_tutorial.integrations.slot_sampler import errors_of, make_sampler
 from per_tutorial.replay.contracts import Slots
 from per_tutorial.replay.ledger import Ledger
 from per_tutorial.replay.ring import sum_n_steps
@@ -30,27 +32,21 @@ from per_tutorial.replay.storages.fields import as_field
 class PrioritizedSamples(ReplayBufferSamples):
     """A minibatch of SB3, with (batch, ...) tensors, and what prioritised replay adds to it.
 
+    Dict observations are dicts of tensors.
+
     Attributes:
+        discounts: (batch, 1) float32, γ^k of the k steps that the rewards are summed over.
         weights: (batch, 1) float32, importance-sampling weights, of the shape of SB3's loss.
         probabilities: (batch, 1) float32, P(i) of the transitions as they were drawn.
         indices: (batch,) ids of the transitions, counted from 0 as they were added; for
             `PrioritizedReplayBuffer.update_priorities`.
     """
 
+    discounts: th.Tensor
     weights: th.Tensor
     probabilities: th.Tensor
     indices: NDArray[np.int64]
 
-
-class PrioritizedDictSamples(DictReplayBufferSamples):
-    """`PrioritizedSamples` whose observations are dicts of tensors."""
-
-    weights: th.Tensor
-    probabilities: th.Tensor
-    indices: NDArray[np.int64]
-
-
-Samples = PrioritizedSamples | PrioritizedDictSamples
 
 REMEDY = (
     "use PrioritizedDQN, PrioritizedQRDQN, PrioritizedSAC or PrioritizedTD3, or call "
@@ -65,6 +61,11 @@ def for_each(function: Callable[..., Any], arrays: Any) -> Any:
     return function(arrays)
 
 
+def each_of(arrays: Any) -> list[NDArray]:
+    """An array in a list, or the arrays in the dict of Dict observations."""
+    return [*arrays.values()] if isinstance(arrays, dict) else [arrays]
+
+
 class PrioritizedReplayBuffer(ReplayBuffer):
     """Prioritised replay (Schaul et al. 2016, 3.3 and 3.4) for Stable-Baselines3's agents.
 
@@ -73,7 +74,7 @@ class PrioritizedReplayBuffer(ReplayBuffer):
 
     Args:
         buffer_size: transitions kept in all; each of E environments has buffer_size // E of them.
-        observation_space, action_space, device, n_envs: as SB3 passes them.
+        observation_space, action_space, device, n_envs: as SB3 passes them; Dict observations, too.
         optimize_memory_usage: must be False; `FrameReplayBuffer` stores each frame once.
         handle_timeout_termination: bootstrap from the last state if a time limit ends an episode.
         n_steps, gamma: the length of n-step returns, and their discount γ.
@@ -124,7 +125,6 @@ class PrioritizedReplayBuffer(ReplayBuffer):
                 "optimize_memory_usage: must be False (FrameReplayBuffer stores each frame once), "
                 f"got {optimize_memory_usage}"
             )
-        self._check_space(observation_space)
         self.n_steps = whole_number("n_steps", n_steps)
         self.gamma = real_number("gamma", gamma, 0, 1)
         self._seed = seed
@@ -134,51 +134,37 @@ class PrioritizedReplayBuffer(ReplayBuffer):
         self.buffer_size = max(buffer_size // n_envs, 1)
         self.capacity = self.buffer_size * n_envs
         others |= {"alpha": alpha, "priority_epsilon": priority_epsilon, "normalize": normalize}
-        self._make_sampler = sampler_maker(sampler, self.capacity, **others)
+        self._make_sampler = partial(make_sampler, sampler, self.capacity, **others)
         self.optimize_memory_usage = False
         self.handle_timeout_termination = handle_timeout_termination
-        dtype = np.dtype(self._maybe_cast_dtype(action_space.dtype))
-        self.actions = self._zeros((self.action_dim,), dtype)
-        self.rewards, self.dones, self.timeouts = (self._zeros((), np.float32) for _ in range(3))
+        # A field's dtype includes its shape.
+        self._action = np.dtype((self._maybe_cast_dtype(action_space.dtype), (self.action_dim,)))
+        self._observed: Any = for_each(
+            lambda space: np.dtype((space.dtype, get_obs_shape(space))),
+            getattr(observation_space, "spaces", observation_space),
+        )
+        self.actions = self._zeros(self._action)
+        self.rewards, self.dones, self.timeouts = (self._zeros(np.float32) for _ in range(3))
         self._make_room()
         self.reset()
 
-    def _check_space(self, observation_space: spaces.Space) -> None:
-        """Raise ValueError unless observations of this space can be stored in this way."""
-        if isinstance(observation_space, spaces.Dict):
-            raise ValueError(
-                "observation_space: Dict observations need a PrioritizedDictReplayBuffer, "
-                f"got {observation_space}"
-            )
-
-    def _zeros(self, shape: tuple[int, ...], dtype: Any) -> NDArray:
-        return np.zeros((self.buffer_size, self.n_envs, *shape), dtype)
+    def _zeros(self, dtype: Any) -> NDArray:
+        return np.zeros((self.buffer_size, self.n_envs), dtype)
 
     def _make_room(self) -> None:
         """Make the arrays of the observations."""
-        self.observations, self.next_observations = (self._empty_observations() for _ in range(2))
-        promise_memory(self, "buffer_size", self.nbytes)
-
-    def _empty_observations(self) -> Any:
-        return self._zeros(self.obs_shape, self.observation_space.dtype)
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of a full buffer, without its priorities (16 to 32 for each transition)."""
-        arrays = [self.actions, self.rewards, self.dones, self.timeouts, *self._stores()]
-        return sum(array.nbytes for array in arrays)
-
-    def _stores(self) -> list[Any]:
-        """What holds the observations."""
-        return [self.observations, self.next_observations]
+        stored = (for_each(self._zeros, self._observed) for _ in range(2))
+        self.observations, self.next_observations = stored
+        arrays = [self.actions, self.rewards, self.dones, self.timeouts]
+        arrays += 2 * each_of(self.observations)
+        promise_memory(self, "buffer_size", sum(array.nbytes for array in arrays))
 
     def reset(self) -> None:
         """Remove all transitions. With a seed, the random stream starts again."""
         super().reset()
         seed = int(np.random.randint(2**31)) if self._seed is None else self._seed
         self._ledger = Ledger(self._make_sampler(seed=seed), np.zeros(1, dtype=np.int64), REMEDY)
-        self._last_weights: NDArray = np.empty(0)  # of the last minibatch
-        self._last_errors: NDArray = np.empty(0)  # TD errors of the last update
+        self._last: dict[str, NDArray] = {}  # of the last minibatch, by the names of `metrics`
 
     def seed_draws(self, seed: int) -> None:
         """Start the stream of random numbers again, as if made with this seed."""
@@ -211,9 +197,9 @@ class PrioritizedReplayBuffer(ReplayBuffer):
         """
         observations = self._checked("observation", obs)
         next_observations = self._checked("next observation", next_obs)
-        actions = self._field("action", action, self.actions.dtype, (self.action_dim,))
-        rewards = self._field("reward", reward, self.rewards.dtype, ())
-        dones = self._field("done", done, bool, ())
+        actions = self._field("action", action, self._action)
+        rewards = self._field("reward", reward, self.rewards.dtype)
+        dones = self._field("done", done, np.dtype(bool))
         if len(infos) != self.n_envs:
             raise ValueError(f"infos: must be one for each of {self.n_envs}, got {len(infos)}")
         row = self._steps % self.buffer_size
@@ -239,25 +225,31 @@ class PrioritizedReplayBuffer(ReplayBuffer):
         return (self.dones[row] != 0) | (self.timeouts[row] != 0)
 
     def _checked(self, name: str, values: Any) -> Any:
-        return self._observation(name, values, self.observation_space, self.obs_shape)
+        """Observations, or a dict of them, as (n_envs, ...)."""
+        dtypes = self._observed
+        if not isinstance(dtypes, dict):
+            return self._field(name, values, dtypes, any_shape=dtypes.shape == (1,))
+        if missing := sorted(set(dtypes) - set(values)):
+            raise ValueError(f"{name}: must have the keys {sorted(dtypes)}, lacks {missing}")
+        return {
+            key: self._field(f"{name}[{key!r}]", values[key], dtype, any_shape=dtype.shape == (1,))
+            for key, dtype in dtypes.items()
+        }
 
-    def _observation(self, name: str, values: Any, space: Any, shape: tuple[int, ...]) -> NDArray:
-        # A Discrete observation is stored with one more axis.
-        return self._field(name, values, space.dtype, shape, isinstance(space, spaces.Discrete))
-
-    def _field(
-        self, name: str, values: Any, dtype: Any, shape: tuple[int, ...], any_shape: bool = True
-    ) -> NDArray:
-        """A field as (n_envs, *shape). Like SB3, accept ``any_shape`` of the right size."""
+    def _field(self, name: str, values: Any, dtype: np.dtype, *, any_shape: bool = True) -> NDArray:
+        """A field as (n_envs, *dtype.shape). Like SB3, accept ``any_shape`` of the right size."""
         array = plain_array(name, values)
-        if any_shape and array.size == self.n_envs * math.prod(shape):
-            array = array.reshape(self.n_envs, *shape)
-        return as_field(name, array, np.dtype((dtype, shape)), environments=self.n_envs)
+        if any_shape and array.size == self.n_envs * math.prod(dtype.shape):
+            array = array.reshape(self.n_envs, *dtype.shape)
+        return as_field(name, array, dtype, environments=self.n_envs)
 
     def _write(self, row: int, observations: Any, next_observations: Any) -> None:
-        self.observations[row], self.next_observations[row] = observations, next_observations
+        arrays = each_of(self.observations) + each_of(self.next_observations)
+        values = each_of(observations) + each_of(next_observations)
+        for array, new in zip(arrays, values, strict=True):
+            array[row] = new
 
-    def sample(self, batch_size: int, env: VecNormalize | None = None) -> Samples:  # type: ignore[override]
+    def sample(self, batch_size: int, env: VecNormalize | None = None) -> PrioritizedSamples:
         """Draw a minibatch by priority, with weights for the current `beta`.
 
         Args:
@@ -271,7 +263,7 @@ class PrioritizedReplayBuffer(ReplayBuffer):
         if self._steps == 0:
             raise ValueError("sample: the replay buffer is empty")
         slots, probabilities, weights = self._ledger.sample(batch_size, self.beta)
-        self._last_weights = weights
+        self._last["mean_weight"] = weights
         return self._batch(slots, probabilities, weights, env)
 
     def update_priorities(self, indices: ArrayLike, td_errors: ArrayLike) -> None:
@@ -290,7 +282,7 @@ class PrioritizedReplayBuffer(ReplayBuffer):
         errors = errors_of(ids, td_errors).reshape(1, -1)
         slots = self._ledger.ring.slots_to_update(ids.reshape(1, -1), errors)
         self._ledger.update(slots, errors)
-        self._last_errors = errors
+        self._last["mean_td_error"] = np.abs(errors)
 
     def probabilities(self, indices: ArrayLike | None = None) -> NDArray[np.float64]:
         """(n,): P(i) now, of the transitions with these ids (n,), 0 for overwritten ones.
@@ -301,48 +293,44 @@ class PrioritizedReplayBuffer(ReplayBuffer):
             IndexError: no such transition was added.
         """
         ids = None if indices is None else index_array("indices", indices).reshape(1, -1)
-        return self._ledger.probabilities_of(ids)[0]
+        return self._ledger.probabilities(ids)[0]
 
     def metrics(self) -> dict[str, float]:
         """What an agent logs, by name: the sampler's metrics, and means of the last minibatch."""
         self._ledger.catch_up()
         measure = getattr(self._ledger.sampler, "metrics", None)  # which a sampler may leave out
         measured = measure(self._ledger.ring.sizes) if measure and self._steps else {}
-        means = {name: float(values[0]) for name, values in measured.items()}
-        if self._last_weights.size:
-            means["mean_weight"] = float(self._last_weights.mean())
-        if self._last_errors.size:
-            means["mean_td_error"] = float(np.abs(self._last_errors).mean())
-        return means
+        return {name: float(values.mean()) for name, values in (measured | self._last).items()}
 
     @property
     def settings(self) -> dict[str, Any]:
         """What must match to continue with another buffer's transitions and priorities."""
         return self._ledger.sampler.settings | {"n_steps": self.n_steps, "gamma": self.gamma}
 
-    def _get_samples(self, batch_inds: np.ndarray, env: VecNormalize | None = None) -> Samples:  # type: ignore[override]
+    def _get_samples(
+        self, batch_inds: np.ndarray, env: VecNormalize | None = None
+    ) -> PrioritizedSamples:
         """SB3's own hook: these rows, each of a random environment, with weights of 1."""
         environments = np.random.randint(0, self.n_envs, size=len(batch_inds))
         slots = (np.asarray(batch_inds) * self.n_envs + environments)[None]
-        return self._batch(slots, self._ledger.probabilities(slots), np.ones(slots.shape), env)
+        probabilities = self._ledger.probabilities(self._ledger.ring.ids(slots))
+        return self._batch(slots, probabilities, np.ones(slots.shape), env)
 
     def _batch(
         self, slots: Slots, probabilities: NDArray, weights: NDArray, env: VecNormalize | None
-    ) -> Samples:
+    ) -> PrioritizedSamples:
         """The transitions in ``slots`` (1, batch) as tensors."""
         first = slots[0]
         rewards, last, discounts = self._returns(first, env)
         ends = self.dones.reshape(-1)[last] * (1 - self.timeouts.reshape(-1)[last])
-        fields = (
+        batch = PrioritizedSamples(
             self._tensors(self._normalize_obs(self._observations(first), env)),
             self._tensors(self._taken(self.actions, first)),
             self._tensors(self._normalize_obs(self._observations(last, ahead=1), env)),
             self._tensors(ends[:, None]),
             self._tensors(rewards),
-            None if discounts is None else self._tensors(discounts),
+            self._tensors(discounts),
         )
-        kind = PrioritizedDictSamples if isinstance(fields[0], dict) else PrioritizedSamples
-        batch = kind(*fields)
         batch.weights = self._tensors(weights[0, :, None].astype(np.float32))
         batch.probabilities = self._tensors(probabilities[0, :, None].astype(np.float32))
         batch.indices = self._ledger.ring.ids(slots)[0]
@@ -350,16 +338,12 @@ class PrioritizedReplayBuffer(ReplayBuffer):
 
     def _returns(
         self, slots: NDArray[np.int64], env: VecNormalize | None
-    ) -> tuple[NDArray, NDArray[np.int64], NDArray | None]:
+    ) -> tuple[NDArray, NDArray[np.int64], NDArray]:
         """Of ``slots`` (batch,): n-step returns (batch, 1), last slots, and γ^k (batch, 1).
 
         A return covers k ≤ n_steps steps: fewer if its episode or the stored data end. At the
-        newest transition, as at a time limit, the value of the next observation counts. As in SB3,
-        there are no discounts if n_steps is 1.
+        newest transition, as at a time limit, the value of the next observation counts.
         """
-        if self.n_steps == 1:
-            rewards = self.rewards.reshape(-1).take(slots)[:, None]
-            return self._normalize_reward(rewards, env), slots, None
         shape = (1, len(slots))
         sums, last, steps = np.empty(shape), np.empty(shape, np.int64), np.empty(shape, np.int64)
         sum_n_steps(

@@ -98,12 +98,6 @@ class ObservationStore(FrameStore):
         while self.whole and (first := next(iter(self.whole)))[0] < oldest:
             del self.whole[first]
 
-    @property
-    def nbytes(self) -> int:
-        """Bytes of a full ring, and of what is kept outside it so far."""
-        outside = [*self.finals.values(), *self.whole.values()]
-        return self.frames.nbytes + self.depths.nbytes + sum(each.nbytes for each in outside)
-
 
 class FrameReplayBuffer(PrioritizedReplayBuffer):
     """`PrioritizedReplayBuffer` for stacks of frames (`VecFrameStack`), each frame kept once.
@@ -126,12 +120,12 @@ class FrameReplayBuffer(PrioritizedReplayBuffer):
 
     Example:
         >>> from gymnasium.spaces import Box, Discrete
-        >>> from per_tutorial.integrations.sb3 import FrameReplayBuffer, PrioritizedReplayBuffer
-        >>> stacks = Box(0, 255, (4, 84, 84), "uint8")
-        >>> plain = PrioritizedReplayBuffer(1000, stacks, Discrete(2), "cpu")
-        >>> frames = FrameReplayBuffer(1000, stacks, Discrete(2), "cpu")
-        >>> round(plain.nbytes / frames.nbytes)
-        8
+        >>> from per_tutorial.integrations.sb3 import FrameReplayBuffer
+        >>> buffer = FrameReplayBuffer(9, Box(0, 255, (4, 84, 84), "uint8"), Discrete(2), "cpu")
+        >>> seen = np.zeros((1, 4, 84, 84), np.uint8)
+        >>> buffer.add(seen, seen, np.array([1]), np.array([0.5]), np.array([False]), [{}])
+        >>> buffer.sample(2).observations.shape
+        torch.Size([2, 4, 84, 84])
     """
 
     def __init__(
@@ -166,9 +160,6 @@ class FrameReplayBuffer(PrioritizedReplayBuffer):
         dtype = np.dtype(self.observation_space.dtype)
         self._frames = ObservationStore(self.buffer_size, self.n_envs, self.stack, size, dtype)
         super().reset()
-
-    def _stores(self) -> list[Any]:
-        return [self._frames]
 
     def _write(self, row: int, observations: Any, next_observations: Any) -> None:
         shape = self.n_envs, self.stack, -1

