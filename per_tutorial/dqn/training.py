@@ -108,9 +108,8 @@ class OneRun:
     def __len__(self) -> int:
         return len(self.memory)
 
-    def add(self, *fields: NDArray, valid: NDArray[np.bool_]) -> None:
-        if valid[0]:
-            self.memory.add(*(field[0] for field in fields))
+    def add(self, *fields: NDArray) -> None:
+        self.memory.add(*(field[0] for field in fields))
 
     def sample(self, batch_size: int, beta: float) -> Batch:
         return as_batch(self.memory.sample(batch_size, beta), runs=1)[0]
@@ -225,9 +224,7 @@ def train(  # noqa: C901  (Algorithm 1 in one place)
                     reward = np.where(step.terminated, config.terminal_reward, reward)
                 ends = step.terminated, step.truncated
                 fields = (observation, action, reward, step.next_observation, *ends)
-                memory.add(
-                    *(field.reshape(axes + field.shape[1:]) for field in fields), valid=step.valid
-                )
+                memory.add(*(field.reshape(axes + field.shape[1:]) for field in fields))
                 history.record_step(environments.finished)
 
                 for k in range(t, t + config.environments):  # each environment has made one step

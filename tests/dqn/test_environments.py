@@ -34,7 +34,7 @@ def test_cartpole_moves_as_recorded():
         actions = numbers.integers(2, size=len(SEEDS))
         step = environments.step(actions)
         ends += step.terminated
-        for run in np.flatnonzero(step.valid):
+        for run in range(len(SEEDS)):
             single.state = observations[run].astype(np.float64)
             single.steps_beyond_terminated = None
             expected, _, terminated, _, _ = single.step(actions[run])
@@ -97,9 +97,10 @@ def test_what_is_wrong_with_an_environment_is_said(env_id, message):
         made(env_id)
 
 
-def test_a_vector_environment_that_does_not_reset_itself_is_refused():
-    vector_env = SyncVectorEnv([CountingEnv], autoreset_mode=AutoresetMode.DISABLED)
-    with pytest.raises(ValueError, match="vector_env: must reset by itself, got .*DISABLED"):
+@pytest.mark.parametrize("mode", [AutoresetMode.DISABLED, AutoresetMode.NEXT_STEP])
+def test_a_vector_environment_that_does_not_reset_in_the_same_step_is_refused(mode):
+    vector_env = SyncVectorEnv([CountingEnv], autoreset_mode=mode)
+    with pytest.raises(ValueError, match=f"must reset in the same step, got .*{mode.name}"):
         Environments(vector_env, [0])
 
 

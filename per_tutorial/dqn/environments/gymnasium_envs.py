@@ -1,9 +1,8 @@
 """Environments side by side, and the only place that knows about autoreset.
 
-A vector environment resets itself after an episode, in one of two ways (Gymnasium's
-`AutoresetMode`). SAME_STEP: the step that ends the episode already returns the first observation of
-the next one, and the true last observation is in `info["final_obs"]`. NEXT_STEP: the following step
-ignores its action and returns the reset observation; it is not a transition.
+The vector environments reset themselves in the step that ends an episode (Gymnasium's
+`AutoresetMode.SAME_STEP`). It already returns the first observation of the next episode; the true
+last observation is in `info["final_obs"]`. So each step is a transition.
 """
 
 import difflib
@@ -31,7 +30,6 @@ class Step(NamedTuple):
     reward: NDArray
     terminated: NDArray[np.bool_]  # the next state has value 0
     truncated: NDArray[np.bool_]  # stopped by a time limit: the next state keeps its value
-    valid: NDArray[np.bool_]  # False where the step only reset the environment
 
 
 class Checked(gym.Wrapper):
@@ -68,7 +66,7 @@ class Environments:
     """A Gymnasium vector environment whose steps are transitions.
 
     Args:
-        vector_env: any vector environment with NEXT_STEP or SAME_STEP autoreset.
+        vector_env: any vector environment with SAME_STEP autoreset.
         seeds: one int per environment.
 
     Attributes:
@@ -81,9 +79,9 @@ class Environments:
 
     def __init__(self, vector_env: gym.vector.VectorEnv, seeds: ArrayLike) -> None:
         self.vector_env: Any = vector_env
-        self.autoreset = vector_env.metadata["autoreset_mode"]
-        if self.autoreset not in (AutoresetMode.SAME_STEP, AutoresetMode.NEXT_STEP):
-            raise ValueError(f"vector_env: must reset by itself, got {self.autoreset}")
+        autoreset = vector_env.metadata["autoreset_mode"]
+        if autoreset != AutoresetMode.SAME_STEP:
+            raise ValueError(f"vector_env: must reset in the same step, got {autoreset}")
         actions: Any = vector_env.single_action_space
         self.actions, self.first_action = int(actions.n), int(actions.start)
         self._seeds = seeds
@@ -102,7 +100,6 @@ class Environments:
         self.observation = self._shown(observation)
         self.finished: list[tuple[int, float, int]] = []
         self._returns, self._lengths = np.zeros(count), np.zeros(count, dtype=np.int64)
-        self._resets_now = np.zeros(count, dtype=bool)
 
     def _shown(self, observation: NDArray) -> NDArray:
         """Observations of the environments, as the agents see them."""
@@ -132,26 +129,18 @@ class Environments:
         """What `vector_env` returned for a step, as a `Step`."""
         self._steps_done += 1
         observation = self._shown(observation)
-        done = terminated | truncated
-        valid = ~self._resets_now
+        ended = np.flatnonzero(terminated | truncated)
         next_observation = observation
-        if self.autoreset == AutoresetMode.NEXT_STEP:
-            self._resets_now = done
-        elif done.any():
+        if ended.size:
             next_observation = observation.copy()
-            for row in np.flatnonzero(done):
+            for row in ended:
                 next_observation[row] = self._shown(info["final_obs"][row][None])[0]
         self.observation = observation
-        self._count(reward, valid, done)
-        return Step(next_observation, reward, terminated, truncated, valid)
-
-    def _count(self, reward: NDArray, valid: NDArray, done: NDArray) -> None:
-        """Add a step to the running episodes; record those that it ended."""
         self._returns += reward
-        self._lengths += valid
-        rows = np.flatnonzero(done)
-        self.finished = [(int(i), float(self._returns[i]), int(self._lengths[i])) for i in rows]
-        self._returns[rows] = self._lengths[rows] = 0
+        self._lengths += 1
+        self.finished = [(int(i), float(self._returns[i]), int(self._lengths[i])) for i in ended]
+        self._returns[ended] = self._lengths[ended] = 0
+        return Step(next_observation, reward, terminated, truncated)
 
     @property
     def state(self) -> dict[str, NDArray]:
