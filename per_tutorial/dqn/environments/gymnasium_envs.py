@@ -16,7 +16,7 @@ from gymnasium.vector import AutoresetMode
 from numpy.random import SeedSequence
 from numpy.typing import ArrayLike, NDArray
 
-from per_tutorial.common.files import AnyArray, copy_arrays, require_like
+from per_tutorial.common.files import AnyArray, require_like
 from per_tutorial.dqn.config import DQNConfig
 from per_tutorial.dqn.env_specs import SMALLEST_FRAME
 
@@ -149,10 +149,8 @@ class Environments:
 
     def restore(self, state: Mapping[str, AnyArray]) -> None:
         """Begin new episodes, with other seeds than those before the checkpoint."""
-        own = self.state
-        require_like(own, state)
-        copy_arrays(own, state)
-        self._steps_done = int(own["steps_done"])
+        require_like(self.state, state)
+        self._steps_done = int(np.asarray(state["steps_done"]))
         self._begin(_renewed(self._seeds, self._steps_done))
 
     def close(self) -> None:
