@@ -18,7 +18,7 @@ TRAIN = "-m per_tutorial train --steps 300 --learning-starts 100"
 TRIED = {
     "examine": ["-m", "per_tutorial", "examine", "plain", "--check", "handling"],
     "dqn": TRAIN.split(),
-    "atari": ["-c", "from per_tutorial import make_atari_environments as f; import ale_py, cv2"],
+    "atari": ["-c", "from per_tutorial import make_atari_env as f; import ale_py, cv2"],
     "minatar": [*TRAIN.split(), "--env", "MinAtar/Breakout-v1"],
     "sb3": ["-c", "from per_tutorial.integrations.sb3 import PrioritizedDQN"],
     "tensorboard": [*TRAIN.split(), "--tensorboard", "runs"],
