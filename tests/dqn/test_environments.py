@@ -85,8 +85,7 @@ def test_every_episode_starts_in_another_way_and_depends_on_its_runs_seed_alone(
 @pytest.mark.parametrize(
     "env_id, message",
     [
-        ("Cartpole-v1", r"env: no environment 'Cartpole-v1', did you mean 'CartPole-v1'"),
-        ("Xyzzy", r"env: no environment 'Xyzzy'$"),
+        ("Cartpole-v1", r"env: 'Cartpole-v1' cannot be made: .* Did you mean: `CartPole`"),
         ("a name!", r"env: 'a name!' cannot be made: Malformed environment ID"),
         ("Pendulum-v1", r"env: the actions must be discrete, those of 'Pendulum-v1' are Box"),
         ("FrozenLake-v1", r"env: the observations must be arrays \(a Box .*\), .* are Discrete"),
@@ -161,12 +160,11 @@ def test_an_environment_that_cannot_be_learned_from_is_named_and_closed(ways, me
         train(odd(**ways), 0)
 
 
-def test_an_error_of_an_environment_stays_names_gymnasiums_checker_and_closes_it(odd):
+def test_an_error_of_an_environment_stays_and_closes_it(odd):
     agent = DQNLearner(odd(), (2,), 2, [0])
     for use in (lambda: train(agent.config, [0, 1]), lambda: evaluate(agent, 2)):
-        with pytest.raises(KeyError, match="mine") as caught:
+        with pytest.raises(KeyError, match="mine"):
             use()
-        assert "check_env" in caught.value.__notes__[0]
         assert Odd.open == 0
 
 

@@ -237,9 +237,7 @@ def test_an_error_in_a_process_surfaces_and_stops_the_others(tmp_path):
         seeds=range(2),
         at_once=2,
     )
-    with pytest.raises(
-        ValueError, match="no environment 'Cartpole-v1', did you mean 'CartPole-v1'"
-    ):
+    with pytest.raises(ValueError, match="^env: 'Cartpole-v1' cannot be made: "):
         run_study(study, tmp_path, processes=2)
     assert multiprocessing.active_children() == []
     assert not list(tmp_path.rglob("*.csv*"))

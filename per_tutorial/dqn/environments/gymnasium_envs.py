@@ -5,7 +5,6 @@ The vector environments reset themselves in the step that ends an episode (Gymna
 last observation is in `info["final_obs"]`. So each step is a transition.
 """
 
-import difflib
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from typing import Any, NamedTuple
@@ -19,8 +18,6 @@ from numpy.typing import ArrayLike, NDArray
 from per_tutorial.common.files import AnyArray, require_like
 from per_tutorial.dqn.config import DQNConfig
 from per_tutorial.dqn.env_specs import SMALLEST_FRAME
-
-ADVICE = "what gymnasium.utils.env_checker.check_env says about the environment may help"
 
 
 class Step(NamedTuple):
@@ -92,11 +89,7 @@ class Environments:
     def _begin(self, seeds: Any) -> None:
         """Begin an episode in every environment."""
         count = self.vector_env.num_envs
-        try:
-            observation, _ = self.vector_env.reset(seed=seeds)
-        except Exception as error:
-            error.add_note(ADVICE)
-            raise
+        observation, _ = self.vector_env.reset(seed=seeds)
         self.observation = self._shown(observation)
         self.finished: list[tuple[int, float, int]] = []
         self._returns, self._lengths = np.zeros(count), np.zeros(count, dtype=np.int64)
@@ -111,12 +104,7 @@ class Environments:
         Args:
             actions: (environments,), counted from 0.
         """
-        try:
-            happened = self.vector_env.step(actions + self.first_action)
-        except Exception as error:
-            error.add_note(ADVICE)
-            raise
-        return self._transitions(*happened)
+        return self._transitions(*self.vector_env.step(actions + self.first_action))
 
     def _transitions(
         self,
@@ -227,9 +215,5 @@ def make_vector_env(
             disable_env_checker=True,  # it takes time at every step
             **options,
         )
-    except gym.error.UnregisteredEnv:
-        close = difflib.get_close_matches(env_id, gym.registry, n=3)
-        hint = f", did you mean {' or '.join(map(repr, close))}?" if close else ""
-        raise ValueError(f"env: no environment {env_id!r}{hint}") from None
     except (gym.error.Error, ModuleNotFoundError) as error:
         raise ValueError(f"env: {env_id!r} cannot be made: {error}") from error
