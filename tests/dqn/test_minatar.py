@@ -147,5 +147,5 @@ def test_the_memory_keeps_a_cell_as_a_byte_and_gives_it_back():
 
 def test_without_the_package_it_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "minatar.gym", None)
-    with pytest.raises(ImportError, match=r'pip install "per_tutorial\[minatar\]"'):
+    with pytest.raises(ImportError, match=r'needs minatar.*pip install "per_tutorial\[minatar\] @'):
         train(CONFIG, [0])

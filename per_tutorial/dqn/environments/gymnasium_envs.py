@@ -139,17 +139,15 @@ class Environments:
         """Begin new episodes, with other seeds than those before the checkpoint."""
         require_like(self.state, state)
         self._steps_done = int(np.asarray(state["steps_done"]))
-        self._begin(_renewed(self._seeds, self._steps_done))
+        self._begin([_renewed(seed, self._steps_done) for seed in self._seeds])
 
     def close(self) -> None:
         self.vector_env.close()
 
 
-def _renewed(seeds: Any, step: int) -> Any:
-    """Other seeds, made from these and a step; 31 bits, since some emulators take no more."""
-    if isinstance(seeds, (int, np.integer)):
-        return int(SeedSequence((int(seeds), step)).generate_state(1)[0] >> 1)
-    return [_renewed(seed, step) for seed in seeds]
+def _renewed(seed: int | list[int], step: int) -> int:
+    """Another seed, made from this one and a step; 31 bits, since some emulators take no more."""
+    return int(SeedSequence((*map(int, np.ravel(seed)), step)).generate_state(1)[0] >> 1)
 
 
 def training_environments(config: DQNConfig, seeds: Sequence[int]) -> Environments:
@@ -197,12 +195,7 @@ def _check_spaces(env_id: str, vector_env: gym.vector.VectorEnv) -> None:
         )
 
 
-def make_vector_env(
-    env_id: str,
-    count: int,
-    max_episode_steps: int | None,
-    **vector_kwargs: Any,
-) -> gym.vector.VectorEnv:
+def make_vector_env(env_id: str, count: int, max_episode_steps: int | None) -> gym.vector.VectorEnv:
     """`gymnasium.make_vec` with SAME_STEP autoreset. ValueError if it cannot be made."""
     options = {} if max_episode_steps is None else {"max_episode_steps": max_episode_steps}
     try:
@@ -210,7 +203,7 @@ def make_vector_env(
             env_id,
             count,
             vectorization_mode="sync",  # each with a generator of its own
-            vector_kwargs={"autoreset_mode": AutoresetMode.SAME_STEP, **vector_kwargs},
+            vector_kwargs={"autoreset_mode": AutoresetMode.SAME_STEP},
             wrappers=[Checked],
             disable_env_checker=True,  # it takes time at every step
             **options,
