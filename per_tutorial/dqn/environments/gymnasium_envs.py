@@ -197,7 +197,6 @@ def _check_spaces(env_id: str, vector_env: gym.vector.VectorEnv) -> None:
 
 def make_vector_env(env_id: str, count: int, max_episode_steps: int | None) -> gym.vector.VectorEnv:
     """`gymnasium.make_vec` with SAME_STEP autoreset. ValueError if it cannot be made."""
-    options = {} if max_episode_steps is None else {"max_episode_steps": max_episode_steps}
     try:
         return gym.make_vec(
             env_id,
@@ -206,7 +205,7 @@ def make_vector_env(env_id: str, count: int, max_episode_steps: int | None) -> g
             vector_kwargs={"autoreset_mode": AutoresetMode.SAME_STEP},
             wrappers=[Checked],
             disable_env_checker=True,  # it takes time at every step
-            **options,
+            max_episode_steps=max_episode_steps,
         )
     except (gym.error.Error, ModuleNotFoundError) as error:
         raise ValueError(f"env: {env_id!r} cannot be made: {error}") from error
