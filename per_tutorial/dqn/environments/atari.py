@@ -180,7 +180,7 @@ def film_environment(config: DQNConfig) -> gym.Env:
     return make_atari_env(config.env, **_game_options(config), render_mode="rgb_array")
 
 
-def _game_options(config: DQNConfig) -> dict[str, int]:
+def _game_options(config: DQNConfig) -> dict[str, Any]:
     """The arguments of a game that these settings choose, of both pipelines."""
     limit = config.max_episode_steps
     frames = MAX_FRAMES if limit is None else FRAME_SKIP * limit

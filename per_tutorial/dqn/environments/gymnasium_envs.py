@@ -13,7 +13,7 @@ import gymnasium as gym
 import numpy as np
 from gymnasium.vector import AutoresetMode
 from numpy.random import SeedSequence
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from per_tutorial.common.files import AnyArray, require_like
 from per_tutorial.dqn.config import DQNConfig
@@ -74,7 +74,7 @@ class Environments:
             from 0; `step` adds it.
     """
 
-    def __init__(self, vector_env: gym.vector.VectorEnv, seeds: ArrayLike) -> None:
+    def __init__(self, vector_env: gym.vector.VectorEnv, seeds: Any) -> None:
         self.vector_env: Any = vector_env
         autoreset = vector_env.metadata["autoreset_mode"]
         if autoreset != AutoresetMode.SAME_STEP:
