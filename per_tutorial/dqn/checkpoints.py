@@ -13,7 +13,7 @@ from typing import Any
 
 from per_tutorial import __version__
 from per_tutorial.common.arguments import whole_number
-from per_tutorial.common.files import open_arrays, write_arrays
+from per_tutorial.common.files import open_arrays, require_settings, write_arrays
 from per_tutorial.common.provenance import full_name
 
 NAME = "checkpoint.npz"
@@ -64,7 +64,7 @@ class Checkpoints:
         path = self.folder / NAME
         if path.exists():
             with open_arrays(path) as (made_with, state):
-                refuse_others(path, made_with, _made_with(training))
+                require_settings(f"folder: {str(path)!r}", _made_with(training), made_with)
                 training.restore(state)
 
     def save_if_due(self, training: Any) -> None:
@@ -74,20 +74,6 @@ class Checkpoints:
         if step % self.every >= config.environments and step != config.steps:
             return
         write_arrays(self.folder / NAME, _made_with(training), training.state)
-
-
-def refuse_others(path: Path, made_with: dict[str, Any], wanted: dict[str, Any]) -> None:
-    """Raise a ValueError that names every setting of a file that differs from what is wanted."""
-    differences = [
-        f"{name} = {made_with.get(name)!r}, not {wanted.get(name)!r}"
-        for name in made_with | wanted
-        if made_with.get(name) != wanted.get(name)
-    ]
-    if differences:
-        raise ValueError(
-            f"folder: {str(path)!r} was made with {'; '.join(differences)}; choose another folder "
-            "or remove the file"
-        )
 
 
 def _made_with(training: Any) -> dict[str, Any]:

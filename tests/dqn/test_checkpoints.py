@@ -160,10 +160,10 @@ def test_another_training_is_refused(killed, monkeypatch):
         (CONFIG, SEEDS, other, "replay = .*proportional.*, not .*uniform"),
         (CONFIG, SEEDS, learner, "learner = 'per_.*.DQNLearner', not '.*test_checkpoints.Mine'"),
     ]:
-        with pytest.raises(ValueError, match=f"folder: .*{NAME}' was made with {message}.*; choos"):
+        with pytest.raises(ValueError, match=f"folder: .*{NAME}' was saved with {message}"):
             train(config, seeds, checkpoints=Checkpoints(killed), **options)
     monkeypatch.setattr(checkpoints_module, "__version__", "99.0")
-    with pytest.raises(ValueError, match="made with version = '.*', not '99.0'"):
+    with pytest.raises(ValueError, match="saved with version = '.*', not '99.0'"):
         train(CONFIG, SEEDS, checkpoints=Checkpoints(killed))
     assert {name: (killed / name).read_bytes() for name in names(killed)} == before
 
