@@ -170,7 +170,7 @@ def test_tensorboard_shows_the_mean_return_of_the_last_hundred_episodes(tmp_path
     pytest.importorskip("tensorboard")
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-    history = History(TINY_CONFIG, [4, 5])
+    history = History(TINY_CONFIG, [4, 5], {})
     history.step = TINY_CONFIG.steps
     history.episodes = [(k % 2, k, float(k), 1) for k in range(300)]
     TensorBoard(tmp_path)(history)
