@@ -192,7 +192,7 @@ def train(  # noqa: C901  (Algorithm 1 in one place)
         (3, 2)
     """
     seeds = seed_list(seeds)
-    environments = env_spec(config.env).module().training_environments(config, seeds)
+    environments = env_spec(config.env).module.training_environments(config, seeds)
     with closing(environments):
         agent = (learner or DQNLearner)(
             config, environments.observation_shape, environments.actions, seeds
@@ -361,7 +361,7 @@ def evaluate(
     seed = whole_number("seed", seed, minimum=0, maximum=LARGEST_SEED)
     first_seeds = [seed + own * episodes for own in agent.seeds]
     seeds = [first + k for first in first_seeds for k in range(episodes)]
-    with closing(spec.module().evaluation_environments(config, seeds)) as environments:
+    with closing(spec.module.evaluation_environments(config, seeds)) as environments:
         _check_fit(agent, environments)
         exploration = RandomStreams(first_seeds, "evaluation")
         own = environments.vector_env.spec
