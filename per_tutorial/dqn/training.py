@@ -140,7 +140,6 @@ def make_replay(
     return Replay(storage, SAMPLERS[config.sampler](config.capacity, seeds, **settings), runs)
 
 
-@one_thread_if_small
 def train(  # noqa: C901  (Algorithm 1 in one place)
     config: DQNConfig,
     seeds: int | Iterable[int] = range(10),
@@ -193,7 +192,7 @@ def train(  # noqa: C901  (Algorithm 1 in one place)
     """
     seeds = seed_list(seeds)
     environments = env_spec(config.env).module.training_environments(config, seeds)
-    with closing(environments):
+    with closing(environments), one_thread_if_small(config):
         agent = (learner or DQNLearner)(
             config, environments.observation_shape, environments.actions, seeds
         )
@@ -253,7 +252,7 @@ def _stopped_by_the_user(history: History) -> Iterator[None]:
             raise
         history.drop_unfinished_row()
         warnings.warn(
-            f"stopped after {history.step:,} of {history.config.steps:,} steps", stacklevel=5
+            f"stopped after {history.step:,} of {history.config.steps:,} steps", stacklevel=4
         )
 
 
@@ -316,7 +315,6 @@ def epsilon_greedy(
     return np.where(draws[..., 0] < epsilon, random_actions, q_values.argmax(axis=-1)).reshape(-1)
 
 
-@one_thread_if_small
 def evaluate(
     agent: DQNLearner,
     episodes: int = 10,
@@ -361,7 +359,8 @@ def evaluate(
     seed = whole_number("seed", seed, minimum=0, maximum=LARGEST_SEED)
     first_seeds = [seed + own * episodes for own in agent.seeds]
     seeds = [first + k for first in first_seeds for k in range(episodes)]
-    with closing(spec.module.evaluation_environments(config, seeds)) as environments:
+    made = spec.module.evaluation_environments(config, seeds)
+    with closing(made) as environments, one_thread_if_small(config):
         _check_fit(agent, environments)
         exploration = RandomStreams(first_seeds, "evaluation")
         own = environments.vector_env.spec
