@@ -325,8 +325,9 @@ def evaluate(
 ) -> NDArray[np.float64]:
     """Returns of the (nearly) greedy policy, (runs, episodes), on new episodes of its environment.
 
-    Atari games are played to their end in Gymnasium's own pipeline, with unclipped scores. Episodes
-    that nothing ends are stopped after `LONGEST_EPISODE` steps, with a warning.
+    Atari games are played to their end in Gymnasium's own pipeline, with unclipped scores. An
+    episode that does not end in `LONGEST_EPISODE` steps is stopped, with a warning, unless
+    ``max_episode_steps`` is larger.
 
     Args:
         agent: a `DQNLearner`.
@@ -363,9 +364,7 @@ def evaluate(
     with closing(made) as environments, one_thread_if_small(config):
         _check_fit(agent, environments)
         exploration = RandomStreams(first_seeds, "evaluation")
-        own = environments.vector_env.spec
-        limited = config.max_episode_steps or (own is not None and own.max_episode_steps)
-        limit = None if limited else LONGEST_EPISODE
+        limit = max(LONGEST_EPISODE, config.max_episode_steps or 0)
         returns = np.zeros(len(seeds))
         running = np.ones(len(seeds), dtype=bool)
         steps = 0
