@@ -1,23 +1,20 @@
 """Atari 2600 games, the way DQN plays them (Mnih et al. 2015; notebook 05).
 
 Two pipelines make the agent's observations. Training uses ale-py's C++ `AtariVectorEnv`, many games
-at once (`training_environments`). Explanations and evaluations use Gymnasium's wrappers, which can
-be read, inspected and rendered (`make_atari_env`). Both repeat an action for 4 frames, take the
-maximum of the last two, shrink it to 84×84 in grey, and show the last 4 such frames. For the same
-actions they give the same frames, bit for bit. They differ from each other, or from their defaults,
-in this:
+at once (`training_environments`). Evaluations and films use Gymnasium's wrappers, which can be read
+and rendered (`make_atari_env`). Both repeat an action for 4 frames, take the maximum of the last
+two, shrink it to 84×84 in grey, and show the last 4 such frames. For the same actions they give the
+same frames, bit for bit. They differ from each other, or from their defaults, in this:
 
 - **Start.** Both press FIRE for one frame if the game has that button, then do nothing for a random
-  number of frames, each drawn from its own generator. Including FIRE, the C++ pipeline plays
-  max(1, U) frames before the first observation, Gymnasium's 1 + U', with U uniform in 0 … 29 and U'
-  in 1 … 30 (without the button: U and U').
+  number of frames: in all 1 to 29 frames in C++, and 2 to 31 in Gymnasium (without FIRE 0 to 29 and
+  1 to 30).
 - **Time limit.** 108,000 frames end a game in both; only Gymnasium's counts those of the start.
 - **Padding.** Frames before a game's first are black; Gymnasium's default repeats the first one.
 - **Lives.** `AtariVectorEnv(episodic_life=True)` starts a new game whenever a life is lost, so an
-  agent sees only first lives, and with `life_loss_info=True` the last observation of a life is
-  missing. Here the emulators play whole games, and `AtariEnvironments` makes each life an episode:
-  it is terminated while the game goes on, without another FIRE but with a new stack. An episode of
-  `make_atari_env` is a game, since the score of a game is what counts.
+  agent would see only first lives. Here the emulators play whole games, and `AtariEnvironments`
+  makes each life an episode: it is terminated while the game goes on, without another FIRE but with
+  a new stack. An episode of `make_atari_env` is a game, since the score of a game is what counts.
 - **Rewards** are clipped to [−1, 1] for learning, but not in scores or in `make_atari_env`.
 
 This is what wrappers usually do with the v4 environments (`PongNoFrameskip-v4`). `ALE/Pong-v5` in
