@@ -145,8 +145,13 @@ def record_episode(
                 frames.append(_checked("env: what render returns", shown).copy())
             if over:
                 break
-            action = _checked_action(policy(observation))
-            observation, reward, terminated, truncated, _ = env.step(action)
+            action = policy(observation)
+            if isinstance(action, tuple):
+                raise TypeError(
+                    "policy: must return an action, got a tuple; of a model of Stable-Baselines3 "
+                    "take lambda obs: model.predict(obs, deterministic=True)[0]"
+                )
+            observation, reward, terminated, truncated, _ = env.step(int(action))
             episode_return, steps = episode_return + float(reward), steps + 1
             over = terminated or truncated
             if steps == limit and not over:
@@ -178,13 +183,3 @@ def _checked(what: str, frame: Any) -> Frame:
             f"{what} must be uint8 arrays (height, width, 3), got {kind} of the shape {shape}"
         )
     return frame
-
-
-def _checked_action(action: Any) -> int:
-    """What a policy returned as an int, or a TypeError."""
-    if isinstance(action, tuple):
-        raise TypeError(
-            "policy: must return an action, got a tuple; of a model of Stable-Baselines3 take "
-            "lambda obs: model.predict(obs, deterministic=True)[0]"
-        )
-    return int(action)
