@@ -19,31 +19,6 @@ def made(env, seeds=SEEDS, **settings):
     return training_environments(DQNConfig(env=env, **settings), seeds)
 
 
-# CartPole itself
-
-
-def test_cartpole_moves_as_recorded():
-    """Put Gymnasium's single CartPole into each observed state: it ends up where the step says."""
-    environments = made("CartPole-v1")
-    single = gym.make("CartPole-v1").unwrapped
-    single.reset()
-    numbers = np.random.default_rng(0)
-    ends = np.zeros(len(SEEDS), dtype=int)
-    for _ in range(300):
-        observations = environments.observation
-        actions = numbers.integers(2, size=len(SEEDS))
-        step = environments.step(actions)
-        ends += step.terminated
-        for run in range(len(SEEDS)):
-            single.state = observations[run].astype(np.float64)
-            single.steps_beyond_terminated = None
-            expected, _, terminated, _, _ = single.step(actions[run])
-            np.testing.assert_allclose(step.next_observation[run], expected, rtol=1e-5, atol=1e-6)
-            assert step.terminated[run] == terminated
-            assert step.reward[run] == 1
-    assert (ends > 5).all()
-
-
 def test_the_time_limit_is_the_one_asked_for():
     environments = made("CartPole-v1", max_episode_steps=5)
     alternate = [np.full(3, t % 2) for t in range(5)]  # left, right, …: no pole falls in 5 steps

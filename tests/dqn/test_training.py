@@ -28,7 +28,7 @@ from recorded_trainings import RECORDED, SHORT
 
 from per_tutorial.dqn import training
 from per_tutorial.dqn.learner import DQNLearner
-from per_tutorial.dqn.training import epsilon_greedy, evaluate, train
+from per_tutorial.dqn.training import evaluate, train
 from per_tutorial.replay import (
     FrameStorage,
     PrioritizedReplayBuffer,
@@ -184,33 +184,6 @@ def test_a_terminal_reward_is_learned_from_where_episodes_terminate():
 
 
 # Parts of the loop
-
-
-def test_epsilon_beta_and_step_size_are_those_of_the_step(monkeypatch):
-    epsilons, betas, step_sizes = [], [], []
-
-    def act(agent, observations, epsilon, streams):
-        epsilons.append(epsilon)
-        return epsilon_greedy(agent, observations, epsilon, streams)
-
-    class Memory(PrioritizedReplayBuffer):
-        def sample(self, batch_size, beta, **options):
-            betas.append(beta)
-            return super().sample(batch_size, beta, **options)
-
-    class Learner(DQNLearner):
-        def update(self, batch, step_size):
-            result = super().update(batch, step_size)
-            step_sizes.append(self.optimizer.learning_rate)
-            return result
-
-    monkeypatch.setattr(training, "epsilon_greedy", act)
-    monkeypatch.setattr(training, "DQNLearner", Learner)
-    config = SHORT.replace(learning_rate=0.02, learning_rate_end=0.01, beta_start=0.5)
-    train(config, 0, replay=Memory(240, (4,), runs=1, seed=0))
-    assert epsilons == [config.epsilon(step) for step in range(240)]
-    assert betas == [config.beta(step) for step in range(39, 240)]
-    assert step_sizes == [config.step_size(step) for step in range(39, 240)]
 
 
 def test_watchers_are_called_at_every_log_point_and_at_the_end():
