@@ -1,9 +1,12 @@
 """Both Atari pipelines show the same frames, and steps are true transitions, life by life."""
 
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from gymnasium.spaces import Discrete
+from gymnasium.vector import AutoresetMode
 
 pytest.importorskip("ale_py")
 pytest.importorskip("cv2")
@@ -62,6 +65,28 @@ def test_both_pipelines_are_the_same_to_the_bit_and_each_life_is_an_episode(
     assert lost >= 2 * len(scores) or game == "Pong"
     assert observation.shape == (4, size, size)
     environments.close()
+
+
+def test_a_life_that_is_shown_as_0_before_its_game_is_over_ends_once():
+    """As some games do."""
+    over, shown = iter([False, False, False, True]), np.zeros((1, 4, 2, 2), np.uint8)
+    lives = iter([3, 2, 0, 0])
+
+    def step(_):
+        ended, left = np.array([next(over)]), np.array([next(lives)])
+        info = {"lives": left, "final_obs": shown}
+        return shown.copy(), np.zeros(1), ended, np.zeros(1, bool), info
+
+    fake = SimpleNamespace(
+        metadata={"autoreset_mode": AutoresetMode.SAME_STEP},
+        single_action_space=Discrete(2),
+        num_envs=1,
+        reset=lambda seed: (shown.copy(), {}),
+        step=step,
+    )
+    environments = atari.AtariEnvironments(fake, [0])
+    ends = [environments.step(np.zeros(1, int)).terminated.item() for _ in range(4)]
+    assert ends == [False, True, False, True]
 
 
 # How games start and end
