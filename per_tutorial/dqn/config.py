@@ -11,8 +11,6 @@ from per_tutorial.common.arguments import one_of, real_number, whole_number
 from per_tutorial.dqn.env_specs import SMALLEST_FRAME, env_spec
 from per_tutorial.replay.samplers.proportional import epsilon_number
 
-EPSILON_SCHEDULES = ("linear", "exponential")
-
 #: The samplers by name (`replay.samplers.SAMPLERS`), and the settings that each of them takes.
 SAMPLER_SETTINGS = {
     "uniform": (),
@@ -151,7 +149,7 @@ class DQNConfig:
     normalize: Annotated[str, _choice("batch", "buffer", "none")] = "batch"
     """what the weights are normalised over: batch, buffer or none"""
 
-    epsilon_schedule: Annotated[str, _choice(*EPSILON_SCHEDULES)] = "linear"
+    epsilon_schedule: Annotated[str, _choice("linear", "exponential")] = "linear"
     """how exploration decays: linear or exponential"""
     epsilon_start: Unit = 1.0
     """share of random actions at step 0"""

@@ -290,7 +290,6 @@ class DQNLearner:
             ValueError: it is damaged or holds something else, such as the network of another
                 learner, or the device cannot be used.
         """
-        check_device(device)
         agent = read_agent(path, device, cls.network_class, trusted=trusted)
         config = agent.config if precision is None else agent.config.replace(precision=precision)
         learner = cls(config, agent.observation_shape, agent.actions, agent.seeds)
