@@ -105,8 +105,10 @@ def test_new_episodes_are_other_ones_than_those_at_the_start(tmp_path):
 
 def test_a_finished_training_is_there_at_once(tmp_path):
     history = train(CONFIG, SEEDS, checkpoints=Checkpoints(tmp_path, every=1000))
+    (tmp_path / f".{NAME}.0123").write_bytes(b"half")  # of a process that was killed
     seen = []
     again = train(CONFIG, SEEDS, checkpoints=Checkpoints(tmp_path), callbacks=[seen.append])
+    assert names(tmp_path) == [NAME]
     assert seen == [again]  # as at the end of any training
     assert (again.step, again.episodes) == (CONFIG.steps, history.episodes)
     observations = np.random.default_rng(0).normal(size=(2, 5, 4))

@@ -27,33 +27,6 @@ def test_the_time_limit_is_the_one_asked_for():
     assert not any(step.terminated.any() for step in steps)
 
 
-# Seeds: each run has its own, and an episode does not start like the one before
-
-
-def start_observations(environments, steps=200):
-    """The first observation of every episode, a list per run."""
-    starts = [[tuple(first)] for first in environments.observation]
-    for t in range(steps):
-        step = environments.step(np.full(len(SEEDS), t // 10 % 2))
-        for run in np.flatnonzero(step.terminated | step.truncated):
-            starts[run].append(tuple(environments.observation[run]))
-    return starts
-
-
-def test_every_episode_starts_in_another_way_and_depends_on_its_runs_seed_alone():
-    def make(seeds):
-        return made("CartPole-v1", seeds)
-
-    starts = start_observations(make([7, 8, 9]))
-    assert min(map(len, starts)) > 5
-    everything = [start for mine in starts for start in mine]
-    assert len(set(everything)) == len(everything)
-    assert start_observations(make([7, 8, 9])) == starts
-    others = start_observations(make([1, 8, 9]))
-    assert others[1:] == starts[1:]
-    assert not set(others[0]) & set(starts[0])
-
-
 # Environments that cannot be used
 
 

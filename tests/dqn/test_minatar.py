@@ -107,16 +107,6 @@ def test_a_time_limit_truncates():
     assert truncated.any() and terminated.any() and not (truncated & terminated).any()
 
 
-def test_a_game_depends_on_its_own_seed_alone():
-    whole, other = make("Breakout"), make("Breakout", seeds=[7, SEEDS[1]])
-    differs = False
-    for action in np.random.default_rng(1).integers(whole.actions, size=300):
-        one, two = whole.step(np.full(3, action)), other.step(np.full(2, action))
-        np.testing.assert_array_equal(one.next_observation[1], two.next_observation[1])
-        differs |= (one.next_observation[0] != two.next_observation[0]).any()
-    assert differs
-
-
 def test_the_memory_keeps_a_cell_as_a_byte_and_gives_it_back():
     environments = make("SpaceInvaders", seeds=[0, 1])
     replay = make_replay(CONFIG.replace(env="MinAtar/SpaceInvaders-v1"), (6, 10, 10), [0, 1])
