@@ -36,8 +36,8 @@ setup: $(LAB_READY)  ## set up .venv for the notebooks, and open nothing
 
 # The threads of small networks wait for each other. For more: OMP_NUM_THREADS=4 make lab
 lab publish: export OMP_NUM_THREADS ?= 1
-lab: $(LAB_READY)  ## open the notebooks in JupyterLab; for a server: make lab ARGS=--no-browser
-	$(BIN)/jupyter lab notebooks $(if $(filter 0,$(shell id -u)),--allow-root) $(ARGS)
+lab: $(LAB_READY)  ## open notebook 00 in JupyterLab; for a server: make lab ARGS=--no-browser
+	$(BIN)/jupyter lab --LabApp.default_url=/lab/tree/notebooks/00_blind_cliffwalk.ipynb $(if $(filter 0,$(shell id -u)),--allow-root) $(ARGS)
 
 style: $(INSTALLED)  ## check style, formatting, the import order of the rooms, and types
 	$(BIN)/ruff check .
