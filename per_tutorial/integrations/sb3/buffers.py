@@ -202,6 +202,7 @@ class PrioritizedReplayBuffer(ReplayBuffer):
         dones = self._field("done", done, np.dtype(bool))
         if len(infos) != self.n_envs:
             raise ValueError(f"infos: must be one for each of {self.n_envs}, got {len(infos)}")
+        self._ledger.catch_up()
         row = self._steps % self.buffer_size
         timeouts = [bool(info.get("TimeLimit.truncated", False)) for info in infos]
         self._write(row, observations, next_observations)
@@ -209,7 +210,7 @@ class PrioritizedReplayBuffer(ReplayBuffer):
         self.timeouts[row] = timeouts if self.handle_timeout_termination else 0
         self._ledger.ring.added += self.n_envs  # what is counted is whole
         self.pos, self.full = self._steps % self.buffer_size, self._steps >= self.buffer_size
-        self._ledger.catch_up()
+        self._ledger.add(np.arange(row * self.n_envs, (row + 1) * self.n_envs)[None])
 
     def truncate_episodes(self) -> None:
         """Truncate the running episodes, because the environments are about to be reset.

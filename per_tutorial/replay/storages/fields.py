@@ -29,9 +29,12 @@ def as_field(name: str, values: ArrayLike, dtype: np.dtype, **counts: int) -> ND
     if array.dtype != dtype.base:
         _check_cast(name, array, dtype.base)
     if dtype.base.kind in "fc" and name != "action":
-        wrong = ~(np.abs(array) <= np.finfo(dtype.base).max)  # NaN fails the comparison as well
-        if wrong.any():
-            raise ValueError(f"{name}: must be finite (in {dtype.base}), got {array[wrong][0]}")
+        if array.dtype == dtype.base:
+            fits = np.isfinite(array)
+        else:
+            fits = np.abs(array) <= np.finfo(dtype.base).max  # NaN fails the comparison as well
+        if not fits.all():
+            raise ValueError(f"{name}: must be finite (in {dtype.base}), got {array[~fits][0]}")
     return array.astype(dtype.base, copy=False)
 
 
