@@ -86,7 +86,7 @@ def test_a_missing_library_is_said_at_once():
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["exponent", "weights", "newcomers"])
 def test_a_check_has_the_same_verdict_alone_as_together(name):
-    adapter = PlainAdapter(BUGS["huber-priority"])
+    adapter = PlainAdapter(BUGS["squared-priority"])
     together = results(adapter, ["handling", "exponent", "weights", "newcomers"])
     assert results(adapter, [name])[name] == together[name]
     assert results(adapter, [name])[name] == together[name]  # in a process of its own
