@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parent.parent
 TRAIN = "-m per_tutorial train --steps 300 --learning-starts 100"
 # extra → the words after `python`
 TRIED = {
-    "examine": ["-m", "per_tutorial", "examine", "plain", "--check", "handling"],
+    "examine": ["-m", "per_tutorial", "examine", "uniform", "--check", "handling"],
     "dqn": TRAIN.split(),
     "atari": ["-c", "from per_tutorial import make_atari_env as f; import ale_py, cv2"],
     "minatar": [*TRAIN.split(), "--env", "MinAtar/Breakout-v1"],

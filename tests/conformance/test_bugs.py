@@ -4,9 +4,9 @@ import re
 
 import numpy as np
 import pytest
+from plain_adapter import PlainAdapter
 
 from per_tutorial.conformance import CHECKS, examine
-from per_tutorial.conformance.adapters import PlainAdapter
 from per_tutorial.conformance.bugs import BUGS
 from per_tutorial.conformance.plain import Plain
 
