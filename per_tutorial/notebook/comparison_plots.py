@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -75,7 +75,10 @@ def draw_estimates(
         text = f"{mean} [{', '.join(ends)}]"
         axes.text(1.03, row, text, transform=right, va="center", fontsize="small")
     axes.axvline(0, color="black", linewidth=1, zorder=1)
-    _label_rows(axes, estimates)
+    axes.set_yticks(range(len(estimates)), estimates)
+    axes.set_ylim(len(estimates) - 0.5, -0.5)  # the first at the top
+    axes.tick_params(axis="y", length=0)
+    axes.grid(visible=False, axis="y")
 
 
 def rows_size(rows: int, width: float = 7.0) -> tuple[float, float]:
@@ -86,11 +89,3 @@ def rows_size(rows: int, width: float = 7.0) -> tuple[float, float]:
 def _written(value: float) -> str:
     """A number with its sign, "+" or "−"; a value that rounds to zero has "+"."""
     return f"{round(value, 1) + 0.0:+.1f}".replace("-", "−")
-
-
-def _label_rows(axes: Axes, labels: Collection[str]) -> None:
-    """Write the labels beside rows 0, 1, …, the first at the top."""
-    axes.set_yticks(range(len(labels)), labels)
-    axes.set_ylim(len(labels) - 0.5, -0.5)
-    axes.tick_params(axis="y", length=0)
-    axes.grid(visible=False, axis="y")
