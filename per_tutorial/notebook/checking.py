@@ -251,8 +251,6 @@ def numbers(value: Any) -> NDArray[Any]:
         array = np.asarray(value)
     except ValueError:
         raise Wrong("the rows have different lengths, so they do not form an array.") from None
-    if array.dtype.kind == "O" and hasattr(value, "__float__"):  # a fraction, for instance
-        array = np.asarray(float(value))
     if array.dtype.kind not in "biuf":
         raise Wrong(f"numbers are asked for, not {shown(value)}.")
     return array

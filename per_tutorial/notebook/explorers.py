@@ -5,8 +5,6 @@ part of a larger one), returns nothing, and neither makes nor shows figures. So 
 exactly what the static picture shows.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from inspect import signature
 from typing import Any
