@@ -1,4 +1,4 @@
-"""Every planted bug is found by the check that it names, which names the mistake."""
+"""Every planted bug is found by its check, which names the mistake."""
 
 import re
 
@@ -68,6 +68,14 @@ def but_the_last(self):
 
 def only_when_full(self):
     return Plain.masses(self) if len(self) == self.capacity else np.ones(len(self))
+
+
+def of_no_seed(self, batch_size, masses):
+    return np.random.random(batch_size) * masses.sum()
+
+
+def of_seed_0(self, *sizes, **given):
+    Plain.__init__(self, *sizes, **given | {"seed": 0})
 
 
 def broken(**methods):
@@ -159,20 +167,9 @@ def one_array_for_all(self, field, slots):
 
 LATE = BUGS["stale-write-back"].slots_of
 HIDING = [  # check, buffer, what is said
-    (
-        "handling",
-        broken(sample=demanding, update_priorities=updated),
-        "which the adapter must allow",
-    ),
+    ("handling", broken(sample=demanding, update_priorities=updated), "the adapter must allow"),
     ("reach", broken(find=shallow), "never came"),
     ("reach", broken(next_slot=but_the_last), "should have been overwritten"),
-    (
-        "reach",
-        broken(
-            __init__=lambda self, *sizes, **given: Plain.__init__(self, 99, *sizes[1:], **given)
-        ),
-        "should have been overwritten",
-    ),
     ("contents", broken(add=size_of_reward), "rewards is"),
     ("contents", broken(gather=half_precision), "never added"),
     ("updates", broken(slots_of=but_two), "expected"),
@@ -190,20 +187,8 @@ HIDING = [  # check, buffer, what is said
     ("n-step", broken(masses=tail_never_flushed), "near an end never come"),
     ("saving", broken(load=forgetful), "new ones are"),
     ("bad-errors", broken(update_priorities=not_a_number), "after a TD error of nan"),
-    (
-        "seeds",
-        broken(
-            __init__=lambda self, *sizes, **given: Plain.__init__(
-                self, *sizes, **given | {"seed": 0}
-            )
-        ),
-        "two seeds draw the same transitions",
-    ),
-    (
-        "seeds",
-        broken(prefix_sums=lambda self, n, masses: np.random.random(n) * masses.sum()),
-        "the same seed twice draws different transitions",
-    ),
+    ("seeds", broken(__init__=of_seed_0), "two seeds draw the same transitions"),
+    ("seeds", broken(prefix_sums=of_no_seed), "the same seed twice draws different transitions"),
     ("late-updates", broken(slots_of=LATE, priority=clipped), "update with |δ| = 0.0001"),
     ("arrays", broken(add=kept_arrays), "as if it kept them without a copy"),
     ("arrays", broken(gather=one_array_for_all), "of a minibatch changed when the next one"),
