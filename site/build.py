@@ -6,7 +6,6 @@ Sphinx reads a copy in FOLDER-source: the README as the first page, the notebook
 pages of this folder.
 """
 
-import argparse
 import json
 import os
 import re
@@ -42,9 +41,7 @@ api
 
 def main():
     """Build into the folder that the command line names; the exit status is Sphinx's."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("folder", nargs="?", type=Path, default=ROOT / "build" / "site")
-    folder = parser.parse_args().folder.resolve()
+    folder = Path(sys.argv[1] if len(sys.argv) > 1 else ROOT / "build" / "site").resolve()
     source = folder.with_name(f"{folder.name}-source")
     for old in (source, folder):
         shutil.rmtree(old, ignore_errors=True)

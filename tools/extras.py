@@ -13,15 +13,15 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-TRAIN = "-m per_tutorial train --steps 300 --learning-starts 100"
+TRAIN = "-m per_tutorial train --steps 300 --learning-starts 100".split()
 # extra → the words after `python`
 TRIED = {
-    "examine": ["-m", "per_tutorial", "examine", "plain", "--check", "handling"],
-    "dqn": TRAIN.split(),
+    "examine": "-m per_tutorial examine uniform --check handling".split(),
+    "dqn": TRAIN,
     "atari": ["-c", "from per_tutorial import make_atari_env as f; import ale_py, cv2"],
-    "minatar": [*TRAIN.split(), "--env", "MinAtar/Breakout-v1"],
+    "minatar": [*TRAIN, "--env", "MinAtar/Breakout-v1"],
     "sb3": ["-c", "from per_tutorial.integrations.sb3 import PrioritizedDQN"],
-    "tensorboard": [*TRAIN.split(), "--tensorboard", "runs"],
+    "tensorboard": [*TRAIN, "--tensorboard", "runs"],
     "tianshou": ["-c", "from per_tutorial.integrations.tianshou import PrioritizedReplayBuffer"],
     "torchrl": ["-c", "from per_tutorial.integrations.torchrl import PrioritizedSampler"],
     "notebooks": ["-c", "from per_tutorial.notebook import show"],
@@ -29,28 +29,19 @@ TRIED = {
 
 
 def tried(extra, place):
-    """Ends the program with what is wrong, if anything is."""
-    python = place / "empty" / "bin" / "python"
+    """The results of its line before and after the extra is installed in a new environment."""
+    subprocess.run([sys.executable, "-m", "venv", "empty"], cwd=place, check=True)
+    python = Path(place, "empty", "bin", "python")
     pip = [python, "-m", "pip", "install", "--quiet", "--constraint", ROOT / "constraints.txt"]
-
-    def run(words):
-        return subprocess.run([python, *words], cwd=place, capture_output=True, text=True)
-
-    subprocess.run([sys.executable, "-m", "venv", "--clear", place / "empty"], check=True)
-    subprocess.run([*pip, ROOT], check=True)
-    before = run(TRIED[extra])
-    if 'pip install "per_tutorial[' not in before.stderr:
-        sys.exit(f"{extra}: must say what to install, got {before.stdout}{before.stderr}")
-    subprocess.run([*pip, f"{ROOT}[{extra}]"], check=True)
-    after = run(TRIED[extra])
-    if after.returncode:
-        sys.exit(f"{extra}: must work, got {after.stdout}{after.stderr}")
-    print(f"{extra}: works", flush=True)
+    for what in (ROOT, f"{ROOT}[{extra}]"):
+        subprocess.run([*pip, what], check=True)
+        yield subprocess.run([python, *TRIED[extra]], cwd=place, capture_output=True, text=True)
 
 
 if __name__ == "__main__":
-    for name in sys.argv[1:] or TRIED:
-        if name not in TRIED:
-            sys.exit(f"EXTRA: must be one of {', '.join(TRIED)}, got {name!r}")
-        with tempfile.TemporaryDirectory() as folder:
-            tried(name, Path(folder))
+    for extra in sys.argv[1:] or TRIED:
+        with tempfile.TemporaryDirectory() as place:
+            before, after = tried(extra, place)
+        if 'pip install "per_tutorial[' not in before.stderr or after.returncode:
+            sys.exit(f"{extra}:\n{before.stderr}\n{after.stdout}{after.stderr}")
+        print(f"{extra}: works", flush=True)

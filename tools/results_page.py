@@ -11,8 +11,8 @@ import numpy as np
 from matplotlib import pyplot as plt
 from notebook_files import NOTEBOOKS, ROOT
 
-from per_tutorial.notebook import COLORS, draw_estimates, use_style
-from per_tutorial.statistics import Estimate, compare, t_interval
+from per_tutorial.notebook import draw_estimates, use_style
+from per_tutorial.statistics import Estimate, compare
 from per_tutorial.studies.comparisons import read_comparisons
 from per_tutorial.studies.declared.tuned import CHOSEN, GRID, SIDES, WORLDS
 from per_tutorial.studies.results import load_study
@@ -72,14 +72,14 @@ def of_comparisons():
     yield ", ".join(f"{method} {sum(each)} of {len(each)}" for method, each in losses.items())
 
 
-def scores_by_rate(world):
-    """Side → multiple of η → the ten scores of the grid of rates in a world."""
+def costs_of_rates(world):
+    """Side → what a badly chosen rate costs in a world: chosen minus mean score, of each run."""
     grid = load_study(f"rates-{world}", RESULTS)
-    found = {side: {} for side in SIDES}
-    for arm in grid.arms:
-        side, times = arm.split("-")
-        found[side][float(times)] = grid.scores(arm)
-    return {side: dict(sorted(each.items())) for side, each in found.items()}
+    return {
+        side: grid.scores(f"{side}-{CHOSEN[world][side]:g}")
+        - np.mean([grid.scores(f"{side}-{times:g}") for times in GRID], axis=0)
+        for side in SIDES
+    }
 
 
 def of_rates():
@@ -87,14 +87,9 @@ def of_rates():
     rows, verdicts, gained, lost = judged("best rates", m=len(WORLDS))
     yield table(rows, verdicts)
     yield f"In {len(rows)} worlds {gained} gains and {lost} loss are shown"
-    costs = {side: [] for side in SIDES}  # what a badly chosen rate costs, in each run
-    for row in rows:
-        world = row.studies[0].removeprefix("tuned-")
-        for side, scores in scores_by_rate(world).items():
-            mean = np.mean([scores[times] for times in GRID], axis=0)
-            costs[side].append(scores[CHOSEN[world][side]] - mean)
-    pairs = list(zip(costs["per"], costs["uniform"], strict=True))
-    every = zip(rows, compare(pairs, m=len(WORLDS)), strict=True)
+    costs = [costs_of_rates(row.studies[0].removeprefix("tuned-")) for row in rows]
+    verdicts = compare([(cost["per"], cost["uniform"]) for cost in costs], m=len(WORLDS))
+    every = zip(rows, verdicts, strict=True)
     yield ", ".join(f"{row.world} {rounded(one.difference)}" for row, one in every)
 
 
@@ -130,30 +125,17 @@ def described():
 def draw():
     """Write the figure: all comparisons at one rate."""
     use_style()
-    found, colors = estimates(), {}
-    for label, (_, low, high) in found.items():
-        shown = COLORS["weight"] if low > 0 else COLORS["td_error"]
-        colors[label] = COLORS["quiet"] if low <= 0 <= high else shown
     figure, axes = plt.subplots(figsize=(9.5, 13))
-    draw_estimates(axes, found, colors=colors)
+    draw_estimates(axes, estimates())
     axes.set(title="uniform is better ← 0 → PER is better", xlim=(-80, 170))
     axes.set_xlabel("PER − uniform replay, % of the range")
     figure.savefig(FIGURE, dpi=100, metadata={"Description": described()})
     plt.close(figure)
 
 
-def print_rates():
-    """The scores of the grids of rates, whose bands are 95 % t intervals of one rate alone."""
-    for world in CHOSEN:
-        for side, scores in scores_by_rate(world).items():
-            each = (f"{times:g}η {rounded(t_interval(runs))}" for times, runs in scores.items())
-            print(f"{world}, {side}:", *each, sep="  ")
-
-
 def main():
     draw()
-    print_rates()
-    print("", *wanted(), sep="\n")
+    print(*wanted(), sep="\n")
     absent = missing(wanted(), PAGE.read_text(encoding="utf-8"))
     sys.exit("\n".join(["The page does not say:", *absent]) if absent else 0)
 

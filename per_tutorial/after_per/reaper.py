@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from per_tutorial.common.arguments import one_of, real_number
+from per_tutorial.common.arguments import real_number
 from per_tutorial.replay.compiling import njit_cached
 from per_tutorial.replay.contracts import Floats, Slots, State
 from per_tutorial.replay.random_streams import RandomStreams
@@ -55,9 +55,10 @@ class ReaperSampler:
     step and the end of its episode, the more its target can be trusted (section 4 of Pleiss et
     al.). A new transition gets the largest p so far, 1 at the start.
 
-    A TD error changes the R of a whole episode, so each draw takes a pass over all transitions, as
-    in the authors' code. It differs from theirs in ε, and where an episode is not whole: R is 1
-    while it runs, and later sums go over the steps that are still stored.
+    A TD error changes the R of a whole episode, so each draw takes a pass over all transitions.
+    Weights (N · P(i))^−β are divided by the largest one of the whole buffer. Both are as in the
+    authors' code. It differs from theirs in ε, and where an episode is not whole: R is 1 while it
+    runs, and later sums go over the steps that are still stored.
 
     Args:
         storage: the storage whose transitions are drawn; it knows where episodes end.
@@ -65,8 +66,6 @@ class ReaperSampler:
         alpha: how strongly errors count, in [0, 1].
         omega: how strongly reliability counts, in [0, 1]; 0 leaves proportional replay.
         priority_epsilon: ε, in [1e-20, 1e20].
-        normalize: weights (N · P(i))^−β are divided by the largest one of the whole "buffer", as in
-            the authors' code, or of the "batch".
 
     Example:
         >>> from per_tutorial import Replay
@@ -91,14 +90,12 @@ class ReaperSampler:
         alpha: float = 0.3,
         omega: float = 0.3,
         priority_epsilon: float = 1e-6,
-        normalize: str = "buffer",
     ) -> None:
         self.storage = storage
         self.capacity = storage.capacity
         self.alpha = real_number("alpha", alpha, 0, 1)
         self.omega = real_number("omega", omega, 0, 1)
         self.priority_epsilon = epsilon_number("priority_epsilon", priority_epsilon)
-        self.normalize = one_of("normalize", normalize, ("batch", "buffer"))
         self.streams = RandomStreams(seeds, "replay")
         self.runs = len(self.streams.states)
         self.errors = np.zeros((self.runs, self.capacity))  # p
@@ -108,7 +105,6 @@ class ReaperSampler:
             "alpha": self.alpha,
             "omega": self.omega,
             "priority_epsilon": self.priority_epsilon,
-            "normalize": self.normalize,
         }
 
     def add(self, slots: Slots) -> None:
@@ -127,8 +123,8 @@ class ReaperSampler:
             [each.searchsorted(chance, side="right") for each, chance in zip(sums, chances)]  # noqa: B905
         )
         drawn = np.take_along_axis(shares, slots, axis=1)
-        compared = drawn if self.normalize == "batch" else np.where(shares > 0, shares, np.inf)
-        return slots, drawn, (drawn / compared.min(axis=1, keepdims=True)) ** -beta
+        smallest = np.where(shares > 0, shares, np.inf).min(axis=1, keepdims=True)
+        return slots, drawn, (drawn / smallest) ** -beta
 
     def update(self, slots: Slots, td_errors: Floats) -> None:
         """Set the priorities of replayed slots from their TD errors, both (runs, batch)."""

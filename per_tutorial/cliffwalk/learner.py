@@ -164,7 +164,6 @@ class CliffwalkLearner:
         alpha: α of the proportional and the rank-based sampler.
         priority_epsilon: ε of the proportional sampler.
         noise: standard deviation of the noise on the stored rewards.
-        initial_scale: standard deviation of the initial weights.
         step_size: η, the share of its TD error that an update removes.
         seed: an int, for the order of the memory, the noise, the initial weights and the draws.
 
@@ -186,7 +185,6 @@ class CliffwalkLearner:
         alpha: float = 0.7,
         priority_epsilon: float = 1e-6,
         noise: float = 0.0,
-        initial_scale: float = 0.1,
         step_size: float = 0.25,
         seed: int = 0,
     ) -> None:
@@ -195,12 +193,11 @@ class CliffwalkLearner:
         self.alpha = real_number("alpha", alpha, 0, 1)
         self.priority_epsilon = real_number("priority_epsilon", priority_epsilon, above=0)
         noise = real_number("noise", noise, low=0)
-        initial_scale = real_number("initial_scale", initial_scale, low=0)
         self.step_size = real_number("step_size", step_size, above=0)
         rng = np.random.default_rng(whole_number("seed", seed, minimum=0, maximum=None))
         self.memory = make_memory(self.n, rng, noise)
         self.truth = true_values(self.n)
-        self.theta = rng.normal(0.0, initial_scale, (2, self.n + 1))
+        self.theta = rng.normal(0.0, 0.1, (2, self.n + 1))
         self.updates = 0
         self.last = -1
         self.replayed = np.zeros(len(self.memory.states), dtype=np.int64)

@@ -27,13 +27,7 @@ ACTIONS = 2  # 0 or 1
 
 
 class BufferSettings(NamedTuple):
-    """The settings of a buffer; it is sampled only with the batch size and the β given here.
-
-    Example:
-        >>> from per_tutorial.conformance import BufferSettings
-        >>> BufferSettings(capacity=8, alpha=1.0).beta
-        0.4
-    """
+    """The settings of a buffer; it is sampled only with the batch size and the β given here."""
 
     capacity: int
     alpha: float = 0.6
@@ -50,12 +44,6 @@ class Minibatch:
 
     `keys` are whatever `Adapter.update` needs to find these transitions again. Observations and
     next observations are (batch, 2), all other fields (batch,), or all of them columns (batch, 1).
-
-    Example:
-        >>> from per_tutorial.conformance import Minibatch
-        >>> observations = [[0.0, 1.0], [2.0, 3.0]]
-        >>> Minibatch(observations=observations, weights=[0.5, 1.0], keys=[7, 3]).keys
-        [7, 3]
     """
 
     observations: ArrayLike
@@ -151,11 +139,7 @@ def as_adapter(adapter: Any) -> Adapter:
             said = f"must be one of {', '.join(Adapter.__annotations__)}, or begin with _"
             raise ValueError(f"{name}.{unknown}: a declaration {said}")
     if isinstance(adapter, type):
-        try:
-            adapter = type(name, (adapter, Adapter), {})()
-        except Exception as error:
-            said = f"adapter: {name} cannot be made without arguments ({error})"
-            raise TypeError(said) from error
+        adapter = type(name, (adapter, Adapter), {})()
     if not isinstance(adapter, Adapter):
         raise TypeError(f"adapter: must be a class or an Adapter, got an object of {name}")
     adapter.name = adapter.name or name  # type: ignore[misc]

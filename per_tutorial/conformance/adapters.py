@@ -14,7 +14,6 @@ from per_tutorial.conformance.adapter import (
     Minibatch,
     as_adapter,
 )
-from per_tutorial.conformance.plain import Plain
 from per_tutorial.replay.buffers import PrioritizedReplayBuffer, RankBasedReplayBuffer, ReplayBuffer
 from per_tutorial.replay.contracts import Floats, Transition
 from per_tutorial.replay.replay import Replay
@@ -73,21 +72,11 @@ class RankBased(Uniform):
     _given = {"sort_every": 1}
 
 
-class PlainAdapter(Proportional):
-    """`conformance.plain.Plain`, or a subclass of it, such as a planted bug."""
-
-    packages = ()
-
-    def __init__(self, buffer: type[Plain] = Plain, **options: Any) -> None:
-        self.kind, self.name, self._given = buffer, buffer.__name__, options  # type: ignore[misc, assignment]
-
-
 #: name → class
 ADAPTERS: dict[str, type[Adapter]] = {
     "proportional": Proportional,
     "rank": RankBased,
     "uniform": Uniform,
-    "plain": PlainAdapter,
 }
 
 

@@ -285,8 +285,6 @@ OTHER_EXPONENTS = {
 
 def likely_cause(found: list[float], cases: list[tuple[Floats, float, NDArray, float]]) -> str:
     """What may make these exponents, in words, or nothing; cases: p, α, counts, dispersion."""
-    if max(found) < -0.2:
-        return "the order of priorities is reversed"
     best, cause = -np.inf, ""
     for said, masses in OTHER_MASSES.items():
         for x in np.geomspace(1e-4, 0.5, 100):

@@ -27,14 +27,7 @@ class CheckResult(NamedTuple):
 
 
 class Report(NamedTuple):
-    """The results of an examination, in the order of the checks.
-
-    Example:
-        >>> from per_tutorial.conformance import examine, find_adapter
-        >>> report = examine(find_adapter("proportional"), checks=["handling"])
-        >>> report.passed, report.results[0].verdict
-        (True, 'passed')
-    """
+    """The results of an examination, in the order of the checks."""
 
     name: str
     versions: Mapping[str, str]
@@ -73,19 +66,17 @@ class Report(NamedTuple):
         }
 
     def __str__(self) -> str:
-        """At most fifteen lines: the likely cause, what else failed, what was not decided."""
+        """The likely cause, what else failed, and what was not decided."""
         numbers = ", ".join(f"{name} {number}" for name, number in self.versions.items())
         found = {v: [one for one in self.results if one.verdict == v] for v in get_args(Verdict)}
         lines = shortened(f"{self.name} ({numbers}): {self.summary()} (seed {self.seed})", 2)
-        for k, (name, _, measured) in enumerate(self.failed[:5]):
+        for k, (name, _, measured) in enumerate(self.failed):
             check = CHECKS[name]
             marked = f"{'also failed' if k else 'FAILED'} {name}"
             marked += " (not the algorithm)" * (check.kind == "further")
             lines += shortened(f"{marked}: {measured}", 1 if k else 3)
             if k == 0:
                 lines += shortened(f"  Asked: {check.asks} Paper: {check.paper}. {check.effect}", 2)
-        more = ", ".join(one.check for one in self.failed[5:])
-        lines += shortened(f"also failed {more}", 1) if more else []
         for verdict in ("inconclusive", "skipped"):
             some = "; ".join(f"{one.check} ({one.measured})" for one in found[verdict])
             lines += shortened(f"{verdict}: {some}", 1) if some else []

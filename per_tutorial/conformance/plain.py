@@ -179,13 +179,9 @@ class Plain:
 
     # Files ----------------------------------------------------------------------------------------
 
-    def state(self) -> dict[str, Any]:
-        """All that changes."""
-        return dict(vars(self))
-
     def save(self, path: str) -> None:
         """Write everything to a file, a pickle."""
-        Path(path).write_bytes(pickle.dumps(self.state()))
+        Path(path).write_bytes(pickle.dumps(vars(self)))
 
     def load(self, path: str) -> None:
         """Read a file of `save`; only one's own, since a pickle can run code."""

@@ -1,8 +1,6 @@
 """Pictures that compare arms of an experiment: curves, and estimates with intervals."""
 
-from __future__ import annotations
-
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -70,27 +68,20 @@ def draw_estimates(
         axes.plot([low, high], [row, row], color=color, linewidth=width, solid_capstyle="butt")
         (dot,) = axes.plot(value, row, "o", color=color, markersize=7, clip_on=False)
         dot.set_markerfacecolor(face)
-        mean, *ends = map(_written, (value, low, high))
+        mean, *ends = (
+            f"{round(each, 1) + 0.0:+.1f}".replace("-", "−")  # + 0.0: not −0.0
+            for each in (value, low, high)
+        )
         right = axes.get_yaxis_transform()
         text = f"{mean} [{', '.join(ends)}]"
         axes.text(1.03, row, text, transform=right, va="center", fontsize="small")
     axes.axvline(0, color="black", linewidth=1, zorder=1)
-    _label_rows(axes, estimates)
+    axes.set_yticks(range(len(estimates)), estimates)
+    axes.set_ylim(len(estimates) - 0.5, -0.5)  # the first at the top
+    axes.tick_params(axis="y", length=0)
+    axes.grid(visible=False, axis="y")
 
 
 def rows_size(rows: int, width: float = 7.0) -> tuple[float, float]:
     """The size in inches of a figure with ``rows`` rows of `draw_estimates`."""
     return width, 1.0 + 0.42 * rows
-
-
-def _written(value: float) -> str:
-    """A number with its sign, "+" or "−"; a value that rounds to zero has "+"."""
-    return f"{round(value, 1) + 0.0:+.1f}".replace("-", "−")
-
-
-def _label_rows(axes: Axes, labels: Collection[str]) -> None:
-    """Write the labels beside rows 0, 1, …, the first at the top."""
-    axes.set_yticks(range(len(labels)), labels)
-    axes.set_ylim(len(labels) - 0.5, -0.5)
-    axes.tick_params(axis="y", length=0)
-    axes.grid(visible=False, axis="y")

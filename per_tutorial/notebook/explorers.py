@@ -5,8 +5,6 @@ part of a larger one), returns nothing, and neither makes nor shows figures. So 
 exactly what the static picture shows.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from inspect import signature
 from typing import Any
@@ -49,9 +47,9 @@ def explore(
         draw: function `draw(figure, **values)`.
         alt: alternative text; may name values as in "a tree of {leaves} leaves".
         size: width and height of the picture, in inches.
-        controls: name=control for every value: an ipywidget, a `range` of integers or a tuple
-            (low, high, step) of numbers (sliders), a list of choices, or a bool. Each starts where
-            ``draw`` has its default, or else a slider in the middle.
+        controls: name=control for every value: a `range` of integers or a tuple (low, high, step)
+            of numbers (sliders), or a list of choices. Each starts where ``draw`` has its default,
+            or else a slider in the middle.
 
     Returns the controls by name; setting a `.value` moves the slider. Without widgets (on GitHub,
     on paper) nothing is visible, so show a `gallery` first.
@@ -71,8 +69,6 @@ def explore(
 
 
 def _control(name: str, control: Any) -> widgets.Widget:
-    if isinstance(control, widgets.Widget):
-        return control
     words = {
         "description": name.replace("_", " "),
         "style": {"description_width": "9em"},
@@ -88,8 +84,4 @@ def _control(name: str, control: Any) -> widgets.Widget:
     if isinstance(control, list):
         # Named, since a Dropdown reads a pair as (name, value): (64, 64) would become 64.
         return widgets.Dropdown(options=[(str(choice), choice) for choice in control], **words)
-    if isinstance(control, bool):
-        return widgets.Checkbox(value=control, **words)
-    raise TypeError(
-        f"{name}: must be a widget, a range, (low, high, step), a list or a bool, got {control!r}"
-    )
+    raise TypeError(f"{name}: must be a range, (low, high, step) or a list, got {control!r}")

@@ -1,7 +1,5 @@
 """The look of the series: one colour for each concept."""
 
-from __future__ import annotations
-
 from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.ticker import AutoLocator, LogLocator, MaxNLocator, NullFormatter

@@ -18,10 +18,9 @@ def draw_tree(
     nodes: NDArray[np.floating],
     *,
     capacity: int | None = None,
-    first_root: int = 1,
     path: Collection[int] = (),
 ) -> None:
-    """Draw a tree laid out like `SumTree.nodes`, or a forest: sums in circles, leaves in squares.
+    """Draw a tree laid out like `SumTree.nodes`: sums in circles, leaves in squares.
 
     The small number beside a node or under a leaf is its index in the array; [k] is the leaf's.
 
@@ -29,16 +28,14 @@ def draw_tree(
         axes: where to draw; its axis lines are removed.
         nodes: (2·leaves,) array; node i is the parent of 2i and 2i + 1. The number of leaves need
             not be a power of two.
-        capacity: leaves in use (of each tree of a forest); the others are drawn as padding.
-        first_root: the first root of a forest; the nodes above it are drawn as cut off.
+        capacity: leaves in use, by default all; the others are drawn as padding.
         path: numbers of nodes to highlight, with the edges between them.
     """
     leaves = len(nodes) // 2
-    per_tree = leaves // first_root
-    capacity = capacity or per_tree
+    capacity = capacity or leaves
     places = _tree_places(leaves)
     side = 25 if leaves <= 8 else 19  # of a node, in points
-    for node in range(2 * first_root, 2 * leaves):
+    for node in range(2, 2 * leaves):
         on_path = node in path and node // 2 in path
         color = COLORS["path" if on_path else "right" if node % 2 else "left"]
         width = 4 if on_path else 1.5
@@ -49,8 +46,7 @@ def draw_tree(
             zorder=1,
         )
     for node, (x, y) in places.items():
-        is_leaf, cut_off = node >= leaves, node < first_root
-        unused = cut_off or (is_leaf and (node - leaves) % per_tree >= capacity)
+        is_leaf, unused = node >= leaves, node >= leaves + capacity
         color = COLORS["path"] if node in path else "#C8C8C8" if unused else COLORS["priority"]
         face, edge = (PICKED_FACE, 1.8) if node in path else ("white", 1.2)
         style: dict[str, Any] = {
@@ -60,12 +56,13 @@ def draw_tree(
         }
         axes.plot(x, y, "s" if is_leaf else "o", markersize=side, **style)
         size = 9 if leaves <= 8 else 7.5
-        value = "" if cut_off else f"{nodes[node]:.3g}"
         middle: dict[str, Any] = {"ha": "center", "va": "center", "textcoords": "offset points"}
-        axes.annotate(value, (x, y), (0, 0), fontsize=size, fontweight="bold", **middle)
+        axes.annotate(
+            f"{nodes[node]:.3g}", (x, y), (0, 0), fontsize=size, fontweight="bold", **middle
+        )
         note: dict[str, Any] = {"fontsize": size - 1.5, "color": "#6A6A6A", **middle}
         if is_leaf:
-            axes.annotate(f"[{(node - leaves) % per_tree}]", (x, y), (0, -0.85 * side), **note)
+            axes.annotate(f"[{node - leaves}]", (x, y), (0, -0.85 * side), **note)
             axes.annotate(str(node), (x, y), (0, -1.35 * side), **note)
         else:
             outside = side if node > 1 and node % 2 else -side  # away from the parent's edge

@@ -7,7 +7,6 @@ import base64
 import html
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import imageio_ffmpeg
@@ -31,35 +30,20 @@ def video_file(name: str) -> Path:
     return Path(os.environ.get("PER_TUTORIAL_VIDEOS", "films"), name)
 
 
-@contextmanager
-def _readable(path: str | Path) -> Iterator[None]:
-    """One line about a missing or damaged file, in place of ffmpeg's page."""
-    if not Path(path).is_file():
-        raise FileNotFoundError(f"path: no file {os.fspath(path)!r}")
-    imageio_ffmpeg.get_ffmpeg_version()  # an error of its own if there is no ffmpeg
-    try:
-        yield
-    except (RuntimeError, OSError, LookupError):
-        raise ValueError(f"path: {os.fspath(path)!r} is damaged, or is no video") from None
-
-
 def read_frames(path: str | Path) -> Iterator[Frame]:
-    """Yield the frames of a video, (height, width, 3) uint8; ValueError if it is none."""
-    with _readable(path):
-        reader = imageio_ffmpeg.read_frames(str(path))
-        width, height = next(reader)["size"]
-        for frame in reader:
-            yield np.frombuffer(frame, dtype=np.uint8).reshape(height, width, 3)
+    """Yield the frames of a video, (height, width, 3) uint8."""
+    reader = imageio_ffmpeg.read_frames(str(path))
+    width, height = next(reader)["size"]
+    for frame in reader:
+        yield np.frombuffer(frame, dtype=np.uint8).reshape(height, width, 3)
 
 
 def film_strip(path: str | Path) -> Figure:
     """A figure of six frames, evenly spaced from the first to the last, with their times."""
-    with _readable(path):
-        total, seconds = imageio_ffmpeg.count_frames_and_secs(str(path))
-        wanted = np.linspace(0, total - 1, min(6, total)).round().astype(int)
-        found = {k: frame for k, frame in enumerate(read_frames(path)) if k in wanted}
-        frames = {k: found[k] for k in wanted}  # fewer can be read than are counted if it is cut
-        height, width = frames[0].shape[:2]
+    total, seconds = imageio_ffmpeg.count_frames_and_secs(str(path))
+    wanted = np.linspace(0, total - 1, min(6, total)).round().astype(int)
+    frames = {k: frame for k, frame in enumerate(read_frames(path)) if k in wanted}
+    height, width = frames[0].shape[:2]
     rows, columns = -(-len(wanted) // 3), min(len(wanted), 3)
     size = (9, rows * (9 / columns * height / width + 0.25))
     figure, grid = plt.subplots(rows, columns, figsize=size, squeeze=False)
@@ -80,14 +64,13 @@ def show_video(path: str | Path, alt: str, caption: str | None = None, width: in
     notebook, where it drops the `<source>` element of IPython's own `Video`.
 
     Args:
-        path: an MP4 file; FileNotFoundError or ValueError if there is none, or it is damaged, and
-            RuntimeError if there is no ffmpeg.
+        path: an MP4 file; FileNotFoundError if there is none.
         alt: what the video shows, for those who can't see it.
         caption: text below the player.
         width: of the player, in pixels.
     """
-    show(film_strip(path), f"Film strip: {alt}")
     data = base64.b64encode(Path(path).read_bytes()).decode()
+    show(film_strip(path), f"Film strip: {alt}")
     player = (
         f'<video src="data:video/mp4;base64,{data}" width="{width}" title="{html.escape(alt)}" '
         "controls muted loop playsinline></video>"

@@ -1,12 +1,12 @@
-"""Every planted bug is found by the check that it names, which names the mistake."""
+"""Every planted bug is found by its check, which names the mistake."""
 
 import re
 
 import numpy as np
 import pytest
+from plain_adapter import PlainAdapter
 
 from per_tutorial.conformance import CHECKS, examine
-from per_tutorial.conformance.adapters import PlainAdapter
 from per_tutorial.conformance.bugs import BUGS
 from per_tutorial.conformance.plain import Plain
 
@@ -70,6 +70,14 @@ def only_when_full(self):
     return Plain.masses(self) if len(self) == self.capacity else np.ones(len(self))
 
 
+def of_no_seed(self, batch_size, masses):
+    return np.random.random(batch_size) * masses.sum()
+
+
+def of_seed_0(self, *sizes, **given):
+    Plain.__init__(self, *sizes, **given | {"seed": 0})
+
+
 def broken(**methods):
     return PlainAdapter(type("Broken", (Plain,), methods))
 
@@ -102,41 +110,88 @@ def clipped(self, td_errors):  # 1000 becomes what the new owners have
     return np.minimum(Plain.priority(self, td_errors), 1.0)
 
 
+def half_precision(self, field, slots):
+    values = self.rows[field][slots]
+    return values.astype(np.float16) if values.dtype == np.float32 else values
+
+
+def changes_added(self, slots, priorities):
+    np.add.at(self.priorities, slots, priorities - self.priorities[slots])
+    self.priorities[slots] = np.maximum(self.priorities[slots], self.epsilon)
+
+
+def one_too_far_after_wrapping(self, ids):
+    slots = Plain.slots_of(self, ids)
+    return np.where(slots < 0, -1, (slots + (self.added > self.capacity)) % self.capacity)
+
+
+def of_the_last_batch(self, priorities):
+    self.largest = max(priorities.tolist(), default=self.largest)
+
+
+def sum_to_one(self, probabilities, beta):
+    weights = probabilities**-beta
+    return weights / weights.sum()
+
+
+def tail_never_flushed(self):
+    """The last n − 1 steps of an episode are never the start of a window."""
+    slots, masses = np.arange(len(self)), Plain.masses(self)
+    for back in range(1, self.n_step):
+        masses[self.ends((slots + back - 1) % self.capacity)[: len(self)]] = 0.0
+    return masses
+
+
+def forgetful(self, path):
+    Plain.load(self, path)
+    self.largest = 1.0
+
+
+def not_a_number(self, indices, td_errors):
+    self.write(self.slots_of(indices), self.priority(td_errors))
+
+
+def kept_arrays(self, *fields):
+    self.kept = [*getattr(self, "kept", []), (self.next_slot(), fields[0], fields[3])]
+    Plain.add(self, *fields)
+    for slot, observation, following in self.kept[-self.capacity :]:
+        self.rows["observation"][slot], self.rows["next_observation"][slot] = observation, following
+
+
+def one_array_for_all(self, field, slots):
+    values = Plain.gather(self, field, slots)
+    array = self.__dict__.setdefault("arrays", {}).setdefault((field, len(slots)), values)
+    array[:] = values
+    return array
+
+
 LATE = BUGS["stale-write-back"].slots_of
 HIDING = [  # check, buffer, what is said
-    (
-        "handling",
-        broken(sample=demanding, update_priorities=updated),
-        "which the adapter must allow",
-    ),
+    ("handling", broken(sample=demanding, update_priorities=updated), "the adapter must allow"),
     ("reach", broken(find=shallow), "never came"),
     ("reach", broken(next_slot=but_the_last), "should have been overwritten"),
-    (
-        "reach",
-        broken(
-            __init__=lambda self, *sizes, **given: Plain.__init__(self, 99, *sizes[1:], **given)
-        ),
-        "should have been overwritten",
-    ),
     ("contents", broken(add=size_of_reward), "rewards is"),
+    ("contents", broken(gather=half_precision), "never added"),
     ("updates", broken(slots_of=but_two), "expected"),
+    ("updates", broken(write=changes_added), "some of them twice"),
     ("updates", broken(masses=of_last_week), "are sums refreshed later?"),
     ("proportions", broken(masses=only_when_full), "in a part-full buffer"),
+    ("proportions", broken(slots_of=one_too_far_after_wrapping), "after wrapping around"),
     ("epsilon", broken(masses=small_added_after), "is ε added before the power?"),
     ("newcomers", broken(add=after_the_pointer), "after new ones were added"),
+    ("newcomers", broken(remember=of_the_last_batch), "after updates, a new transition is"),
     ("weights", broken(weights=lambda self, P, b: P ** -(b**2)), "β = 0.4, weights are P^-0.16"),
     ("weights-scale", broken(weights=over_the_smallest_ever), "were mixed before"),
-    (
-        "seeds",
-        broken(
-            __init__=lambda self, *sizes, **given: Plain.__init__(
-                self, *sizes, **given | {"seed": 0}
-            )
-        ),
-        "two seeds draw the same transitions",
-    ),
+    ("weights-scale", broken(weights=sum_to_one), "all errors are equal, but"),
+    ("n-step", broken(ends=lambda self, slots: self.rows["terminated"][slots]), "a time limit"),
+    ("n-step", broken(masses=tail_never_flushed), "near an end never come"),
+    ("saving", broken(load=forgetful), "new ones are"),
+    ("bad-errors", broken(update_priorities=not_a_number), "after a TD error of nan"),
+    ("seeds", broken(__init__=of_seed_0), "two seeds draw the same transitions"),
+    ("seeds", broken(prefix_sums=of_no_seed), "the same seed twice draws different transitions"),
     ("late-updates", broken(slots_of=LATE, priority=clipped), "update with |δ| = 0.0001"),
-    ("arrays", PlainAdapter(BUGS["kept-arrays"]), "as if it kept them without a copy"),
+    ("arrays", broken(add=kept_arrays), "as if it kept them without a copy"),
+    ("arrays", broken(gather=one_array_for_all), "of a minibatch changed when the next one"),
 ]
 
 
@@ -160,9 +215,8 @@ def handed_over(priority_of):
     return type("HandedOver", (PlainAdapter,), {"update": update})()
 
 
-class Undeclared(PlainAdapter):
-    epsilon = 0.0  # whoever adds none has none to declare
-
+undeclared = broken(priority=lambda self, td_errors: np.abs(td_errors))
+undeclared.epsilon = 0.0  # whoever adds none has none to declare
 
 FIRST = [  # with what a report begins
     (handed_over(lambda size, weights: size * weights), "exponent", "|δ| times the weight"),
@@ -172,7 +226,7 @@ FIRST = [  # with what a report begins
     (broken(next_slot=random_slot), "reach", "should have been overwritten"),
     (broken(prefix_sums=same_numbers), "reach", "random numbers are the same"),
     (broken(add=after_the_pointer), "reach", "priority goes to the next slot"),
-    (Undeclared(BUGS["no-epsilon"]), "epsilon", "add ε to |δ|, in the buffer or in `update`"),
+    (undeclared, "epsilon", "add ε to |δ|, in the buffer or in `update`"),
     (PlainAdapter(BUGS["drifting-sums"]), "sums", "do the sums keep rounding errors?"),
     (PlainAdapter(BUGS["column-of-weights"]), "handling", "their product is a table"),
 ]
@@ -185,29 +239,17 @@ def test_a_report_begins_with_the_cause(adapter, check, words):
     assert first.check == check and words in first.measured
 
 
-def test_everything_is_told_of_a_bug():
-    assert len(BUGS) >= 25
-    assert {bug.found_by for bug in BUGS.values()} == set(CHECKS)  # no check finds nothing
-    assert len({bug.__doc__ for bug in BUGS.values()}) == len(BUGS)
+def test_every_check_finds_a_bug_and_every_bug_is_described():
+    assert {bug.found_by for bug in BUGS.values()} | {check for check, *_ in HIDING} == set(CHECKS)
     for name, bug in BUGS.items():
         assert bug.__doc__.endswith("."), name
-        for case in bug.seen:
-            assert re.match(r"[\w.-]+/[\w.-]+(#\d+$| \()", case), case
+        assert all(re.match(r"[\w.-]+/[\w.-]+(#\d+$| \()", case) for case in bug.seen), name
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "name, others",
-    [
-        ("alpha-twice", set()),
-        ("signed-priority", {"proportions", "epsilon", "updates"}),
-        ("newcomers-at-one", set()),
-        ("no-weights", set()),
-        ("weights-that-sum-to-one", set()),
-        ("truncation-as-terminal", set()),
-    ],
+    "name", ["alpha-twice", "newcomers-at-one", "no-weights", "truncation-as-terminal"]
 )
-def test_a_bug_is_named_first_and_nothing_unrelated_fails(name, others):
+def test_nothing_unrelated_fails(name):
     report = examine(PlainAdapter(BUGS[name]), 3)
-    failed = {one.check for one in report.failures}
-    assert BUGS[name].found_by in failed and failed <= others | {BUGS[name].found_by}, report
+    assert [one.check for one in report.failures] == [BUGS[name].found_by], report

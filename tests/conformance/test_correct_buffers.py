@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
+from plain_adapter import PlainAdapter
 
 from per_tutorial import PrioritizedReplayBuffer, RankBasedReplayBuffer
 from per_tutorial.conformance import examine, find_adapter
-from per_tutorial.conformance.adapters import PlainAdapter
 from per_tutorial.conformance.plain import Plain
 
 

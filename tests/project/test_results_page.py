@@ -15,15 +15,6 @@ from per_tutorial.studies.results import load_study
 from per_tutorial.worlds.gains import gains, load_cells
 
 FAMILIES = read_comparisons(comparisons.TABLE)
-# Before there was a table, the studies were pooled anew at each reading. What came out then:
-# family → comparisons, pairs, and the sums of mean differences, their deviations, and ranges
-FORMER = {
-    "one rate": (61, 2050, 1280.197680616, 2913.274002380, None),
-    "a quarter of the rate": (17, 430, -365.889622680, 970.195981824, 5802.535333333),
-    "other exponents": (28, 840, 201.482748313, 892.296380534, 6249.901100000),
-    "newer methods": (131, 3870, -3794.036996871, 9697.018342122, 36356.215650000),
-}
-LATER = ("pong", "tuned-")  # studies that ended since
 
 
 def test_the_page_has_the_numbers_and_the_figure_of_the_data():
@@ -102,20 +93,6 @@ def test_the_table_is_that_of_the_studies():
     for row, new in zip(recorded, comparisons.table(), strict=True):
         assert row[:8] == [str(value) for value in new[:8]], "python tools/comparisons.py"
         assert [float(value) for value in row[8:]] == pytest.approx([*map(float, new[8:])])
-
-
-@pytest.mark.parametrize("family", FORMER)
-def test_the_numbers_are_those_from_before_there_was_a_table(family):
-    every, former = FAMILIES[family], []
-    for row in every:
-        old = [not name.startswith(LATER) for name in row.studies]
-        if any(old):
-            former.append((row.scores[0] - row.scores[1])[old])
-    *sums, ranges = FORMER[family]
-    found = [len(former), *(sum(map(of, former)) for of in (len, np.mean, np.std))]
-    assert found == pytest.approx(sums, rel=1e-9)
-    if ranges is not None:  # those of the first family widen with each new try
-        assert sum(row.range for row in every) == pytest.approx(ranges, rel=1e-9)
 
 
 def test_studies_with_the_same_settings_are_tries_of_one_comparison_and_their_runs_count_once():

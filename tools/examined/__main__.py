@@ -26,9 +26,6 @@ OTHERS = {
     "tianshou": "tianshou.py:Tianshou",
     "torchrl": "torchrl.py:TorchRL",
     "xuance": "xuance.py:XuanCe",
-    "our-sb3": "sb3.py:OurSB3",
-    "our-tianshou": "tianshou.py:OurTianshou",
-    "our-torchrl": "torchrl.py:OurTorchRL",
 }
 EXAMINED = {name: name for name in ("proportional", "rank", "uniform")} | {
     name: f"{HERE}/adapters/{place}" for name, place in OTHERS.items()

@@ -2,12 +2,12 @@
 
 import { SumTree } from "../sum-tree/sum-tree.js";
 
-export const EPSILON = 1e-6;
+const EPSILON = 1e-6;
 
 /** A sum tree whose leaves are (|δ| + ε)^α. */
-export function priorityTree(tdErrors, alpha, epsilon = EPSILON) {
+export function priorityTree(tdErrors, alpha) {
   const tree = new SumTree(tdErrors.length);
-  tdErrors.forEach((error, leaf) => tree.set(leaf, (Math.abs(error) + epsilon) ** alpha));
+  tdErrors.forEach((error, leaf) => tree.set(leaf, (Math.abs(error) + EPSILON) ** alpha));
   return tree;
 }
 
@@ -34,9 +34,6 @@ export function importanceWeights(P, drawn, beta, normalize = "batch") {
     buffer: () => (P.length * Math.min(...P)) ** -beta,
     none: () => 1,
   };
-  if (!Object.hasOwn(divisors, normalize)) {
-    throw new RangeError(`normalize: must be batch, buffer or none, got ${normalize}`);
-  }
   const divisor = divisors[normalize]();
   return drawn.map((i) => weight(i) / divisor);
 }

@@ -8,9 +8,6 @@
  */
 export class SumTree {
   constructor(capacity) {
-    if (!Number.isInteger(capacity) || capacity < 1) {
-      throw new RangeError(`capacity: must be an integer of at least 1, got ${capacity}`);
-    }
     this.capacity = capacity;
     this.leaves = 1;
     while (this.leaves < capacity) this.leaves *= 2;
@@ -22,15 +19,12 @@ export class SumTree {
   }
 
   get(leaf) {
-    return this.nodes[this.leaves + this.#checked(leaf)];
+    return this.nodes[this.leaves + leaf];
   }
 
   /** Set a leaf, and compute the sums above it. */
   set(leaf, value) {
-    let node = this.leaves + this.#checked(leaf);
-    if (!(value >= 0 && value <= Number.MAX_VALUE / this.leaves)) {
-      throw new RangeError(`value: must be finite and at least 0, got ${value}`);
-    }
+    let node = this.leaves + leaf;
     const { nodes } = this;
     nodes[node] = value;
     while (node > 1) {
@@ -45,7 +39,7 @@ export class SumTree {
   }
 
   /**
-   * The same walk, step by step: a list of {node, prefix, left, goesRight, because}.
+   * The same walk, step by step: a list of {node, prefix, left, because}.
    *
    * `prefix` is what is left of it at `node`, and `left` the sum below the left child. `because` is
    * "below" (prefix < left), "beyond" (it is not), or "empty" (it is not, but there is nothing on the
@@ -60,14 +54,11 @@ export class SumTree {
   /** The nodes from the root down to a leaf. */
   path(leaf) {
     const nodes = [];
-    for (let node = this.leaves + this.#checked(leaf); node >= 1; node >>= 1) nodes.unshift(node);
+    for (let node = this.leaves + leaf; node >= 1; node >>= 1) nodes.unshift(node);
     return nodes;
   }
 
   #leafAt(prefix, visit) {
-    if (!(prefix >= 0 && prefix < this.total)) {
-      throw new RangeError(`prefix: must be in [0, ${this.total}), got ${prefix}`);
-    }
     const { nodes, leaves } = this;
     let node = 1;
     while (node < leaves) {
@@ -75,17 +66,10 @@ export class SumTree {
       const nothingRight = nodes[2 * node + 1] === 0;
       const goesRight = !(prefix < left || nothingRight);
       const because = prefix < left ? "below" : nothingRight ? "empty" : "beyond";
-      visit({ node, prefix, left, goesRight, because });
+      visit({ node, prefix, left, because });
       node = 2 * node + (goesRight ? 1 : 0);
       if (goesRight) prefix -= left;
     }
     return node - leaves;
-  }
-
-  #checked(leaf) {
-    if (!(Number.isInteger(leaf) && leaf >= 0 && leaf < this.capacity)) {
-      throw new RangeError(`leaf: must be in [0, ${this.capacity}), got ${leaf}`);
-    }
-    return leaf;
   }
 }

@@ -1,4 +1,4 @@
-"""tianshou's own buffer, and ours inside tianshou."""
+"""tianshou."""
 
 from importlib import import_module
 
@@ -47,17 +47,3 @@ class Tianshou(Adapter):
 
     def load(self, buffer, path):
         return type(buffer).load_hdf5(f"{path}.hdf5")
-
-
-class OurTianshou(Tianshou):
-    """`per_tutorial.integrations.tianshou.PrioritizedReplayBuffer`."""
-
-    name = "per_tutorial in tianshou"
-    epsilon = 1e-6
-
-    def make(self, settings):
-        ours = import_module("per_tutorial.integrations.tianshou")
-        options = {"priority_epsilon": self.epsilon, "seed": settings.seed}
-        return ours.PrioritizedReplayBuffer(
-            settings.capacity, alpha=settings.alpha, beta=settings.beta, **options
-        )

@@ -1,4 +1,4 @@
-"""torchrl's own buffer, trees in C++, and ours inside torchrl."""
+"""torchrl: trees in C++."""
 
 import logging
 from importlib import import_module
@@ -57,20 +57,3 @@ class TorchRL(Adapter):
 
     def load(self, buffer, path):
         buffer.loads(path)
-
-
-class OurTorchRL(TorchRL):
-    """`per_tutorial.integrations.torchrl.PrioritizedSampler`, in torchrl's own buffer."""
-
-    name = "per_tutorial in torchrl"
-    epsilon = 1e-6
-
-    def make(self, settings):
-        ours = import_module("per_tutorial.integrations.torchrl")  # first: it names the extra
-        data = import_module("torchrl.data")
-        options = {"alpha": settings.alpha, "priority_epsilon": self.epsilon, "seed": settings.seed}
-        sampler = ours.PrioritizedSampler(settings.capacity, beta=settings.beta, **options)
-        storage = data.LazyTensorStorage(settings.capacity)
-        return data.TensorDictReplayBuffer(
-            storage=storage, sampler=sampler, batch_size=settings.batch_size
-        )
