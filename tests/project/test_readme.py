@@ -30,4 +30,5 @@ def test_its_python_runs_as_it_stands(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     blocks = re.findall(r"^```python\n(.*?)^```", page.read_text(encoding="utf-8"), re.M | re.S)
     for block in blocks:  # each by itself, with shorter trainings
-        exec(re.sub(r"\b[235]0?_000\b", "1_000", block), {})
+        short = re.sub(r"\b[235]0?_000\b", "1_000", block)
+        exec(short.replace("range(10)", "range(2)"), {})
