@@ -50,7 +50,7 @@ def main(words: list[str] | None = None) -> None:
         print(f"{PROGRAM}: interrupted", file=sys.stderr)
         sys.exit(130)
     except (ValueError, TypeError, OSError) as error:
-        sys.exit("; ".join((f"{PROGRAM}: {error}", *getattr(error, "__notes__", ()))))
+        sys.exit(f"{PROGRAM}: {error}")
     except ImportError as error:
         if (error.name or "").startswith("per_tutorial"):  # our own bug, not a missing extra
             raise

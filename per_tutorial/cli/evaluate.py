@@ -77,4 +77,4 @@ def evaluate(
 
 def _film_environment(learner: "DQNLearner") -> "gym.Env":
     """The agents' environment, rendered; ValueError if it draws no pictures."""
-    return env_spec(learner.config.env).module().film_environment(learner.config)
+    return env_spec(learner.config.env).module.film_environment(learner.config)

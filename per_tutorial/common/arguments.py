@@ -34,14 +34,10 @@ def real_number(
         raise TypeError(f"{name}: must be a number, got {value!r}")
     if above is not None and not value > above:
         raise ValueError(f"{name}: must be greater than {above:g}, got {value}")
-    try:
-        number = float(value)
-    except OverflowError:  # an int beyond the largest float
-        number = inf
-    if not (low <= value <= high and isfinite(number)):
+    if not (low <= value <= high and isfinite(value)):
         allowed = "finite" if low == -high == -inf else f"in [{low:g}, {high:g}]"
         raise ValueError(f"{name}: must be {allowed}, got {value}")
-    return number
+    return float(value)
 
 
 def up_to_one(name: str, value: Any) -> float:

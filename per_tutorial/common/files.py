@@ -166,9 +166,13 @@ def require_like(own: Mapping[str, NDArray[Any]], saved: Mapping[str, AnyArray])
 
 def require_settings(what: str, own: Mapping[str, Any], saved: Mapping[str, Any]) -> None:
     """Raise ValueError, "``what`` was saved with …", unless all of one's ``own`` settings match."""
-    for name, value in own.items():
-        if (other := saved.get(name)) != value:
-            raise ValueError(f"{what} was saved with {name} = {other!r}, this buffer has {value!r}")
+    differences = [
+        f"{name} = {saved.get(name)!r}, not {value!r}"
+        for name, value in own.items()
+        if saved.get(name) != value
+    ]
+    if differences:
+        raise ValueError(f"{what} was saved with {'; '.join(differences)}")
 
 
 def copy_arrays(own: Mapping[str, NDArray[Any]], saved: Mapping[str, AnyArray]) -> None:

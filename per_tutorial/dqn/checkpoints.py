@@ -8,17 +8,15 @@ made with. It appears under its name only when it is complete.
 import dataclasses
 import json
 import os
-import warnings
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 from per_tutorial import __version__
 from per_tutorial.common.arguments import whole_number
-from per_tutorial.common.files import open_arrays, write_arrays
+from per_tutorial.common.files import open_arrays, require_settings, write_arrays
 from per_tutorial.common.provenance import full_name
 
-NAME, BEFORE = "checkpoint.npz", "checkpoint-before.npz"
+NAME = "checkpoint.npz"
 
 
 class Checkpoints:
@@ -27,9 +25,8 @@ class Checkpoints:
     A training continues with the networks, memory, priorities and random streams of its last
     checkpoint. The episodes that ran then are truncated, and new ones begin, with other seeds.
 
-    The last two checkpoints are kept. Each holds the whole replay memory, 7 GB for a million Atari
-    frames, and the training waits while it is written. The disk needs room for three. Choose
-    ``every`` accordingly.
+    A checkpoint holds the whole replay memory, 7 GB for a million Atari frames. The training waits
+    while it is written, and the disk needs room for two. Choose ``every`` accordingly.
 
     Args:
         folder: where they are written, for this training alone; it is created if it is missing.
@@ -53,12 +50,10 @@ class Checkpoints:
     def restore(self, training: Any) -> None:
         """Continue a `training.Training` from the last checkpoint, if there is one.
 
-        If it is damaged, warns and continues from the one before it.
-
         Raises:
             TypeError: the replay memory has no state.
             ValueError: it was made with other settings or seeds, or by another learner or version,
-                or both are damaged.
+                or it is damaged.
         """
         for member in ("settings", "state", "restore", "truncate_episodes"):
             if not hasattr(training.replay, member):
@@ -66,27 +61,11 @@ class Checkpoints:
         self.folder.mkdir(parents=True, exist_ok=True)
         for left in self.folder.glob(f".{NAME}.*"):  # of a process that was killed while it wrote
             left.unlink()
-        if any(self.folder.glob("step-*.npz")):
-            raise ValueError(f"folder: {str(self.folder)!r} has checkpoints of an earlier version")
-        newest, before = self.folder / NAME, self.folder / BEFORE
-        found = [path for path in (newest, before) if path.exists()]
-        for path in found:
-            with ExitStack() as opened:
-                try:
-                    made_with, state = opened.enter_context(open_arrays(path))
-                except ValueError as error:
-                    warnings.warn(f"{error}; trying the one before it", stacklevel=3)
-                    continue
-                refuse_others(path, made_with, _made_with(training))
+        path = self.folder / NAME
+        if path.exists():
+            with open_arrays(path) as (made_with, state):
+                require_settings(f"folder: {str(path)!r}", _made_with(training), made_with)
                 training.restore(state)
-            if path == before:  # which `save_if_due` must not overwrite with a damaged one
-                os.replace(before, newest)
-            return
-        if found:
-            raise ValueError(
-                f"folder: no checkpoint in {str(self.folder)!r} is whole; remove them to start "
-                "again"
-            )
 
     def save_if_due(self, training: Any) -> None:
         """Write a checkpoint if one is due."""
@@ -94,24 +73,7 @@ class Checkpoints:
         # Several environments make as many steps at once, and may step over a multiple of `every`.
         if step % self.every >= config.environments and step != config.steps:
             return
-        path = self.folder / NAME
-        if path.exists():
-            os.replace(path, self.folder / BEFORE)
-        write_arrays(path, _made_with(training), training.state)
-
-
-def refuse_others(path: Path, made_with: dict[str, Any], wanted: dict[str, Any]) -> None:
-    """Raise a ValueError that names every setting of a file that differs from what is wanted."""
-    differences = [
-        f"{name} = {made_with.get(name)!r}, not {wanted.get(name)!r}"
-        for name in made_with | wanted
-        if made_with.get(name) != wanted.get(name)
-    ]
-    if differences:
-        raise ValueError(
-            f"folder: {str(path)!r} was made with {'; '.join(differences)}; choose another folder "
-            "or remove the file"
-        )
+        write_arrays(self.folder / NAME, _made_with(training), training.state)
 
 
 def _made_with(training: Any) -> dict[str, Any]:

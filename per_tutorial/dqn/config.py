@@ -1,17 +1,15 @@
 """All settings of a training, in one frozen dataclass; the command line reads it as it is."""
 
 import dataclasses
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Any, Self, get_type_hints
 
 from per_tutorial.common.arguments import one_of, real_number, whole_number
-from per_tutorial.dqn import schedules
 from per_tutorial.dqn.env_specs import SMALLEST_FRAME, env_spec
 from per_tutorial.replay.samplers.proportional import epsilon_number
-
-EPSILON_SCHEDULES = ("linear", "exponential")
 
 #: The samplers by name (`replay.samplers.SAMPLERS`), and the settings that each of them takes.
 SAMPLER_SETTINGS = {
@@ -63,6 +61,11 @@ Unit = Annotated[float, _unit]
 Positive = Annotated[float, _positive]
 PositiveOrNone = Annotated[float | None, _optional(_positive)]
 Epsilon = Annotated[float, epsilon_number]
+
+
+def _linear(step: int, start: float, end: float, steps: int) -> float:
+    """From ``start`` at step 0 to ``end`` at step ``steps``, constant from there on."""
+    return end if step >= steps else start + (end - start) * step / steps
 
 
 @dataclass(frozen=True)
@@ -146,7 +149,7 @@ class DQNConfig:
     normalize: Annotated[str, _choice("batch", "buffer", "none")] = "batch"
     """what the weights are normalised over: batch, buffer or none"""
 
-    epsilon_schedule: Annotated[str, _choice(*EPSILON_SCHEDULES)] = "linear"
+    epsilon_schedule: Annotated[str, _choice("linear", "exponential")] = "linear"
     """how exploration decays: linear or exponential"""
     epsilon_start: Unit = 1.0
     """share of random actions at step 0"""
@@ -196,13 +199,14 @@ class DQNConfig:
     def epsilon(self, step: int) -> float:
         """ε of the policy at an environment step."""
         if self.epsilon_schedule == "linear":
-            return schedules.linear(step, self.epsilon_start, self.epsilon_end, self.epsilon_steps)
-        return schedules.exponential(step, self.epsilon_start, self.epsilon_end, self.epsilon_decay)
+            return _linear(step, self.epsilon_start, self.epsilon_end, self.epsilon_steps)
+        gap = self.epsilon_start - self.epsilon_end
+        return self.epsilon_end + gap * math.exp(-self.epsilon_decay * step)
 
     def step_size(self, step: int) -> float:
         """The learning rate η at an environment step."""
-        return schedules.linear(step, self.learning_rate, self.learning_rate_end, self.steps)
+        return _linear(step, self.learning_rate, self.learning_rate_end, self.steps)
 
     def beta(self, step: int) -> float:
         """β of the importance-sampling weights at an environment step."""
-        return schedules.linear(step, self.beta_start, self.beta_end, self.steps)
+        return _linear(step, self.beta_start, self.beta_end, self.steps)

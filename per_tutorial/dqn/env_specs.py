@@ -3,8 +3,7 @@
 A new kind is one entry in `ENV_SPECS` and one module in `environments`, with three functions of a
 `DQNConfig`: `training_environments(config, seeds)` and `evaluation_environments(config, seeds)`
 return `Environments`, ``config.environments`` for each seed, and one for each seed with the rewards
-unchanged; `film_environment(config)` returns one that renders pictures. A module is imported when
-its environments are made; settings need none.
+unchanged; `film_environment(config)` returns one that renders pictures.
 """
 
 import math
@@ -26,7 +25,7 @@ class EnvSpec(NamedTuple):
     """A kind of environments.
 
     Attributes:
-        module: imports and returns the module.
+        name: of the module in `environments`, which is imported when environments are made.
         storage: makes the storage of its transitions, such as `TransitionStorage`.
         frames: whether observations are images, of bytes or bits, which need convolutions.
         frame_size: their height and width; None: that of the settings.
@@ -34,32 +33,30 @@ class EnvSpec(NamedTuple):
         evaluation_epsilon: default share of random actions in an evaluation.
     """
 
-    module: Callable[[], Any]
+    name: str
     storage: Callable[..., Any] = TransitionStorage
     frames: bool = False
     frame_size: int | None = None
     side_by_side: bool = False
     evaluation_epsilon: float = 0.0
 
+    @property
+    def module(self) -> Any:
+        """The module with the three functions of this kind."""
+        return import_module(f"per_tutorial.dqn.environments.{self.name}")
+
     def network_inputs(self, observation_shape: Sequence[int]) -> int | tuple[int, ...]:
         """The inputs of a `QNetwork`: the shape of frames, or the size of a vector."""
         return tuple(observation_shape) if self.frames else math.prod(observation_shape)
 
 
-def _module(name: str) -> Callable[[], Any]:
-    """A function that imports a module of `environments`; agents that hold it can be pickled."""
-    return partial(import_module, f"per_tutorial.dqn.environments.{name}")
-
-
 # Prefix of an environment's id → its kind
 ENV_SPECS = {
-    "": EnvSpec(_module("gymnasium_envs")),
+    "": EnvSpec("gymnasium_envs"),
     # Without random actions, a policy may loop forever.
-    "ALE/": EnvSpec(
-        _module("atari"), FrameStorage, frames=True, side_by_side=True, evaluation_epsilon=0.01
-    ),
+    "ALE/": EnvSpec("atari", FrameStorage, frames=True, side_by_side=True, evaluation_epsilon=0.01),
     "MinAtar/": EnvSpec(
-        _module("minatar"),
+        "minatar",
         partial(TransitionStorage, observation_dtype="bool"),
         frames=True,
         frame_size=10,

@@ -33,8 +33,7 @@ class History:
     Args:
         config: the `DQNConfig` of the runs.
         seeds: one int per run.
-        replay_settings: those of the replay memory, {} if it is one of your own without settings;
-            None: its sampler is that of ``config``.
+        replay_settings: those of the replay memory, {} if it is one of your own without settings.
 
     Attributes:
         step: environment steps done so far by each run.
@@ -64,12 +63,10 @@ class History:
         self,
         config: DQNConfig,
         seeds: Iterable[int],
-        replay_settings: Mapping[str, Any] | None = None,
+        replay_settings: Mapping[str, Any],
     ) -> None:
         self.config = config
         self.seeds = list(seeds)
-        if replay_settings is None:
-            replay_settings = {"sampler": config.sampler}
         self.replay_settings = dict(replay_settings)
         self.step = 0
         self.episodes: list[Episode] = []

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from torch import Tensor, nn
 
 from per_tutorial.common.arguments import index_array, whole_number
-from per_tutorial.common.files import AnyArray, PathLike, copy_arrays, join_parts, require_like
+from per_tutorial.common.files import AnyArray, PathLike, join_parts, require_like
 from per_tutorial.common.provenance import full_name
 from per_tutorial.dqn.config import DQNConfig
 from per_tutorial.dqn.cuda_graphs import Recorded
@@ -291,7 +291,6 @@ class DQNLearner:
             ValueError: it is damaged or holds something else, such as the network of another
                 learner, or the device cannot be used.
         """
-        check_device(device)
         agent = read_agent(path, device, cls.network_class, trusted=trusted)
         config = agent.config if precision is None else agent.config.replace(precision=precision)
         learner = cls(config, agent.observation_shape, agent.actions, agent.seeds)
@@ -317,13 +316,10 @@ class DQNLearner:
     @torch.no_grad()
     def restore(self, state: Mapping[str, AnyArray]) -> None:
         """Continue from the `state` of a learner with the same settings; ValueError for others."""
-        own = self.state
-        require_like(own, state)
-        own = {name: array.copy() for name, array in own.items()}
-        copy_arrays(own, state)
-        self.updates = int(own["updates"])
+        require_like(self.state, state)
+        self.updates = int(np.asarray(state["updates"]))
         for name, tensor in self._tensors.items():
-            tensor.copy_(torch.from_numpy(own[name]))
+            tensor.copy_(torch.from_numpy(np.asarray(state[name])))
 
     def update(self, batch: Any, step_size: float | None = None) -> Update:
         """One gradient step of every run on its minibatch (Algorithm 1, lines 11 to 16).

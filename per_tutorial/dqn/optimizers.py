@@ -17,7 +17,7 @@ from per_tutorial.dqn.config import DQNConfig
 class Optimizer:
     """Adam for all runs: it works number by number, so they stay independent.
 
-    Another optimiser is a subclass with a `descend` of its own (`DQNLearner.make_optimizer`).
+    Another optimiser is a subclass with a `descend` of its own (`DQNLearner.optimizer_class`).
 
     Attributes:
         parameters: tensors (runs, ...), which `descend` changes in place.

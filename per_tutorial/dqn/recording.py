@@ -107,7 +107,8 @@ def record_episode(
 ) -> float:
     """Play one episode and record it; returns the episode return.
 
-    An episode that nothing ends is stopped after `LONGEST_EPISODE` steps, with a warning.
+    If it does not end in `LONGEST_EPISODE` steps, it is stopped, with a warning, unless
+    ``max_episode_steps`` is larger.
 
     Args:
         policy: function from an observation to an action of the environment, such as
@@ -132,7 +133,7 @@ def record_episode(
     if isinstance(env, str):
         env = gym.make(env, render_mode="rgb_array", max_episode_steps=max_episode_steps)
     env = Checked(env)
-    limited = env.spec is not None and env.spec.max_episode_steps is not None
+    limit = max(LONGEST_EPISODE, max_episode_steps or 0)
     frames: list[Frame] = []
     episode_return, steps, over = 0.0, 0, False
     try:
@@ -143,11 +144,16 @@ def record_episode(
                 frames.append(_checked("env: what render returns", shown).copy())
             if over:
                 break
-            action = _checked_action(policy(observation))
-            observation, reward, terminated, truncated, _ = env.step(action)
+            action = policy(observation)
+            if isinstance(action, tuple):
+                raise TypeError(
+                    "policy: must return an action, got a tuple; of a model of Stable-Baselines3 "
+                    "take lambda obs: model.predict(obs, deterministic=True)[0]"
+                )
+            observation, reward, terminated, truncated, _ = env.step(int(action))
             episode_return, steps = episode_return + float(reward), steps + 1
             over = terminated or truncated
-            if steps == LONGEST_EPISODE and not (over or limited):
+            if steps == limit and not over:
                 over = True
                 warnings.warn(
                     f"the episode did not end in {steps:,} steps and was stopped; "
@@ -177,13 +183,3 @@ def _checked(what: str, frame: Any) -> Frame:
             f"{what} must be uint8 arrays (height, width, 3), got {kind} of the shape {shape}"
         )
     return frame
-
-
-def _checked_action(action: Any) -> int:
-    """What a policy returned as an int, or a TypeError."""
-    if isinstance(action, tuple):
-        raise TypeError(
-            "policy: must return an action, got a tuple; of a model of Stable-Baselines3 take "
-            "lambda obs: model.predict(obs, deterministic=True)[0]"
-        )
-    return int(action)

@@ -23,7 +23,6 @@ from per_tutorial.dqn.networks import LARGEST_SEED, make_network
 # Settings that are gone, and the values that trainings have now: older files name them.
 GONE = {"vectorization": "sync", "beta_steps": None, "sticky_actions": 0.0}
 OUR_MODULES = f"{__name__.partition('.')[0]}."
-MOST_LAYERS = 1_000  # that are made, without numbers, before a file is known to have as many
 
 
 class SavedAgent(NamedTuple):
@@ -53,20 +52,15 @@ def read_agent(
     path: PathLike, device: str, network_class: type[nn.Module], *, trusted: bool
 ) -> SavedAgent:
     """What `write_agent` wrote; see `DQNLearner.load`."""
-    from safetensors import SafetensorError, safe_open
+    from safetensors import safe_open
 
     if not Path(path).is_file():
         raise FileNotFoundError(f"path: no file {os.fspath(path)!r}")
-    # Errors of reading a file with any other content
-    damage = (SafetensorError, ArithmeticError, AttributeError, LookupError, RuntimeError)
     try:
         with safe_open(path, framework="pt") as file:
             facts = {name: json.loads(fact) for name, fact in file.metadata().items()}
-            settings = facts["config"].items()
-            settings = {
-                name: value for name, value in settings if (name, value) not in GONE.items()
-            }
-            config = DQNConfig(**settings | {"device": device})
+            settings = [each for each in facts["config"].items() if each not in GONE.items()]
+            config = DQNConfig(**dict(settings) | {"device": device})
             agent = SavedAgent(
                 config,
                 tuple(_whole_numbers("observation_shape", facts["observation_shape"], 1)),
@@ -83,7 +77,7 @@ def read_agent(
         for name, tensor in agent.tensors.items():
             if not torch.isfinite(tensor).all():
                 raise ValueError(f"{name}: must be finite")
-    except (*damage, TypeError, ValueError) as error:
+    except Exception as error:  # a flipped bit may claim anything
         raise ValueError(
             f"path: {os.fspath(path)!r} holds no agent, or one of another version or network "
             f"({error})"
@@ -112,8 +106,6 @@ def _compare(
     size = spec.frame_size or config.frame_size
     if spec.frames and agent.observation_shape[1:] != (size, size):
         raise ValueError(f"observation_shape: must be (channels, {size}, {size})")
-    if len(config.hidden) > MOST_LAYERS:
-        raise ValueError(f"hidden: must be at most {MOST_LAYERS} layers, got {len(config.hidden)}")
     inputs = spec.network_inputs(agent.observation_shape)
     with torch.device("meta"):  # shapes without numbers
         one = make_network(network_class, config, inputs, agent.actions, agent.seeds[:1])

@@ -1,22 +1,20 @@
 """The number of threads that PyTorch works with."""
 
 import os
-from collections.abc import Callable
-from functools import wraps
-from typing import Any, TypeVar
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import torch
 
 from per_tutorial.dqn.config import DQNConfig
 from per_tutorial.dqn.env_specs import env_spec
 
-F = TypeVar("F", bound=Callable[..., Any])
-
 THREADS = torch.get_num_threads()  # what PyTorch chose, one per core
 
 
-def one_thread_if_small(function: F) -> F:
-    """Let a function of a `DQNConfig`, or of an agent, use one thread if its network is small.
+@contextmanager
+def one_thread_if_small(config: DQNConfig) -> Iterator[None]:
+    """One thread inside the block, if the network of these settings is small.
 
     That is a network without convolutions on a CPU. A second thread hardly helps it, and each waits
     for the other while another program has its core: 1,500 steps of CartPole (two cores, hidden
@@ -25,19 +23,12 @@ def one_thread_if_small(function: F) -> F:
 
     Who set `OMP_NUM_THREADS`, or called ``torch.set_num_threads`` after importing this, gets that.
     """
-
-    @wraps(function)
-    def limited(*args: Any, **kwargs: Any) -> Any:
-        given = (getattr(each, "config", each) for each in (*args, *kwargs.values()))
-        config = next((each for each in given if isinstance(each, DQNConfig)), None)
-        small = config and config.device.startswith("cpu") and not env_spec(config.env).frames
-        threads = torch.get_num_threads()
-        if "OMP_NUM_THREADS" in os.environ or threads != THREADS or not small:
-            return function(*args, **kwargs)
+    threads = torch.get_num_threads()
+    small = config.device.startswith("cpu") and not env_spec(config.env).frames
+    chosen = "OMP_NUM_THREADS" in os.environ or threads != THREADS
+    if small and not chosen:
         torch.set_num_threads(1)
-        try:
-            return function(*args, **kwargs)
-        finally:
-            torch.set_num_threads(threads)
-
-    return limited  # type: ignore[return-value]
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)

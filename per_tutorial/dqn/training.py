@@ -108,9 +108,8 @@ class OneRun:
     def __len__(self) -> int:
         return len(self.memory)
 
-    def add(self, *fields: NDArray, valid: NDArray[np.bool_]) -> None:
-        if valid[0]:
-            self.memory.add(*(field[0] for field in fields))
+    def add(self, *fields: NDArray) -> None:
+        self.memory.add(*(field[0] for field in fields))
 
     def sample(self, batch_size: int, beta: float) -> Batch:
         return as_batch(self.memory.sample(batch_size, beta), runs=1)[0]
@@ -141,7 +140,6 @@ def make_replay(
     return Replay(storage, SAMPLERS[config.sampler](config.capacity, seeds, **settings), runs)
 
 
-@one_thread_if_small
 def train(  # noqa: C901  (Algorithm 1 in one place)
     config: DQNConfig,
     seeds: int | Iterable[int] = range(10),
@@ -193,8 +191,8 @@ def train(  # noqa: C901  (Algorithm 1 in one place)
         (3, 2)
     """
     seeds = seed_list(seeds)
-    environments = env_spec(config.env).module().training_environments(config, seeds)
-    with closing(environments):
+    environments = env_spec(config.env).module.training_environments(config, seeds)
+    with closing(environments), one_thread_if_small(config):
         agent = (learner or DQNLearner)(
             config, environments.observation_shape, environments.actions, seeds
         )
@@ -225,9 +223,7 @@ def train(  # noqa: C901  (Algorithm 1 in one place)
                     reward = np.where(step.terminated, config.terminal_reward, reward)
                 ends = step.terminated, step.truncated
                 fields = (observation, action, reward, step.next_observation, *ends)
-                memory.add(
-                    *(field.reshape(axes + field.shape[1:]) for field in fields), valid=step.valid
-                )
+                memory.add(*(field.reshape(axes + field.shape[1:]) for field in fields))
                 history.record_step(environments.finished)
 
                 for k in range(t, t + config.environments):  # each environment has made one step
@@ -256,7 +252,7 @@ def _stopped_by_the_user(history: History) -> Iterator[None]:
             raise
         history.drop_unfinished_row()
         warnings.warn(
-            f"stopped after {history.step:,} of {history.config.steps:,} steps", stacklevel=5
+            f"stopped after {history.step:,} of {history.config.steps:,} steps", stacklevel=4
         )
 
 
@@ -319,7 +315,6 @@ def epsilon_greedy(
     return np.where(draws[..., 0] < epsilon, random_actions, q_values.argmax(axis=-1)).reshape(-1)
 
 
-@one_thread_if_small
 def evaluate(
     agent: DQNLearner,
     episodes: int = 10,
@@ -330,8 +325,9 @@ def evaluate(
 ) -> NDArray[np.float64]:
     """Returns of the (nearly) greedy policy, (runs, episodes), on new episodes of its environment.
 
-    Atari games are played to their end in Gymnasium's own pipeline, with unclipped scores. Episodes
-    that nothing ends are stopped after `LONGEST_EPISODE` steps, with a warning.
+    Atari games are played to their end in Gymnasium's own pipeline, with unclipped scores. An
+    episode that does not end in `LONGEST_EPISODE` steps is stopped, with a warning, unless
+    ``max_episode_steps`` is larger.
 
     Args:
         agent: a `DQNLearner`.
@@ -364,12 +360,11 @@ def evaluate(
     seed = whole_number("seed", seed, minimum=0, maximum=LARGEST_SEED)
     first_seeds = [seed + own * episodes for own in agent.seeds]
     seeds = [first + k for first in first_seeds for k in range(episodes)]
-    with closing(spec.module().evaluation_environments(config, seeds)) as environments:
+    made = spec.module.evaluation_environments(config, seeds)
+    with closing(made) as environments, one_thread_if_small(config):
         _check_fit(agent, environments)
         exploration = RandomStreams(first_seeds, "evaluation")
-        own = environments.vector_env.spec
-        limited = config.max_episode_steps or (own is not None and own.max_episode_steps)
-        limit = None if limited else LONGEST_EPISODE
+        limit = max(LONGEST_EPISODE, config.max_episode_steps or 0)
         returns = np.zeros(len(seeds))
         running = np.ones(len(seeds), dtype=bool)
         steps = 0

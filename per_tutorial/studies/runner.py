@@ -24,9 +24,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from per_tutorial.common.arguments import whole_number
-from per_tutorial.common.files import write_table
+from per_tutorial.common.files import require_settings, write_table
 from per_tutorial.common.provenance import processor, versions
-from per_tutorial.dqn.checkpoints import Checkpoints, refuse_others
+from per_tutorial.dqn.checkpoints import Checkpoints
 from per_tutorial.dqn.history import History
 from per_tutorial.studies.results import COLUMNS, StudyResults, load_study, read_results
 from per_tutorial.studies.study import EVALUATION_EPISODES, GRID_POINTS, SCORE_WINDOW, Study
@@ -195,10 +195,8 @@ def _identity(study: Study, arm: str, seeds: list[int]) -> dict[str, Any]:
 
 def _refuse_other_settings(path: Path, heading: dict[str, Any], wanted: dict[str, Any]) -> None:
     """Raise a ValueError that names every difference."""
-    made_with = {name: heading.get(name) for name in wanted} | heading["settings"]
-    wanted = wanted | wanted["settings"]
-    del made_with["settings"], wanted["settings"]
-    refuse_others(path, made_with, wanted)
+    own, saved = (facts | facts["settings"] | {"settings": {}} for facts in (wanted, heading))
+    require_settings(f"folder: {str(path)!r}", own, saved)
 
 
 def _collect(study: Study, parts: Path, path: Path) -> None:

@@ -153,26 +153,18 @@ def test_the_exponential_schedule_is_the_formula_of_the_pylessons_tutorials():
     assert config.epsilon(10**9) == low
 
 
-def test_epsilon_falls_along_its_own_steps():
+def test_epsilon_has_its_own_steps_beta_and_the_step_size_have_all():
     config = DQNConfig(
-        epsilon_schedule="linear",
+        steps=1000,
         epsilon_start=1.0,
         epsilon_end=0.2,
         epsilon_steps=40,
-        steps=20_000,
+        beta_start=0.5,
+        beta_end=1.0,
+        learning_rate=0.01,
+        learning_rate_end=0.002,
     )
-    assert [config.epsilon(step) for step in (0, 10, 40, 20_000)] == [1.0, 0.8, 0.2, 0.2]
-
-
-def test_beta_rises_over_all_steps():
-    config = DQNConfig(steps=1000, beta_start=0.5, beta_end=1.0)
+    assert [config.epsilon(step) for step in (0, 10, 40, 1000)] == [1.0, 0.8, 0.2, 0.2]
     assert [config.beta(step) for step in (0, 500, 1000)] == [0.5, 0.75, 1.0]
-
-
-def test_the_step_size_falls_over_all_steps():
-    config = DQNConfig(steps=1000, learning_rate=0.01, learning_rate_end=0.002)
-    assert [config.step_size(step) for step in (0, 500, 1000)] == [
-        0.01,
-        pytest.approx(0.006),
-        0.002,
-    ]
+    rates = [config.step_size(step) for step in (0, 500, 1000)]
+    assert rates == [0.01, pytest.approx(0.006), 0.002]

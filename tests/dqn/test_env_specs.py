@@ -34,7 +34,8 @@ class Counting:
 
 
 def test_a_new_kind_of_world_is_one_entry(monkeypatch):
-    monkeypatch.setitem(ENV_SPECS, "Count/", EnvSpec(lambda: Counting, evaluation_epsilon=0.5))
+    monkeypatch.setitem(sys.modules, "per_tutorial.dqn.environments.counting", Counting)
+    monkeypatch.setitem(ENV_SPECS, "Count/", EnvSpec("counting", evaluation_epsilon=0.5))
     config = DQNConfig(env="Count/any", steps=60, hidden=(4,), batch_size=4, learning_starts=20)
     agent = train(config, [3, 4]).agent
     assert agent.observation_shape == (3,)

@@ -19,31 +19,6 @@ def made(env, seeds=SEEDS, **settings):
     return training_environments(DQNConfig(env=env, **settings), seeds)
 
 
-# CartPole itself
-
-
-def test_cartpole_moves_as_recorded():
-    """Put Gymnasium's single CartPole into each observed state: it ends up where the step says."""
-    environments = made("CartPole-v1")
-    single = gym.make("CartPole-v1").unwrapped
-    single.reset()
-    numbers = np.random.default_rng(0)
-    ends = np.zeros(len(SEEDS), dtype=int)
-    for _ in range(300):
-        observations = environments.observation
-        actions = numbers.integers(2, size=len(SEEDS))
-        step = environments.step(actions)
-        ends += step.terminated
-        for run in np.flatnonzero(step.valid):
-            single.state = observations[run].astype(np.float64)
-            single.steps_beyond_terminated = None
-            expected, _, terminated, _, _ = single.step(actions[run])
-            np.testing.assert_allclose(step.next_observation[run], expected, rtol=1e-5, atol=1e-6)
-            assert step.terminated[run] == terminated
-            assert step.reward[run] == 1
-    assert (ends > 5).all()
-
-
 def test_the_time_limit_is_the_one_asked_for():
     environments = made("CartPole-v1", max_episode_steps=5)
     alternate = [np.full(3, t % 2) for t in range(5)]  # left, right, …: no pole falls in 5 steps
@@ -85,8 +60,7 @@ def test_every_episode_starts_in_another_way_and_depends_on_its_runs_seed_alone(
 @pytest.mark.parametrize(
     "env_id, message",
     [
-        ("Cartpole-v1", r"env: no environment 'Cartpole-v1', did you mean 'CartPole-v1'"),
-        ("Xyzzy", r"env: no environment 'Xyzzy'$"),
+        ("Cartpole-v1", r"env: 'Cartpole-v1' cannot be made: .* Did you mean: `CartPole`"),
         ("a name!", r"env: 'a name!' cannot be made: Malformed environment ID"),
         ("Pendulum-v1", r"env: the actions must be discrete, those of 'Pendulum-v1' are Box"),
         ("FrozenLake-v1", r"env: the observations must be arrays \(a Box .*\), .* are Discrete"),
@@ -97,9 +71,10 @@ def test_what_is_wrong_with_an_environment_is_said(env_id, message):
         made(env_id)
 
 
-def test_a_vector_environment_that_does_not_reset_itself_is_refused():
-    vector_env = SyncVectorEnv([CountingEnv], autoreset_mode=AutoresetMode.DISABLED)
-    with pytest.raises(ValueError, match="vector_env: must reset by itself, got .*DISABLED"):
+@pytest.mark.parametrize("mode", [AutoresetMode.DISABLED, AutoresetMode.NEXT_STEP])
+def test_a_vector_environment_that_does_not_reset_in_the_same_step_is_refused(mode):
+    vector_env = SyncVectorEnv([CountingEnv], autoreset_mode=mode)
+    with pytest.raises(ValueError, match=f"must reset in the same step, got .*{mode.name}"):
         Environments(vector_env, [0])
 
 
@@ -160,12 +135,11 @@ def test_an_environment_that_cannot_be_learned_from_is_named_and_closed(ways, me
         train(odd(**ways), 0)
 
 
-def test_an_error_of_an_environment_stays_names_gymnasiums_checker_and_closes_it(odd):
+def test_an_error_of_an_environment_stays_and_closes_it(odd):
     agent = DQNLearner(odd(), (2,), 2, [0])
     for use in (lambda: train(agent.config, [0, 1]), lambda: evaluate(agent, 2)):
-        with pytest.raises(KeyError, match="mine") as caught:
+        with pytest.raises(KeyError, match="mine"):
             use()
-        assert "check_env" in caught.value.__notes__[0]
         assert Odd.open == 0
 
 

@@ -40,7 +40,7 @@ def history():
 
 
 def test_the_learning_curve_is_the_mean_of_the_last_episodes():
-    history = History(CONFIG, [0, 1, 2])
+    history = History(CONFIG, [0, 1, 2], {})
     history.episodes = [(0, 10, 1.0, 10), (1, 15, 100.0, 15), (0, 20, 2.0, 10), (0, 30, 6.0, 10)]
     curve = history.learning_curve([9, 10, 20, 29, 30, 99], window=2)
     nothing = math.nan
@@ -87,7 +87,7 @@ def test_measurements_of_a_minibatch_by_hand():
     for _ in range(6):
         replay.add([[0.0]], [0], [0.0], [[0.0]], [False])
     replay.update_priorities([[4, 5]], [[9.0 - 1e-6, 16.0 - 1e-6]])  # the other two keep p = 1
-    history = History(CONFIG, [0])
+    history = History(CONFIG, [0], {})
     history.step = 1
     batch = SimpleNamespace(
         weights=np.array([[1.0, 0.5]]), indices=np.array([[5, 2]]), observations=np.zeros((1, 2, 1))
@@ -121,7 +121,7 @@ def test_measurements_of_a_minibatch_by_hand():
 def test_states_are_held_out_when_learning_begins():
     """Q(s, a) = s · a in the n-th log: of 50 stored states, the same 128 whatever comes later."""
     replay = PrioritizedReplayBuffer(200, 1, runs=2, seed=0)
-    history = History(CONFIG, [0, 1])
+    history = History(CONFIG, [0, 1], {})
     history.agent = SimpleNamespace(q_values=lambda s: len(history.log_steps) * s * [0.0, 1.0])
     for k in range(1, 301):
         replay.add([[k], [k + 1000]], [0, 0], [0.0, 0.0], [[0], [0]], [False, False])
@@ -141,7 +141,7 @@ def test_a_history_names_the_memory_that_was_used_not_the_one_of_the_settings(tm
     heading = json.loads((tmp_path / "history.csv").read_text("utf-8").splitlines()[0][2:])
     used = {"sampler": "rank", "alpha": 0.2, "capacity": 100}
     assert heading["replay"].items() >= used.items()
-    assert (history.sampler, History(config, [3]).sampler) == ("rank", "proportional")
+    assert (history.sampler, History(config, [3], {}).sampler) == ("rank", None)
 
 
 def test_the_file_is_tidy_and_needs_nothing_but_a_csv_reader(history, tmp_path):

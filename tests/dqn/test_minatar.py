@@ -71,7 +71,6 @@ def assert_as_gymnasium_plays(environments, env_id, seed, row, steps, limit=None
         np.testing.assert_array_equal(step.next_observation[row], np.moveaxis(shown, 2, 0))
         assert step.reward[row] == reward
         assert (step.terminated[row], step.truncated[row]) == (terminated, truncated)
-        assert step.valid.all()
         value, length = value + reward, length + 1
         mine = [episode for episode in finished if episode[0] == row]
         if terminated or truncated:
@@ -146,19 +145,7 @@ def test_the_memory_keeps_a_cell_as_a_byte_and_gives_it_back():
 # Names
 
 
-@pytest.mark.parametrize(
-    "env, hint",
-    [
-        ("MinAtar/Brakout-v1", ", did you mean 'MinAtar/Breakout-v1'"),
-        ("MinAtar/xyzzyplugh", "$"),
-    ],
-)
-def test_a_wrong_name_gets_the_closest_ones(env, hint):
-    with pytest.raises(ValueError, match=f"^env: no environment {env!r}{hint}"):
-        train(CONFIG.replace(env=env), [0])
-
-
 def test_without_the_package_it_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "minatar.gym", None)
-    with pytest.raises(ImportError, match=r'pip install "per_tutorial\[minatar\]"'):
+    with pytest.raises(ImportError, match=r'needs minatar.*pip install "per_tutorial\[minatar\] @'):
         train(CONFIG, [0])

@@ -20,7 +20,7 @@ from per_tutorial.dqn.checkpoints import Checkpoints  # noqa: E402
 from per_tutorial.dqn.config import DQNConfig  # noqa: E402
 from per_tutorial.dqn.environments.atari import (  # noqa: E402
     make_atari_env,
-    make_atari_games,
+    training_environments,
 )
 from per_tutorial.dqn.learner import DQNLearner  # noqa: E402
 from per_tutorial.dqn.networks import QNetwork  # noqa: E402
@@ -193,31 +193,14 @@ class Played(NamedTuple):
     truncated: np.ndarray
 
 
-def play_again(config, seed, actions, **options):
-    """The same actions in the same games: a list of `Played`, and the episodes as plain sums."""
-    environments = make_atari_games(
-        config.env, config.environments, seed, size=config.frame_size, **options
-    )
-    scores, lengths = np.zeros((2, config.environments))
-    steps, episodes = [], []
-    for t, action in enumerate(actions, start=1):
-        observation = environments.observation
-        step = environments.step(action)
-        steps.append(Played(observation, action, *step[:4]))
-        scores, lengths = scores + step.reward, lengths + 1
-        for k in np.flatnonzero(step.terminated | step.truncated):
-            episodes.append((0, t * config.environments, scores[k], lengths[k]))
-            scores[k] = lengths[k] = 0
-    environments.close()
-    return steps, episodes
-
-
 def test_the_memory_holds_what_was_played():
     """Every transition, rebuilt from frames; Pong, with games cut short so that some end."""
     config = CONFIG.replace(steps=1600, max_episode_steps=130, update_every=40)
     replay = Recorded(config, [7])
     train(config, 7, replay=replay)
-    steps, _ = play_again(config, 7, replay.actions, max_frames=4 * 130)
+    environments, steps = training_environments(config, [7]), []
+    for action in replay.actions:
+        steps.append(Played(environments.observation, action, *environments.step(action)))
     slots = np.arange(config.capacity)[None]
     rows, discounts = replay.storage.n_step_transitions(slots)
     for slot, number in enumerate(stored_ids(replay.storage)):
@@ -243,8 +226,14 @@ def test_returns_are_scores_of_whole_games():
     """Asterix is paid 50 points a time: nothing of that is clipped, nothing counted twice."""
     replay = Recorded(GAME, [3])
     history = train(GAME, 3, replay=replay)
-    plain = {"clip_rewards": False, "episodic_life": False, "max_frames": 4 * 70}
-    _, episodes = play_again(GAME, 3, replay.actions, **plain)
+    games, episodes = training_environments(GAME, [3]).vector_env, []
+    scores, lengths = np.zeros((2, GAME.environments))
+    for t, action in enumerate(replay.actions, start=1):
+        _, rewards, terminated, truncated, _ = games.step(action)
+        scores, lengths = scores + rewards, lengths + 1
+        for k in np.flatnonzero(terminated | truncated):
+            episodes.append((0, t * GAME.environments, scores[k], lengths[k]))
+            scores[k] = lengths[k] = 0
     assert history.episodes == episodes
     assert len(episodes) >= 4 and max(score for _, _, score, _ in episodes) >= 50
     assert np.abs(replay.storage.rows["reward"]).max() == 1

@@ -1,8 +1,6 @@
 """Films of episodes: one format that every browser plays, whatever an environment renders."""
 
 import os
-import subprocess
-import sys
 
 import gymnasium as gym
 import numpy as np
@@ -168,19 +166,6 @@ def test_a_policy_that_returns_a_state_as_well_is_named(tmp_path):
     with pytest.raises(TypeError, match=r"^policy: must .*lambda obs: model\.predict\(obs, "):
         recording.record_episode(lambda _: (np.array(0), None), env, tmp_path / "f.mp4", seed=0)
     assert list(tmp_path.iterdir()) == [] and env.steps == "closed"
-
-
-@pytest.mark.slow
-def test_importing_changes_nothing_in_the_process():
-    """Not even in a notebook, where PyTorch got one thread and pygame no screen."""
-    code = """import os, sys, torch
-sys.modules["ipykernel"] = torch.set_num_threads(2) or sys
-before = os.environ.pop("OMP_NUM_THREADS", None), dict(os.environ)
-from per_tutorial.notebook import page
-assert torch.get_num_threads() == 2
-from per_tutorial.notebook import videos
-assert os.environ == before[1]"""
-    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 @pytest.mark.parametrize(

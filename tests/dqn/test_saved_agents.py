@@ -2,8 +2,6 @@
 
 import dataclasses
 import json
-import os
-import pickle
 import sys
 import tracemalloc
 from pathlib import Path
@@ -127,25 +125,6 @@ def test_a_damaged_file_is_refused(path):
     assert_refused(path, data + b"more")
     assert_refused(path, b"\xff" + data[1:])
     assert_refused(path, data.replace(b'"F32"', b'"F33"', 1))
-
-
-class Trap:
-    """Unpickled, it leaves a file behind."""
-
-    def __init__(self, path):
-        self.path = path
-
-    def __reduce__(self):
-        return os.mkdir, (str(self.path),)
-
-
-def test_nothing_is_unpickled(path, tmp_path):
-    sprung = tmp_path / "sprung"
-    bait = pickle.dumps(Trap(sprung))
-    assert_refused(path, bait)
-    torch.save(Trap(sprung), path)
-    assert_refused(path, path.read_bytes())
-    assert not sprung.exists()
 
 
 TENSORS = learner().online.state_dict()

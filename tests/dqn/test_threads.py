@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from per_tutorial import DQNConfig, train
+from per_tutorial import DQNConfig, evaluate, train
 from per_tutorial.dqn import threads
 
 CONFIG = DQNConfig(steps=120, learning_starts=100, hidden=(8,))
@@ -21,34 +21,31 @@ def two_threads(monkeypatch):
 
 
 def threads_of(config=CONFIG):
-    """The number of threads while a training with these settings runs."""
+    """The number of threads in a training with these settings, and in an evaluation."""
     seen = []
-    train(config=config, seeds=0, callbacks=[lambda history: seen.append(torch.get_num_threads())])
-    return seen[-1]
+
+    def watch(*_):
+        seen.append(torch.get_num_threads())
+
+    agent = train(config=config, seeds=0, callbacks=[watch]).agent
+    agent.online.register_forward_hook(watch)
+    evaluate(agent, 1)
+    assert len(set(seen)) == 1
+    return seen[0]
 
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("two_threads")
-def test_a_small_network_is_trained_with_one_thread_and_then_they_are_back():
+def test_a_small_network_has_one_thread_unless_somebody_asked_for_more(monkeypatch):
     assert threads_of() == 1
-    assert torch.get_num_threads() == 2
-
-    def fail(history):
+    with pytest.raises(KeyboardInterrupt), threads.one_thread_if_small(CONFIG):
         raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        train(CONFIG, 0, callbacks=[fail])
     assert torch.get_num_threads() == 2
     pytest.importorskip("minatar")
     frames = CONFIG.replace(env="MinAtar/Breakout-v1", batch_size=2, steps=102)
     assert threads_of(frames) == 2
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("two_threads")
-def test_more_threads_are_used_if_somebody_asked(monkeypatch):
-    torch.set_num_threads(3)
-    assert threads_of() == 3
-    torch.set_num_threads(2)
     monkeypatch.setenv("OMP_NUM_THREADS", "2")
     assert threads_of() == 2
+    monkeypatch.delenv("OMP_NUM_THREADS")
+    torch.set_num_threads(3)
+    assert threads_of() == 3

@@ -12,14 +12,12 @@ import torch
 from counting import (
     COUNTING,
     ENDLESS,
-    CountingEnv,
     assert_true_transitions,
     ends_in_termination,
     episode_length,
     episode_return,
     reward_of,
 )
-from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from plain_dqn import (
     DoublePrecisionLearner,
     PlainQNetwork,
@@ -29,10 +27,8 @@ from plain_dqn import (
 from recorded_trainings import RECORDED, SHORT
 
 from per_tutorial.dqn import training
-from per_tutorial.dqn.environments import gymnasium_envs
-from per_tutorial.dqn.environments.gymnasium_envs import Environments
 from per_tutorial.dqn.learner import DQNLearner
-from per_tutorial.dqn.training import epsilon_greedy, evaluate, train
+from per_tutorial.dqn.training import evaluate, train
 from per_tutorial.replay import (
     FrameStorage,
     PrioritizedReplayBuffer,
@@ -153,24 +149,17 @@ def test_wrong_seeds_are_refused(seeds, message):
 # What is stored, and which priorities: bugs of many training loops
 
 
-@pytest.mark.parametrize("mode", [AutoresetMode.SAME_STEP, AutoresetMode.NEXT_STEP])
-def test_true_transitions_are_stored_and_all_of_them(mode, monkeypatch):
+def test_true_transitions_are_stored_and_all_of_them():
     """No step into another episode, and a time limit terminates nothing."""
-
-    def make(config, seeds):
-        return Environments(SyncVectorEnv([CountingEnv] * len(seeds), autoreset_mode=mode), seeds)
-
-    monkeypatch.setattr(gymnasium_envs, "training_environments", make)
     seeds = [0, 1, 2]
     replay = ReplayBuffer(100, (3,), runs=3, seed=seeds)
     history = train(SHORT.replace(env=COUNTING, steps=100, epsilon_end=1.0), seeds, replay=replay)
-    pause = 1 if mode == AutoresetMode.NEXT_STEP else 0  # a step that belongs to no episode
     for run, seed in enumerate(seeds):
         rows = replay.storage.rows[run, : replay.storage.sizes[run]]
         assert_true_transitions(rows.tolist(), seed)
         mine = [episode[1:] for episode in history.episodes if episode[0] == run]
         lengths = [episode_length(seed, k) for k in range(len(mine))]
-        ends = np.cumsum(lengths) + pause * np.arange(len(mine))
+        ends = np.cumsum(lengths)
         returns = [episode_return(seed, k) for k in range(len(mine))]
         assert mine == [*zip(ends.tolist(), returns, lengths, strict=True)]
         assert len(mine) > 10
@@ -195,33 +184,6 @@ def test_a_terminal_reward_is_learned_from_where_episodes_terminate():
 
 
 # Parts of the loop
-
-
-def test_epsilon_beta_and_step_size_are_those_of_the_step(monkeypatch):
-    epsilons, betas, step_sizes = [], [], []
-
-    def act(agent, observations, epsilon, streams):
-        epsilons.append(epsilon)
-        return epsilon_greedy(agent, observations, epsilon, streams)
-
-    class Memory(PrioritizedReplayBuffer):
-        def sample(self, batch_size, beta, **options):
-            betas.append(beta)
-            return super().sample(batch_size, beta, **options)
-
-    class Learner(DQNLearner):
-        def update(self, batch, step_size):
-            result = super().update(batch, step_size)
-            step_sizes.append(self.optimizer.learning_rate)
-            return result
-
-    monkeypatch.setattr(training, "epsilon_greedy", act)
-    monkeypatch.setattr(training, "DQNLearner", Learner)
-    config = SHORT.replace(learning_rate=0.02, learning_rate_end=0.01, beta_start=0.5)
-    train(config, 0, replay=Memory(240, (4,), runs=1, seed=0))
-    assert epsilons == [config.epsilon(step) for step in range(240)]
-    assert betas == [config.beta(step) for step in range(39, 240)]
-    assert step_sizes == [config.step_size(step) for step in range(39, 240)]
 
 
 def test_watchers_are_called_at_every_log_point_and_at_the_end():

@@ -76,10 +76,10 @@ def test_files_that_are_no_such_buffer_are_refused():
         (uniform, "must hold a PrioritizedReplayBuffer, got a ReplayBuffer, which has no"),
         ({"weights": 1}, "must hold a PrioritizedReplayBuffer, got a dict"),
         (make(PrioritizedSAC).replay_buffer, "saved with observation_space = Box"),
-        (make(n_envs=2).replay_buffer, "saved with n_envs = 2, this buffer has 1"),
-        (make(n_steps=3).replay_buffer, "saved with n_steps = 3, this buffer has 1"),
-        (make(alpha=0.3).replay_buffer, "saved with alpha = 0.3, this buffer has 0.6"),
-        (ranked, "sampler = 'rank', this buffer has 'proportional'"),
+        (make(n_envs=2).replay_buffer, "saved with n_envs = 2, not 1"),
+        (make(n_steps=3).replay_buffer, "saved with n_steps = 3, not 1"),
+        (make(alpha=0.3).replay_buffer, "saved with alpha = 0.3, not 0.6"),
+        (ranked, "sampler = 'rank', not 'proportional'"),
     ]:
         with pytest.raises(ValueError, match=f"^path: .*{message}"):
             model.load_replay_buffer(saved(other))

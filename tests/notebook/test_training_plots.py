@@ -18,7 +18,8 @@ from per_tutorial.notebook.style import COLORS
 def recorded(upto=400, runs=3, score=20.0, **settings):
     """A `History` with episodes of random lengths and a log point every 100 steps."""
     generator = np.random.default_rng(0)
-    history = History(DQNConfig(steps=400, **settings), range(runs))
+    config = DQNConfig(steps=400, **settings)
+    history = History(config, range(runs), {"sampler": config.sampler})
     for run in range(runs):
         ends = np.cumsum(generator.integers(5, 40, 40))
         history.episodes += [(run, int(end), score + run, 20) for end in ends if end <= upto]

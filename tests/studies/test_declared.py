@@ -11,7 +11,6 @@ from small_study import differences
 from per_tutorial.dqn.learner import DQNLearner
 from per_tutorial.studies import runner
 from per_tutorial.studies.declared import STUDIES
-from per_tutorial.studies.declared.ablations import NETWORKS
 from per_tutorial.studies.declared.tuned import CHOSEN, EDGES, GRID
 from per_tutorial.studies.results import load_study
 from per_tutorial.studies.runner import run_study
@@ -92,27 +91,6 @@ def test_the_rates_of_the_tuned_studies_are_those_that_the_rule_chooses():
             assert sorted(means) == sorted({*GRID, grown or 1})
             chosen.setdefault(world, {})[side] = max(means, key=means.get)
     assert (edges, chosen) == (EDGES, CHOSEN)
-
-
-@pytest.mark.parametrize("name", [name for name in STUDIES if name.startswith("ablation")])
-def test_the_arms_of_an_ablation_differ_in_what_their_names_say(name):
-    study = STUDIES[name]
-    rate = study.arms["dqn-uniform"].learning_rate
-    for arm, config in study.arms.items():
-        network, label, *quarter = arm.split("-")
-        switches = {"double": False, "dueling": False} | NETWORKS[network]
-        assert (config.double, config.dueling) == (switches["double"], switches["dueling"])
-        assert config.sampler == {"per": "proportional"}.get(label, label)
-        assert config.learning_rate == (rate / 4 if quarter else rate)
-        others = differences(study, (arm, "dqn-uniform"))
-        assert others <= {"double", "dueling", "sampler", "learning_rate"}
-    for arm, against in study.comparisons:
-        rate_differs = arm.endswith("-quarter") != against.endswith("-quarter")
-        expected = {"sampler"} | ({"learning_rate"} if rate_differs else set())
-        assert differences(study, (arm, against)) == expected
-        assert "uniform" in against and "uniform" not in arm
-    for network in NETWORKS:
-        assert (f"{network}-per", f"{network}-uniform") in study.comparisons
 
 
 @pytest.mark.exhaustive

@@ -4,6 +4,7 @@ import dataclasses
 import multiprocessing
 import os
 import platform
+import re
 import shutil
 import signal
 import subprocess
@@ -237,9 +238,7 @@ def test_an_error_in_a_process_surfaces_and_stops_the_others(tmp_path):
         seeds=range(2),
         at_once=2,
     )
-    with pytest.raises(
-        ValueError, match="no environment 'Cartpole-v1', did you mean 'CartPole-v1'"
-    ):
+    with pytest.raises(ValueError, match="^env: 'Cartpole-v1' cannot be made: "):
         run_study(study, tmp_path, processes=2)
     assert multiprocessing.active_children() == []
     assert not list(tmp_path.rglob("*.csv*"))
@@ -273,8 +272,6 @@ def test_other_settings_are_refused_and_nothing_is_touched(
     before = contents(copied)
     with pytest.raises(ValueError) as caught:
         run_study(study, copied)
-    message = str(caught.value)
-    assert message.startswith("folder: ")
-    assert f"was made with {difference}; choose another folder" in message
+    assert re.fullmatch(rf"folder: .* was saved with {re.escape(difference)}", str(caught.value))
     assert trained == []
     assert contents(copied) == before

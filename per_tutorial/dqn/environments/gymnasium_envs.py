@@ -1,12 +1,10 @@
 """Environments side by side, and the only place that knows about autoreset.
 
-A vector environment resets itself after an episode, in one of two ways (Gymnasium's
-`AutoresetMode`). SAME_STEP: the step that ends the episode already returns the first observation of
-the next one, and the true last observation is in `info["final_obs"]`. NEXT_STEP: the following step
-ignores its action and returns the reset observation; it is not a transition.
+The vector environments reset themselves in the step that ends an episode (Gymnasium's
+`AutoresetMode.SAME_STEP`). It already returns the first observation of the next episode; the true
+last observation is in `info["final_obs"]`. So each step is a transition.
 """
 
-import difflib
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from typing import Any, NamedTuple
@@ -15,13 +13,11 @@ import gymnasium as gym
 import numpy as np
 from gymnasium.vector import AutoresetMode
 from numpy.random import SeedSequence
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from per_tutorial.common.files import AnyArray, copy_arrays, require_like
+from per_tutorial.common.files import AnyArray, require_like
 from per_tutorial.dqn.config import DQNConfig
 from per_tutorial.dqn.env_specs import SMALLEST_FRAME
-
-ADVICE = "what gymnasium.utils.env_checker.check_env says about the environment may help"
 
 
 class Step(NamedTuple):
@@ -31,7 +27,6 @@ class Step(NamedTuple):
     reward: NDArray
     terminated: NDArray[np.bool_]  # the next state has value 0
     truncated: NDArray[np.bool_]  # stopped by a time limit: the next state keeps its value
-    valid: NDArray[np.bool_]  # False where the step only reset the environment
 
 
 class Checked(gym.Wrapper):
@@ -68,7 +63,7 @@ class Environments:
     """A Gymnasium vector environment whose steps are transitions.
 
     Args:
-        vector_env: any vector environment with NEXT_STEP or SAME_STEP autoreset.
+        vector_env: any vector environment with SAME_STEP autoreset.
         seeds: one int per environment.
 
     Attributes:
@@ -79,11 +74,11 @@ class Environments:
             from 0; `step` adds it.
     """
 
-    def __init__(self, vector_env: gym.vector.VectorEnv, seeds: ArrayLike) -> None:
+    def __init__(self, vector_env: gym.vector.VectorEnv, seeds: Any) -> None:
         self.vector_env: Any = vector_env
-        self.autoreset = vector_env.metadata["autoreset_mode"]
-        if self.autoreset not in (AutoresetMode.SAME_STEP, AutoresetMode.NEXT_STEP):
-            raise ValueError(f"vector_env: must reset by itself, got {self.autoreset}")
+        autoreset = vector_env.metadata["autoreset_mode"]
+        if autoreset != AutoresetMode.SAME_STEP:
+            raise ValueError(f"vector_env: must reset in the same step, got {autoreset}")
         actions: Any = vector_env.single_action_space
         self.actions, self.first_action = int(actions.n), int(actions.start)
         self._seeds = seeds
@@ -94,15 +89,10 @@ class Environments:
     def _begin(self, seeds: Any) -> None:
         """Begin an episode in every environment."""
         count = self.vector_env.num_envs
-        try:
-            observation, _ = self.vector_env.reset(seed=seeds)
-        except Exception as error:
-            error.add_note(ADVICE)
-            raise
+        observation, _ = self.vector_env.reset(seed=seeds)
         self.observation = self._shown(observation)
         self.finished: list[tuple[int, float, int]] = []
         self._returns, self._lengths = np.zeros(count), np.zeros(count, dtype=np.int64)
-        self._resets_now = np.zeros(count, dtype=bool)
 
     def _shown(self, observation: NDArray) -> NDArray:
         """Observations of the environments, as the agents see them."""
@@ -114,12 +104,7 @@ class Environments:
         Args:
             actions: (environments,), counted from 0.
         """
-        try:
-            happened = self.vector_env.step(actions + self.first_action)
-        except Exception as error:
-            error.add_note(ADVICE)
-            raise
-        return self._transitions(*happened)
+        return self._transitions(*self.vector_env.step(actions + self.first_action))
 
     def _transitions(
         self,
@@ -132,26 +117,18 @@ class Environments:
         """What `vector_env` returned for a step, as a `Step`."""
         self._steps_done += 1
         observation = self._shown(observation)
-        done = terminated | truncated
-        valid = ~self._resets_now
+        ended = np.flatnonzero(terminated | truncated)
         next_observation = observation
-        if self.autoreset == AutoresetMode.NEXT_STEP:
-            self._resets_now = done
-        elif done.any():
+        if ended.size:
             next_observation = observation.copy()
-            for row in np.flatnonzero(done):
+            for row in ended:
                 next_observation[row] = self._shown(info["final_obs"][row][None])[0]
         self.observation = observation
-        self._count(reward, valid, done)
-        return Step(next_observation, reward, terminated, truncated, valid)
-
-    def _count(self, reward: NDArray, valid: NDArray, done: NDArray) -> None:
-        """Add a step to the running episodes; record those that it ended."""
         self._returns += reward
-        self._lengths += valid
-        rows = np.flatnonzero(done)
-        self.finished = [(int(i), float(self._returns[i]), int(self._lengths[i])) for i in rows]
-        self._returns[rows] = self._lengths[rows] = 0
+        self._lengths += 1
+        self.finished = [(int(i), float(self._returns[i]), int(self._lengths[i])) for i in ended]
+        self._returns[ended] = self._lengths[ended] = 0
+        return Step(next_observation, reward, terminated, truncated)
 
     @property
     def state(self) -> dict[str, NDArray]:
@@ -160,21 +137,17 @@ class Environments:
 
     def restore(self, state: Mapping[str, AnyArray]) -> None:
         """Begin new episodes, with other seeds than those before the checkpoint."""
-        own = self.state
-        require_like(own, state)
-        copy_arrays(own, state)
-        self._steps_done = int(own["steps_done"])
-        self._begin(_renewed(self._seeds, self._steps_done))
+        require_like(self.state, state)
+        self._steps_done = int(np.asarray(state["steps_done"]))
+        self._begin([_renewed(seed, self._steps_done) for seed in self._seeds])
 
     def close(self) -> None:
         self.vector_env.close()
 
 
-def _renewed(seeds: Any, step: int) -> Any:
-    """Other seeds, made from these and a step; 31 bits, since some emulators take no more."""
-    if isinstance(seeds, (int, np.integer)):
-        return int(SeedSequence((int(seeds), step)).generate_state(1)[0] >> 1)
-    return [_renewed(seed, step) for seed in seeds]
+def _renewed(seed: int | list[int], step: int) -> int:
+    """Another seed, made from this one and a step; 31 bits, since some emulators take no more."""
+    return int(SeedSequence((*map(int, np.ravel(seed)), step)).generate_state(1)[0] >> 1)
 
 
 def training_environments(config: DQNConfig, seeds: Sequence[int]) -> Environments:
@@ -222,27 +195,17 @@ def _check_spaces(env_id: str, vector_env: gym.vector.VectorEnv) -> None:
         )
 
 
-def make_vector_env(
-    env_id: str,
-    count: int,
-    max_episode_steps: int | None,
-    **vector_kwargs: Any,
-) -> gym.vector.VectorEnv:
+def make_vector_env(env_id: str, count: int, max_episode_steps: int | None) -> gym.vector.VectorEnv:
     """`gymnasium.make_vec` with SAME_STEP autoreset. ValueError if it cannot be made."""
-    options = {} if max_episode_steps is None else {"max_episode_steps": max_episode_steps}
     try:
         return gym.make_vec(
             env_id,
             count,
             vectorization_mode="sync",  # each with a generator of its own
-            vector_kwargs={"autoreset_mode": AutoresetMode.SAME_STEP, **vector_kwargs},
+            vector_kwargs={"autoreset_mode": AutoresetMode.SAME_STEP},
             wrappers=[Checked],
             disable_env_checker=True,  # it takes time at every step
-            **options,
+            max_episode_steps=max_episode_steps,
         )
-    except gym.error.UnregisteredEnv:
-        close = difflib.get_close_matches(env_id, gym.registry, n=3)
-        hint = f", did you mean {' or '.join(map(repr, close))}?" if close else ""
-        raise ValueError(f"env: no environment {env_id!r}{hint}") from None
     except (gym.error.Error, ModuleNotFoundError) as error:
         raise ValueError(f"env: {env_id!r} cannot be made: {error}") from error

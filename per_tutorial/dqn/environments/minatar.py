@@ -16,6 +16,7 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
+from per_tutorial.common.lazy import missing_extra
 from per_tutorial.dqn.config import DQNConfig
 from per_tutorial.dqn.environments.gymnasium_envs import Environments, make_vector_env
 
@@ -37,13 +38,12 @@ def training_environments(config: DQNConfig, seeds: Sequence[int]) -> MinAtarEnv
     try:
         from minatar.gym import register_envs  # which loads seaborn: a second
     except ImportError as error:
-        raise ImportError('MinAtar needs: pip install "per_tutorial[minatar]"') from error
+        raise missing_extra(error, "MinAtar", "minatar") from error
     if "MinAtar/Breakout-v1" not in gym.registry:
         register_envs()
     with warnings.catch_warnings(action="ignore", category=DeprecationWarning):
-        # v0 is not out of date: it is the version with all six actions. The vector environment need
-        # not copy the observations, since `_shown` does.
-        games = make_vector_env(config.env, len(seeds), config.max_episode_steps, copy=False)
+        # v0 is not out of date: it is the version with all six actions.
+        games = make_vector_env(config.env, len(seeds), config.max_episode_steps)
     return MinAtarEnvironments(games, [_seed(seed) for seed in seeds])
 
 

@@ -38,20 +38,17 @@ def _cartpole_conditions() -> Study:
     )
 
 
-def _hundred_runs() -> Study:
-    # At most 200 steps per episode, so that 80,000 steps hold 400 episodes of every run.
-    base = DQNConfig(max_episode_steps=200, steps=80_000, alpha=0.6)
-    return Study(
-        name="hundred-runs",
-        question="How do 100 runs of CartPole stand after 100 and after 400 episodes?",
-        arms={"uniform": base, "per": base.replace(sampler="proportional")},
-        comparisons=(("per", "uniform"),),
-        metric="score over training",
-        failed_below=195,
-        seeds=range(100),
-        at_once=50,
-        episodes=400,
-    )
-
-
-STUDIES = (_cartpole_conditions(), _hundred_runs())
+# At most 200 steps per episode, so that 80,000 steps hold 400 episodes of every run.
+BASE = DQNConfig(max_episode_steps=200, steps=80_000, alpha=0.6)
+HUNDRED_RUNS = Study(
+    name="hundred-runs",
+    question="How do 100 runs of CartPole stand after 100 and after 400 episodes?",
+    arms={"uniform": BASE, "per": BASE.replace(sampler="proportional")},
+    comparisons=(("per", "uniform"),),
+    metric="score over training",
+    failed_below=195,
+    seeds=range(100),
+    at_once=50,
+    episodes=400,
+)
+STUDIES = (_cartpole_conditions(), HUNDRED_RUNS)

@@ -127,3 +127,7 @@ def test_walks_and_changes_in_place_are_asked_for(said):
     words = said("01.3", lambda nodes, *rest: set_leaf(list(nodes), *rest))[1]
     assert "change `nodes` itself, and return it" in words
     assert "change `nodes` itself" in said("01.3", lambda *given: set_leaf(*given) and None)[1]
+
+
+def test_a_patient_is_not_cured_by_deleting_its_method(said):
+    assert "`weights` is deleted" in said("07.2", type("Deleted", (Plain,), {}))[1]

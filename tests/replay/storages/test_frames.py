@@ -185,7 +185,7 @@ def test_a_buffer_for_other_environments_is_not_loaded(tmp_path):
     replay.save(tmp_path / "replay.npz")
     storage = FrameStorage(12, (STACK, 2), environments=2, discount=DISCOUNT)
     other = Replay(storage, make_sampler(UniformSampler, 12, 1))
-    with pytest.raises(ValueError, match=r"environments = 3, this buffer has 2"):
+    with pytest.raises(ValueError, match=r"environments = 3, not 2"):
         other.load(tmp_path / "replay.npz")
 
 
