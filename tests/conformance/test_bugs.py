@@ -1,6 +1,7 @@
 """Every planted bug is found by the check that it names, which names the mistake."""
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -64,6 +65,10 @@ def random_slot(self):
 def but_the_last(self):
     late = self.added - self.capacity
     return self.added if late < 0 else late % (self.capacity - 1)
+
+
+def too_large(self, capacity, *shape, **options):
+    Plain.__init__(self, 99, *shape, **options)
 
 
 def only_when_full(self):
@@ -166,13 +171,7 @@ HIDING = [  # check, buffer, what is said
     ),
     ("reach", broken(find=shallow), "never came"),
     ("reach", broken(next_slot=but_the_last), "should have been overwritten"),
-    (
-        "reach",
-        broken(
-            __init__=lambda self, *sizes, **given: Plain.__init__(self, 99, *sizes[1:], **given)
-        ),
-        "should have been overwritten",
-    ),
+    ("reach", broken(__init__=too_large), "should have been overwritten"),
     ("contents", broken(add=size_of_reward), "rewards is"),
     ("contents", broken(gather=half_precision), "never added"),
     ("updates", broken(slots_of=but_two), "expected"),
@@ -190,15 +189,7 @@ HIDING = [  # check, buffer, what is said
     ("n-step", broken(masses=tail_never_flushed), "near an end never come"),
     ("saving", broken(load=forgetful), "new ones are"),
     ("bad-errors", broken(update_priorities=not_a_number), "after a TD error of nan"),
-    (
-        "seeds",
-        broken(
-            __init__=lambda self, *sizes, **given: Plain.__init__(
-                self, *sizes, **given | {"seed": 0}
-            )
-        ),
-        "two seeds draw the same transitions",
-    ),
+    ("seeds", broken(prefix_sums=same_numbers), "two seeds draw the same transitions"),
     (
         "seeds",
         broken(prefix_sums=lambda self, n, masses: np.random.random(n) * masses.sum()),
@@ -213,8 +204,9 @@ HIDING = [  # check, buffer, what is said
 @pytest.mark.slow
 @pytest.mark.parametrize("check, adapter, words", HIDING)
 def test_a_bug_that_hides_from_most_questions_is_found(check, adapter, words):
-    with pytest.raises(AssertionError, match=re.escape(words)):
+    with pytest.raises(AssertionError, match=re.escape(words)) as caught:
         CHECKS[check](adapter)
+    assert len(caught.traceback) == 2  # the test, and no lines of the check
 
 
 def huber(size):
@@ -230,10 +222,23 @@ def handed_over(priority_of):
     return type("HandedOver", (PlainAdapter,), {"update": update})()
 
 
+keyless = PlainAdapter()
+keyless.sample = lambda *options: replace(PlainAdapter.sample(keyless, *options), keys=None)
 undeclared = broken(priority=lambda self, td_errors: np.abs(td_errors))
 undeclared.epsilon = 0.0  # whoever adds none has none to declare
 
 FIRST = [  # with what a report begins
+    (PlainAdapter(BUGS["newcomers-at-one"]), "newcomers", "likely: it always gets 1"),
+    (
+        broken(newcomer=lambda self: self.largest**self.alpha),
+        "newcomers",
+        "α is applied to it twice",
+    ),
+    (PlainAdapter(BUGS["no-weights"]), "weights", "the weights are left out"),
+    (broken(weights=lambda self, P, b: P**b), "weights", "the minus sign of β is missing"),
+    (broken(weights=lambda self, P, b: P ** (-b / self.alpha)), "weights", "of p, not of p^α"),
+    (broken(weights=lambda self, P, b: P**-1.0), "weights", "β is ignored"),
+    (keyless, "handling", "likely: the Minibatch has no `keys`"),
     (handed_over(lambda size, weights: size * weights), "exponent", "|δ| times the weight"),
     (handed_over(lambda size, weights: np.minimum(size, 1)), "exponent", "declare `clip`"),
     (handed_over(lambda size, weights: huber(size)), "exponent", "the Huber loss, not |δ|"),
