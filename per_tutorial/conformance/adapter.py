@@ -1,6 +1,6 @@
 """What the examination needs to know of a replay buffer: how to make it, add, sample and update.
 
-A class of about fifteen lines is enough, as docs/examined.md shows; it need not be an `Adapter`.
+A class of twelve lines is enough, as docs/examined.md shows; it need not be an `Adapter`.
 The examination recognises a transition by its observation, which is unique, whatever a buffer uses
 as an index. It makes many buffers with one adapter, so what an agent keeps beside its buffer (the
 largest priority, a step count) belongs to the object that `make` returns.
@@ -121,8 +121,8 @@ class Adapter:
         return np.abs(np.asarray(td_errors, dtype=np.float64)) + self.epsilon
 
 
-def as_adapter(adapter: Any) -> Adapter:
-    """An `Adapter` from one, or from any class with its four methods.
+def as_adapter(adapter: Any, place: str = "") -> Adapter:
+    """An `Adapter` from one, or from a class with its four methods, named ``place`` if nameless.
 
     Raises:
         TypeError, ValueError: it is neither, or a declaration is invalid; says why.
@@ -142,7 +142,7 @@ def as_adapter(adapter: Any) -> Adapter:
         adapter = type(name, (adapter, Adapter), {})()
     if not isinstance(adapter, Adapter):
         raise TypeError(f"adapter: must be a class or an Adapter, got an object of {name}")
-    adapter.name = adapter.name or name  # type: ignore[misc]
+    adapter.name = adapter.name or place or name  # type: ignore[misc]
     one_of(f"{name}.distribution", adapter.distribution, get_args(Distribution))
     one_of(f"{name}.newcomers", adapter.newcomers, get_args(Newcomers))
     real_number(f"{name}.epsilon", adapter.epsilon, low=0.0)

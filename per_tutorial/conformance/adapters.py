@@ -83,7 +83,8 @@ ADAPTERS: dict[str, type[Adapter]] = {
 def find_adapter(name: str) -> Adapter:
     """The adapter with a name in `ADAPTERS`, or from ``path/to/file.py:ClassName``.
 
-    The file may import its neighbours: its folder joins `sys.path`, as the last one.
+    What it imports at its top is taken from its folder first, later imports from there last. An
+    adapter without a `name` of its own has this one.
 
     Raises:
         ValueError, FileNotFoundError, TypeError: there is none, or it cannot be used; says why.
@@ -102,7 +103,8 @@ def find_adapter(name: str) -> Adapter:
         raise ValueError(f"NAME: must be one of {known}, got {name!r}")
     if not os.path.isfile(path):
         raise FileNotFoundError(f"NAME: no file {path!r}")
-    sys.path.append(os.path.dirname(os.path.abspath(path)))  # last: it must not hide a library
+    folder = os.path.dirname(os.path.abspath(path))
+    sys.path.insert(0, folder)  # else the current folder's modules come first
     try:
         found = runpy.run_path(path).get(kind)
     except ImportError:
@@ -110,6 +112,9 @@ def find_adapter(name: str) -> Adapter:
     except Exception as error:
         said = f"{type(error).__name__}: {error}"
         raise ValueError(f"NAME: {path!r} cannot be run: {said}") from error
+    finally:
+        sys.path.remove(folder)
+        sys.path.append(folder)  # `cpprb.py` must not hide the library that its `make` imports
     if not isinstance(found, type):
         raise ValueError(f"NAME: {path!r} has no class {kind!r}")
-    return as_adapter(found)
+    return as_adapter(found, name)

@@ -114,6 +114,8 @@ class Filled:
             text = f"{type(error).__name__}: {str(error).strip().partition(chr(10))[0][:120]}"
             place = extract_tb(error.__traceback__)[-1]
             where = f"({os.path.basename(place.filename)}, line {place.lineno})"
+            if method == "update" and arguments[1] is None:
+                where += "; likely: the Minibatch has no `keys`"
             raise Raised(f"`{method}` raises {text.rstrip(': ')} {where}") from error
 
     @property

@@ -4,12 +4,12 @@ A check is a function of a `Bench` that asserts, and returns what it measured. T
 causes: a failure may explain a later one. `further_checks` has those that are not in the paper.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from per_tutorial.conformance.adapter import as_adapter
 from per_tutorial.conformance.bench import (
@@ -59,7 +59,16 @@ class Check(NamedTuple):
         self, adapter: Any, *, capacity: int = CAPACITY, batch_size: int = BATCH, seed: int = 0
     ) -> str:
         """Check a buffer; returns what was measured."""
-        return self.function(Bench(as_adapter(adapter), self.name, capacity, batch_size, seed))
+        bench = Bench(as_adapter(adapter), self.name, capacity, batch_size, seed)
+        try:
+            return self.function(bench)
+        except AssertionError as fault:  # pytest shows the user's test, not the lines of the check
+            raise fault.with_traceback(None) from fault.__cause__
+
+    @property
+    def question(self) -> str:
+        """What it asks, where the paper says so, and the effect on an agent."""
+        return f"{self.asks} Paper: {self.paper}. {self.effect}"
 
 
 #: All checks by name, in the order of causes.
@@ -252,14 +261,13 @@ def exponent(bench: Bench) -> str:
         off.append(abs(one - alpha * (not uniform)) > SIGMAS * deviation + bench.slack)
         found.append(one)
         cases.append((p, alpha, came, filled.dispersion))
-    sentence = (
-        f"exponent {found[0]:.2f} where |δ| < {unit:g} and {found[1]:.2f} above, with α = 0.6"
-    )
-    sentence += f", and {found[2]:.2f} with α = 1"
+    below, above, with_one = found
+    sentence = f"exponent {below:.2f} where |δ| < {unit:g} and {above:.2f} above, with α = 0.6"
+    sentence += f", and {with_one:.2f} with α = 1"
     cause = "" if uniform else likely_cause(found, cases)
     if not repeated:
-        cause = "no minibatch holds a transition twice; if on purpose, declare `replacement`"
-    assert not any(off), f"{sentence}{'; likely: ' * bool(cause)}{cause}"
+        cause = "; likely: no minibatch holds one twice; if on purpose, declare `replacement`"
+    assert not any(off), sentence + cause
     return sentence
 
 
@@ -293,8 +301,13 @@ def likely_cause(found: list[float], cases: list[tuple[Floats, float, NDArray, f
             if (likelihood := sum(counts @ np.log(one) for counts, one, _, _ in made)) > best:
                 fits = all(misfit(*each) is None for each in made)
                 best, cause = likelihood, said.format(x) * fits
-    near = [said for said, made in OTHER_EXPONENTS.items() if np.allclose(made, found, atol=0.07)]
-    return cause or "".join(near)
+    return f"; likely: {cause}" if cause else likely(found, OTHER_EXPONENTS, 0.07)
+
+
+def likely(found: ArrayLike, guesses: Mapping[str, ArrayLike], within: float = 0.05) -> str:
+    """The cause that makes these numbers, or nothing."""
+    near = [said for said, made in guesses.items() if np.allclose(made, found, atol=within)]
+    return f"; likely: {near[0]}" if near else ""
 
 
 @algorithm("3.3, equation (1)", "The agent replays the wrong transitions.")
@@ -375,10 +388,14 @@ def assert_zeros_come(bench: Bench) -> str:
     return f"{said} come again, though no ε is declared"
 
 
+#: What makes the probability of new ones, over that of the largest, this power of the largest |δ|.
+OTHER_FIRSTS = {"it always gets 1": -0.6, "α is applied to it twice": 0.6**2 - 0.6}
+
+
 @algorithm("Algorithm 1, lines 2 and 6", "New experience waits, or nothing else is replayed.")
 def newcomers(bench: Bench) -> str:
-    """Does a new transition get the largest priority so far: before the first update, whatever it
-    replaces, and whatever came last?"""
+    """Does a new transition get the largest priority, so far or of those stored: before the first
+    update, and whatever came last?"""
     skip_uniform(bench)
     adapter, unit = bench.adapter, bench.unit
     if adapter.newcomers == "agent":
@@ -415,11 +432,21 @@ def newcomers(bench: Bench) -> str:
     deviation = np.sqrt(1 / max(fresh.sum(), 1) + 1 / max(of_top.sum(), 1))
     within = np.exp(SIGMAS * deviation + 0.1 * (not adapter.replacement))
     said = f"{ratio:.2f} times as likely as the largest, |δ| = {largest:g}"
-    assert 1 / within < ratio < within, f"after updates, a new transition is {said}"
+    hint = likely(ratio, {what: largest**power for what, power in OTHER_FIRSTS.items()})
+    assert 1 / within < ratio < within, f"after updates, a new transition is {said}{hint}"
     return f"{sentence}; after updates, {said}"
 
 
 # Weights ------------------------------------------------------------------------------------------
+
+
+#: What makes weights P^−x where β is given: (β, x).
+OTHER_BETAS = {
+    "the weights are left out": (1.0, 0.0),
+    "the minus sign of β is missing, or P has no power": (1.0, -1.0),
+    "they are of p, not of p^α": (1.0, 1 / 0.6),
+    "β is ignored": (0.4, 1.0),
+}
 
 
 @algorithm("3.4", "The bias of prioritised draws is not corrected, or another one is added.")
@@ -444,8 +471,9 @@ def weights(bench: Bench) -> str:
             if betas[-1] < 1 - within and betas[-1] - betas[-3] < 0.005:
                 raise Inconclusive(f"{said}: does β stop there?")
             return said
-        hint = "; if the buffer anneals β by itself, declare `anneals_beta`"
-        said += hint * bool(np.ptp(betas) > 0.05)
+        if np.ptp(betas) > 0.05:
+            said += "; if the buffer anneals β by itself, declare `anneals_beta`"
+        said += likely((beta, betas.mean()), OTHER_BETAS, 0.07)
         assert np.abs(betas - beta).max() < within * beta, f"with β = {beta:g}, {said}"
         assert off < 0.25, f"with β = {beta:g}, weights are no power of the measured P"
     return "they stand for the measured P, with β = 1 and β = 0.4"

@@ -14,7 +14,6 @@ from per_tutorial.conformance.adapter import Adapter, as_adapter
 from per_tutorial.conformance.bench import Bench, Skipped
 from per_tutorial.conformance.checks import BATCH, CAPACITY, CHECKS, Check
 
-__tracebackhide__ = True
 Verdict = Literal["passed", "failed", "skipped", "inconclusive"]
 
 
@@ -63,6 +62,7 @@ class Report(NamedTuple):
             "seed": self.seed,
             "results": {one.check: [one.verdict, one.measured] for one in self.results},
             "failures": [one.check for one in self.failures],
+            "asked": {one.check: CHECKS[one.check].question for one in self.failed},
         }
 
     def __str__(self) -> str:
@@ -74,9 +74,8 @@ class Report(NamedTuple):
             check = CHECKS[name]
             marked = f"{'also failed' if k else 'FAILED'} {name}"
             marked += " (not the algorithm)" * (check.kind == "further")
-            lines += shortened(f"{marked}: {measured}", 1 if k else 3)
-            if k == 0:
-                lines += shortened(f"  Asked: {check.asks} Paper: {check.paper}. {check.effect}", 2)
+            lines += shortened(f"{marked}: {measured}", 1 if k else None)
+            lines += shortened(f"  Asked: {check.question}") if k == 0 else []
         for verdict in ("inconclusive", "skipped"):
             some = "; ".join(f"{one.check} ({one.measured})" for one in found[verdict])
             lines += shortened(f"{verdict}: {some}", 1) if some else []
@@ -85,11 +84,11 @@ class Report(NamedTuple):
         return "\n".join(lines)
 
 
-def shortened(text: str, most: int) -> list[str]:
-    """At most so many lines of a text."""
-    first, *more = textwrap.wrap(text, 99, subsequent_indent="  ")
-    lines = [first, *more[: most - 1]]
-    return [*lines[:-1], lines[-1] + "…" * (len(more) >= most)]
+def shortened(text: str, most: int | None = None) -> list[str]:
+    """The lines of a text, or at most so many."""
+    lines = textwrap.wrap(text, 99, subsequent_indent="  ")
+    kept = lines[:most]
+    return [*kept[:-1], kept[-1] + "…" * (len(kept) < len(lines))]
 
 
 def examine(

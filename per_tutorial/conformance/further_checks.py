@@ -13,7 +13,6 @@ import numpy as np
 from per_tutorial.conformance.bench import Bench, Raised, Skipped, fields_of, numbers, told
 from per_tutorial.conformance.checks import register, skip_uniform
 
-__tracebackhide__ = True
 further = partial(register, "further")
 
 

@@ -1,6 +1,7 @@
 """Every planted bug is found by its check, which names the mistake."""
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -64,6 +65,10 @@ def random_slot(self):
 def but_the_last(self):
     late = self.added - self.capacity
     return self.added if late < 0 else late % (self.capacity - 1)
+
+
+def too_large(self, capacity, *shape, **options):
+    Plain.__init__(self, 99, *shape, **options)
 
 
 def only_when_full(self):
@@ -198,8 +203,9 @@ HIDING = [  # check, buffer, what is said
 @pytest.mark.slow
 @pytest.mark.parametrize("check, adapter, words", HIDING)
 def test_a_bug_that_hides_from_most_questions_is_found(check, adapter, words):
-    with pytest.raises(AssertionError, match=re.escape(words)):
+    with pytest.raises(AssertionError, match=re.escape(words)) as caught:
         CHECKS[check](adapter)
+    assert len(caught.traceback) == 2  # the test, and no lines of the check
 
 
 def huber(size):
@@ -215,10 +221,23 @@ def handed_over(priority_of):
     return type("HandedOver", (PlainAdapter,), {"update": update})()
 
 
+keyless = PlainAdapter()
+keyless.sample = lambda *options: replace(PlainAdapter.sample(keyless, *options), keys=None)
 undeclared = broken(priority=lambda self, td_errors: np.abs(td_errors))
 undeclared.epsilon = 0.0  # whoever adds none has none to declare
 
 FIRST = [  # with what a report begins
+    (PlainAdapter(BUGS["newcomers-at-one"]), "newcomers", "likely: it always gets 1"),
+    (
+        broken(newcomer=lambda self: self.largest**self.alpha),
+        "newcomers",
+        "α is applied to it twice",
+    ),
+    (PlainAdapter(BUGS["no-weights"]), "weights", "the weights are left out"),
+    (broken(weights=lambda self, P, b: P**b), "weights", "the minus sign of β is missing"),
+    (broken(weights=lambda self, P, b: P ** (-b / self.alpha)), "weights", "of p, not of p^α"),
+    (broken(weights=lambda self, P, b: P**-1.0), "weights", "β is ignored"),
+    (keyless, "handling", "likely: the Minibatch has no `keys`"),
     (handed_over(lambda size, weights: size * weights), "exponent", "|δ| times the weight"),
     (handed_over(lambda size, weights: np.minimum(size, 1)), "exponent", "declare `clip`"),
     (handed_over(lambda size, weights: huber(size)), "exponent", "the Huber loss, not |δ|"),

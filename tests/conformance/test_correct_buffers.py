@@ -63,6 +63,10 @@ def buffer(name="Plain", given=None, declared=None, **methods):
     return adapter
 
 
+def largest_left(self):
+    return np.delete(self.priorities, self.next_slot()).max() or 1.0
+
+
 def with_share(self):
     masses = Plain.masses(self)
     return 0.9 * masses / masses.sum() + 0.1 / len(self)
@@ -85,7 +89,7 @@ CORRECT = [
     buffer("Independent", prefix_sums=lambda self, n, masses: self.rng.random(n) * masses.sum()),
     buffer("Undivided", weights=lambda self, P, beta: (len(self) * P) ** -beta),
     buffer("ByBuffer", weights=lambda self, P, beta: (P / self.probabilities.max()) ** -beta),
-    buffer("LargestStored", newcomer=lambda self: self.priorities.max() or 1.0),
+    buffer("LargestLeft", newcomer=largest_left),
     buffer("NeverOne", sample=never_one),
     buffer("Floor", None, {"epsilon": 0.0}, priority=lambda self, d: np.maximum(np.abs(d), 1e-8)),
     buffer("NoReplacement", declared={"replacement": False}, sample=without_replacement),

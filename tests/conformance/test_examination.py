@@ -11,7 +11,9 @@ from plain_adapter import PlainAdapter
 from per_tutorial.conformance import (
     CHECKS,
     Adapter,
+    CheckResult,
     Minibatch,
+    Report,
     examine,
     find_adapter,
     parametrize_with_checks,
@@ -89,7 +91,6 @@ def test_a_check_has_the_same_verdict_alone_as_together(name):
     adapter = PlainAdapter(BUGS["squared-priority"])
     together = results(adapter, ["handling", "exponent", "weights", "newcomers"])
     assert results(adapter, [name])[name] == together[name]
-    assert results(adapter, [name])[name] == together[name]  # in a process of its own
 
 
 # Adapters -----------------------------------------------------------------------------------------
@@ -125,15 +126,16 @@ def test_a_minibatch_has_no_positions():
         Minibatch([[0.0, 1.0]], [1.0])
 
 
-def test_an_adapter_may_import_its_neighbour(tmp_path, monkeypatch):
-    monkeypatch.setattr(sys, "path", [*sys.path])
+def test_an_adapter_imports_its_neighbour_and_not_that_of_the_current_folder(tmp_path, monkeypatch):
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.setattr(sys, "path", [str(tmp_path / "elsewhere"), *sys.path])
+    (tmp_path / "elsewhere/neighbour.py").write_text("NAME = 'elsewhere'\n", encoding="utf-8")
     (tmp_path / "neighbour.py").write_text("NAME = 'next door'\n", encoding="utf-8")
-    code = (
-        "from neighbour import NAME\nfrom per_tutorial.conformance.adapters import Proportional\n"
-    )
-    code += "class Mine(Proportional):\n    name = NAME\n"
-    (tmp_path / "mine.py").write_text(code, encoding="utf-8")
-    assert find_adapter(f"{tmp_path}/mine.py:Mine").name == "next door"
+    code = "from neighbour import NAME\nclass Mine:\n    make = add = sample = update = print\n"
+    (tmp_path / "mine.py").write_text(code + "    _from = NAME\n", encoding="utf-8")
+    adapter = find_adapter(f"{tmp_path}/mine.py:Mine")
+    assert (adapter._from, adapter.name) == ("next door", f"{tmp_path}/mine.py:Mine")
+    assert sys.path[-1] == str(tmp_path)
 
 
 def test_what_is_absent_is_skipped_and_said():
@@ -203,7 +205,9 @@ def test_a_report_is_short_and_begins_with_the_likely_cause():
     lines = str(report).splitlines()
     assert len(lines) <= 15 and max(map(len, lines)) <= 200
     assert lines[1].startswith("FAILED ") and "Paper: " in " ".join(lines)
-    assert json.loads(json.dumps(report.as_dict()))["results"]["exponent"][0] == "failed"
+    stored = json.loads(json.dumps(report.as_dict()))
+    assert stored["results"]["exponent"][0] == "failed"
+    assert stored["asked"]["exponent"].endswith("or blind to bad news.")
     assert not report.passed and [one.check for one in report.failures][0] == "exponent"
     robust = examine(PlainAdapter(BUGS["stale-write-back"]), checks=["late-updates"])
     assert robust.passed and "FAILED late-updates (not the algorithm)" in str(robust)
@@ -244,6 +248,11 @@ def test_pytest_runs_the_checks_and_known_failures_are_expected(tmp_path):
     assert "XFAIL test_mine.py::test_buffers[Unweighted-weights] - known" in said
     assert "1 failed, 20 passed, 1 xfailed" in said, said
     assert "in exponent" not in said and "bench.py" not in said  # the lines of the checks
+
+
+def test_the_first_failure_and_its_question_are_whole():
+    said = str(Report("Mine", {}, 0, [CheckResult("handling", "failed", "word " * 99)]))
+    assert said.count("word ") + said.count("word\n") == 99 and said.endswith("(batch, batch).")
 
 
 def test_a_known_failure_of_no_check_is_refused():

@@ -42,6 +42,13 @@ def test_every_failure_is_explained_and_every_script_is_there():
     assert scripts == {path.name for path in (ROOT / "docs" / "examined").glob("*.py")}
 
 
+def test_its_python_runs_as_it_stands(tmp_path, monkeypatch):
+    mine, suite = re.findall(r"^```python\n(.*?)^```", PAGE, re.M | re.S)
+    (tmp_path / "mine.py").write_text(mine, encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    exec(suite, {})
+
+
 def test_every_name_has_an_adapter_that_can_be_loaded_without_its_library(tool):
     for name, place in tool.EXAMINED.items():
         assert find_adapter(place).name, name
