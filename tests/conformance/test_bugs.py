@@ -67,10 +67,6 @@ def but_the_last(self):
     return self.added if late < 0 else late % (self.capacity - 1)
 
 
-def too_large(self, capacity, *shape, **options):
-    Plain.__init__(self, 99, *shape, **options)
-
-
 def only_when_full(self):
     return Plain.masses(self) if len(self) == self.capacity else np.ones(len(self))
 
