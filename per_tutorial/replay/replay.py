@@ -89,15 +89,12 @@ class Replay:
         next_observation: ArrayLike,
         terminated: ArrayLike,
         truncated: ArrayLike = False,
-        *,
-        valid: ArrayLike | None = None,
     ) -> None:
         """Store one transition per run; prioritised samplers give it the largest priority so far.
 
         ``terminated`` means that the next state has value 0. At a time limit, set ``truncated``
         instead: n-step returns end there, and the next state keeps its value. If several
         environments feed one run, they take turns, and its storage must know how many there are.
-        Of several runs, those where ``valid`` (runs,) is False store nothing.
 
         Raises:
             ValueError: a field has the wrong shape, a reward or an observation is not finite, or an
@@ -108,7 +105,7 @@ class Replay:
         self._begin()
         try:
             self._ledger.catch_up()
-            self._ledger.add(self.storage.add(step, valid, axis_of_runs=self.runs is not None))
+            self._ledger.add(self.storage.add(step, axis_of_runs=self.runs is not None))
         finally:
             self._thread = 0
 
