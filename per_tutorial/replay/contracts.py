@@ -81,7 +81,7 @@ class Storage(Protocol):
         environments: how many take turns in adding to each run; also the number of slots from a
             transition to its successor in the same environment.
         n_step, discount: length and γ of the n-step transitions, also if n is 1.
-        added: (runs,) transitions ever added to each run, always the same array.
+        added: (runs,) transitions ever added to each run, equally many; always the same array.
         settings: what must match to `restore` the state of another one, as JSON can hold it.
         leading_axes: of fields that are added: (runs,), or (runs, environments).
     """

@@ -77,9 +77,9 @@ class Replay:
         self._process = os.getpid()
 
     def __len__(self) -> int:
-        """Transitions stored now; of several runs, those of the run with the fewest."""
+        """Transitions of each run that are stored now."""
         self._finish_restoring()
-        return min(*self.storage.added.tolist(), self.capacity)
+        return min(self._ledger.ring.count, self.capacity)
 
     def add(
         self,
@@ -147,11 +147,10 @@ class Replay:
         beta = up_to_one("beta", beta)
         self._begin()
         try:
-            stored = min(*self.storage.added.tolist(), self.capacity)
-            if batch_size > stored:
+            if batch_size > len(self):
                 raise ValueError(
                     "batch_size: must be at most the number of stored transitions, "
-                    f"{stored}, got {batch_size}"
+                    f"{len(self)}, got {batch_size}"
                 )
             if self._process != os.getpid():
                 self._process = os.getpid()
@@ -168,8 +167,7 @@ class Replay:
         """P(i) now: of the transitions with these ids, or of all that are stored.
 
         Args:
-            indices: as in `Batch.indices`, (n,) or (runs, n). None: the oldest first; of several
-                runs, those that hold fewer than others have zeros at the end.
+            indices: as in `Batch.indices`, (n,) or (runs, n). None: the oldest first.
 
         Returns:
             (n,) or (runs, n), 0 for transitions that were overwritten.

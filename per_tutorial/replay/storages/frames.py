@@ -268,8 +268,8 @@ class FrameStorage(RowStorage):
         running = ~self._ended(step)  # none before the first step
         following = self.store.stacks(self.store.ids_of(step), ahead=1)[:, :, -1]
         self.store.keep_final(step, running, following.reshape(-1, *following.shape[2:]))
-        slots = self.ring.since(self.added - self.environments)
-        self.rows["truncated"][np.arange(self.runs)[:, None], slots] |= running.reshape(slots.shape)
+        slots = self.ring.since(self.ring.count - self.environments)[0]
+        self.rows["truncated"][:, slots] |= running.reshape(self.leading_axes)
 
     @property
     def state(self) -> State:
@@ -305,7 +305,7 @@ class FrameStorage(RowStorage):
     @property
     def _step(self) -> int:
         """The step that is added next."""
-        return int(self.added[0]) // self.environments
+        return self.ring.count // self.environments
 
     def _ended(self, step: int) -> NDArray[np.bool_]:
         """(columns,): whether an episode ended with a step; True before the first one."""

@@ -69,7 +69,7 @@ class RowStorage:
 
     Attributes:
         rows: (runs, capacity) structured array.
-        added: (runs,) transitions ever added.
+        added: (runs,) transitions ever added to each run.
         ring: which slot holds which transition.
         leading_axes: of fields that are added.
         settings: what must match to `restore` the `state` of another storage.
@@ -92,7 +92,7 @@ class RowStorage:
         self._powers = (self.discount ** np.arange(self.n_step + 1)).astype(np.float32)  # γ^k
         self._one_step = np.array([self.discount, 0], np.float32)  # discounts, by `terminated`
         self.added = np.zeros(self.runs, dtype=np.int64)
-        self._rounds_from = self.added.copy()  # where rounds of all environments begin
+        self._rounds_from = 0  # where rounds of all environments begin
         self.ring = Ring(self.added, self.capacity)
         self.leading_axes: tuple[int, ...] = (self.runs,)
         self._first_rows = self.capacity * np.arange(self.runs)[:, None]  # of runs, in all rows
@@ -139,16 +139,19 @@ class RowStorage:
     def check(self, state: Mapping[str, AnyArray]) -> None:
         """Raise ValueError, "state: …", unless `restore` accepts this state."""
         require_like({"added": self.added}, state)
-        require_like(self._arrays(np.asarray(state["added"])), state)
+        added = np.asarray(state["added"])
+        if (added != added[0]).any():  # earlier versions could store nothing in some of the runs
+            raise ValueError(f"state: added must be the same for all runs, got {added}")
+        require_like(self._arrays(added), state)
 
     def restore(self, state: Mapping[str, AnyArray]) -> None:
         """Continue from a checked state."""
         copy_arrays(self._arrays(np.asarray(state["added"])), state)
-        self._rounds_from = self.added.copy()
+        self._rounds_from = self.ring.count
 
     def _arrays(self, added: Ints) -> State:
         """One's own arrays, as far as they are in use after ``added`` (runs,) transitions."""
-        stored = min(int(added.max()), self.capacity)
+        stored = min(int(added[0]), self.capacity)
         return {"added": self.added, "rows": self.rows[:, :stored]}
 
     def _fields(self, transition: Fields, axis_of_runs: bool, **counts: int) -> dict[str, NDArray]:
@@ -267,7 +270,7 @@ class TransitionStorage(RowStorage):
         rows = np.zeros((self.runs, n), self.rows.dtype)
         for name, array in self._fields(transitions, axis_of_runs, transitions=n).items():
             rows[name] = array
-        since = int(((self.added - self._rounds_from) % self.environments).max())
+        since = (self.ring.count - self._rounds_from) % self.environments
         if n % self.environments or since:
             raise ValueError(
                 f"transitions: must be whole rounds of all {self.environments} environments, "
@@ -277,10 +280,9 @@ class TransitionStorage(RowStorage):
 
     def truncate_episodes(self) -> None:
         """Mark the running episodes as truncated, before their environments are reset."""
-        self._rounds_from = self.added.copy()
-        slots = self.ring.since(np.maximum(self.added - self.environments, 0))
-        runs, newest = np.nonzero(slots >= 0)[0], slots[slots >= 0]
-        self.rows["truncated"][runs, newest] |= ~self.rows["terminated"][runs, newest]
+        self._rounds_from = self.ring.count
+        newest = self.ring.since(max(self.ring.count - self.environments, 0))[0]
+        self.rows["truncated"][:, newest] |= ~self.rows["terminated"][:, newest]
 
     def n_step_transitions(self, slots: Slots) -> tuple[NDArray, Singles]:
         """The n-step transitions that start in ``slots`` (runs, batch): rows, and discounts.
