@@ -162,7 +162,7 @@ class Sampler(Protocol):
         """
 
     def probabilities(self, slots: Slots, sizes: Ints) -> Floats:
-        """P(i) of slots (runs, n) in [0, capacity): 0 where nothing is stored."""
+        """P(i) of slots (runs, n), which hold transitions."""
 
     @property
     def state(self) -> State:
