@@ -123,7 +123,7 @@ class SlotSampler:
     @property
     def filled(self) -> int:
         """Slots that hold a transition."""
-        return int(self._ledger.ring.added[0])
+        return self._ledger.ring.count
 
     def _is_new(self, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Which of these rows of slots hold no transition yet."""

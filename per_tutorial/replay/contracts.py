@@ -81,7 +81,7 @@ class Storage(Protocol):
         environments: how many take turns in adding to each run; also the number of slots from a
             transition to its successor in the same environment.
         n_step, discount: length and γ of the n-step transitions, also if n is 1.
-        added: (runs,) transitions ever added to each run, always the same array.
+        added: (runs,) transitions ever added to each run, equally many; always the same array.
         settings: what must match to `restore` the state of another one, as JSON can hold it.
         leading_axes: of fields that are added: (runs,), or (runs, environments).
     """
@@ -99,15 +99,12 @@ class Storage(Protocol):
     def sizes(self) -> Ints:
         """(runs,): transitions stored now."""
 
-    def add(
-        self, transition: Fields, valid: ArrayLike | None = None, *, axis_of_runs: bool = True
-    ) -> Slots:
+    def add(self, transition: Fields, *, axis_of_runs: bool = True) -> Slots:
         """Store one step, fields shaped (*leading_axes, ...); return its slots, (runs, n).
 
         Args:
             transition: fields that do not fit raise ValueError or TypeError, and nothing is stored.
                 ``truncated`` may be a single bool for all.
-            valid: (runs,), False where a run has nothing to add (`NO_SLOT`); None: all True.
             axis_of_runs: whether fields have the axis for runs; False for a single run without it.
         """
 
@@ -148,8 +145,8 @@ class Sampler(Protocol):
     def add(self, slots: Slots) -> None:
         """Learn that transitions were written to ``slots`` (runs, n), in this order.
 
-        They get the largest priority so far; `NO_SLOT` is skipped. After an interrupt, the same
-        slots may come a second time.
+        They get the largest priority so far. After an interrupt, the same slots may come a second
+        time.
         """
 
     def sample(self, batch_size: int, sizes: Ints, beta: float) -> tuple[Slots, NDArray, NDArray]:
@@ -165,7 +162,7 @@ class Sampler(Protocol):
         """
 
     def probabilities(self, slots: Slots, sizes: Ints) -> Floats:
-        """P(i) of slots (runs, n) in [0, capacity): 0 where nothing is stored."""
+        """P(i) of slots (runs, n), which hold transitions."""
 
     @property
     def state(self) -> State:

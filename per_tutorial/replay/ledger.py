@@ -24,8 +24,7 @@ class Ledger:
 
     Args:
         sampler: one of `per_tutorial.replay.samplers`, or your own.
-        added: (runs,) transitions ever added to each run. The array is not copied: its owner
-            updates it.
+        added: as in `Ring`.
         remedy: what the warning of draws without an update advises.
 
     Attributes:
@@ -36,7 +35,7 @@ class Ledger:
         self.sampler = sampler
         self.ring = Ring(added, sampler.capacity)
         self.remedy = remedy
-        self._known = [0] * len(added)  # how many transitions the sampler knows of
+        self._known = 0  # how many transitions of each run the sampler knows of
         self._sizes = self.ring.sizes  # how many are stored of these
         # Draws since the start; None after an update, or if none is needed
         self._draws: int | None = 0 if getattr(sampler, "needs_updates", False) else None
@@ -47,14 +46,14 @@ class Ledger:
         Before these, there were no others: `catch_up` before you write.
         """
         self.sampler.add(slots)
-        if min(self._known) < self.ring.capacity:  # saves time: sizes of full rings don't change
+        if self._known < self.ring.capacity:  # saves time: sizes of full rings don't change
             self._sizes = self.ring.sizes
-        self._known = self.ring.added.tolist()  # last: the sampler may hear of a slot twice
+        self._known = self.ring.count  # last: the sampler may hear of a slot twice
 
     def catch_up(self) -> None:
         """Report what was counted and not reported yet."""
-        if self._known != self.ring.added.tolist():
-            self.add(self.ring.since(np.array(self._known)))
+        if self._known != self.ring.count:
+            self.add(self.ring.since(self._known))
 
     def sample(self, batch_size: int, beta: float) -> tuple[Slots, NDArray, NDArray]:
         """Slots, their P(i) and their weights, as `Sampler.sample` returns them.
@@ -82,12 +81,11 @@ class Ledger:
     def probabilities(self, ids: Ints | None = None) -> Floats:
         """P(i) of the transitions with these ids (runs, n); None: of all, the oldest first.
 
-        0 for overwritten ones, and at the end of runs that hold fewer than others. Raises
-        IndexError for an id that was not added.
+        0 for overwritten ones. Raises IndexError for an id that was not added.
         """
         self.catch_up()
         if ids is None:
-            slots = self.ring.since(np.zeros_like(self.ring.added))
+            slots = self.ring.since(0)
         else:
             slots = self.ring.slots_to_update(ids, np.zeros(ids.shape))
         shares = self.sampler.probabilities(np.maximum(slots, 0), self.ring.sizes)
@@ -102,4 +100,4 @@ class Ledger:
     def restore(self, state: Mapping[str, AnyArray]) -> None:
         """Copy a checked state of a sampler that knows all that ``added`` counts now."""
         copy_arrays(self.sampler.state, state)
-        self._known, self._sizes = self.ring.added.tolist(), self.ring.sizes
+        self._known, self._sizes = self.ring.count, self.ring.sizes

@@ -77,9 +77,9 @@ class Replay:
         self._process = os.getpid()
 
     def __len__(self) -> int:
-        """Transitions stored now; of several runs, those of the run with the fewest."""
+        """Transitions of each run that are stored now."""
         self._finish_restoring()
-        return min(*self.storage.added.tolist(), self.capacity)
+        return min(self._ledger.ring.count, self.capacity)
 
     def add(
         self,
@@ -89,15 +89,12 @@ class Replay:
         next_observation: ArrayLike,
         terminated: ArrayLike,
         truncated: ArrayLike = False,
-        *,
-        valid: ArrayLike | None = None,
     ) -> None:
         """Store one transition per run; prioritised samplers give it the largest priority so far.
 
         ``terminated`` means that the next state has value 0. At a time limit, set ``truncated``
         instead: n-step returns end there, and the next state keeps its value. If several
         environments feed one run, they take turns, and its storage must know how many there are.
-        Of several runs, those where ``valid`` (runs,) is False store nothing.
 
         Raises:
             ValueError: a field has the wrong shape, a reward or an observation is not finite, or an
@@ -108,7 +105,7 @@ class Replay:
         self._begin()
         try:
             self._ledger.catch_up()
-            self._ledger.add(self.storage.add(step, valid, axis_of_runs=self.runs is not None))
+            self._ledger.add(self.storage.add(step, axis_of_runs=self.runs is not None))
         finally:
             self._thread = 0
 
@@ -150,11 +147,10 @@ class Replay:
         beta = up_to_one("beta", beta)
         self._begin()
         try:
-            stored = min(*self.storage.added.tolist(), self.capacity)
-            if batch_size > stored:
+            if batch_size > len(self):
                 raise ValueError(
                     "batch_size: must be at most the number of stored transitions, "
-                    f"{stored}, got {batch_size}"
+                    f"{len(self)}, got {batch_size}"
                 )
             if self._process != os.getpid():
                 self._process = os.getpid()
@@ -171,8 +167,7 @@ class Replay:
         """P(i) now: of the transitions with these ids, or of all that are stored.
 
         Args:
-            indices: as in `Batch.indices`, (n,) or (runs, n). None: the oldest first; of several
-                runs, those that hold fewer than others have zeros at the end.
+            indices: as in `Batch.indices`, (n,) or (runs, n). None: the oldest first.
 
         Returns:
             (n,) or (runs, n), 0 for transitions that were overwritten.

@@ -13,7 +13,7 @@ from per_tutorial.common.arguments import float_array
 from per_tutorial.replay.compiling import njit_cached
 from per_tutorial.replay.contracts import Floats, Ints
 
-NO_SLOT = -1  # instead of a slot: nothing was added, or the transition was overwritten
+NO_SLOT = -1  # instead of a slot: the transition was overwritten
 
 
 @njit_cached
@@ -75,7 +75,8 @@ class Ring:
     """How many transitions were added to each run, and thus which slot holds each.
 
     Args:
-        added: (runs,) transitions ever added. The array is not copied: its owner updates it.
+        added: (runs,) transitions ever added to each run, equally many. The array is not copied:
+            its owner updates it.
         capacity: slots of each run.
     """
 
@@ -83,6 +84,11 @@ class Ring:
         self.added = added
         self.capacity = capacity
         self._limit = np.array(capacity)  # faster for NumPy than an int
+
+    @property
+    def count(self) -> int:
+        """Transitions ever added to each run."""
+        return self.added.item(0)
 
     @property
     def sizes(self) -> Ints:
@@ -95,14 +101,10 @@ class Ring:
         fill_ids(ids, slots, self.added, self.capacity)
         return ids
 
-    def since(self, before: Ints) -> Ints:
-        """(runs, n): the slots of what was added since ``before`` (runs,) and is still stored.
-
-        In the order of adding, and NO_SLOT in runs that added fewer than others.
-        """
-        first = np.maximum(before, self.added - self.capacity)
-        ids = first[:, None] + np.arange((self.added - first).max())
-        return np.where(ids < self.added[:, None], ids % self.capacity, NO_SLOT)
+    def since(self, before: int) -> Ints:
+        """(runs, n): the slots of what was added since ``before`` and is still stored, in order."""
+        ids = np.arange(max(before, self.count - self.capacity), self.count)
+        return np.tile(ids % self.capacity, (len(self.added), 1))
 
     def slots_to_update(self, ids: Ints, td_errors: Floats) -> Ints:
         """(runs, batch): the slots of these transitions, NO_SLOT for overwritten ones.
@@ -113,10 +115,9 @@ class Ring:
         """
         slots = np.empty_like(ids)
         if not fill_slots(slots, ids, td_errors, self.added, self.capacity):
-            outside = (ids < 0) | (ids >= self.added[:, None])
+            outside = (ids < 0) | (ids >= self.count)
             if outside.any():
-                smallest = self.added[outside.any(axis=1)].min()
-                raise IndexError(f"indices: must be in [0, {smallest}), got {ids[outside][0]}")
+                raise IndexError(f"indices: must be in [0, {self.count}), got {ids[outside][0]}")
             refuse_infinite(td_errors)
         return slots
 

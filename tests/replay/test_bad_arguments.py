@@ -90,7 +90,6 @@ BAD_CALLS = {
         ValueError,
         ["next_observation", "finite", "nan"],
     ),
-    "valid": (adding_with(valid=[True, True]), ValueError, ["valid", "each run", "True  True"]),
 }
 
 
@@ -123,13 +122,10 @@ def test_a_stack_wants_a_row_for_each_run(kind):
         "observation": (np.zeros((3, 1)), r"\(2, 1\) with runs = 2, got \(3, 1\)"),
         "action": (0, r"\(2,\) with runs = 2, got \(\)"),
         "truncated": ([True], r"\(2,\) with runs = 2, got \(1,\)"),
-        "valid": ([True], r"True or False for each run, got \[ True\]"),
     }
     for name, (value, said) in wrong_rows.items():
         with pytest.raises(ValueError, match=f"{name}: .*{said}"):
             stack.add(**row | {name: value})
-    with pytest.raises(ValueError, match=r"valid: .*for each run, got \[1 0\]"):
-        stack.add(**row, valid=[1, 0])
     for indices in ([0, 0], [[0]], [[0], [0], [0]]):
         with pytest.raises(ValueError, match=r"indices: must have the shape \(2, batch\)"):
             stack.update_priorities(indices, np.ones(np.shape(indices)))

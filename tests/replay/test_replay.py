@@ -76,17 +76,16 @@ def test_extending_needs_no_word_on_truncation_and_takes_lists(kind):
 
 @every_kind
 def test_a_run_is_the_buffer_of_its_seed_bit_for_bit(kind):
-    """Three runs with rewards, skipped steps and TD errors of their own, together and alone."""
+    """Three runs with rewards and TD errors of their own, together and alone."""
     runs, rng = 3, np.random.default_rng(0)
     stack = kind(5, 1, runs=runs, seed=[11, 5, 8], n_step=3)
     alone = [kind(5, 1, seed=seed, n_step=3) for seed in (11, 5, 8)]
     for step in range(40):
         seen, reward = rng.normal(size=(runs, 1)), rng.normal(size=runs)
         fields = seen, rng.integers(2, size=runs), reward, seen + 1, rng.random(runs) < 0.1
-        valid = (rng.random(runs) < 0.8) | (step < 3)
-        stack.add(*fields, valid=valid)
-        for run in np.flatnonzero(valid):
-            alone[run].add(*(field[run] for field in fields))
+        stack.add(*fields)
+        for run, buffer in enumerate(alone):
+            buffer.add(*(field[run] for field in fields))
         if step >= 3:
             together, batches = stack.sample(3), [buffer.sample(3) for buffer in alone]
             assert_same_batches(zip(*together, strict=True), batches)

@@ -68,6 +68,16 @@ def test_a_file_with_other_settings_is_refused(saved, said, tmp_path):
     assert_load_fails(path, ValueError, said)
 
 
+def test_a_state_whose_runs_hold_unequally_many_is_refused():
+    """Earlier versions could save one."""
+    buffer = ReplayBuffer(5, 1, runs=2, seed=0)
+    buffer.add(np.zeros((2, 1)), [0, 0], [0, 0], np.zeros((2, 1)), [False, False])
+    before, state = bits(buffer), buffer.state | {"storage.added": np.array([1, 0])}
+    with pytest.raises(ValueError, match=r"^state: added must be the same .*, got \[1 0\]"):
+        buffer.restore(state)
+    assert bits(buffer) == before
+
+
 def assert_load_fails(path, error, said=()):
     buffer = used(PrioritizedReplayBuffer)
     before = bits(buffer)

@@ -35,9 +35,9 @@ class Recorded:
         super().__init__(*arguments, **options)
         self.actions, self.replayed, self.td_errors = [], [], []
 
-    def add(self, observation, action, *others, **options):
+    def add(self, observation, action, *others):
         self.actions.append(int(action[0]))
-        super().add(observation, action, *others, **options)
+        super().add(observation, action, *others)
 
     def sample(self, batch_size, beta, **options):
         batch = super().sample(batch_size, beta, **options)

@@ -26,8 +26,7 @@ class LowSlots:
         pass
 
     def probabilities(self, slots, sizes):
-        size = np.maximum(sizes, 1)[:, None]
-        ends = np.sqrt(np.minimum([slots, slots + 1], size) / size)
-        return np.where(slots < sizes[:, None], ends[1] - ends[0], 0.0)
+        starts, ends = np.sqrt([slots, slots + 1] / sizes[:, None])
+        return ends - starts
 
     state = property(lambda self: self._streams.state)

@@ -176,7 +176,7 @@ class PrioritizedReplayBuffer(ReplayBuffer):
     @property
     def _steps(self) -> int:
         """Rows ever added, each a step of every environment."""
-        return int(self._ledger.ring.added[0]) // self.n_envs
+        return self._ledger.ring.count // self.n_envs
 
     def add(
         self,

@@ -147,10 +147,8 @@ class ProportionalSampler:
         self._write(slots, np.abs(td_errors) + self._epsilon)
 
     def probabilities(self, slots: Slots, sizes: Ints) -> Floats:
-        """P(i) of slots (runs, n): 0 where nothing is stored."""
-        # The total of an empty run is 0; dividing by 1 instead gives P = 0.
-        totals = np.where(sizes > 0, self.sums.total, 1.0)
-        return self.sums.get(slots) / totals[:, None]
+        """P(i) of slots (runs, n), which hold transitions."""
+        return self.sums.get(slots) / self.sums.total[:, None]
 
     def metrics(self, sizes: Ints) -> dict[str, NDArray]:
         """Measurements per run for `History`: the largest p seen, and the mean of p^α now."""

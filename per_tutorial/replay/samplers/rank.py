@@ -197,11 +197,8 @@ class RankBasedSampler:
         set_keys(*self._heaps, slots, np.abs(td_errors), self.sort_every)
 
     def probabilities(self, slots: Slots, sizes: Ints) -> Floats:
-        """P(i) of slots (runs, n): 0 where nothing is stored."""
-        ranks = np.take_along_axis(self.ranks, slots, axis=1)
-        # An empty run has no ranks, and no sum to divide by.
-        shares = self._probability(np.maximum(ranks, 1), np.maximum(sizes, 1))
-        return np.where(ranks > 0, shares, 0.0)
+        """P(i) of slots (runs, n), which hold transitions."""
+        return self._probability(np.take_along_axis(self.ranks, slots, axis=1), sizes)
 
     def metrics(self, sizes: Ints) -> dict[str, NDArray]:
         """Measurements per run for `History`: the largest |δ| seen, and their mean now."""

@@ -62,8 +62,8 @@ class UniformSampler:
         """Nothing to record: TD errors do not matter here."""
 
     def probabilities(self, slots: Slots, sizes: Ints) -> Floats:
-        """P(i) of slots (runs, n): 0 where nothing is stored."""
-        return (slots < sizes[:, None]) / np.maximum(sizes, 1)[:, None]
+        """P(i) of slots (runs, n), which hold transitions."""
+        return np.ones(slots.shape) / sizes[:, None]
 
     @property
     def state(self) -> State:

@@ -21,7 +21,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, DTypeLike, NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from per_tutorial.common.files import AnyArray, require_like
 from per_tutorial.common.memory import promise_memory
@@ -210,19 +210,13 @@ class FrameStorage(RowStorage):
         steps = -(-self.capacity // self.environments)
         self.store = FrameStore(steps, self.runs, self.environments, shape[0], shape[1:])
 
-    def add(
-        self, transition: Fields, valid: ArrayLike | None = None, *, axis_of_runs: bool = True
-    ) -> Slots:
+    def add(self, transition: Fields, *, axis_of_runs: bool = True) -> Slots:
         """Store one transition of every environment; return their slots (runs, environments).
 
         Fields are shaped (runs, environments, ...), without the first axis if not ``axis_of_runs``.
         Only the newest frame of each stack is copied; the others are stored already. Raises
         ValueError or TypeError for a field that does not fit, or a stack that could not be rebuilt.
         """
-        if valid is not None and not np.all(valid):
-            raise ValueError(
-                f"valid: must be True for all frames (SAME_STEP autoreset), got {valid}"
-            )
         fields = self._fields(transition, axis_of_runs, environments=self.environments)
         store, step = self.store, self._step
         every = (store.columns, *self._dtypes["observation"].shape)
@@ -245,7 +239,7 @@ class FrameStorage(RowStorage):
         store.forget(step - store.steps)
         store.keep_final(step, ended, next_stacks[:, -1])
         store.put(step, stacks[:, -1], next_stacks[:, -1])
-        return self._write(rows.reshape(-1).view(np.uint8), self.environments, self._every_run)
+        return self._write(rows.reshape(-1).view(np.uint8), self.environments)
 
     def n_step_transitions(self, slots: Slots) -> tuple[dict[str, NDArray], Singles]:
         """The n-step transitions that start in ``slots`` (runs, batch), a dict, and discounts.
@@ -274,8 +268,8 @@ class FrameStorage(RowStorage):
         running = ~self._ended(step)  # none before the first step
         following = self.store.stacks(self.store.ids_of(step), ahead=1)[:, :, -1]
         self.store.keep_final(step, running, following.reshape(-1, *following.shape[2:]))
-        slots = self.ring.since(self.added - self.environments)
-        self.rows["truncated"][np.arange(self.runs)[:, None], slots] |= running.reshape(slots.shape)
+        slots = self.ring.since(self.ring.count - self.environments)[0]
+        self.rows["truncated"][:, slots] |= running.reshape(self.leading_axes)
 
     @property
     def state(self) -> State:
@@ -311,7 +305,7 @@ class FrameStorage(RowStorage):
     @property
     def _step(self) -> int:
         """The step that is added next."""
-        return int(self.added[0]) // self.environments
+        return self.ring.count // self.environments
 
     def _ended(self, step: int) -> NDArray[np.bool_]:
         """(columns,): whether an episode ended with a step; True before the first one."""

@@ -11,14 +11,14 @@ from typing import Any
 
 import numpy as np
 from numpy import ndarray
-from numpy.typing import ArrayLike, DTypeLike, NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from per_tutorial.common.arguments import plain_array, real_number, whole_number
 from per_tutorial.common.files import AnyArray, copy_arrays, require_like
 from per_tutorial.common.memory import promise_memory
 from per_tutorial.replay.compiling import njit_cached
 from per_tutorial.replay.contracts import Fields, Floats, Ints, Singles, Slots, State, Transition
-from per_tutorial.replay.ring import NO_SLOT, Ring, sum_n_steps
+from per_tutorial.replay.ring import Ring, sum_n_steps
 from per_tutorial.replay.storages.fields import as_field, as_shape
 
 PLAIN = {"b": bool, "i": int, "u": int, "f": float}  # Python's types of a single number
@@ -28,27 +28,24 @@ VIEWS = ("_flat", "_memory", "_staged", "_staged_bytes", "_targets", "_numbers")
 
 
 @njit_cached
-def write_rows(memory, capacity, added, data, row_size, valid, slots):
+def write_rows(memory, capacity, added, data, row_size, slots):
     """Copy n rows per run into the ring, and count them: one call, which cannot be interrupted.
 
     Args:
         memory: the bytes of all rows, run after run.
         added: (runs,) transitions added so far; n more afterwards.
         data: the bytes of (runs, n) rows.
-        valid: (runs,) False where nothing is to be added.
-        slots: (runs, n), where the rows go; NO_SLOT for those that are not added.
+        slots: (runs, n), where the rows go.
     """
     runs, n = slots.shape
     for run in range(runs):
         for k in range(n):
-            slots[run, k] = (added[run] + k) % capacity if valid[run] else NO_SLOT
-            if valid[run]:
-                source = (run * n + k) * row_size
-                target = (run * capacity + slots[run, k]) * row_size
-                for byte in range(row_size):
-                    memory[target + byte] = data[source + byte]
-        if valid[run]:
-            added[run] += n
+            slots[run, k] = (added[run] + k) % capacity
+            source = (run * n + k) * row_size
+            target = (run * capacity + slots[run, k]) * row_size
+            for byte in range(row_size):
+                memory[target + byte] = data[source + byte]
+        added[run] += n
 
 
 @njit_cached
@@ -72,7 +69,7 @@ class RowStorage:
 
     Attributes:
         rows: (runs, capacity) structured array.
-        added: (runs,) transitions ever added.
+        added: (runs,) transitions ever added to each run.
         ring: which slot holds which transition.
         leading_axes: of fields that are added.
         settings: what must match to `restore` the `state` of another storage.
@@ -95,10 +92,9 @@ class RowStorage:
         self._powers = (self.discount ** np.arange(self.n_step + 1)).astype(np.float32)  # γ^k
         self._one_step = np.array([self.discount, 0], np.float32)  # discounts, by `terminated`
         self.added = np.zeros(self.runs, dtype=np.int64)
-        self._rounds_from = self.added.copy()  # where rounds of all environments begin
+        self._rounds_from = 0  # where rounds of all environments begin
         self.ring = Ring(self.added, self.capacity)
         self.leading_axes: tuple[int, ...] = (self.runs,)
-        self._every_run = np.ones(self.runs, dtype=bool)
         self._first_rows = self.capacity * np.arange(self.runs)[:, None]  # of runs, in all rows
         row = np.dtype(row, align=True)
         promise_memory(self, "capacity", self.runs * self.capacity * row.itemsize)
@@ -143,16 +139,19 @@ class RowStorage:
     def check(self, state: Mapping[str, AnyArray]) -> None:
         """Raise ValueError, "state: …", unless `restore` accepts this state."""
         require_like({"added": self.added}, state)
-        require_like(self._arrays(np.asarray(state["added"])), state)
+        added = np.asarray(state["added"])
+        if (added != added[0]).any():  # earlier versions could store nothing in some of the runs
+            raise ValueError(f"state: added must be the same for all runs, got {added}")
+        require_like(self._arrays(added), state)
 
     def restore(self, state: Mapping[str, AnyArray]) -> None:
         """Continue from a checked state."""
         copy_arrays(self._arrays(np.asarray(state["added"])), state)
-        self._rounds_from = self.added.copy()
+        self._rounds_from = self.ring.count
 
     def _arrays(self, added: Ints) -> State:
         """One's own arrays, as far as they are in use after ``added`` (runs,) transitions."""
-        stored = min(int(added.max()), self.capacity)
+        stored = min(int(added[0]), self.capacity)
         return {"added": self.added, "rows": self.rows[:, :stored]}
 
     def _fields(self, transition: Fields, axis_of_runs: bool, **counts: int) -> dict[str, NDArray]:
@@ -166,10 +165,10 @@ class RowStorage:
             fields[name] = array if axis_of_runs else array[None]
         return fields
 
-    def _write(self, data: NDArray[np.uint8], n: int, valid: NDArray[np.bool_]) -> Slots:
+    def _write(self, data: NDArray[np.uint8], n: int) -> Slots:
         """Store n rows per run, given as their bytes; return their slots (runs, n)."""
         slots, size = np.empty((self.runs, n), np.int64), self.rows.itemsize
-        write_rows(self._memory, self.capacity, self.added, data, size, valid, slots)
+        write_rows(self._memory, self.capacity, self.added, data, size, slots)
         return slots
 
     def _take(self, slots: Slots) -> NDArray[np.void]:
@@ -252,18 +251,14 @@ class TransitionStorage(RowStorage):
             numbers = [np.zeros((self.runs, 0), np.float32)] * 2
         self._numbers = *numbers, views["reward"]
 
-    def add(
-        self, transition: Fields, valid: ArrayLike | None = None, *, axis_of_runs: bool = True
-    ) -> Slots:
+    def add(self, transition: Fields, *, axis_of_runs: bool = True) -> Slots:
         """Store one transition of every run; return their slots (runs, 1).
 
         Fields are shaped (runs, ...), or (...) if not ``axis_of_runs``; ``truncated`` may be one
-        bool. Runs where ``valid`` (runs,) is False store nothing: `NO_SLOT`. Environments that
-        take turns must all be valid. Raises ValueError or TypeError for a field that does not fit.
+        bool. Raises ValueError or TypeError for a field that does not fit.
         """
-        writes = self._every_run if valid is None else self._checked(valid)
         self._stage(transition, axis_of_runs)
-        return self._write(self._staged_bytes, 1, writes)
+        return self._write(self._staged_bytes, 1)
 
     def extend(self, transitions: Fields, *, axis_of_runs: bool = True) -> Slots:
         """Store n transitions of every run, fields (runs, n, ...), or (n, ...); return their slots.
@@ -275,20 +270,19 @@ class TransitionStorage(RowStorage):
         rows = np.zeros((self.runs, n), self.rows.dtype)
         for name, array in self._fields(transitions, axis_of_runs, transitions=n).items():
             rows[name] = array
-        since = int(((self.added - self._rounds_from) % self.environments).max())
+        since = (self.ring.count - self._rounds_from) % self.environments
         if n % self.environments or since:
             raise ValueError(
                 f"transitions: must be whole rounds of all {self.environments} environments, "
                 f"got {n} after {since} of a round"
             )
-        return self._write(rows.reshape(-1).view(np.uint8), n, self._every_run)
+        return self._write(rows.reshape(-1).view(np.uint8), n)
 
     def truncate_episodes(self) -> None:
         """Mark the running episodes as truncated, before their environments are reset."""
-        self._rounds_from = self.added.copy()
-        slots = self.ring.since(np.maximum(self.added - self.environments, 0))
-        runs, newest = np.nonzero(slots >= 0)[0], slots[slots >= 0]
-        self.rows["truncated"][runs, newest] |= ~self.rows["terminated"][runs, newest]
+        self._rounds_from = self.ring.count
+        newest = self.ring.since(max(self.ring.count - self.environments, 0))[0]
+        self.rows["truncated"][:, newest] |= ~self.rows["terminated"][:, newest]
 
     def n_step_transitions(self, slots: Slots) -> tuple[NDArray, Singles]:
         """The n-step transitions that start in ``slots`` (runs, batch): rows, and discounts.
@@ -306,15 +300,6 @@ class TransitionStorage(RowStorage):
         for name in ("next_observation", "terminated", "truncated"):
             rows[name] = last_rows[name]
         return rows, discounts
-
-    def _checked(self, valid: ArrayLike) -> NDArray[np.bool_]:
-        """``valid`` as an array (runs,), or ValueError."""
-        writes = np.asarray(valid)
-        if writes.shape != (self.runs,) or writes.dtype != np.bool_:
-            raise ValueError(f"valid: must be True or False for each run, got {writes}")
-        if self.environments > 1 and not writes.all():
-            raise ValueError(f"valid: must be True where environments take turns, got {writes}")
-        return writes
 
     def _stage(self, transition: Fields, axis_of_runs: bool) -> None:
         """Write a step into the staged rows, or raise ValueError or TypeError.

@@ -267,14 +267,6 @@ def test_a_single_frame_must_go_on_as_well():
     storage.add(Transition(second, *rest, other, *flags))
 
 
-def test_a_step_of_only_some_environments_is_refused():
-    storage, twin, films = new(environments=2)
-    fill(storage, twin, films, np.full((3, 1, 2), TERMINATED))
-    with pytest.raises(ValueError, match=r"valid: .*SAME_STEP.* got \[True, False\]"):
-        storage.add(films.step(np.full((1, 2), GOES_ON)), [True, False])
-    assert_equals_twin(storage, twin)
-
-
 @pytest.mark.parametrize(
     "options, error, message",
     [

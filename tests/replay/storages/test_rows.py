@@ -117,16 +117,3 @@ def test_a_cut_ends_the_running_episode_of_each_environment(count):
     truncated = storage.rows["truncated"][0, ids % 8]
     assert truncated.tolist() == [number >= count - 3 and number % 3 != 1 for number in ids]
     assert storage.rows["truncated"].sum() == truncated.sum()
-
-
-@pytest.mark.parametrize("dtype", [np.uint8, np.int64])  # as observations are kept, and not
-def test_environments_that_take_turns_miss_none(dtype):
-    buffer = ReplayBuffer(8, 2, runs=2, seed=0, environments=2, observation_dtype=np.uint8)
-    seen, zeros, flags = np.zeros((2, 2), dtype), np.zeros(2, np.int64), np.zeros(2, bool)
-    fields = seen, zeros, zeros.astype(np.float32), seen, flags, flags
-    before = bits(buffer)
-    with pytest.raises(ValueError, match="valid: must be True where environments take turns"):
-        buffer.add(*fields, valid=np.array([True, False]))
-    assert bits(buffer) == before
-    buffer.add(*fields, valid=np.array([True, True]))
-    assert len(buffer) == 1
