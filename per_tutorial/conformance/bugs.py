@@ -37,6 +37,13 @@ def squared_priority(self: Plain, td_errors: Floats) -> Floats:
 
 
 @planted("priority", "exponent")
+def huber_priority(self: Plain, td_errors: Floats) -> Floats:
+    """The priority is the Huber loss, which is ½δ² below 1: small errors get twice the α."""
+    size = np.abs(td_errors)
+    return np.where(size < 1, size**2 / 2, size - 0.5) + self.epsilon
+
+
+@planted("priority", "exponent")
 def signed_priority(self: Plain, td_errors: Floats) -> Floats:
     """The absolute value is missing: what was worse than expected counts as if it were known."""
     return np.maximum(td_errors, self.epsilon)

@@ -10,6 +10,7 @@ from per_tutorial.common.lazy import lazy_names
 
 if TYPE_CHECKING:
     from per_tutorial.notebook.checking import check as check
+    from per_tutorial.notebook.comparison_plots import draw_curves as draw_curves
     from per_tutorial.notebook.comparison_plots import draw_estimates as draw_estimates
     from per_tutorial.notebook.comparison_plots import rows_size as rows_size
     from per_tutorial.notebook.explorers import explore as explore
@@ -39,7 +40,7 @@ _HOMES = {
     "page": ("LiveFigure", "budget", "show", "stamp"),
     "style": ("COLORS", "label_steps", "log_scale", "sampler_color", "start_at_zero", "use_style"),
     "training_plots": ("LivePlot", "draw_epsilon", "draw_learning_curves", "draw_runs"),
-    "comparison_plots": ("draw_estimates", "rows_size"),
+    "comparison_plots": ("draw_curves", "draw_estimates", "rows_size"),
     "tree_pictures": ("draw_shares", "draw_tree"),
     "explorers": ("explore", "gallery"),
     "videos": ("record_episode", "save_video", "show_video", "video_file"),
