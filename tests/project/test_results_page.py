@@ -64,7 +64,7 @@ def test_the_pages_have_the_share_of_policies_that_fail_on_mountaincar(page):
         for arm in arms:
             failed = study.scores(arm, "greedy score") < study.facts["failed_below"]
             shares.append(f"{100 * failed.mean():.0f} %")
-    said = "{} with uniform replay, {} with PER; in new runs {} and {}".format(*shares)
+    said = "{} with uniform replay, {} with PER; when we ran it again, {} and {}".format(*shares)
     assert results_page.missing([said], (ROOT / page).read_text(encoding="utf-8")) == []
 
 
