@@ -54,23 +54,32 @@ def hash_sources() -> str:
 FOLDER = f"per_tutorial-{hash_sources()}"  # as they were when they were imported
 
 
+def checksum_of(code: bytes) -> bytes:
+    """What a file begins with."""
+    return hashlib.sha256(code).hexdigest().encode()
+
+
 class LoopCache(FunctionCache):
     """The machine code of one loop: a file for each signature, in a folder for these sources.
 
-    What is absent or damaged is compiled anew; what can't be written is not kept. There is no
-    index, which several processes could overwrite for each other.
+    A file begins with a checksum, since damaged machine code ends the program. What is absent or
+    damaged is compiled anew; what can't be written is not kept. There is no index, which several
+    processes could overwrite for each other.
     """
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         target_context.refresh()
-        with suppress(Exception):  # whatever a damaged pickle raises
-            code = self._file(sig, target_context.codegen()).read_bytes()
-            return self._impl.rebuild(target_context, pickle.loads(code))
+        with suppress(OSError, ValueError):
+            file = self._file(sig, target_context.codegen())
+            checksum, code = file.read_bytes().split(b"\n", 1)
+            if checksum == checksum_of(code):
+                return self._impl.rebuild(target_context, pickle.loads(code))
 
     def save_overload(self, sig: Any, data: Any) -> None:
         if not self._impl.check_cachable(data):
             return
         file = self._file(sig, data.codegen)
+        code = dumps(self._impl.reduce(data))
         with suppress(OSError):
             if not file.parent.exists():
                 file.parent.mkdir(parents=True, exist_ok=True)
@@ -78,7 +87,7 @@ class LoopCache(FunctionCache):
                     if old != file.parent:
                         shutil.rmtree(old, ignore_errors=True)
             with atomic_write(file) as opened:
-                opened.write(dumps(self._impl.reduce(data)))
+                opened.write(checksum_of(code) + b"\n" + code)
 
     def _file(self, sig: Any, codegen: Any) -> Path:
         key = repr((numba.__version__, self._index_key(sig, codegen)))
