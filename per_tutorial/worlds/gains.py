@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 NOISES = (0.0, 0.1, 0.25, 0.5, 1.0)  # of the map
-CURVE = 64  # points of an error curve, each the mean over an equal part of the training
 
 
 def load_cells(study: str, folder: str | os.PathLike[str] = "results") -> dict[str, Any]:
