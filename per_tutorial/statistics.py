@@ -1,9 +1,9 @@
 """From runs to conclusions: one rule for evidence, and the numbers around it.
 
 **The rule.** Two arms are compared over pairs of runs that share a seed, by a metric declared
-before they ran. A difference is *shown* if its paired t interval leaves out zero, at the level of
-its family: 1 − 0.05/m for m comparisons that were declared together (Bonferroni). Otherwise it is
-*not shown*. If the same comparison was run several times, its pairs are pooled over all tries.
+before they ran. A difference is *shown* if its paired t interval, at confidence 1 − 0.05/m,
+excludes zero; m comparisons that were declared together are judged together (Bonferroni). Otherwise
+it is *not shown*. If the same comparison was run several times, its pairs are pooled over all.
 
 Runs are compared, never episodes: the episodes of one run share a network, so that even many of
 them say little more than one. Colas et al. (2019), Agarwal et al. (2021) and Patterson et al.

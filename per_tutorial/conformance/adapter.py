@@ -75,8 +75,8 @@ class Adapter:
         terminal_next_observation: whether the next observation of a terminal transition is kept.
         replacement: whether a minibatch may hold a transition twice, as in the paper. If not, P(i)
             holds for the first draw only, and frequencies are counted in minibatches of two.
-        seeded: whether `Settings.seed` decides what is drawn.
-        n_step: whether the buffer makes n-step returns (`Settings.n_step`) by itself.
+        seeded: whether `BufferSettings.seed` decides what is drawn.
+        n_step: whether the buffer makes n-step returns (`BufferSettings.n_step`) by itself.
         copies_added: whether it copies the arrays that are added. False: it is documented to keep
             them, so callers must not change them.
         packages: the distributions whose versions a report lists.

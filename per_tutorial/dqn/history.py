@@ -3,7 +3,7 @@
 from __future__ import annotations  # so that `help` shows ArrayLike as a name
 
 import dataclasses
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sized
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from per_tutorial.common.files import AnyArray, PathLike, part_of, write_table
 from per_tutorial.common.provenance import full_name
 from per_tutorial.dqn.config import DQNConfig
-from per_tutorial.replay.contracts import Batch, State
+from per_tutorial.replay.contracts import Batch, State, Storage
 
 if TYPE_CHECKING:
     from per_tutorial.dqn.learner import DQNLearner, Update
@@ -105,7 +105,7 @@ class History:
         """Whether it is time to write a row of measurements."""
         return self.step % self._log_every == 0 or self.step == self.config.steps
 
-    def log(self, replay: Any) -> None:
+    def log(self, replay: Sized) -> None:
         """Write a row of measurements; of a memory that is no `Replay`, less is known."""
         storage: Any = getattr(replay, "storage", None)
         if not hasattr(storage, "n_step_transitions"):  # not a `Replay`
@@ -159,7 +159,7 @@ class History:
         self._last = part_of(arrays, "last")
         self.measures = {name: list(rows) for name, rows in part_of(arrays, "measure").items()}
 
-    def _held_out_q(self, replay: Any, storage: Any, nothing: NDArray) -> NDArray:
+    def _held_out_q(self, replay: Sized, storage: Storage | None, nothing: NDArray) -> NDArray:
         if self._held_out.size == 0:
             if storage is None and self._first_observations is not None:
                 self._held_out = np.array(self._first_observations)

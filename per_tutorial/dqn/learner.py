@@ -32,7 +32,7 @@ from per_tutorial.dqn.losses import (
 from per_tutorial.dqn.networks import QNetwork, make_network, seed_list
 from per_tutorial.dqn.optimizers import Optimizer
 from per_tutorial.dqn.saved_agents import SavedAgent, read_agent, write_agent
-from per_tutorial.replay.contracts import Batch, State
+from per_tutorial.replay.contracts import Batch, Sampler, State
 
 
 def check_device(device: str) -> None:
@@ -216,7 +216,7 @@ class DQNLearner:
                 f"{name}: must return Q (runs, batch, actions), here {wanted}, got {tuple(found)}"
             )
 
-    def check_partner(self, sampler: Any) -> None:
+    def check_partner(self, sampler: Sampler) -> None:
         """Raise ValueError unless all that the learner and the sampler need is there (`needs`)."""
         found: dict[str, list[Any]] = {
             "sampler": [getattr(sampler, "settings", {}).get("sampler")],

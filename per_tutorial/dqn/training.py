@@ -254,6 +254,9 @@ def _stopped_by_the_user(history: History) -> Iterator[None]:
         warnings.warn(
             f"stopped after {history.step:,} of {history.config.steps:,} steps", stacklevel=4
         )
+    else:
+        if history.agent.updates == 0:  # a memory of one's own may forget too soon
+            warnings.warn("no update: replay never held learning_starts transitions", stacklevel=4)
 
 
 def _checked_memory(replay: Replay | Memory, agent: DQNLearner) -> Replay | OneRun:
@@ -285,8 +288,7 @@ def _checked_memory(replay: Replay | Memory, agent: DQNLearner) -> Replay | OneR
 def _check_that_it_learns(memory: Replay | OneRun, config: DQNConfig) -> None:
     """Raise ValueError if no step of the training would have an update."""
     starts, every, together = config.learning_starts, config.update_every, config.environments
-    capacity = getattr(memory, "capacity", starts)
-    if capacity < starts:
+    if (capacity := getattr(memory, "capacity", starts)) < starts:
         raise ValueError(
             f"replay: must hold learning_starts ({starts}) transitions, got {capacity}"
         )

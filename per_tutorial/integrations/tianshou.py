@@ -1,4 +1,4 @@
-"""Prioritised replay in tianshou's agents: `pip install "per_tutorial[tianshou]"`.
+"""Prioritised replay in tianshou's agents; the extra `tianshou` installs what it needs.
 
     from per_tutorial.integrations.tianshou import PrioritizedVectorReplayBuffer
 

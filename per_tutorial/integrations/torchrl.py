@@ -1,4 +1,4 @@
-"""Prioritised replay in torchrl: `pip install "per_tutorial[torchrl]"`.
+"""Prioritised replay in torchrl, which the extra `torchrl` installs.
 
     from per_tutorial.integrations.torchrl import PrioritizedSampler
 
@@ -15,8 +15,6 @@ weights, which undoes the division by the largest one.
 `DQNLoss`, `DDPGLoss`, `TD3Loss`, `IQLLoss`, `CQLLoss` and `REDQLoss` report δ² as ``td_error``,
 which would double α. With ``squared=True`` the sampler takes the root. `SACLoss` and `CrossQLoss`
 report |δ|.
-
-A wheel of torchrl fits one version of torch; with any other, importing torchrl fails.
 """
 
 import os
@@ -36,18 +34,18 @@ from per_tutorial.common.arguments import (
     whole_number,
 )
 from per_tutorial.common.files import open_arrays, require_like, require_settings, write_arrays
+from per_tutorial.common.lazy import missing_extra
 from per_tutorial.integrations.slot_sampler import SlotSampler, make_sampler
 from per_tutorial.replay.contracts import State
 
 try:
-    import torch
     from torchrl.data.replay_buffers.samplers import PrioritizedSampler as TorchRLSampler
     from torchrl.data.replay_buffers.samplers import Sampler
 except ImportError as error:
-    raise ImportError(
-        "per_tutorial.integrations.torchrl needs torchrl, which is not installed, or doesn't fit "
-        'the installed version of torch: pip install "per_tutorial[torchrl]"'
-    ) from error
+    error.add_note("A wheel of torchrl fits one version of torch, and fails with any other.")
+    raise missing_extra(error, __name__) from error
+
+import torch
 
 # torchrl asks for a `default_priority` and passes it back as if it were a TD error. This number
 # means "keep the priority": float32 holds it exactly, and no TD error has this value.

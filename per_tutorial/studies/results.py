@@ -160,8 +160,8 @@ def report(results: StudyResults) -> str:
     if not pairs:
         return "\n".join(lines)
     lines.append(
-        f"paired differences of the mean {metric}, with t intervals at the level "
-        f"1 − {LEVEL}/{len(pairs)}; shown: the interval leaves out zero"
+        f"paired differences of the mean {metric}, with t intervals at confidence "
+        f"1 − {LEVEL}/{len(pairs)}; shown: the interval excludes zero"
     )
     family = compare([(scores[arm], scores[other]) for arm, other in pairs])
     for (arm, other), one in zip(pairs, family, strict=True):

@@ -351,6 +351,14 @@ def test_a_training_that_would_learn_nothing_is_refused(changes, capacity, messa
     assert train(config.replace(**nearly), 0, replay=replay).agent.updates == 1
 
 
+def test_a_memory_of_ones_own_that_forgets_too_soon_is_said():
+    memory = OwnMemory()
+    memory.add = lambda *step: None
+    with pytest.warns(UserWarning, match="^no update: replay never held learning_") as caught:
+        assert train(SHORT, 0, replay=memory).agent.updates == 0
+    assert caught[0].filename == __file__
+
+
 @pytest.mark.parametrize("kind", ["rows", "frames"])
 def test_a_training_with_a_filled_memory_begins_new_episodes(kind):
     """The running one is truncated: no return of several steps reaches into another training."""

@@ -74,7 +74,7 @@ def test_the_report_has_every_arm_and_every_comparison_by_the_rule(finished):
         assert f"median {np.median(scores[arm]):.1f} " in words
         greedy = results.scores(arm, "greedy score")
         assert f"failed {(greedy < 12).mean():.0%} [" in words
-    assert "t intervals at the level 1 − 0.05/1; shown:" in title
+    assert "t intervals at confidence 1 − 0.05/1; shown:" in title
     (one,) = compare([(scores["per"], scores["uniform"])])
     verdict = "shown" if one.shown else "not shown"
     assert " ".join(comparison.split()) == f"per − uniform {one.difference:+.1f} {verdict}"

@@ -1,4 +1,4 @@
-"""Prioritised replay in Stable-Baselines3's agents: `pip install "per_tutorial[sb3]"`.
+"""Prioritised replay in Stable-Baselines3's agents; the extra `sb3` installs what it needs.
 
     from per_tutorial.integrations.sb3 import PrioritizedDQN
 

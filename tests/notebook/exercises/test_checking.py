@@ -119,6 +119,7 @@ def test_a_last_look_a_case_in_words_and_what_a_cell_begins_with(told):
         (lambda a, b: a.numpy() * b.numpy(), "the values are right, but no gradient can flow back"),
         (lambda a, b: a.detach() * b, "the values are right, but the gradient is not"),
         (lambda a, b: 2 * a * b - (a * b).detach(), "the values are right, but the gradient is"),
+        (lambda a, b: (p := a * b).detach() + (p - p.detach()).flip(0), "the values are right"),
         (lambda a, b: a.mul_(b), "it changes `a`"),
     ],
 )

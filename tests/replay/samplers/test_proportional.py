@@ -60,6 +60,12 @@ def test_float32_td_errors_give_float64_priorities():
     np.testing.assert_allclose(buffer.sampler.sums.get([[0, 1, 2]])[0], exact, rtol=1e-15)
 
 
+def test_weights_may_be_divided_by_the_largest_of_a_buffer_that_is_not_full():
+    buffer = with_td_errors(make_buffer, 12, TD_ERRORS, normalize="buffer")
+    batch, smallest = buffer.sample(7, beta=0.7), buffer.probabilities().min()
+    np.testing.assert_allclose(batch.weights, (batch.probabilities / smallest) ** -0.7, rtol=1e-5)
+
+
 # ---------------------------------------------------------------- what can be drawn
 
 
