@@ -22,12 +22,11 @@ REPLAY = {"sampler", "replay"}
 EXPONENTS = {"alpha", "beta_start", "beta_end", "beta_schedule"}
 ETA = DQNConfig().learning_rate  # of the worlds in which both sides were tuned
 RATES = {"learning_rate", "learning_rate_end"}
-# Settings that some files don't have, older or newer ones: they had no other value.
-DEFAULTS = {
-    **{"environments": 1, "sticky_actions": 0.0, "frame_size": 84, "precision": "float32"},
-    **{"compiled": False, "optimizer": "adam", "momentum": 0.0, "n_step": 1, "kappa": 1.0},
-    **{"td_error_clip": None, "epsilon_delay": 0, "omega": 0.3, "candidates": 4},
-    **{"laber_weights": "mean", "unfinished": "reliable", "beta_schedule": "linear"},
+# Settings that some files don't have, newer ones and former ones: they had no other value.
+DEFAULTS = {name: value for name, value in vars(DQNConfig()).items() if name not in REPLAY} | {
+    **{"sticky_actions": 0.0, "optimizer": "adam", "momentum": 0.0, "epsilon_delay": 0},
+    **{"omega": 0.3, "candidates": 4, "laber_weights": "mean", "unfinished": "reliable"},
+    **{"beta_schedule": "linear"},
 }
 METHODS = {
     **{"uniform": "uniform", "sb3": "uniform", "proportional": "PER"},

@@ -26,8 +26,8 @@ def test_it_draws_saves_and_loads(tmp_path):
     assert other.sample(8).indices.tolist() == replay.sample(8).indices.tolist()
 
 
-def test_the_names_are_a_plain_dict():
-    assert list(SAMPLERS) == ["uniform", "proportional", "rank", "lap"]
+def test_a_sampler_knows_its_name():
+    assert SAMPLERS.keys() >= {"uniform", "proportional", "rank", "lap"}
     assert all(make(5, [0]).settings["sampler"] == name for name, make in SAMPLERS.items())
 
 

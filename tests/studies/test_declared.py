@@ -35,6 +35,7 @@ def test_a_declared_study_is_whole_and_changes_its_subject_alone(name):
     compared = {arm for pair in study.comparisons for arm in pair}
     assert compared == (set() if kind == "rates" else set(study.arms))
     assert len(set(study.comparisons)) == len(study.comparisons)
+    assert kind in SUBJECTS, f"SUBJECTS: must say in what the arms of {kind}-… may differ"
     first, *others = study.arms
     for pair in study.comparisons or [(first, other) for other in others]:
         assert set() < differences(study, pair) <= SUBJECTS[kind], pair
