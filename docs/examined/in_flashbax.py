@@ -34,13 +34,15 @@ state = buffer.set_priorities(state, jnp.arange(8), jnp.full(8, 10.0))
 state = buffer.add(state, {"obs": jnp.full((1, 1), 8.0)})
 print("newcomer:", leaves(state))
 
-# sums: leaves and sums are changed by differences, in float32. After an outlier,
-# priorities that should be 0.004 and more are 0, and the total is wrong.
+# sums: leaves and sums are changed by differences, in float32. After an outlier, priorities that
+# should be 0.004 and more are 0, the total is wrong, and all draws are number 7.
 buffer, state = filled()
 for priority in (1e10, 1e-4):
     for k in range(8):
         state = buffer.set_priorities(state, jnp.array([k]), jnp.array([priority * (1 + k)]))
 print("total:", state.sum_tree_state.nodes[0], "leaves:", leaves(state).sum())
+drawn = buffer.sample(state, jax.random.PRNGKey(0)).indices
+print("draws:", jnp.bincount(drawn, length=8))
 
 # late-updates: index 0 holds a new transition when the update arrives.
 buffer, state = filled(16)
