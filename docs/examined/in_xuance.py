@@ -38,7 +38,14 @@ for number in range(8, 16):
 buffer.update_priorities(np.zeros((1, 1000), int), np.full((1, 1000), 1000.0))
 print("stale:", np.mean(buffer.sample(0.4)["obs"] == 8))
 
-# one-transition, weights-part-full: with one transition stored, the sum is over nothing.
+# bad-errors: a single NaN makes the sum of priorities NaN.
+buffer.update_priorities(slots, np.full(slots.shape, np.nan))
+try:
+    print("NaN:", buffer.sample(0.4)["weights"])
+except AssertionError:
+    print("NaN: sampling ends in an AssertionError from now on")
+
+# reach: with one transition stored, the sum is over nothing.
 try:
     filled(1, batch_size=1).sample(0.4)
 except RecursionError as error:

@@ -1,51 +1,44 @@
-"""Late updates, and NaN as TD error: tianshou 2.0.1, AgileRL 2.56.1, RLlib 2.60.0 (old API)."""
-
-import random
+"""The checks that tianshou 2.0.1 and PFRL 0.4.0 fail, shown without the examination."""
 
 import numpy as np
-import torch
-from agilerl.components.replay_buffer import PrioritizedReplayBuffer as OfAgileRL
-from ray.rllib.policy.sample_batch import SampleBatch
-from ray.rllib.utils.replay_buffers import PrioritizedReplayBuffer as OfRLlib
-from tensordict import TensorDict
+from pfrl.replay_buffers import PrioritizedReplayBuffer as OfPFRL
 from tianshou.data import Batch
 from tianshou.data import PrioritizedReplayBuffer as OfTianshou
 
-np.random.seed(0), random.seed(0), torch.manual_seed(0)
+np.random.seed(0)
 
-
-def adds(number):
-    """Store transition ``number`` in each: slot number % 8."""
-    tianshou.add(Batch(obs=number, act=0, rew=0.0, terminated=False, truncated=False, obs_next=0))
-    agilerl.add(TensorDict({"obs": torch.tensor([[float(number)]])}, [1]))
-    rllib.add(SampleBatch({"obs": np.array([number])}))
-
-
+# late-updates, tianshou: number 8 overwrites number 0, and gets its late update.
 tianshou = OfTianshou(8, alpha=1.0, beta=0.4)
-agilerl = OfAgileRL(8, alpha=1.0)
-rllib = OfRLlib(8, alpha=1.0)
-for number in range(16):
-    adds(number)
-
-# Numbers 0 to 7 were overwritten. A late update of number 0 goes to number 8 in the same slot, and
-# number 8 is then drawn nearly always.
+for number in range(9):
+    one = Batch(obs=number, act=0, rew=0.0, terminated=False, truncated=False, obs_next=0)
+    tianshou.add(one)
 tianshou.update_weight(np.array([0]), np.array([1000.0]))
-agilerl.update_priorities(torch.tensor([0]), torch.tensor([1000.0]))
-rllib.update_priorities([0], [1000.0])
 print("stale, tianshou:", np.mean(tianshou.sample(1000)[0].obs == 8))
-print("stale, AgileRL:", (agilerl.sample(1000)["obs"] == 8).float().mean())
-print("stale, RLlib:", np.mean(rllib.sample(1000, beta=0.4)["obs"] == 8))
 
-# RLlib's assertion (priority > 0) stops NaN, but not infinity.
-rllib.update_priorities([0], [np.inf])
-try:
-    print("infinite, RLlib:", rllib.sample(4, beta=0.4)["weights"])
-except ZeroDivisionError as error:
-    print("infinite, RLlib: sampling ends in an error from now on:", error)
+# late-updates, PFRL: it counts from the oldest transition, so once it is full, each addition shifts
+# a late update by one. What is drawn has the priority 0 until its update, and keeps it without one.
+pfrl = OfPFRL(8, alpha=1.0, error_max=None)
+for number in range(8):
+    pfrl.append(number, 0, 0.0, 0)
+drawn = [step[0]["state"] for step in pfrl.sample(4)]
+pfrl.append(8, 0, 0.0, 0)
+pfrl.update_errors([1000.0 + number for number in drawn])
+priorities = [round(pfrl.memory.priority_sums._write(k, 0.0)) for k in range(8)]
+print("stale, PFRL: drawn", drawn, "priorities", dict(zip(range(1, 9), priorities, strict=True)))
+
+# bad-errors: NaN in tianshou, infinity in PFRL without its limit (`error_max`, by default 1).
 tianshou.update_weight(np.array([0]), np.array([np.nan]))
-agilerl.update_priorities(torch.tensor([0]), torch.tensor([np.nan]))
-print("NaN, AgileRL:", agilerl.sample(4)["weights"].ravel())
 try:
     print("NaN, tianshou:", tianshou.sample(4))
 except AssertionError:
     print("NaN, tianshou: sampling ends in an AssertionError from now on")
+pfrl = OfPFRL(8, error_max=None)
+pfrl.append(0, 0, 0.0, 0)
+for error in (np.nan, np.inf):
+    pfrl.sample(1)
+    pfrl.update_errors([error])
+    print(f"{error}, PFRL: the sum of priorities is {pfrl.memory.priority_sums.sum():.3g}")
+try:
+    pfrl.sample(1)
+except OverflowError as error:
+    print("inf, PFRL: sampling ends in an error from now on:", error)
