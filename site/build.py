@@ -64,6 +64,12 @@ def stage(source):
     for path in sorted((ROOT / "notebooks").glob("[0-9][0-9]_*.ipynb")):
         notebook = prepared(json.loads(path.read_text("utf-8")), EXPLORABLES.get(path.name[:2]))
         (source / "notebooks" / path.name).write_text(json.dumps(notebook), "utf-8")
+    for page in (source / "notebooks").glob("*.ipynb"):
+        notebook = json.loads(page.read_text("utf-8"))
+        for cell in notebook["cells"]:
+            if cell["cell_type"] == "markdown":
+                cell["source"] = reachable("".join(cell["source"]), Path("notebooks"), source)
+        page.write_text(json.dumps(notebook), "utf-8")
     readme = (ROOT / "README.md").read_text("utf-8")
     (source / "index.md").write_text(readme + MENU, "utf-8")
     for page in (source / "index.md", *(source / "docs").glob("*.md")):

@@ -1,5 +1,5 @@
 // What scrolls in its own box can be scrolled by keyboard.
-for (const box of document.querySelectorAll("table, div.math")) {
+for (const box of document.querySelectorAll("table, div.math, p")) {
   if (box.scrollWidth > box.clientWidth) box.tabIndex = 0;
 }
 
