@@ -56,68 +56,37 @@ class Knobs:
         return 2 ** (self.n + 1) - 2
 
 
-class Draws(NamedTuple):
-    """The random numbers of one step of many walks: (walks,) each."""
-
-    slip: NDArray  # uniform
-    noise: NDArray  # normal
-    outlier: NDArray  # uniform
-
-
-def draw(rng: np.random.Generator, size: int | tuple[int, ...]) -> Draws:
-    """The `Draws` of one step, or of many."""
-    return Draws(rng.random(size), rng.standard_normal(size), rng.random(size))
-
-
-def walk_on(
-    knobs: Knobs, states: NDArray, actions: NDArray, draws: Draws
-) -> tuple[NDArray, NDArray, NDArray]:
-    """One step of many walks: (reward, next state, whether it ended), (walks,) each.
-
-    Where a walk ended, the next state is the state itself.
-    """
-    right = (actions == states % 2) ^ (draws.slip < knobs.slip)
-    last = states == knobs.n - 1
-    ended = ~right | last
-    rewards = (right & last) + knobs.noise * draws.noise
-    rewards = rewards + OUTLIER * (draws.outlier < knobs.outliers / 2)
-    rewards = rewards - OUTLIER * (
-        (draws.outlier >= knobs.outliers / 2) & (draws.outlier < knobs.outliers)
-    )
-    return rewards, np.where(ended, states, states + 1), ended
-
-
 class Experience(NamedTuple):
     """The transitions of a random policy, (runs, steps) each."""
 
     states: NDArray[np.int64]
     actions: NDArray[np.int64]
     rewards: NDArray[np.float64]
-    next_states: NDArray[np.int64]
+    next_states: NDArray[np.int64]  # the state itself where the episode ended
     ended: NDArray[np.bool_]
 
 
 def experience(knobs: Knobs, seeds: Any, steps: int) -> Experience:
     """The experience of a random policy; each run depends on its own seed alone."""
-    runs = len(seeds)
-    found = Experience(
-        np.empty((runs, steps), np.int64),
-        np.empty((runs, steps), np.int64),
-        np.empty((runs, steps)),
-        np.empty((runs, steps), np.int64),
-        np.empty((runs, steps), np.bool_),
-    )
-    chances = []
+    shape = len(seeds), steps
+    actions = np.empty(shape, np.int64)
+    slips, noise, outliers = (np.empty(shape) for _ in range(3))
     for run, seed in enumerate(seeds):
         rng = np.random.default_rng((seed, 10))
-        found.actions[run] = rng.integers(2, size=steps)
-        chances.append(draw(rng, steps))
-    every = Draws(*(np.stack(column) for column in zip(*chances, strict=True)))
-    states = np.zeros(runs, dtype=np.int64)
+        actions[run] = rng.integers(2, size=steps)
+        slips[run] = rng.random(steps)
+        noise[run] = rng.standard_normal(steps)
+        outliers[run] = rng.random(steps)
+    carried_out = actions ^ (slips < knobs.slip)
+    states, ended = np.zeros(shape, np.int64), np.empty(shape, np.bool_)
     for t in range(steps):
-        now = Draws(*(column[:, t] for column in every))
-        rewards, following, ended = walk_on(knobs, states, found.actions[:, t], now)
-        found.states[:, t], found.rewards[:, t] = states, rewards
-        found.next_states[:, t], found.ended[:, t] = following, ended
-        states = np.where(ended, 0, following)
-    return found
+        now = states[:, t]
+        ended[:, t] = (carried_out[:, t] != now % 2) | (now == knobs.n - 1)
+        if t + 1 < steps:
+            states[:, t + 1] = np.where(ended[:, t], 0, now + 1)
+    paid = (carried_out == states % 2) & (states == knobs.n - 1)
+    half = knobs.outliers / 2  # of the probability, for each sign
+    rewards = paid + knobs.noise * noise
+    rewards = rewards + OUTLIER * (outliers < half)
+    rewards = rewards - OUTLIER * ((outliers >= half) & (outliers < knobs.outliers))
+    return Experience(states, actions, rewards, np.where(ended, states, states + 1), ended)

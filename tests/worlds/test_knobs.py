@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from per_tutorial.worlds.knobs import Draws, Knobs, draw, experience, walk_on
+from per_tutorial.worlds.knobs import Knobs, experience
 
 WORLDS = [
     Knobs(n=2),
@@ -30,30 +30,21 @@ def one_step(knobs, state, action, slip, noise, outlier):
 
 @pytest.mark.parametrize("knobs", WORLDS, ids=str)
 def test_many_walks_are_one_walk_many_times(knobs):
-    rng = np.random.default_rng(0)
-    states, actions = rng.integers(knobs.n, size=500), rng.integers(2, size=500)
-    draws = draw(rng, 500)
-    draws = Draws(draws.slip, draws.noise, draws.outlier * 0.2)
-    found = walk_on(knobs, states, actions, draws)
-    for k in range(500):
-        plain = one_step(
-            knobs, states[k], actions[k], draws.slip[k], draws.noise[k], draws.outlier[k]
-        )
-        assert tuple(column[k] for column in found) == pytest.approx(plain)
+    met, state = experience(knobs, [3, 8], 500), 0
+    rng = np.random.default_rng((8, 10))
+    actions = rng.integers(2, size=500)
+    draws = zip(rng.random(500), rng.standard_normal(500), rng.random(500), strict=True)
+    for t, (slip, noise, outlier) in enumerate(draws):
+        reward, following, over = one_step(knobs, state, actions[t], slip, noise, outlier)
+        found = tuple(column[1, t] for column in met)
+        assert found == pytest.approx((state, actions[t], reward, following, over))
+        state = 0 if over else following
 
 
-@pytest.mark.parametrize("knobs", WORLDS, ids=str)
-def test_a_random_policy_walks_from_the_start_and_is_paid_as_rarely_as_it_says(knobs):
+@pytest.mark.parametrize("knobs", WORLDS[::2], ids=str)
+def test_a_random_policy_is_paid_as_rarely_as_it_says(knobs):
     met = experience(knobs, range(20), 4000)
-    begins = np.roll(met.ended, 1, axis=1)
-    begins[:, 0] = True
-    assert not met.states[begins].any()
-    assert (met.next_states == met.states + ~met.ended).all()
-    assert (met.states[:, 1:] == met.next_states[:, :-1])[~met.ended[:, :-1]].all()
-    wrong_or_last = 1 / 2 + (met.states == knobs.n - 1).mean() / 2
-    assert met.ended.mean() == pytest.approx(wrong_or_last, abs=0.01)
-    if not knobs.noise and not knobs.outliers:
-        assert met.rewards.mean() * knobs.rarity == pytest.approx(1, abs=0.1)
+    assert met.rewards.mean() * knobs.rarity == pytest.approx(1, abs=0.1)
 
 
 def test_a_run_depends_on_its_own_seed_alone():
