@@ -280,6 +280,7 @@ class FrameStorage(RowStorage):
         """Mark the running episodes as truncated, before their environments are reset."""
         step = self._step - 1
         running = ~self._ended(step)  # none before the first step
+        self.store.forget(step + 1)
         following = self.store.stacks(self.store.ids_of(step), ahead=1)[:, :, -1:]
         self.store.keep(step, running, following.reshape(-1, *following.shape[2:]), ahead=1)
         slots = self.ring.since(self.ring.count - self.environments)[0]
