@@ -84,22 +84,20 @@ def t_interval(values: ArrayLike, confidence: float = CONFIDENCE) -> Estimate:
 # One sample --------------------------------------------------------------------------------------
 
 
-def failure_rate(values: ArrayLike, threshold: float, confidence: float = CONFIDENCE) -> Estimate:
-    """The share of runs below a threshold and its Wilson interval: an `Estimate`.
+def failure_rate(values: ArrayLike, threshold: float) -> Estimate:
+    """The share of runs below a threshold and its 95 % Wilson interval: an `Estimate`.
 
     Wilson's interval shows what the runs cannot exclude, even if none failed: [0, 0.11] for 30.
 
     Args:
         values: (runs,) results, more is better; NaN counts as below.
         threshold: a run below it has failed.
-        confidence: in (0, 0.9999].
     """
     from scipy.stats import binomtest
 
-    values = _runs("values", float_array("values", values))
-    confidence = real_number("confidence", confidence, high=0.9999, above=0)
+    values = _runs("values", values)
     failures = binomtest(int((~(values >= threshold)).sum()), len(values))
-    low, high = failures.proportion_ci(confidence, method="wilson")
+    low, high = failures.proportion_ci(CONFIDENCE, method="wilson")
     return Estimate(failures.statistic, float(low), float(high))
 
 

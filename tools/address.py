@@ -1,12 +1,11 @@
 """Write where the repository is, and its branch or tag, to every place that shows them.
 
-python tools/address.py OWNER/NAME [BRANCH]      on GitHub
-python tools/address.py https://HOST/… [BRANCH]  on another host: Colab's badges go, as it opens
-                                                 GitHub's files only
+python tools/address.py OWNER/NAME [BRANCH]
 
-BRANCH is what the pages' set-up cells clone and the badges open: by default `main`; in a release,
-its tag. The places are the pages, README, docs, the site, CITATION.cff and pyproject.toml, which
-holds the address that they show now. A workflow calls this at the first push to GitHub.
+The repository is on GitHub: Colab opens no other files. BRANCH is what the pages' set-up cells
+clone and the badges open: by default `main`; in a release, its tag. The places are the pages,
+README, docs, the site, CITATION.cff and pyproject.toml, which holds the address that they show now.
+A workflow calls this at the first push.
 """
 
 import re
@@ -24,30 +23,26 @@ PLACES = (
 
 
 def shown(text, old, new, branch):
-    """A file's text with the address `new` in the place of `old`, and with this branch."""
-    name = new.removeprefix(GITHUB)
+    """A file's text with the repository `new` in the place of `old`, and with this branch."""
     badge = rf"(\[!\[Open in Colab\]\([^)]*\)\]\({COLAB}/)[^)]+(/notebooks/[\w.]+\))"
-    text = re.sub(badge, "" if name == new else rf"\g<1>{name}/blob/{branch}\g<2>", text)
-    for line, value in (("REPOSITORY", name), ("BRANCH", branch)):  # of a cell, so in JSON
+    text = re.sub(badge, rf"\g<1>{new}/blob/{branch}\g<2>", text)
+    for line, value in (("REPOSITORY", new), ("BRANCH", branch)):  # of a cell, so in JSON
         text = re.sub(rf'"{line} = \\"[^"]*\\"', rf'"{line} = \\"{value}\\"', text)
-    return text.replace(site(old), site(new)).replace(old, new)
+    return text.replace(site(old), site(new)).replace(GITHUB + old, GITHUB + new)
 
 
-def site(address):
+def site(repository):
     """Where the repository's site is: on GitHub Pages."""
-    owner, _, name = address.removeprefix(GITHUB).partition("/")
-    return f"https://{owner.lower()}.github.io/{name}/" if address.startswith(GITHUB) else address
+    owner, _, name = repository.partition("/")
+    return f"https://{owner.lower()}.github.io/{name}/"
 
 
-def main(address, branch="main"):
-    """Write this address and branch everywhere."""
-    new = address if address.startswith("https://") else GITHUB + address
-    if not re.fullmatch(r"https://[\w.-]+(/[\w.-]+){2,}", new) or not re.fullmatch(
-        r"[\w./-]+", branch
-    ):
-        sys.exit(f"address: must be like OWNER/NAME [BRANCH], got {address!r} {branch!r}")
+def main(new, branch="main"):
+    """Write this repository and branch everywhere."""
+    if not (re.fullmatch(r"[\w.-]+/[\w.-]+", new) and re.fullmatch(r"[\w./-]+", branch)):
+        sys.exit(f"address: must be like OWNER/NAME [BRANCH], got {new!r} {branch!r}")
     pyproject = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-    old = pyproject["project"]["urls"]["Repository"]
+    old = pyproject["project"]["urls"]["Repository"].removeprefix(GITHUB)
     for path in (path for place in PLACES for path in sorted(ROOT.glob(place))):
         text = path.read_text(encoding="utf-8")
         if (written := shown(text, old, new, branch)) != text:

@@ -22,7 +22,7 @@ TRIED = {
     "minatar": [*TRAIN, "--env", "MinAtar/Breakout-v1"],
     "sb3": ["-c", "from per_tutorial.integrations.sb3 import PrioritizedDQN"],
     "tensorboard": [*TRAIN, "--tensorboard", "runs"],
-    "tianshou": ["-c", "from per_tutorial.integrations.tianshou import PrioritizedReplayBuffer"],
+    "tianshou": ["-c", "import per_tutorial.integrations.tianshou"],
     "torchrl": ["-c", "from per_tutorial.integrations.torchrl import PrioritizedSampler"],
     "notebooks": ["-c", "from per_tutorial.notebook import show"],
 }

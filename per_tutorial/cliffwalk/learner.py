@@ -1,10 +1,6 @@
-"""A compiled learner for the Blind Cliffwalk, with five ways to choose the next transition.
+"""A compiled tabular Q-learner for the Blind Cliffwalk, with five ways to choose a transition.
 
-One learner is both the tabular and the linear one. Its weights are `theta` (2, n + 1):
-Q(s, a) = theta[a, s] + bias · theta[a, n], where the constant feature `bias` is 1 for the linear
-learner and 0 for the tabular one. The step size is η / ‖φ‖² (‖φ‖² = 1 + bias²), so that an update
-of either removes the share η of the TD error. Without that division even the oracle fails to
-converge from 8 states on; the paper's converges.
+`theta` (2, n) is the table: Q(s, a) = theta[a, s].
 """
 
 from typing import NamedTuple
@@ -22,6 +18,8 @@ from per_tutorial.replay.trees import set_leaves
 
 SAMPLERS = ("uniform", "greedy", "oracle", "proportional", "rank")
 UNIFORM, GREEDY, ORACLE, PROPORTIONAL, RANK = range(5)
+STEP_SIZE = 0.25  # η, the share of its TD error that an update removes
+EPSILON = 1e-6  # ε of the proportional sampler
 CONVERGED = 1e-3  # mean squared error of Q below which learning is done
 FOREVER = 10**9  # updates
 
@@ -32,8 +30,6 @@ class Problem(NamedTuple):
     memory: Memory
     truth: NDArray[np.float64]  # (n, 2) true values
     discount: float  # γ
-    bias: float  # the constant feature
-    step_size: float  # η / ‖φ‖²
 
 
 class Choice(NamedTuple):
@@ -44,7 +40,6 @@ class Choice(NamedTuple):
 
     sampler: int  # its index in SAMPLERS
     alpha: float
-    epsilon: float
     random: NDArray[np.uint64]  # states of the random streams
     kinds: NDArray[np.int64]  # oracle: one transition of each kind
     nodes: NDArray[np.float64] = np.zeros(0)  # proportional: the sum tree
@@ -58,46 +53,35 @@ class Choice(NamedTuple):
 
 
 @njit_cached
-def q_value(theta, bias, state, action):
-    return theta[action, state] + bias * theta[action, -1]
-
-
-@njit_cached
-def td_error(theta, memory, discount, bias, k):
+def td_error(theta, memory, discount, k):
     """δ = R + γ · max_a Q(S′, a) − Q(S, A) of transition k."""
     target = memory.rewards[k]
     state = memory.next_states[k]
     if state >= 0:
-        target += discount * max(q_value(theta, bias, state, 0), q_value(theta, bias, state, 1))
-    return target - q_value(theta, bias, memory.states[k], memory.actions[k])
+        target += discount * max(theta[0, state], theta[1, state])
+    return target - theta[memory.actions[k], memory.states[k]]
 
 
 @njit_cached
-def learn(theta, memory, bias, k, step):
-    """θ ← θ + step · φ for transition k, where `step` is the step size times δ."""
-    theta[memory.actions[k], memory.states[k]] += step
-    theta[memory.actions[k], -1] += bias * step
-
-
-@njit_cached
-def mean_squared_error(theta, bias, truth):
+def mean_squared_error(theta, truth):
     """The global loss: the mean over all states and actions of (Q − true value)²."""
     total = 0.0
     for state in range(truth.shape[0]):
         for action in range(2):
-            total += (q_value(theta, bias, state, action) - truth[state, action]) ** 2
+            total += (theta[action, state] - truth[state, action]) ** 2
     return total / truth.size
 
 
 @njit_cached
 def oracle_choice(theta, problem, kinds):
     """The transition whose replay leaves the least global loss; tries each kind and undoes it."""
-    memory, truth, discount, bias, step_size = problem
+    memory, truth, discount = problem
     best, least = kinds[0], np.inf
     before = theta.copy()
     for k in kinds:
-        learn(theta, memory, bias, k, step_size * td_error(theta, memory, discount, bias, k))
-        loss = mean_squared_error(theta, bias, truth)
+        delta = td_error(theta, memory, discount, k)
+        theta[memory.actions[k], memory.states[k]] += STEP_SIZE * delta
+        loss = mean_squared_error(theta, truth)
         theta[:] = before
         if loss < least:
             best, least = k, loss
@@ -113,13 +97,13 @@ def replay_until_converged(theta, problem, choice, updates, replayed, losses):
     the number of updates and the last transition.
     """
     # Unpacked once: reading the tuple at every update makes learning several times slower.
-    memory, truth, discount, bias, step_size = problem
+    memory, truth, discount = problem
     chosen, value = np.zeros((1, 1), np.int64), np.zeros((1, 1))
     probability, relative = np.zeros((1, 1)), np.zeros((1, 1))
     one = np.ones(1, np.int64)
     k = -1
     for update in range(updates):
-        if mean_squared_error(theta, bias, truth) < CONVERGED:
+        if mean_squared_error(theta, truth) < CONVERGED:
             return update, k
         if choice.sampler == UNIFORM:
             k = int(next_uniform(choice.random, 0) * len(replayed))
@@ -134,19 +118,19 @@ def replay_until_converged(theta, problem, choice, updates, replayed, losses):
             sample_ranks(choice.sums, choice.sizes, choice.random, chosen)
             k = choice.slots[0, chosen[0, 0]]
 
-        delta = td_error(theta, memory, discount, bias, k)
-        learn(theta, memory, bias, k, step_size * delta)
+        delta = td_error(theta, memory, discount, k)
+        theta[memory.actions[k], memory.states[k]] += STEP_SIZE * delta
 
         chosen[0, 0], value[0, 0] = k, abs(delta)
         if choice.sampler == PROPORTIONAL:
-            value[0, 0] = (abs(delta) + choice.epsilon) ** choice.alpha
+            value[0, 0] = (abs(delta) + EPSILON) ** choice.alpha
             set_leaves(choice.nodes, 1, chosen, value)
         elif choice.sampler == GREEDY or choice.sampler == RANK:
             heap = (choice.keys, choice.slots, choice.ranks, choice.sizes)
             set_keys(*heap, choice.written, choice.largest, chosen, value)
         replayed[k] += 1
         if update < len(losses):
-            losses[update] = mean_squared_error(theta, bias, truth)
+            losses[update] = mean_squared_error(theta, truth)
     return updates, k
 
 
@@ -160,17 +144,14 @@ class CliffwalkLearner:
         n: states of the walk.
         sampler: "uniform"; "greedy", always the transition with the largest priority; "oracle", the
             one whose replay lowers the global loss most; "proportional"; or "rank".
-        linear: False for a table of Q; True for one weight per state and a bias, for each action.
         alpha: α of the proportional and the rank-based sampler.
-        priority_epsilon: ε of the proportional sampler.
         noise: standard deviation of the noise on the stored rewards.
-        step_size: η, the share of its TD error that an update removes.
-        seed: an int, for the order of the memory, the noise, the initial weights and the draws.
+        seed: an int, for the order of the memory, the noise, the initial values and the draws.
 
     Attributes:
         memory: a `Memory`; `replayed` uses its order.
         truth: (n, 2) the true values.
-        theta: (2, n + 1) the weights.
+        theta: (2, n) the learned values.
         updates: transitions learned so far.
         replayed: (2^(n+1) − 2,) how often each transition was replayed.
         last: the transition that was replayed last, −1 at the start.
@@ -181,41 +162,34 @@ class CliffwalkLearner:
         n: int,
         sampler: str,
         *,
-        linear: bool = False,
         alpha: float = 0.7,
-        priority_epsilon: float = 1e-6,
         noise: float = 0.0,
-        step_size: float = 0.25,
         seed: int = 0,
     ) -> None:
         self.n = whole_number("n", n, minimum=2)
         self.sampler = one_of("sampler", sampler, SAMPLERS)
         self.alpha = real_number("alpha", alpha, 0, 1)
-        self.priority_epsilon = real_number("priority_epsilon", priority_epsilon, above=0)
         noise = real_number("noise", noise, low=0)
-        self.step_size = real_number("step_size", step_size, above=0)
         rng = np.random.default_rng(whole_number("seed", seed, minimum=0, maximum=None))
         self.memory = make_memory(self.n, rng, noise)
         self.truth = true_values(self.n)
-        self.theta = rng.normal(0.0, 0.1, (2, self.n + 1))
+        # As in the recorded runs, some of which had one more weight for each action
+        self.theta = rng.normal(0.0, 0.1, (2, self.n + 1))[:, :-1].copy()
         self.updates = 0
         self.last = -1
         self.replayed = np.zeros(len(self.memory.states), dtype=np.int64)
-        bias = float(linear)
-        self._problem = Problem(
-            self.memory, self.truth, 1 - 1 / self.n, bias, self.step_size / (1 + bias**2)
-        )
+        self._problem = Problem(self.memory, self.truth, 1 - 1 / self.n)
         self._choice = self._make_choice(seed)
 
     @property
     def q(self) -> NDArray[np.float64]:
         """The learned values, (n, 2)."""
-        return (self.theta[:, :-1] + self._problem.bias * self.theta[:, -1:]).T
+        return self.theta.T.copy()
 
     @property
     def loss(self) -> float:
         """The mean squared error of `q`."""
-        return mean_squared_error(self.theta, self._problem.bias, self.truth)
+        return mean_squared_error(self.theta, self.truth)
 
     @property
     def converged(self) -> bool:
@@ -230,7 +204,6 @@ class CliffwalkLearner:
         choice = Choice(
             SAMPLERS.index(self.sampler),
             self.alpha,
-            self.priority_epsilon,
             RandomStreams([seed], "replay").states,
             kinds,
         )

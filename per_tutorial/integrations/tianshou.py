@@ -5,10 +5,10 @@
     buffer = PrioritizedVectorReplayBuffer(20_000, buffer_num=10, alpha=0.6, beta=0.4)
     collector = Collector[CollectStats](algorithm, environments, buffer)
 
-The buffers replace tianshou's own, which have the same names. New transitions get the largest
-priority so far, in `add`. tianshou's off-policy algorithms do the rest: they multiply the squared
-error by ``batch.weight``, and call `update_weight` with their TD errors. n-step returns are
-tianshou's.
+The buffer replaces tianshou's own, which has the same name; one environment is ``buffer_num=1``.
+New transitions get the largest priority so far, in `add`. tianshou's off-policy algorithms do the
+rest: they multiply the squared error by ``batch.weight``, and call `update_weight` with their TD
+errors. n-step returns are tianshou's.
 
 In tianshou 2.0.1, `DQN` ignores the weights if it has a ``huber_loss_delta``. `C51`, `QRDQN`, `IQN`
 and `FQF` pass their losses in place of TD errors. `SAC` and `TD3` pass the mean of two TD errors
@@ -28,23 +28,26 @@ from per_tutorial.common.lazy import missing_extra
 from per_tutorial.integrations.slot_sampler import SlotSampler, make_sampler
 
 try:
-    from tianshou.data import ReplayBuffer, VectorReplayBuffer
+    from tianshou.data import VectorReplayBuffer
 except ImportError as error:
     raise missing_extra(error, __name__) from error
 
 
-class PrioritizedReplayBuffer(ReplayBuffer):
-    """tianshou's `ReplayBuffer` with prioritised replay (Schaul et al. 2016, sections 3.3 and 3.4).
+class PrioritizedVectorReplayBuffer(VectorReplayBuffer):
+    """tianshou's `VectorReplayBuffer` with prioritised replay (Schaul et al. 2016, 3.3 and 3.4).
+
+    All environments share one tree.
 
     Args:
-        size: transitions kept.
+        total_size: transitions kept in all.
+        buffer_num: environments. Each has a ring of total_size / buffer_num slots, rounded up.
         alpha: how strongly priorities count, in [0, 1]; None: the sampler's own default.
         beta: exponent of the importance-sampling weights, in [0, 1]; see `set_beta`.
         sampler: a name in `per_tutorial.replay.samplers.SAMPLERS`.
         priority_epsilon, normalize: as in `ProportionalSampler`; None: the sampler's own default.
         seed: of the draws; None: from the system.
-        stack_num, ignore_obs_next, save_only_last_obs: of tianshou's `ReplayBuffer`. Its
-            ``sample_avail`` is not supported: with priorities, every transition may be drawn.
+        stack_num, ignore_obs_next, save_only_last_obs: of tianshou's `VectorReplayBuffer`.
+            Its ``sample_avail`` is not supported: with priorities, every transition may be drawn.
         others: settings that only some samplers have: `sort_every` of "rank", `kappa` of "lap".
 
     Raises:
@@ -52,20 +55,19 @@ class PrioritizedReplayBuffer(ReplayBuffer):
 
     Example:
         >>> from tianshou.data import Batch
-        >>> from per_tutorial.integrations.tianshou import PrioritizedReplayBuffer
-        >>> buffer = PrioritizedReplayBuffer(3, alpha=1.0, seed=0)
-        >>> ends = {"terminated": False, "truncated": False}
-        >>> step = Batch(obs=[0.0], act=1, rew=0.5, obs_next=[1.0], **ends)
-        >>> for _ in range(3):
-        ...     _ = buffer.add(step)
-        >>> buffer.update_weight(np.arange(3), [-2.0, 1.0, 1.0])  # raw TD errors
-        >>> buffer.probabilities().round(3).tolist()
+        >>> from per_tutorial.integrations.tianshou import PrioritizedVectorReplayBuffer
+        >>> buffer, three = PrioritizedVectorReplayBuffer(9, 3, alpha=1.0), np.zeros(3)
+        >>> ends = {"terminated": three > 0, "truncated": three > 0}
+        >>> slots, *_ = buffer.add(Batch(obs=three, act=three, rew=three, obs_next=three, **ends))
+        >>> buffer.update_weight(slots, [-2.0, 1.0, 1.0])  # raw TD errors
+        >>> buffer.probabilities()[slots].round(3).tolist()
         [0.5, 0.25, 0.25]
     """
 
     def __init__(
         self,
-        size: int,
+        total_size: int,
+        buffer_num: int,
         alpha: float | None = None,
         beta: float = 0.4,
         *,
@@ -78,13 +80,12 @@ class PrioritizedReplayBuffer(ReplayBuffer):
         save_only_last_obs: bool = False,
         **others: Any,
     ) -> None:
-        whole_number("size", size)
-        super().__init__(size, stack_num, ignore_obs_next, save_only_last_obs)
+        sizes = whole_number("total_size", total_size), whole_number("buffer_num", buffer_num)
+        stored = {"stack_num": stack_num, "ignore_obs_next": ignore_obs_next}
+        super().__init__(*sizes, **stored, save_only_last_obs=save_only_last_obs)
         others |= {"alpha": alpha, "priority_epsilon": priority_epsilon, "normalize": normalize}
-        self._prioritize(beta, sampler, seed=seed, **others)
-
-    def _prioritize(self, beta: float, sampler: str, **settings: Any) -> None:
-        self._sampler = SlotSampler(partial(make_sampler, sampler, self.maxsize, **settings))
+        make = partial(make_sampler, sampler, self.maxsize, seed=seed, **others)
+        self._sampler = SlotSampler(make)
         self.beta = up_to_one("beta", beta)  # of the next draws
 
     def set_beta(self, beta: float) -> None:
@@ -101,12 +102,6 @@ class PrioritizedReplayBuffer(ReplayBuffer):
         added = super().add(batch, buffer_ids)
         self._sampler.write(added[0])
         return added
-
-    def update(self, buffer: ReplayBuffer) -> NDArray:
-        """tianshou's `update`, which copies the transitions of another buffer."""
-        slots = super().update(buffer)
-        self._sampler.write(slots)
-        return slots
 
     def sample(self, batch_size: int | None) -> tuple[Any, NDArray]:
         """Draw a minibatch by priority; its ``weight`` (batch,) is for the current `beta`.
@@ -165,45 +160,6 @@ class PrioritizedReplayBuffer(ReplayBuffer):
                 "without per_tutorial's priorities"
             )
         super().__setstate__(state)
-
-
-class PrioritizedVectorReplayBuffer(PrioritizedReplayBuffer, VectorReplayBuffer):
-    """tianshou's `VectorReplayBuffer` with prioritised replay: one tree for all environments.
-
-    Args:
-        total_size: transitions kept in all.
-        buffer_num: environments. Each has a ring of total_size / buffer_num slots, rounded up.
-        alpha, beta, sampler, priority_epsilon, normalize, seed, stack_num, ignore_obs_next,
-            save_only_last_obs, others: as in `PrioritizedReplayBuffer`.
-
-    Raises:
-        ValueError, TypeError: an argument is invalid, or the sampler has no such setting.
-    """
-
-    def __init__(
-        self,
-        total_size: int,
-        buffer_num: int,
-        alpha: float | None = None,
-        beta: float = 0.4,
-        *,
-        sampler: str = "proportional",
-        priority_epsilon: float | None = None,
-        normalize: str | None = None,
-        seed: int | None = None,
-        stack_num: int = 1,
-        ignore_obs_next: bool = False,
-        save_only_last_obs: bool = False,
-        **others: Any,
-    ) -> None:
-        sizes = whole_number("total_size", total_size), whole_number("buffer_num", buffer_num)
-        stored = {"stack_num": stack_num, "ignore_obs_next": ignore_obs_next}
-        VectorReplayBuffer.__init__(self, *sizes, **stored, save_only_last_obs=save_only_last_obs)
-        others |= {"alpha": alpha, "priority_epsilon": priority_epsilon, "normalize": normalize}
-        self._prioritize(beta, sampler, seed=seed, **others)
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        """Make a copy's rings views of the copy's memory: tianshou finds open episodes in them."""
-        super().__setstate__(state)
+        # Make the rings views of the copy's memory: tianshou finds open episodes in them.
         if len(self._meta.get_keys()) > 0:
             self._set_batch_for_children()

@@ -72,8 +72,9 @@ def test_observations_that_are_no_stacks_come_back_and_frames_in_colour_are_shar
     assert len(said) == 1
     for each in (both, colours):
         assert_same_batches(each.one, each.other, 60)
-    assert len(both.one._frames.whole) == 2 * ROWS  # and what was overwritten is forgotten
-    assert not colours.one._frames.finals and not colours.one._frames.whole
+    # What was overwritten is forgotten; the oldest goes with the next step.
+    assert [len(kept) for kept in both.one._frames.kept] == [2 * (ROWS + 1)] * 2
+    assert colours.one._frames.kept == ({}, {})
 
 
 @pytest.mark.parametrize("fill", ["black", "first"])
@@ -130,4 +131,4 @@ def test_an_agent_learns_from_frames():
     frames, whole = (model.replay_buffer for model in models)
     assert frames.obs_shape == (4, 36, 36)
     assert_same_batches(frames, whole, 200)
-    assert not frames._frames.whole  # SB3 pads with black frames
+    assert not frames._frames.kept[0]  # SB3 pads with black frames

@@ -1,6 +1,4 @@
-"""The buffers for tianshou: drawn and weighted as in the paper, and its algorithms learn
-with them.
-"""
+"""The buffer for tianshou: drawn and weighted as in the paper, and its algorithms learn with it."""
 
 import copy
 
@@ -16,14 +14,11 @@ from tianshou.algorithm import DQN
 from tianshou.algorithm.algorithm_base import policy_within_training_step
 from tianshou.algorithm.modelfree.dqn import DiscreteQLearningPolicy
 from tianshou.algorithm.optim import AdamOptimizerFactory
-from tianshou.data import Batch, Collector, CollectStats, ReplayBuffer, VectorReplayBuffer
+from tianshou.data import Batch, Collector, CollectStats, VectorReplayBuffer
 from tianshou.env import DummyVectorEnv
 from tianshou.utils.net.common import Net
 
-from per_tutorial.integrations.tianshou import (
-    PrioritizedReplayBuffer,
-    PrioritizedVectorReplayBuffer,
-)
+from per_tutorial.integrations.tianshou import PrioritizedVectorReplayBuffer
 
 pytestmark = pytest.mark.slow  # tianshou compiles its trees for seven seconds
 ROWS = 8  # of each environment
@@ -31,15 +26,13 @@ ROWS = 8  # of each environment
 
 def make(environments=1, **settings):
     settings = {"seed": 3} | settings
-    if environments == 1:
-        return PrioritizedReplayBuffer(ROWS, **settings)
     return PrioritizedVectorReplayBuffer(ROWS * environments, environments, **settings)
 
 
-def add(buffer, numbers, ids=None, over=False):
+def step_of(numbers, over=False):
     """One step of each environment; the observation is the number of the transition."""
     numbers = np.asarray(numbers)
-    step = Batch(
+    return Batch(
         obs=numbers[:, None].astype(np.float32),
         act=numbers % 2,
         rew=numbers.astype(float),
@@ -47,10 +40,10 @@ def add(buffer, numbers, ids=None, over=False):
         truncated=np.zeros(len(numbers), dtype=bool),
         obs_next=numbers[:, None].astype(np.float32) + 0.5,
     )
-    if isinstance(buffer, VectorReplayBuffer):
-        buffer.add(step, ids)
-    else:
-        buffer.add(step[0])
+
+
+def add(buffer, numbers, ids=None, over=False):
+    buffer.add(step_of(numbers, over), ids)
 
 
 def fill(buffer, steps, environments):
@@ -109,7 +102,7 @@ def test_errors_reach_only_the_transitions_that_were_drawn(environments):
 
 
 def test_an_update_belongs_to_a_minibatch_that_waits_for_one():
-    buffer = PrioritizedReplayBuffer(2, alpha=1.0, seed=0)
+    buffer = PrioritizedVectorReplayBuffer(2, 1, alpha=1.0, seed=0)
     for _ in range(2):  # the second time, slot 0 holds another transition
         fill(buffer, 2, 1).update_weight([1], [0.0])
         _, slots = buffer.sample(1)
@@ -119,19 +112,14 @@ def test_an_update_belongs_to_a_minibatch_that_waits_for_one():
 
 
 def test_what_came_without_add_is_drawn_as_well():
-    ordinary = ReplayBuffer(ROWS)
-    for number in range(5):
-        add(ordinary, [number])
+    """As after an interrupt between tianshou's `add` and ours."""
     buffer = make()
-    buffer.update(ordinary)
+    for number in range(5):
+        VectorReplayBuffer.add(buffer, step_of([number]))
     assert set(buffer.sample(100)[1]) == set(range(5))
     buffer.update_weight(np.arange(5), [0.0, 9.0, 0.0, 0.0, 0.0])
-    buffer.update(ordinary)  # in the slots 5, 6, 7, 0, 1
-    np.testing.assert_allclose(buffer.probabilities()[[5, 6, 7, 0, 1]], 0.2, rtol=0.01)
-    ends = np.zeros(6, dtype=bool)
-    rows = np.arange(6.0)
-    made = PrioritizedReplayBuffer.from_data(rows, rows, rows, ends, ends, ends, rows)
-    assert set(made.sample(100)[1]) == set(range(6))
+    VectorReplayBuffer.add(buffer, step_of([5]))
+    np.testing.assert_allclose(buffer.probabilities()[[1, 5]], 0.5, rtol=0.01)
     buffer.update_weight([0], [100.0])
     buffer.reset()
     fill(buffer, 5, 1).update_weight([0], [1.0])  # the largest so far is 1 again
@@ -173,11 +161,11 @@ def test_copies_and_files_go_on_exactly(copied, environments, tmp_path):
 
 
 def test_files_of_buffers_without_our_priorities_are_refused(tmp_path):
-    ordinary = ReplayBuffer(ROWS)
+    ordinary = VectorReplayBuffer(ROWS, 1)
     add(ordinary, [1])
     ordinary.save_hdf5(str(tmp_path / "buffer.hdf5"))
-    with pytest.raises(ValueError, match="state: must be that of a PrioritizedReplayBuffer"):
-        PrioritizedReplayBuffer.load_hdf5(str(tmp_path / "buffer.hdf5"))
+    with pytest.raises(ValueError, match="state: must be that of a PrioritizedVector"):
+        PrioritizedVectorReplayBuffer.load_hdf5(str(tmp_path / "buffer.hdf5"))
 
 
 def agent(n_step=3):
@@ -198,14 +186,12 @@ def agent(n_step=3):
 def test_the_errors_that_come_back_are_those_of_the_minibatch():
     """Weights reach the loss, and the TD errors the slots that they were computed from."""
     algorithm = agent(n_step=1)
-    buffer = PrioritizedReplayBuffer(50, alpha=1.0, beta=1.0, seed=0)
+    buffer = PrioritizedVectorReplayBuffer(50, 1, alpha=1.0, beta=1.0, seed=0)
     world = DummyVectorEnv([lambda: gym.make("CartPole-v1")])
     world.seed(0)
-    vector = VectorReplayBuffer(50, 1)
-    collector = Collector[CollectStats](algorithm, world, vector, exploration_noise=True)
+    collector = Collector[CollectStats](algorithm, world, buffer, exploration_noise=True)
     collector.reset()
     collector.collect(n_step=50, random=True)
-    buffer.update(vector)
     errors = np.linspace(0.1, 3, 50)
     buffer.update_weight(np.arange(50), errors)
     batch, slots = copy.deepcopy(buffer).sample(32)

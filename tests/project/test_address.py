@@ -168,9 +168,6 @@ def test_an_address_reaches_every_place(copy):
         assert "your_name_here" not in path.read_text(encoding="utf-8")
     assert write(copy, "someone/else", "a/branch") == ""
     assert "README.md" in write(copy, "someone/else")  # back to main
-    write(copy, "https://gitlab.com/group/else")
-    readme = (copy / "README.md").read_text(encoding="utf-8")
-    assert "git+https://gitlab.com/group/else" in readme and "colab" not in readme
 
 
 @pytest.mark.slow

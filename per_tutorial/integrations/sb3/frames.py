@@ -11,92 +11,12 @@ from typing import Any
 
 import numpy as np
 from gymnasium import spaces
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import NDArray
 from stable_baselines3.common.preprocessing import is_image_space_channels_first
 
 from per_tutorial.common.arguments import whole_number
 from per_tutorial.integrations.sb3.buffers import PrioritizedReplayBuffer
-from per_tutorial.replay.contracts import Slots
 from per_tutorial.replay.storages.frames import LARGEST_STACK, FrameStore
-
-
-class ObservationStore(FrameStore):
-    """A `FrameStore` for one run, from which all observations come back exactly.
-
-    `add` may be called again for the same step, even with other observations: the last call counts.
-
-    Args:
-        steps: how many steps are kept; the oldest is overwritten.
-        environments: each has a column; all act in every step.
-        stack: frames of an observation; 1: an observation is one frame.
-        frame_size: numbers in a frame.
-        dtype: of these.
-
-    Attributes:
-        whole: {(step, environment): an observation and its next one, (2, stack, frame_size)}, such
-            as the first stacks of an episode that repeat its first frame.
-    """
-
-    def __init__(
-        self, steps: int, environments: int, stack: int, frame_size: int, dtype: DTypeLike
-    ) -> None:
-        super().__init__(steps, 1, environments, stack, (frame_size,), dtype)
-        self.whole: dict[tuple[int, int], NDArray] = {}
-        self._unmoved = 0  # steps whose observations were no stacks
-
-    def add(
-        self,
-        step: int,
-        observations: NDArray,
-        next_observations: NDArray,
-        ended: NDArray[np.bool_],
-    ) -> None:
-        """Store a step: fields (environments, stack, frame_size), the last frame the newest.
-
-        ``ended`` (environments,): whether the step before ended an episode.
-        """
-        for column in range(self.columns):
-            self.whole.pop((step, column), None)
-            self.finals.pop((step, column), None)
-        begins = ended | (step == 0)
-        if step > 0:
-            ahead = self.stacks(self.ids_of(step - 1), ahead=1)[0, :, -1]
-            # Also where an environment was reset without an end: `put` overwrites the frame ahead.
-            begins |= (observations[:, -1] != ahead).any(axis=1)
-            kept = [(step - 1, column) in self.finals for column in range(self.columns)]
-            self.keep_final(step - 1, begins & ~np.array(kept), ahead)
-        same, moved = self.compare(step, observations, next_observations, begins)
-        self._unmoved += not moved.all()
-        if self._unmoved == 10 and not moved.all():  # a few may be resets by hand
-            warnings.warn(
-                f"stack: observations are no stacks of {self.stack} frames, so they are stored in "
-                'full; for the colours of one picture, give replay_buffer_kwargs={"stack": 1}',
-                stacklevel=4,
-            )
-        for column in np.flatnonzero(~(same & moved)).tolist():
-            self.whole[step, column] = np.stack((observations[column], next_observations[column]))
-        self.put(step, observations[:, -1], next_observations[:, -1])
-        self.forget(step + 1 - self.steps)
-
-    def observations(self, ids: Slots, ahead: int = 0) -> NDArray:
-        """(batch, stack, frame_size): the observations of transitions (1, batch).
-
-        With 1 step ahead, they are the next observations.
-        """
-        stacks = self.stacks(ids, ahead)[0]
-        for k, number in enumerate(ids[0].tolist()):
-            place = divmod(number, self.environments)
-            if place in self.whole:
-                stacks[k] = self.whole[place][ahead]
-            elif ahead and place in self.finals:
-                stacks[k, -1] = self.finals[place]
-        return stacks
-
-    def forget(self, oldest: int) -> None:
-        """Forget what steps before the ``oldest`` one left outside the ring."""
-        super().forget(oldest)
-        while self.whole and (first := next(iter(self.whole)))[0] < oldest:
-            del self.whole[first]
 
 
 class FrameReplayBuffer(PrioritizedReplayBuffer):
@@ -158,14 +78,34 @@ class FrameReplayBuffer(PrioritizedReplayBuffer):
     def reset(self) -> None:
         size = math.prod(self.obs_shape) // self.stack
         dtype = np.dtype(self.observation_space.dtype)
-        self._frames = ObservationStore(self.buffer_size, self.n_envs, self.stack, size, dtype)
+        self._frames = FrameStore(self.buffer_size, 1, self.n_envs, self.stack, (size,), dtype)
+        self._unmoved = 0  # steps whose observations were no stacks
         super().reset()
 
     def _write(self, row: int, observations: Any, next_observations: Any) -> None:
+        """May be called again for the same step, even with other observations."""
         shape = self.n_envs, self.stack, -1
-        before, after = observations.reshape(shape), next_observations.reshape(shape)
-        self._frames.add(self._steps, before, after, self._ended(row - 1))
+        stacks, next_stacks = observations.reshape(shape), next_observations.reshape(shape)
+        store, step = self._frames, self._steps
+        store.forget(step)
+        begins = self._ended(row - 1) | (step == 0)
+        if step > 0:
+            following = store.stacks(store.ids_of(step - 1), ahead=1)[0, :, -1:]
+            # Also where an environment was reset without an end: `put` overwrites the frame ahead.
+            begins |= (stacks[:, -1:] != following).any(axis=(1, 2))
+            store.keep(step - 1, begins, following, ahead=1)
+        same, moved = store.compare(step, stacks, next_stacks, begins)
+        self._unmoved += not moved.all()
+        if self._unmoved == 10 and not moved.all():  # a few may be resets by hand
+            warnings.warn(
+                f"stack: observations are no stacks of {self.stack} frames, so they are stored in "
+                'full; for the colours of one picture, give replay_buffer_kwargs={"stack": 1}',
+                stacklevel=3,
+            )
+        store.keep(step, ~same, stacks, ahead=0)
+        store.keep(step, ~(same & moved), next_stacks, ahead=1)
+        store.put(step, stacks[:, -1], next_stacks[:, -1])
 
     def _observations(self, slots: NDArray[np.int64], ahead: int = 0) -> NDArray:
-        stacks = self._frames.observations(self._ledger.ring.ids(slots[None]), ahead)
-        return stacks.reshape(len(stacks), *self.obs_shape)
+        stacks = self._frames.stacks(self._ledger.ring.ids(slots[None]), ahead)
+        return stacks.reshape(-1, *self.obs_shape)

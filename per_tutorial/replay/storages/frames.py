@@ -18,6 +18,7 @@ is `FrameStackObservation(env, 4, padding_type="zero")`; its default repeats the
 from __future__ import annotations  # so that `help` shows ArrayLike as a name
 
 from collections.abc import Mapping
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -70,7 +71,8 @@ class FrameStore:
     Attributes:
         frames: (rows · columns + 1, *frame_shape), row after row; the last one is black.
         depths: (rows, columns), how many frames of a step's stack belong to its episode.
-        finals: {(step, column): the last frame of the episode that ended with that step}.
+        kept: of observations, and of next ones, {(step, column): the newest frames}, where the
+            ring has others: the last frame of an episode, or all of what is no such stack.
     """
 
     def __init__(
@@ -91,7 +93,7 @@ class FrameStore:
         promise_memory(self, "capacity", count * frame.itemsize)
         self.frames: NDArray = np.zeros(count, frame)
         self.depths = np.zeros((self.rows, self.columns), dtype=np.uint8)
-        self.finals: dict[tuple[int, int], NDArray] = {}
+        self.kept: tuple[dict[tuple[int, int], NDArray], ...] = {}, {}
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out frames that were never written."""
@@ -129,24 +131,39 @@ class FrameStore:
         rows[step % self.rows] = frames
         rows[(step + 1) % self.rows] = next_frames
 
-    def keep_final(self, step: int, ended: NDArray[np.bool_], frames: NDArray) -> None:
-        """Keep ``frames`` (columns, ...) for the columns whose episode ended with this step."""
-        for column in np.flatnonzero(ended).tolist():
-            self.finals[step, column] = frames[column].copy()
+    def keep(self, step: int, columns: NDArray[np.bool_], frames: NDArray, ahead: int) -> None:
+        """Keep the newest ``frames`` (columns, n, ...) of a step, in the ``columns`` that are True.
 
-    def forget(self, oldest: int) -> None:
-        """Forget the last frames of steps before the ``oldest`` one that is stored."""
-        while self.finals and (first := next(iter(self.finals)))[0] < oldest:  # in order of steps
-            del self.finals[first]
+        With 1 step ahead, those of the next observation. What is kept already stays.
+        """
+        for column in np.flatnonzero(columns).tolist():
+            self.kept[ahead].setdefault((step, column), frames[column].copy())
 
-    def stacks(self, ids: Slots, ahead: int = 0) -> NDArray:
+    def forget(self, step: int) -> None:
+        """Before a `put`: forget what is kept of steps that are not stored, or were interrupted."""
+        for kept in self.kept:  # in order of steps
+            while kept and (first := next(iter(kept)))[0] < step - self.steps:
+                del kept[first]
+            while kept and next(reversed(kept))[0] >= step:
+                kept.popitem()
+
+    def stacks(self, ids: Slots, ahead: int = 0, ends: Slots | None = None) -> NDArray:
         """(runs, n, stack, *frame_shape): the observations of transitions (runs, n).
 
-        With 1 step ahead, they are the next observations, if the episodes go on.
+        With 1 step ahead, they are the next observations. If frames are kept only where episodes
+        end, ``ends`` saves time: the (run, place) of these transitions, (m, 2); None: any.
         """
         indices = np.empty((*ids.shape, self.stack), dtype=np.int64)
         find_stacks(ids, self.environments, ahead, self.depths, indices)
-        return self.frames.take(indices, axis=0)
+        stacks, kept = self.frames.take(indices, axis=0), self.kept[ahead]
+        if kept:
+            numbers = ids.tolist()
+            for run, k in product(*map(range, ids.shape)) if ends is None else ends.tolist():
+                step, environment = divmod(numbers[run][k], self.environments)
+                frames = kept.get((step, run * self.environments + environment))
+                if frames is not None:
+                    stacks[run, k, -len(frames) :] = frames
+        return stacks
 
     def ids_of(self, step: int) -> Ints:
         """(runs, environments): the ids of the transitions of a step."""
@@ -219,6 +236,7 @@ class FrameStorage(RowStorage):
         """
         fields = self._fields(transition, axis_of_runs, environments=self.environments)
         store, step = self.store, self._step
+        store.forget(step)
         every = (store.columns, *self._dtypes["observation"].shape)
         stacks, next_stacks = (fields[name].reshape(every) for name in OBSERVATIONS)
         same, moved = store.compare(step, stacks, next_stacks, self._ended(step - 1))
@@ -236,8 +254,7 @@ class FrameStorage(RowStorage):
             rows[name] = fields[name]
         ended = (rows["terminated"] | rows["truncated"]).reshape(-1)
         # All frames are there before the step is counted. What they overwrite is no longer needed.
-        store.forget(step - store.steps)
-        store.keep_final(step, ended, next_stacks[:, -1])
+        store.keep(step, ended, next_stacks[:, -1:], ahead=1)
         store.put(step, stacks[:, -1], next_stacks[:, -1])
         return self._write(rows.reshape(-1).view(np.uint8), self.environments)
 
@@ -248,16 +265,13 @@ class FrameStorage(RowStorage):
         """
         rows = self._take(slots)
         returns, last_slots, last, discounts = self._walk(slots)
-        store, last_ids = self.store, self.ring.ids(last_slots)
-        stacks, next_stacks = store.stacks(self.ring.ids(slots)), store.stacks(last_ids, ahead=1)
-        for run, k in np.argwhere(last["terminated"] | last["truncated"]).tolist():
-            step, environment = divmod(int(last_ids[run, k]), self.environments)
-            next_stacks[run, k, -1] = store.finals[step, run * self.environments + environment]
+        ids, last_ids = self.ring.ids(slots), self.ring.ids(last_slots)
+        ends = np.argwhere(last["terminated"] | last["truncated"])
         return {
-            "observation": stacks,
+            "observation": self.store.stacks(ids),
             "action": rows["action"],
             "reward": returns.astype(np.float32),
-            "next_observation": next_stacks,
+            "next_observation": self.store.stacks(last_ids, ahead=1, ends=ends),
             "terminated": last["terminated"],
             "truncated": last["truncated"],
         }, discounts
@@ -266,15 +280,16 @@ class FrameStorage(RowStorage):
         """Mark the running episodes as truncated, before their environments are reset."""
         step = self._step - 1
         running = ~self._ended(step)  # none before the first step
-        following = self.store.stacks(self.store.ids_of(step), ahead=1)[:, :, -1]
-        self.store.keep_final(step, running, following.reshape(-1, *following.shape[2:]))
+        self.store.forget(step + 1)
+        following = self.store.stacks(self.store.ids_of(step), ahead=1)[:, :, -1:]
+        self.store.keep(step, running, following.reshape(-1, *following.shape[2:]), ahead=1)
         slots = self.ring.since(self.ring.count - self.environments)[0]
         self.rows["truncated"][:, slots] |= running.reshape(self.leading_axes)
 
     @property
     def state(self) -> State:
         """The arrays that a checkpoint holds."""
-        finals, shape = self.store.finals, self.store.frames.shape[1:]
+        finals, shape = self.store.kept[1], self.store.frames.shape[1:]
         return super().state | {
             "final_places": np.array(list(finals), dtype=np.int64).reshape(-1, 2),
             "final_frames": np.array(list(finals.values()), dtype=np.uint8).reshape(-1, *shape),
@@ -293,9 +308,9 @@ class FrameStorage(RowStorage):
     def restore(self, state: Mapping[str, AnyArray]) -> None:
         """Continue from a checked state."""
         super().restore(state)
-        places = np.asarray(state["final_places"]).tolist()
-        frames = zip(places, np.asarray(state["final_frames"]), strict=True)
-        self.store.finals = {(step, column): frame.copy() for (step, column), frame in frames}
+        places = map(tuple, np.asarray(state["final_places"]).tolist())
+        frames = (frame[None].copy() for frame in np.asarray(state["final_frames"]))
+        self.store.kept = {}, dict(zip(places, frames, strict=True))
 
     def _arrays(self, added: Ints) -> State:
         rows = min(int(added[0]) // self.environments + 1, self.store.rows)  # ever written

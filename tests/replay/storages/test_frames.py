@@ -149,9 +149,22 @@ def test_the_storage_equals_its_naive_twin_after_every_step(life):
 def test_episodes_of_one_step_keep_their_last_frames_and_no_more():
     storage, twin, films = new(capacity=6, environments=2)
     fill(storage, twin, films, np.full((20, 1, 2), TERMINATED))
-    assert len(storage.store.finals) <= 8  # 6 are needed; the oldest go with the next step
+    assert len(storage.store.kept[1]) <= 8  # 6 are needed; the oldest go with the next step
     fill(storage, twin, films, np.full((4, 1, 2), GOES_ON))
-    assert len(storage.store.finals) == 0
+    assert len(storage.store.kept[1]) == 0
+
+
+def test_episodes_are_cut_after_a_step_that_was_interrupted():
+    storage, twin, films = new()
+    fill(storage, twin, films, np.full((3, 1, 1), GOES_ON))
+    lost = np.full((1, 1, 2), 99, np.uint8)  # of a step that ended its episode, but does not count
+    storage.store.keep(3, np.array([True]), lost, ahead=1)
+    storage.truncate_episodes()
+    *fields, _ = twin.transitions[0][0][-1]
+    twin.transitions[0][0][-1] = (*fields, np.True_)
+    films.stacks[:] = 0
+    films._show((0, 0))
+    fill(storage, twin, films, np.full((3, 1, 1), TERMINATED))
 
 
 def test_an_episode_may_have_more_steps_than_a_byte_counts():
