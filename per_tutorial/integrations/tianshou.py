@@ -48,7 +48,7 @@ class PrioritizedVectorReplayBuffer(VectorReplayBuffer):
         seed: of the draws; None: from the system.
         stack_num, ignore_obs_next, save_only_last_obs: of tianshou's `VectorReplayBuffer`.
             Its ``sample_avail`` is not supported: with priorities, every transition may be drawn.
-        others: settings that only some samplers have: `sort_every` of "rank", `kappa` of "lap".
+        sort_every, kappa: settings of "rank" and of "lap" alone.
 
     Raises:
         ValueError, TypeError: an argument is invalid, or the sampler has no such setting.
@@ -74,17 +74,19 @@ class PrioritizedVectorReplayBuffer(VectorReplayBuffer):
         sampler: str = "proportional",
         priority_epsilon: float | None = None,
         normalize: str | None = None,
+        sort_every: int | None = None,
+        kappa: float | None = None,
         seed: int | None = None,
         stack_num: int = 1,
         ignore_obs_next: bool = False,
         save_only_last_obs: bool = False,
-        **others: Any,
     ) -> None:
         sizes = whole_number("total_size", total_size), whole_number("buffer_num", buffer_num)
         stored = {"stack_num": stack_num, "ignore_obs_next": ignore_obs_next}
         super().__init__(*sizes, **stored, save_only_last_obs=save_only_last_obs)
-        others |= {"alpha": alpha, "priority_epsilon": priority_epsilon, "normalize": normalize}
-        make = partial(make_sampler, sampler, self.maxsize, seed=seed, **others)
+        settings: dict[str, Any] = {"alpha": alpha, "priority_epsilon": priority_epsilon}
+        settings |= {"normalize": normalize, "sort_every": sort_every, "kappa": kappa}
+        make = partial(make_sampler, sampler, self.maxsize, seed=seed, **settings)
         self._sampler = SlotSampler(make)
         self.beta = up_to_one("beta", beta)  # of the next draws
 

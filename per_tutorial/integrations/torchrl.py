@@ -72,7 +72,7 @@ class PrioritizedSampler(Sampler):
         reduction: "max", "min", "median" or "mean": how several TD errors become one, if an element
             of the storage is a trajectory.
         squared: whether updates contain δ², as those of `DQNLoss` do (see above).
-        others: settings that only some samplers have: `sort_every` of "rank", `kappa` of "lap".
+        sort_every, kappa: settings of "rank" and of "lap" alone.
 
     Raises:
         ValueError, TypeError: an argument is invalid, or the sampler has no such setting.
@@ -97,16 +97,18 @@ class PrioritizedSampler(Sampler):
         sampler: str = "proportional",
         priority_epsilon: float | None = None,
         normalize: str | None = None,
+        sort_every: int | None = None,
+        kappa: float | None = None,
         seed: int | None = None,
         reduction: str = "max",
         squared: bool = False,
-        **others: Any,
     ) -> None:
         self.reduction = one_of("reduction", reduction, ("max", "min", "median", "mean"))
         self.squared = squared
-        others |= {"alpha": alpha, "priority_epsilon": priority_epsilon, "normalize": normalize}
+        settings: dict[str, Any] = {"alpha": alpha, "priority_epsilon": priority_epsilon}
+        settings |= {"normalize": normalize, "sort_every": sort_every, "kappa": kappa}
         whole_number("max_capacity", max_capacity)
-        make = partial(make_sampler, sampler, max_capacity, seed=seed, **others)
+        make = partial(make_sampler, sampler, max_capacity, seed=seed, **settings)
         self._sampler = SlotSampler(make)
         self.beta = up_to_one("beta", beta)  # of the next draws
         self._marked: Any = None  # the last index passed to `mark_update`

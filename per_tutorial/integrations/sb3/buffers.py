@@ -83,7 +83,7 @@ class PrioritizedReplayBuffer(ReplayBuffer):
         priority_epsilon, normalize: as in `ProportionalSampler`; None: the sampler's own default.
         seed: of the draws; None: from NumPy's global stream, which SB3's `set_random_seed` seeds
             and from which its own buffers draw.
-        others: settings that only some samplers have: `sort_every` of "rank", `kappa` of "lap".
+        sort_every, kappa: settings of "rank" and of "lap" alone.
 
     Raises:
         ValueError, TypeError: an argument is invalid, or the sampler has no such setting.
@@ -115,8 +115,9 @@ class PrioritizedReplayBuffer(ReplayBuffer):
         alpha: float | None = None,
         priority_epsilon: float | None = None,
         normalize: str | None = None,
+        sort_every: int | None = None,
+        kappa: float | None = None,
         seed: int | None = None,
-        **others: Any,
     ) -> None:
         whole_number("buffer_size", buffer_size)
         whole_number("n_envs", n_envs)
@@ -133,8 +134,9 @@ class PrioritizedReplayBuffer(ReplayBuffer):
         )
         self.buffer_size = max(buffer_size // n_envs, 1)
         self.capacity = self.buffer_size * n_envs
-        others |= {"alpha": alpha, "priority_epsilon": priority_epsilon, "normalize": normalize}
-        self._make_sampler = partial(make_sampler, sampler, self.capacity, **others)
+        settings: dict[str, Any] = {"alpha": alpha, "priority_epsilon": priority_epsilon}
+        settings |= {"normalize": normalize, "sort_every": sort_every, "kappa": kappa}
+        self._make_sampler = partial(make_sampler, sampler, self.capacity, **settings)
         self.optimize_memory_usage = False
         self.handle_timeout_termination = handle_timeout_termination
         # A field's dtype includes its shape.
