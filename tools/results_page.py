@@ -1,6 +1,6 @@
 """Compute the numbers of docs/results.md from the comparisons of all studies.
 
-python tools/results_page.py    print what the page must say and what it lacks; write the figure
+python tools/results_page.py    print what the page must say and what it lacks; write the figures
 
 The sentences and the tables go into the page by hand.
 """
@@ -20,6 +20,7 @@ from per_tutorial.studies.results import load_study
 RESULTS = NOTEBOOKS / "results"
 PAGE = ROOT / "docs" / "results.md"
 FIGURE = ROOT / "docs" / "per_minus_uniform.png"
+SHOWN = ROOT / "docs" / "shown_differences.png"
 HEAD = "| world | setting | PER − uniform | of range | pairs |\n|---|---|---|--:|--:|\n"
 COMPARISONS = read_comparisons(RESULTS / "comparisons.csv")
 
@@ -106,35 +107,38 @@ def missing(wanted, text):
     return [each for each in wanted if " ".join(each.split()) not in joined]
 
 
-def estimates():
+def estimates(shown_only=False):
     """World and setting → PER − uniform replay at one rate, in % of the range, world by world."""
     rows, verdicts, *_ = judged("one rate")
     found = [
         (row.world, Estimate(*(100 * np.array(one.difference) / row.range)), row.setting)
         for row, one in zip(rows, verdicts, strict=True)
+        if one.shown or not shown_only
     ]
     found.sort(key=lambda each: (each[0], -each[1].value))
     return {f"{world}, {setting}": estimate for world, estimate, setting in found}
 
 
-def described():
-    """The figure's numbers as text, which its file carries too."""
-    return "\n".join(f"{label}: {one:+.1f}" for label, one in estimates().items())
+def described(found):
+    """The numbers of a figure as text, which its file carries too."""
+    return "\n".join(f"{label}: {one:+.1f}" for label, one in found.items())
 
 
-def draw():
-    """Write the figure: all comparisons at one rate."""
+def draw(path, found, height, title=""):
+    """Write a figure of estimates, one below the other."""
     use_style()
-    figure, axes = plt.subplots(figsize=(9.5, 13))
-    draw_estimates(axes, estimates())
-    axes.set(title="uniform is better ← 0 → PER is better", xlim=(-80, 170))
-    axes.set_xlabel("PER − uniform replay, % of the range")
-    figure.savefig(FIGURE, dpi=100, metadata={"Description": described()})
+    figure, axes = plt.subplots(figsize=(9.5, height))
+    draw_estimates(axes, found)
+    axes.set(title=f"{title}uniform is better ← 0 → PER is better", xlim=(-80, 170))
+    axes.set_xlabel("PER − uniform replay, % of the range of uniform replay's learning curve")
+    figure.savefig(path, dpi=100, metadata={"Description": described(found)})
     plt.close(figure)
 
 
 def main():
-    draw()
+    every, shown = estimates(), estimates(shown_only=True)
+    draw(FIGURE, every, 13)
+    draw(SHOWN, shown, 3.6, f"The {len(shown)} shown differences of {len(every)}: ")
     print(*wanted(), sep="\n")
     absent = missing(wanted(), PAGE.read_text(encoding="utf-8"))
     sys.exit("\n".join(["The page does not say:", *absent]) if absent else 0)

@@ -17,11 +17,13 @@ from per_tutorial.worlds.gains import gains, load_cells
 FAMILIES = read_comparisons(comparisons.TABLE)
 
 
-def test_the_page_has_the_numbers_and_the_figure_of_the_data():
+def test_the_page_and_the_readme_have_the_numbers_and_the_figures_of_the_data():
     text = results_page.PAGE.read_text(encoding="utf-8")
     assert results_page.missing(results_page.wanted(), text) == []
-    with Image.open(results_page.FIGURE) as figure:
-        assert figure.text["Description"] == results_page.described()
+    every, shown = results_page.estimates(), results_page.estimates(shown_only=True)
+    for path, found in ((results_page.FIGURE, every), (results_page.SHOWN, shown)):
+        with Image.open(path) as figure:
+            assert figure.text["Description"] == results_page.described(found)
 
 
 def less_error(gain):
