@@ -156,10 +156,10 @@ class FrameReplayBuffer(PrioritizedReplayBuffer):
         """Nothing here: `reset` makes the store of the frames."""
 
     def reset(self) -> None:
+        super().reset()  # first: while something is counted, its frames are there
         size = math.prod(self.obs_shape) // self.stack
         dtype = np.dtype(self.observation_space.dtype)
         self._frames = ObservationStore(self.buffer_size, self.n_envs, self.stack, size, dtype)
-        super().reset()
 
     def _write(self, row: int, observations: Any, next_observations: Any) -> None:
         shape = self.n_envs, self.stack, -1
