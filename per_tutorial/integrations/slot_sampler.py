@@ -106,7 +106,7 @@ class SlotSampler:
         """Give the transitions that were written to ``slots`` (n,) the largest priority so far.
 
         Nothing is counted before all is written. So after an interrupt (Ctrl-C), `sync` finds the
-        new transitions, or the ledger reports them.
+        new transitions, or the ledger reports them; those in used slots may keep old priorities.
         """
         written = np.unique(self._checked(slots))
         if len(written) == 0:
@@ -162,12 +162,12 @@ class SlotSampler:
         if (new := self._is_new(rows)).any():
             raise IndexError(f"indices: no transition is stored at {known[new][0]}")
         refuse_infinite(errors)
-        for k, (drawn, versions) in enumerate(self._pending):
-            if np.array_equal(drawn, known):
-                rows = np.where(self._versions[rows] == versions, rows, NO_SLOT)
-                del self._pending[k]
-                break
+        waiting = [k for k, (drawn, _) in enumerate(self._pending) if np.array_equal(drawn, known)]
+        if waiting:
+            rows = np.where(self._versions[rows] == self._pending[waiting[0]][1], rows, NO_SLOT)
         self._ledger.update(rows[None], errors[None])
+        if waiting:  # last: after an interrupt, the same update finds its minibatch again
+            del self._pending[waiting[0]]
 
     def probabilities(self) -> NDArray[np.float64]:
         """(capacity,): P(i) of every slot, 0 where nothing is stored."""
@@ -187,8 +187,7 @@ class SlotSampler:
 
     @property
     def _arrays(self) -> State:
-        filled = self._ledger.ring.added
-        return {"slots": self._slots, "versions": self._versions, "filled": filled}
+        return {"slots": self._slots, "versions": self._versions, "filled": self._ledger.ring.added}
 
     def restore(self, state: Mapping[str, NDArray]) -> None:
         """Continue from a `state` with arrays like its own; ValueError, with no change, if not."""

@@ -143,15 +143,13 @@ class PrioritizedSampler(Sampler):
         self._sampler.write(slots[slots != NOT_STORED])
         self._marked = index
 
-    def add(self, index: Any) -> None:
-        """As `extend`, for one element."""
-        self.extend(index)
-
     def extend(self, index: Any) -> None:
         """Register written elements, unless `mark_update` has just done it."""
         if index is not None and index is not self._marked:  # None: a writer stored nothing
             self.mark_update(index)
         self._marked = None
+
+    add = extend  # the same for one element
 
     def update_priority(self, index: Any, priority: Any, *, storage: Any = None) -> None:
         """Update priorities from raw TD errors.
@@ -225,9 +223,8 @@ class PrioritizedSampler(Sampler):
             FileNotFoundError: there is no such file.
             ValueError: it is damaged, or has other settings. Nothing has changed then.
         """
-        with open_arrays(Path(path) / FILE) as (settings, arrays):
-            state = {name: np.asarray(array) for name, array in arrays.items()}
-        self.load_state_dict({"settings": settings, "state": state})
+        with open_arrays(Path(path) / FILE) as (settings, state):
+            self.load_state_dict({"settings": settings, "state": state})
 
 
 # torchrl's buffers write TD errors back only to instances of torchrl's own class.

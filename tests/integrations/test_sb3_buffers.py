@@ -1,5 +1,6 @@
-"""The buffers for Stable-Baselines3: transitions as they were added, drawn and weighted as in the
-paper.
+"""The buffers for Stable-Baselines3: drawn and weighted as in the paper, and what SB3 expects.
+
+Whether transitions come back as they were added, `test_lives.py` asks.
 """
 
 import copy
@@ -11,7 +12,7 @@ pytest.importorskip("stable_baselines3")
 
 import torch as th
 from gymnasium import spaces
-from sb3_episodes import ACTIONS, VECTORS, Episodes
+from sb3_steps import ACTIONS, VECTORS, assert_same_batches, filled
 from slot_checks import assert_paper, paper_probabilities
 from stable_baselines3.common.buffers import ReplayBuffer
 from stable_baselines3.common.env_util import make_vec_env
@@ -30,24 +31,11 @@ def make(n_envs=1, space=VECTORS, **kwargs):
     return PrioritizedReplayBuffer(ROWS * n_envs, space, ACTIONS, "cpu", n_envs, **settings)
 
 
-@pytest.mark.parametrize("space", [VECTORS, DICTS], ids=["arrays", "dict"])
-@pytest.mark.parametrize("n_envs, n_steps, sampler", [(3, 3, "rank"), (3, 1, "uniform")])
-@pytest.mark.slow
-def test_transitions_come_back_as_they_were_added(space, n_envs, n_steps, sampler):
-    buffer = make(n_envs, space, n_steps=n_steps, sampler=sampler)
-    episodes = Episodes(buffer)
-    for steps in (1, 2, ROWS - 3, 1, 2 * ROWS + 3):  # also when just full, and after the wrap
-        batch = episodes.add(steps).buffer.sample(200)
-        episodes.assert_right(batch)
-        stored = min(len(episodes.steps), ROWS) * n_envs
-        assert len(set(batch.indices)) == stored  # all of them are drawn
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("n_envs", [1, 3])
 def test_frequencies_and_weights_are_the_papers(n_envs):
     buffer, steps = make(n_envs, alpha=0.7), 3 * ROWS + 2
-    episodes = Episodes(buffer).add(steps)
+    filled(buffer, steps)
     numbers = np.arange((steps - ROWS) * n_envs, steps * n_envs)
     errors = np.random.default_rng(1).normal(size=len(numbers)) * 3
     buffer.update_priorities(numbers, errors)
@@ -60,30 +48,6 @@ def test_frequencies_and_weights_are_the_papers(n_envs):
     np.testing.assert_allclose(of_some, [0, *expected[::-1]], rtol=1e-9)
     drawn = expected[batch.indices - numbers[0]]
     np.testing.assert_allclose(batch.probabilities[:, 0], drawn, rtol=1e-6)
-    episodes.assert_right(batch)
-
-
-def test_newcomers_get_the_largest_priority_seen():
-    buffer = make(alpha=1.0, priority_epsilon=1e-20)
-    episodes = Episodes(buffer).add(2)
-    buffer.update_priorities([0, 1], [4.0, -1.0])
-    episodes.add()
-    np.testing.assert_allclose(buffer.probabilities(), [4 / 9, 1 / 9, 4 / 9])
-    buffer.update_priorities([0, 2], [0.5, 0.5])
-    episodes.add()  # the largest *seen*, although nobody has it any more
-    np.testing.assert_allclose(buffer.probabilities([3]), 4 / 6)
-
-
-def test_priorities_of_overwritten_transitions_go_nowhere():
-    buffer = make()
-    episodes = Episodes(buffer).add(ROWS)
-    batch = buffer.sample(50)
-    episodes.add(ROWS)
-    before = buffer.probabilities()
-    buffer.update_priorities(batch.indices, np.full(50, 100.0))
-    np.testing.assert_array_equal(buffer.probabilities(), before)
-    with pytest.raises(IndexError, match="indices: must be in"):
-        buffer.update_priorities([2 * ROWS], [1.0])
 
 
 def test_rewards_are_normalized_one_by_one_before_they_are_summed():
@@ -113,25 +77,10 @@ def test_rewards_are_normalized_one_by_one_before_they_are_summed():
     assert batch.rewards.dtype == th.float32
 
 
-def test_a_cut_ends_running_episodes_as_a_time_limit_does():
-    buffer = make(2, n_steps=3)
-    episodes = Episodes(buffer, ends=0.0).add(2)
-    buffer.truncate_episodes()
-    episodes.add(3)
-    batch = buffer.sample(100)
-    steps = np.array([2, 1, 3, 2, 1])[batch.indices // 2]
-    np.testing.assert_allclose(batch.discounts[:, 0], 0.99**steps, rtol=1e-6)
-    assert (batch.dones == 0).all()
-    over, zeros = make(), np.zeros((1, 3))
-    over.add(zeros, zeros, np.zeros(1, int), np.ones(1), np.ones(1), [{}])
-    over.truncate_episodes()  # what has terminated stays so
-    assert (over.sample(9).dones == 1).all()
-
-
 def test_minibatches_are_those_of_sb3():
     buffer = make()
     assert isinstance(buffer, ReplayBuffer)
-    batch = Episodes(buffer).add(3).buffer.sample(5)
+    batch = filled(buffer, 3).sample(5)
     assert isinstance(batch, ReplayBufferSamples) and len(batch) == 6
     assert batch.weights.shape == batch.rewards.shape == batch.discounts.shape == (5, 1)
     assert batch.weights.dtype == th.float32 and batch.indices.shape == (5,)
@@ -140,18 +89,18 @@ def test_minibatches_are_those_of_sb3():
 
 def test_the_same_seed_draws_the_same():
     buffers = one, same, other = make(seed=1), make(seed=1), make(seed=2)
-    draws = [Episodes(each).add(6).buffer.sample(20).indices.tolist() for each in buffers]
+    draws = [filled(each, 6).sample(20).indices.tolist() for each in buffers]
     assert draws[0] == draws[1] != draws[2]
     one.reset()
     assert one.size() == 0
-    assert Episodes(one).add(6).buffer.sample(20).indices.tolist() == draws[0]
+    assert filled(one, 6).sample(20).indices.tolist() == draws[0]
     other.seed_draws(1)  # keeps the priorities
     assert other.sample(20).indices.tolist() == draws[0]
 
 
 def test_bad_steps_are_refused_and_change_nothing():
-    buffer = make(2)
-    episodes = Episodes(buffer).add(3)
+    buffer = filled(make(2), 3)
+    twin = copy.deepcopy(buffer)
     before, after = np.zeros((2, 3)), np.ones((2, 3))
     right = before, after, np.zeros(2, int), np.zeros(2), np.zeros(2), [{}, {}]
     wrong = [
@@ -174,7 +123,7 @@ def test_bad_steps_are_refused_and_change_nothing():
         with pytest.raises(error, match=message):
             buffer.add(*fields)
         assert buffer.pos == 3
-    episodes.assert_right(buffer.sample(50))
+    assert_same_batches(buffer, twin)
     with pytest.raises(ValueError, match="lacks"):
         make(space=DICTS).add({"all": np.zeros((1, 3))}, *right[1:])
 
@@ -194,7 +143,7 @@ def test_who_never_writes_td_errors_back_is_warned(monkeypatch, recwarn):
     monkeypatch.setattr("per_tutorial.replay.ledger.DRAWS_WITHOUT_UPDATE", 3)
     updated, uniform, buffer = make(), make(sampler="uniform"), make()
     for each in (updated, uniform, buffer):
-        Episodes(each).add(2)
+        filled(each, 2)
     for _ in range(4):
         updated.update_priorities(updated.sample(2).indices, np.ones(2))
         uniform.sample(2)

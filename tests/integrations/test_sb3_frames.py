@@ -1,102 +1,43 @@
 """Observations kept once: they come back as if each had been stored twice."""
 
-import copy
-import itertools
-
 import numpy as np
 import pytest
 
 pytest.importorskip("stable_baselines3")
 
 from gymnasium import spaces
-from interrupts import interrupted
-from sb3_episodes import ACTIONS, Episodes, assert_same_batches
+from sb3_steps import ACTIONS, assert_same_batches
 
 from per_tutorial.integrations.sb3 import FrameReplayBuffer, PrioritizedDQN, PrioritizedReplayBuffer
 
-ROWS, STACK = 9, 4
-PICTURES = spaces.Box(0, 255, (STACK, 5, 6), np.uint8)
+ROWS = 9
 
 
-class Pair:
-    """Two buffers that are given the same steps."""
-
-    def __init__(self, one, other):
-        self.one, self.other, self.n_envs = one, other, one.n_envs
-        self.observation_space = one.observation_space
-
-    def add(self, *step):
-        self.one.add(*step)
-        self.other.add(*step)
-
-
-def pair(n_envs=1, space=PICTURES, stack=STACK, **kwargs):
-    settings = {"seed": 3, **kwargs}
-    ours = FrameReplayBuffer(ROWS * n_envs, space, ACTIONS, "cpu", n_envs, stack=stack, **settings)
-    twin = PrioritizedReplayBuffer(ROWS * n_envs, space, ACTIONS, "cpu", n_envs, **settings)
-    return Pair(ours, twin)
-
-
-@pytest.mark.parametrize("n_envs, n_steps", [(1, 3), (3, 1), (3, 3)])
-@pytest.mark.parametrize("fill", ["black", "first", "noise"])
-@pytest.mark.parametrize("ends", [0.15, 0.6])
-@pytest.mark.slow
-def test_frames_come_back_as_from_a_buffer_that_keeps_them_all(ends, fill, n_envs, n_steps):
-    """Also where the environments begin anew without an end, whether the buffer is told or not."""
-    both = pair(n_envs, n_steps=n_steps)
-    episodes = Episodes(both, ends=ends, stack=STACK, fill=fill, seed=int(ends * 10))
-    for steps in (1, 1, 3, ROWS - 5, 1, 4, 3 * ROWS, 2):
-        episodes.add(steps)
-        assert_same_batches(both.one, both.other)
-    for told in (True, False):
-        if told:
-            both.one.truncate_episodes()
-            both.other.truncate_episodes()
-        episodes.now = np.array([episodes.begin() for _ in range(n_envs)])
-        episodes.add(3)
-        assert_same_batches(both.one, both.other)
+def pair(*shape, stack):
+    """Two buffers for pictures of two environments; the first one keeps each frame once."""
+    given = 2 * ROWS, spaces.Box(0, 255, shape, np.uint8), ACTIONS, "cpu", 2
+    return FrameReplayBuffer(*given, stack=stack, seed=3), PrioritizedReplayBuffer(*given, seed=3)
 
 
 def test_observations_that_are_no_stacks_come_back_and_frames_in_colour_are_shared():
-    colours = pair(2, spaces.Box(0, 255, (8, 9, 10), np.uint8), stack=2)
-    both, rng = pair(2), np.random.default_rng(0)
-    frames = np.zeros((2, 8, 9, 10), np.uint8)
+    noisy, coloured = pair(4, 5, 6, stack=4), pair(8, 9, 10, stack=2)
+    rng, frames = np.random.default_rng(0), np.zeros((2, 8, 9, 10), np.uint8)
     rest = np.zeros(2, int), np.zeros(2), np.zeros(2), [{}, {}]
     with pytest.warns(UserWarning, match="^stack: .* no stacks of 4 frames, .* give repl") as said:
         for _ in range(25):
-            both.add(*rng.integers(0, 256, (2, 2, *PICTURES.shape), np.uint8), *rest)
+            noise = rng.integers(0, 256, (2, 2, 4, 5, 6), np.uint8)
             new = rng.integers(0, 256, (2, 4, 9, 10), np.uint8)
             after = np.concatenate((frames[:, 4:], new), axis=1)
-            colours.add(frames, after, *rest)
+            for each, other in zip(noisy, coloured, strict=True):
+                each.add(*noise, *rest)
+                other.add(frames, after, *rest)
             frames = after
     assert len(said) == 1
-    for each in (both, colours):
-        assert_same_batches(each.one, each.other, 60)
+    for both in (noisy, coloured):
+        assert_same_batches(*both, 60)
     # What was overwritten is forgotten; the oldest goes with the next step.
-    assert [len(kept) for kept in both.one._frames.kept] == [2 * (ROWS + 1)] * 2
-    assert colours.one._frames.kept == ({}, {})
-
-
-@pytest.mark.parametrize("fill", ["black", "first"])
-def test_the_next_step_replaces_an_interrupted_one(fill):
-    both = pair(2)
-    episodes = Episodes(both, stack=STACK, fill=fill, seed=1).add(12)
-    original = copy.deepcopy(both.one)
-    step = Episodes(both.one, stack=STACK, fill=fill, seed=7)  # not what follows
-    zeros = np.zeros(2)
-    turned = step.now[:, ::-1].copy()
-    call = step.now, turned, zeros.astype(int), zeros, np.array([1, 0]), [{}, {}]
-    original.add(*call)
-    for after in itertools.count(1, 4):
-        victim = copy.deepcopy(both.one)
-        if not interrupted(lambda victim=victim: victim.add(*call), after):
-            break
-        if victim._steps == 12:
-            twin = Pair(victim, copy.deepcopy(both.other))
-            again = copy.deepcopy(episodes)
-            again.buffer = twin
-            again.add(3)
-            assert_same_batches(twin.one, twin.other, 60)
+    assert [len(kept) for kept in noisy[0]._frames.kept] == [2 * (ROWS + 1)] * 2
+    assert coloured[0]._frames.kept == ({}, {})
 
 
 @pytest.mark.slow

@@ -9,7 +9,7 @@ import pytest
 pytest.importorskip("stable_baselines3")
 pytest.importorskip("sb3_contrib")
 
-from sb3_episodes import assert_same_batches
+from sb3_steps import assert_same_batches
 from stable_baselines3 import DQN
 from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.save_util import save_to_pkl

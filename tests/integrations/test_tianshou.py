@@ -77,17 +77,6 @@ def test_frequencies_and_weights_are_the_papers(environments, steps):
     assert batch.weight.dtype == np.float32
 
 
-def test_environments_need_not_take_turns():
-    """One has gone round its ring before another begins, as when a collector counts episodes."""
-    buffer = make(3, alpha=1.0, sampler="rank")
-    for number in range(2 * ROWS):
-        add(buffer, [number], [2])
-    add(buffer, [99], [0])
-    batch, slots = buffer.sample(300)
-    assert set(slots) == {0, *range(2 * ROWS, 3 * ROWS)}
-    assert set(batch.rew) == {99.0, *range(ROWS, 2 * ROWS)}
-
-
 @pytest.mark.parametrize("environments", [1, 2])
 def test_errors_reach_only_the_transitions_that_were_drawn(environments):
     buffer = fill(make(environments, alpha=1.0), ROWS, environments)
@@ -99,16 +88,6 @@ def test_errors_reach_only_the_transitions_that_were_drawn(environments):
     buffer.update_weight(kept, np.zeros(60))
     shares = buffer.probabilities().reshape(environments, ROWS)
     np.testing.assert_allclose(shares[:, 0], 1 / environments, rtol=1e-4)
-
-
-def test_an_update_belongs_to_a_minibatch_that_waits_for_one():
-    buffer = PrioritizedVectorReplayBuffer(2, 1, alpha=1.0, seed=0)
-    for _ in range(2):  # the second time, slot 0 holds another transition
-        fill(buffer, 2, 1).update_weight([1], [0.0])
-        _, slots = buffer.sample(1)
-        assert slots.tolist() == [0]
-        buffer.update_weight(slots, [0.0])
-    np.testing.assert_allclose(buffer.probabilities(), 0.5)
 
 
 def test_what_came_without_add_is_drawn_as_well():

@@ -85,17 +85,6 @@ def test_priorities_that_come_with_the_data_count():
     np.testing.assert_allclose(shares(buffer)[:3], [3 / 8, 1 / 8, 4 / 8], rtol=1e-5)
 
 
-def test_errors_reach_only_the_elements_that_were_drawn():
-    buffer = extend(make(alpha=1.0, batch_size=200), SIZE)
-    batch = buffer.sample()
-    assert set(batch["index"].tolist()) == set(range(SIZE))
-    extend(buffer, 2)
-    kept = batch["index"].clone()
-    batch["index"].zero_()  # the caller's own tensor
-    buffer.update_priority(kept, torch.zeros(200))
-    np.testing.assert_allclose(shares(buffer)[:2], 0.5, rtol=1e-3)
-
-
 def test_minibatches_may_be_drawn_ahead():
     sampler = PrioritizedSampler(SIZE, alpha=1.0, seed=0)
     buffer = TensorDictReplayBuffer(

@@ -180,6 +180,10 @@ class PrioritizedReplayBuffer(ReplayBuffer):
         """Rows ever added, each a step of every environment."""
         return self._ledger.ring.count // self.n_envs
 
+    def size(self) -> int:
+        """Steps that are stored now; SB3's `pos` and `full` lag behind an interrupted call."""
+        return min(self._steps, self.buffer_size)
+
     def add(
         self,
         obs: Any,

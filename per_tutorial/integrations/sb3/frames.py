@@ -76,11 +76,11 @@ class FrameReplayBuffer(PrioritizedReplayBuffer):
         """Nothing here: `reset` makes the store of the frames."""
 
     def reset(self) -> None:
+        super().reset()  # first: while something is counted, its frames are there
         size = math.prod(self.obs_shape) // self.stack
         dtype = np.dtype(self.observation_space.dtype)
         self._frames = FrameStore(self.buffer_size, 1, self.n_envs, self.stack, (size,), dtype)
         self._unmoved = 0  # steps whose observations were no stacks
-        super().reset()
 
     def _write(self, row: int, observations: Any, next_observations: Any) -> None:
         """May be called again for the same step, even with other observations."""
