@@ -70,7 +70,8 @@ class Adapter:
         clip: the largest |δ| that counts; None: there is none.
         newcomers: the priority of a transition without a TD error: the "largest" so far, or one
             that the "agent" gives it in `add`.
-        delay: how many of the newest transitions can't be drawn yet.
+        delay: how many of the newest transitions can't be drawn yet. They count as stored: a buffer
+            with a queue in front of its ring has a ring of capacity − delay.
         anneals_beta: whether the buffer changes β by itself, and ignores the one it is given.
         terminal_next_observation: whether the next observation of a terminal transition is kept.
         replacement: whether a minibatch may hold a transition twice, as in the paper. If not, P(i)

@@ -58,6 +58,11 @@ def same_numbers(self, batch_size, masses):
     return Plain.prefix_sums(self, batch_size, masses)
 
 
+def strata_of_the_capacity(self, batch_size, masses):
+    """As if the minibatch had as many draws as there are places."""
+    return Plain.prefix_sums(self, self.capacity, masses)[:batch_size]
+
+
 def random_slot(self):
     return int(self.rng.integers(self.capacity)) if self.added >= self.capacity else self.added
 
@@ -230,6 +235,7 @@ FIRST = [  # with what a report begins
         "α is applied to it twice",
     ),
     (PlainAdapter(BUGS["no-weights"]), "weights", "the weights are left out"),
+    (broken(weights=lambda self, P, b: self.rng.permutation(P**-b)), "weights", "in another order"),
     (broken(weights=lambda self, P, b: P**b), "weights", "the minus sign of β is missing"),
     (broken(weights=lambda self, P, b: P ** (-b / self.alpha)), "weights", "of p, not of p^α"),
     (broken(weights=lambda self, P, b: P**-1.0), "weights", "β is ignored"),
@@ -240,6 +246,8 @@ FIRST = [  # with what a report begins
     (broken(masses=lambda self: Plain.masses(self) + 0.01), "exponent", "is added to |δ|^α"),
     (broken(next_slot=random_slot), "reach", "should have been overwritten"),
     (broken(prefix_sums=same_numbers), "reach", "random numbers are the same"),
+    (broken(prefix_sums=strata_of_the_capacity), "reach", "do not span the total"),
+    (handed_over(lambda size, weights: 1 / size), "exponent", "the order is reversed"),
     (broken(add=after_the_pointer), "reach", "priority goes to the next slot"),
     (undeclared, "epsilon", "add ε to |δ|, in the buffer or in `update`"),
     (PlainAdapter(BUGS["drifting-sums"]), "sums", "do the sums keep rounding errors?"),
