@@ -62,12 +62,11 @@ def make_sampler(name: str, capacity: int, seed: int | None = None, **settings: 
     parameters = inspect.signature(kind).parameters.values()
     known = [each.name for each in parameters if each.kind is each.KEYWORD_ONLY]
     given = {setting: value for setting, value in settings.items() if value is not None}
-    for setting in given:
-        if setting not in known:
-            raise TypeError(
-                f"{setting}: the sampler {name!r} has no such setting; its settings are: "
-                f"{', '.join(known) or 'none'}"
-            )
+    for unknown in sorted(given.keys() - known):
+        raise TypeError(
+            f"{unknown}: the sampler {name!r} has no such setting; its settings are: "
+            f"{', '.join(known) or 'none'}"
+        )
     return kind(capacity, seeds_for(seed, 1), **given)
 
 
@@ -100,7 +99,7 @@ class SlotSampler:
             self.clear()
         if self.filled < stored:
             held = slots()
-            self.write(held[self._is_new(self._rows[held])])
+            self.write(held[self._is_new(held)])
 
     def write(self, slots: ArrayLike) -> None:
         """Give the transitions that were written to ``slots`` (n,) the largest priority so far.
@@ -111,8 +110,8 @@ class SlotSampler:
         written = np.unique(self._checked(slots))
         if len(written) == 0:
             return
-        rows = self._rows[written]
-        new = self._is_new(rows)
+        self._ledger.catch_up()
+        rows, new = self._rows[written], self._is_new(written)
         filled = self.filled + int(new.sum())
         rows[new] = np.arange(self.filled, filled)
         self._rows[written], self._slots[rows] = rows, written
@@ -125,9 +124,10 @@ class SlotSampler:
         """Slots that hold a transition."""
         return self._ledger.ring.count
 
-    def _is_new(self, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Which of these rows of slots hold no transition yet."""
-        return (rows < 0) | (rows >= self.filled)
+    def _is_new(self, slots: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Which of these slots hold no transition yet; an interrupted `write` may leave rows."""
+        rows = self._rows[slots]
+        return (rows < 0) | (rows >= self.filled) | (self._slots[rows] != slots)
 
     def sample(self, batch_size: int, beta: float) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
         """Slots and importance-sampling weights, both (batch,).
@@ -159,7 +159,7 @@ class SlotSampler:
         known = self._checked(slots)
         errors = errors_of(known, td_errors)
         rows = self._rows[known]
-        if (new := self._is_new(rows)).any():
+        if (new := self._is_new(known)).any():
             raise IndexError(f"indices: no transition is stored at {known[new][0]}")
         refuse_infinite(errors)
         waiting = [k for k, (drawn, _) in enumerate(self._pending) if np.array_equal(drawn, known)]

@@ -107,7 +107,7 @@ class LifeInSB3(LifeOfSteps):
 
 
 class LifeOfSlots(Life):
-    """A library stores transitions in slots; the twin's are the rows."""
+    """A library stores transitions in slots, and syncs before it draws. The twin's are the rows."""
 
     def set_up(self, several):
         self.capacity -= 1  # two, or more
@@ -117,12 +117,66 @@ class LifeOfSlots(Life):
 
     def is_empty(self):
         self.twins = [Twin(self.name, self.capacity)]
+        self.stored = set()  # slots that the library has written
         self.held = []  # the slot of each row
         self.versions = np.zeros(self.capacity, np.int64)  # how often slots were written
         self.waiting = deque(maxlen=slot_sampler.MAX_PENDING)  # minibatches, with these then
-        self.drawn.clear()
+
+    def store(self, line):
+        """The library tells of the slots that it writes, or leaves new ones to `sync`."""
+        slots = self.rng.integers(self.capacity, size=self.rng.integers(1, 6))
+        self.stored |= {*slots.tolist()}
+        if self.rng.random() < 0.3:
+            self.sync(line)
+            return
+        write, again = partial(self.replay.write, slots), sorted({*slots} & {*self.held})
+        cut_short = self.tell(write, {*slots}, line)
+        if again and cut_short:
+            self.sync()
+        before = deepcopy(self.twins)
+        self.twin_writes(again)
+        if again and cut_short:  # which nobody notices but who does it again
+            self.in_full_or_not_at_all(before)
+            write()
+            self.twin_writes([*{*slots}])
+
+    def sync(self, line=0):
+        slots = np.array(sorted(self.stored)[::-1], np.int64)
+        self.tell(lambda: self.replay.sync(len(slots), lambda: slots), self.stored, line)
+
+    def tell(self, call, slots, line):
+        """Make the call, which tells of these slots: new ones have rows as soon as they count."""
+        cut_short = self.is_cut_short(call, line)
+        if self.replay.filled > len(self.held):
+            new = sorted({*slots} - {*self.held})
+            self.held += new
+            self.twin_writes(new)
+        return cut_short
+
+    def twin_writes(self, slots):
+        twin, rows = self.twins[0], [self.held.index(slot) for slot in slots]
+        twin.write(np.array(rows, np.int64), twin.newcomer())
+        twin.added = len(self.held)
+        self.versions[slots] += 1
+
+    @precondition(lambda self: len(self.held) == self.capacity)
+    @rule(number=numbers, line=lines)
+    def shrink(self, number, line):
+        """The library removes all transitions, or all but a few."""
+        rng = np.random.default_rng(number)
+        kept = rng.choice(self.held, size=rng.integers(len(self.held)), replace=False)
+        self.drawn = [each for each in self.drawn if {*each} <= {*kept}]
+        self.is_empty()
+        self.stored, self.held = {*kept}, sorted(kept)
+        self.twin_writes(self.held)
+        call = partial(self.replay.sync, len(kept), lambda: kept)
+        if len(kept) == 0 and number % 2:
+            call = self.replay.clear
+        if self.is_cut_short(call, line):
+            call()
 
     def sampled(self, replay, batch_size, beta):
+        self.sync()
         slots, weights = replay.sample(batch_size, beta)
         rows = np.array([self.held.index(slot) for slot in slots])
         slots[:] = 0  # which are the caller's own
@@ -143,6 +197,7 @@ class LifeOfSlots(Life):
         self.drawn += [slots, slots[::-1]]  # in this order, they are any slots
 
     def ids(self, drawn):
+        self.sync()
         ids = np.array([self.held.index(slot) for slot in drawn])
         for k, (slots, versions) in enumerate(self.waiting):
             if np.array_equal(slots, drawn):
@@ -154,45 +209,6 @@ class LifeOfSlots(Life):
     def update(self, drawn, td_errors):
         self.replay.update(drawn, td_errors)
 
-    def store(self, line):
-        """The library tells of slots that it wrote, or `sync` finds new ones, also after Ctrl-C."""
-        told = self.rng.random() < 0.7
-        slots = self.rng.integers(self.capacity, size=self.rng.integers(1, 6))
-        new = sorted({*slots.tolist()} - {*self.held})
-        self.held += new
-        self.twin_writes(new)
-        before = deepcopy(self.twins)
-        if told:
-            self.twin_writes(sorted({*slots.tolist()} - {*new}))
-        call = partial(self.replay.write, slots) if told else self.sync
-        if self.is_cut_short(call, line):
-            self.sync()
-            if told:
-                self.in_full_or_not_at_all(before)
-                call()
-
-    def twin_writes(self, slots):
-        twin, rows = self.twins[0], [self.held.index(slot) for slot in slots]
-        twin.write(np.array(rows, np.int64), twin.newcomer())
-        twin.added = len(self.held)
-        self.versions[slots] += 1
-
-    def sync(self):
-        self.replay.sync(len(self.held), lambda: np.array(self.held[::-1], np.int64))
-
-    @precondition(lambda self: len(self.held) == self.capacity)
-    @rule(number=numbers, line=lines)
-    def shrink(self, number, line):
-        """The library removes all transitions, or all but a few."""
-        rng = np.random.default_rng(number)
-        kept = rng.choice(self.held, size=rng.integers(len(self.held)), replace=False)
-        self.is_empty()
-        self.held = sorted(kept.tolist())
-        self.twin_writes(self.held)
-        call = self.sync if self.held or number % 2 else self.replay.clear
-        if self.is_cut_short(call, line):
-            call()
-
     def restores(self):
         def restore(new):
             new.restore(self.replay.state)
@@ -201,6 +217,7 @@ class LifeOfSlots(Life):
         return [restore]
 
     def shares(self):
+        self.sync()
         found = self.replay.probabilities()
         shares = np.zeros(self.capacity)
         shares[: len(self.held)] = found[self.held]
@@ -208,19 +225,16 @@ class LifeOfSlots(Life):
         return [shares]
 
     def size(self):
+        self.sync()
+        assert {*self.held} == self.stored
         return self.replay.filled
 
 
+ROWS = ["proportional, rows", "proportional, buffer, ends", "rank, dict", "uniform, rows"]
 LIVES = {
-    "sb3": (
-        LifeInSB3,
-        ["proportional, rows", "proportional, buffer, ends", "rank, dict", "uniform, rows"],
-    ),
+    "sb3": (LifeInSB3, ROWS),
     "frames": (LifeInSB3, ["proportional, frames", "rank, buffer, frames"]),
-    "slots": (
-        LifeOfSlots,
-        ["proportional", "proportional, buffer", "rank", "rank, buffer", "uniform", "lap"],
-    ),
+    "slots": (LifeOfSlots, [*SETTINGS]),
 }
 every_life = pytest.mark.parametrize("life, names", LIVES.values(), ids=LIVES)
 pytestmark = pytest.mark.filterwarnings("ignore:stack. observations are no stacks")

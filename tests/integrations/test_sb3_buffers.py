@@ -1,7 +1,4 @@
-"""The buffers for Stable-Baselines3: drawn and weighted as in the paper, and what SB3 expects.
-
-Whether transitions come back as they were added, `test_lives.py` asks.
-"""
+"""The buffers for Stable-Baselines3: drawn and weighted as in the paper, and what SB3 expects."""
 
 import copy
 

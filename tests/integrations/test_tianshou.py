@@ -77,19 +77,6 @@ def test_frequencies_and_weights_are_the_papers(environments, steps):
     assert batch.weight.dtype == np.float32
 
 
-@pytest.mark.parametrize("environments", [1, 2])
-def test_errors_reach_only_the_transitions_that_were_drawn(environments):
-    buffer = fill(make(environments, alpha=1.0), ROWS, environments)
-    _, slots = buffer.sample(60)
-    assert set(slots) == set(range(ROWS * environments))
-    add(buffer, np.arange(environments))
-    kept = slots.copy()
-    slots[:] = 0  # the caller's own array
-    buffer.update_weight(kept, np.zeros(60))
-    shares = buffer.probabilities().reshape(environments, ROWS)
-    np.testing.assert_allclose(shares[:, 0], 1 / environments, rtol=1e-4)
-
-
 def test_what_came_without_add_is_drawn_as_well():
     """As after an interrupt between tianshou's `add` and ours."""
     buffer = make()
