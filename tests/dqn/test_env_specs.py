@@ -40,6 +40,7 @@ def test_a_new_kind_of_world_is_one_entry(monkeypatch):
     agent = train(config, [3, 4]).agent
     assert agent.observation_shape == (3,)
     assert np.isfinite(evaluate(agent, 2)).all()
+    assert f"None: {ENV_SPECS['ALE/'].evaluation_epsilon} in Atari games" in evaluate.__doc__
     evaluated = [10_000 + 2 * seed + k for seed in (3, 4) for k in (0, 1)]
     assert Counting.asked == [("train", "Count/any", [3, 4]), ("evaluate", "Count/any", evaluated)]
 

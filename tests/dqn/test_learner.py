@@ -11,6 +11,7 @@ from plain_twins import assert_same_as_plain
 from small import ACTIONS, BATCH, INPUTS, LEARNER_CONFIG, RUNS, TINY_CONFIG, random_batch
 from torch import nn
 
+from per_tutorial.dqn.cuda_graphs import Recorded
 from per_tutorial.dqn.learner import DQNLearner
 from per_tutorial.dqn.networks import StackedLinear
 from per_tutorial.dqn.optimizers import Optimizer
@@ -282,3 +283,13 @@ def test_a_state_of_something_else_is_refused_and_changes_nothing(name, value):
     with pytest.raises(ValueError, match=f"^state: .*{name}"):
         stack.restore(state)
     assert_same_state(stack.state, before)
+
+
+def test_a_recorded_function_has_a_recording_for_each_shape(monkeypatch):
+    def record(recorded, tensors):
+        graph = SimpleNamespace(replay=lambda: None)  # a CUDA graph needs a GPU
+        return graph, [(each.clone(), each.clone()) for each in tensors], len(tensors[0])
+
+    monkeypatch.setattr(Recorded, "_record", record)
+    length = Recorded(len, "cpu")
+    assert [length(torch.zeros(n)) for n in (1, 2) * 3] == [1, 2] * 3

@@ -23,7 +23,7 @@ from per_tutorial.replay import Transition  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*is out of date")
 CHANNELS = {"Asterix": 4, "Breakout": 4, "Freeway": 7, "Seaquest": 10, "SpaceInvaders": 6}
-SEEDS = [3, 4, 2**33 + 5]
+SEEDS = [3, 4, 2**32]
 games = pytest.mark.parametrize("name", CHANNELS)
 CONFIG = DQNConfig(
     env="MinAtar/Breakout-v1",

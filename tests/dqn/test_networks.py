@@ -51,12 +51,3 @@ def test_the_initial_distribution_is_that_of_torch_nn_linear():
             torchs.detach().flatten().quantile(quantiles),
             atol=0.2 * bound,
         )
-
-
-def test_dueling_q_values_are_the_value_plus_centred_advantages():
-    """With V = 10 and A = (1, 2, 6): Q = 10 + A − 3."""
-    stack = QNetwork(1, 3, (), [0], dueling=True)
-    with torch.no_grad():
-        stack.layers[0].weight.zero_()
-        stack.layers[0].bias.copy_(torch.tensor([[[10.0, 1.0, 2.0, 6.0]]]))
-    assert stack(torch.zeros(1, 1, 1)).tolist() == [[[8.0, 9.0, 13.0]]]

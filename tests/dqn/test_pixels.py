@@ -85,7 +85,7 @@ class PlainPixelNetwork(PlainQNetwork):
 
 @pytest.mark.parametrize(
     "shape, features",
-    [((4, 84, 84), 64 * 7 * 7), ((4, 42, 42), 64 * 4 * 4), ((4, 17, 17), 64), ((6, 10, 10), 1024)],
+    [((4, 64, 64), 64 * 4 * 4), ((4, 42, 42), 64 * 4 * 4), ((4, 17, 17), 64), ((6, 10, 10), 1024)],
 )
 def test_each_run_computes_what_pytorchs_own_layers_compute(shape, features):
     """The last ones are the boards of MinAtar, of bits."""

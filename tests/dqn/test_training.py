@@ -168,7 +168,7 @@ def test_true_transitions_are_stored_and_all_of_them():
 @pytest.mark.slow
 def test_a_terminal_reward_is_learned_from_where_episodes_terminate():
     """Stored there and nowhere else; the returns stay those of the environment."""
-    config = SHORT.replace(env=COUNTING, steps=100, epsilon_end=1.0, terminal_reward=-7)
+    config = SHORT.replace(env=COUNTING, steps=100, epsilon_end=1.0, terminal_reward=0)
     replay = ReplayBuffer(100, (3,), runs=2, seed=[0, 1])
     history = train(config, [0, 1], replay=replay)
     for seed in (0, 1):
@@ -176,9 +176,9 @@ def test_a_terminal_reward_is_learned_from_where_episodes_terminate():
         for episode, steps, _ in replay.storage.rows["next_observation"][seed].astype(int):
             over = steps == episode_length(seed, episode)
             terminated = over and ends_in_termination(episode)
-            expected.append(-7 if terminated else reward_of(episode, steps))
+            expected.append(0 if terminated else reward_of(episode, steps))
         assert replay.storage.rows["reward"][seed].tolist() == expected
-        assert expected.count(-7) > 10
+        assert expected.count(0) > 10
         returns = history.returns(seed)[1].tolist()
         assert returns == [episode_return(seed, number) for number in range(len(returns))]
 
@@ -447,11 +447,11 @@ def test_a_row_that_an_interrupt_cut_short_is_dropped(monkeypatch):
 # Where actions begin elsewhere
 
 
-class StartsAtFive(gym.Env):
-    """Pays 1 for the action 6; any but 5 and 6 is an error."""
+class StartsBelowZero(gym.Env):
+    """Pays 1 for the action -4; any but -5 and -4 is an error."""
 
     observation_space = gym.spaces.Box(0, 1, (2,), np.float32)
-    action_space = gym.spaces.Discrete(2, start=5)
+    action_space = gym.spaces.Discrete(2, start=-5)
 
     def reset(self, *, seed=None, options=None):
         super().reset(seed=seed)
@@ -459,19 +459,19 @@ class StartsAtFive(gym.Env):
 
     def step(self, action):
         assert self.action_space.contains(action), action
-        return np.ones(2, np.float32), float(action == 6), False, False, {}
+        return np.ones(2, np.float32), float(action == -4), False, False, {}
 
 
-gym.register("tests/StartsAtFive-v0", StartsAtFive, max_episode_steps=4)
+gym.register("tests/StartsBelowZero-v0", StartsBelowZero, max_episode_steps=4)
 
 
 def test_every_way_an_action_leaves_adds_the_start_of_the_space(tmp_path):
-    config = SHORT.replace(env="tests/StartsAtFive-v0", discount=0.5)
+    config = SHORT.replace(env="tests/StartsBelowZero-v0", discount=0.5)
     replay = ReplayBuffer(240, (2,), discount=0.5, runs=2, seed=[0, 1])
     agent = train(config, [0, 1], replay=replay).agent
     assert set(replay.storage.rows["action"].flat) == {0, 1}  # as the network counts them
     assert evaluate(agent, 2).tolist() == [[4.0, 4.0]] * 2
     agent.save(tmp_path / "agent.safetensors")
     for each in (agent, DQNLearner.load(tmp_path / "agent.safetensors")):
-        assert each.policy(1)(np.ones(2, np.float32)) == 6
+        assert each.policy(1)(np.ones(2, np.float32)) == -4
         assert evaluate(each, 1).tolist() == [[4.0]] * 2

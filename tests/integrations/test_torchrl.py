@@ -215,6 +215,9 @@ def test_states_of_something_else_are_refused(tmp_path):
     with pytest.raises(FileNotFoundError):
         buffer.sampler.loads(tmp_path)
     np.testing.assert_array_equal(shares(buffer), before)
+    extend(buffer, 9)
+    buffer.sampler.load_state_dict(state)  # a copy
+    np.testing.assert_array_equal(shares(buffer), before)
 
 
 def test_beta_follows_a_scheduler_of_torchrl():

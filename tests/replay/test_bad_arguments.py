@@ -2,6 +2,7 @@
 
 import inspect
 import os
+import pickle
 import threading
 import warnings
 
@@ -172,10 +173,11 @@ def test_a_nan_of_any_float_is_refused(name, dtype):
 @every_kind
 def test_help_tells_all_settings_and_others_are_refused(kind):
     of_storage = inspect.signature(TransitionStorage).parameters
+    of_sampler = inspect.signature(type(kind(5, 2).sampler)).parameters
     of_buffer = inspect.signature(kind).parameters
-    for name, parameter in of_storage.items():
+    for name, parameter in (of_storage | of_sampler).items():
         if parameter.kind is parameter.KEYWORD_ONLY:
-            assert of_buffer[name] == parameter
+            assert of_buffer[name].default == parameter.default
     with pytest.raises(TypeError, match="unexpected keyword argument 'alhpa'"):
         kind(5, 2, alhpa=0.5)
 
@@ -222,6 +224,9 @@ def test_transitions_of_environments_that_take_turns_come_in_whole_rounds():
         buffer.extend(*whole)
     buffer.truncate_episodes()  # the environments begin anew
     buffer.extend(*whole)
+    restored = ReplayBuffer(12, 1, environments=4)
+    restored.restore(buffer.state)
+    restored.extend(*whole)  # they go on where a round has ended, at 9 steps
     assert len(buffer) == 9
 
 
@@ -274,10 +279,12 @@ def test_two_threads_at_once_are_told_of_a_lock():
 def test_a_fork_is_told_that_it_draws_the_same():
     buffer = ReplayBuffer(4, 1, seed=0)
     buffer.add([0.0], 0, 0.0, [0.0], False)
+    pickled = pickle.dumps(buffer)
     child = os.fork()
     if child == 0:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
+            pickle.loads(pickled).sample(1)  # not forked: it was made here
             buffer.sample(1)
             buffer.sample(1)
         os._exit(["forked" in str(each.message) for each in caught] == [True])

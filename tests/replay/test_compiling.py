@@ -1,7 +1,7 @@
 """Compiled loops: their machine code is kept on disk, and belongs to the sources that it came from.
 
 The tests run programs on a copy of the package with two small loops in two files, one of which
-calls the other.
+calls the other, and takes a constant from a third file.
 """
 
 import os
@@ -21,10 +21,11 @@ pytestmark = pytest.mark.slow
 CACHE = getattr(caching, "CacheImpl", None) or caching._CacheImpl  # its name under older numba
 CALLED = """
 from per_tutorial.replay.compiling import njit_cached
+from per_tutorial.replay.step import STEP
 
 @njit_cached
 def called(number):
-    return number + 1
+    return number + STEP
 """
 CALLING = """
 from per_tutorial.replay.called import called
@@ -53,6 +54,7 @@ def package(tmp_path):
         shutil.copytree(original / folder, tmp_path / "per_tutorial" / folder, ignore=ignored)
     (tmp_path / "per_tutorial/__init__.py").touch()
     (tmp_path / "per_tutorial/replay/__init__.py").write_text("")
+    (tmp_path / "per_tutorial/replay/step.py").write_text("STEP = 1")
     (tmp_path / "per_tutorial/replay/called.py").write_text(CALLED)
     (tmp_path / "per_tutorial/replay/calling.py").write_text(CALLING)
     return tmp_path
@@ -91,8 +93,8 @@ def test_a_change_reaches_the_loops_in_other_files(package):
     assert run(package) == [20, 15, 0]
     files = len(kept(package))
     assert run(package) == [20, 15, 2]
-    called = package / "per_tutorial/replay/called.py"
-    called.write_text(called.read_text().replace("+ 1", "+ 2"))
+    assert run(package, "import numba; numba.__version__ = 'new'\n" + PROGRAM) == [20, 15, 0]
+    (package / "per_tutorial/replay/step.py").write_text("STEP = 2")
     assert run(package) == [30, 25, 0]
     assert len(kept(package)) == files  # those of the old sources are removed
 
@@ -102,7 +104,7 @@ def test_a_change_during_a_program_is_not_mistaken_for_its_sources(package):
 from pathlib import Path
 from per_tutorial.replay import called
 file = Path(called.__file__)
-file.write_text(file.read_text().replace("+ 1", "+ 2"))
+file.write_text(file.read_text().replace("+ STEP", "+ 2"))
 """
     assert run(package, program + PROGRAM) == [20, 15, 0]
     assert run(package) == [30, 25, 0]

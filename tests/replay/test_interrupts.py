@@ -54,10 +54,7 @@ def copied(buffer):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "call",
-    [pytest.param(call, marks=pytest.mark.exhaustive if call == "load" else []) for call in CALLS],
-)
+@pytest.mark.parametrize("call", CALLS)
 @pytest.mark.parametrize("kind", BUFFERS)
 def test_an_interrupted_call_happens_in_full_or_not_at_all(kind, call, tmp_path):
     if call == "extend" and kind == "frames":

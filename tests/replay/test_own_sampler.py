@@ -42,3 +42,9 @@ def test_a_new_sampler_may_draw_from_a_storage_that_holds_transitions(name, coun
     assert set(second.sample(min(count, 8)).indices) <= set(stored)
     chances = second.probabilities()
     assert np.count_nonzero(chances) == len(stored) and np.isclose(chances.sum(), 1)
+    step = [0], 0, 0.0, [0], False
+    first.add(*step)  # of which the new sampler hears before it hears of the next one
+    second.add(*step)
+    first.add(*step)
+    second.extend(*([field] for field in step))
+    assert np.count_nonzero(second.probabilities()) == 8

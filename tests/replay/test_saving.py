@@ -1,12 +1,12 @@
-"""Saving and loading: a loaded buffer continues as if it had never stopped, and no file
-does harm.
-"""
+"""Saving and loading: files are whole, as small as what is stored, and of no other buffer."""
 
 import errno
+import pickle
 from functools import partial
 
 import numpy as np
 import pytest
+from copied_buffers import BUFFERS, go_on
 from replay_helpers import add, bits, every_kind, used
 
 from per_tutorial.common.files import write_arrays
@@ -98,3 +98,11 @@ def test_a_file_that_lacks_an_array_is_refused(tmp_path):
         rest = {other: array for other, array in buffer.state.items() if other != name}
         write_arrays(path, buffer.settings, rest)
         assert_load_fails(path, ValueError, [f"state: must have {name.partition('.')[2]}, got"])
+
+
+@pytest.mark.parametrize("kind", ["uniform", "frames"])
+@pytest.mark.parametrize("steps", [0, 40, 600])
+def test_a_pickle_is_little_larger_than_what_is_stored(steps, kind):
+    buffer = go_on(BUFFERS[kind](capacity=500, pixels=900), steps)
+    stored = sum(array.nbytes for array in buffer.state.values())
+    assert len(pickle.dumps(buffer)) < 1.2 * stored + 9000

@@ -55,6 +55,7 @@ def test_a_tree_equals_its_naive_twin_after_every_operation(data, capacity):
 def test_each_tree_of_a_forest_equals_a_tree_of_its_own(data, capacity, runs):
     forests = SumTree(capacity, runs), MinTree(capacity, runs)
     singles = [(SumTree(capacity), MinTree(capacity)) for _ in range(runs)]
+    of_empty = forests[0].total
     batch_sizes = data.draw(st.lists(st.integers(0, 5), min_size=1, max_size=5))
     for size in batch_sizes:
         rows = st.lists(
@@ -78,6 +79,7 @@ def test_each_tree_of_a_forest_equals_a_tree_of_its_own(data, capacity, runs):
         )
     np.testing.assert_array_equal(forests[0].total, [tree.total for tree, _ in singles])
     np.testing.assert_array_equal(forests[1].min, [tree.min for _, tree in singles])
+    assert not of_empty.any()  # a copy
 
 
 def test_of_duplicate_indices_the_last_one_wins():

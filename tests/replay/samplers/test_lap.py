@@ -12,6 +12,7 @@ TD_ERRORS = np.array([0.0, -0.009, 0.01, 0.05, -2.0, 7.0, 1e-30])
 @pytest.mark.parametrize("kappa", [0.01, 1.0, 30.0])
 def test_priorities_are_the_formula(alpha, kappa):
     replay = Replay(TransitionStorage(9, ()), LapSampler(9, [4], alpha=alpha, kappa=kappa))
+    assert replay.settings["kappa"] == kappa
     for number in range(9):
         replay.add(number, 0, 0.0, number, False)
     replay.update_priorities(np.arange(7), TD_ERRORS)

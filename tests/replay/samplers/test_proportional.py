@@ -116,6 +116,9 @@ def test_weights_stay_numbers_at_both_ends_of_what_is_allowed(normalize, epsilon
     options = {"alpha": alpha, "priority_epsilon": epsilon, "normalize": normalize}
     for td_errors in ([0.0] * 5, [1e100] * 5, [0.0, 1e100, 0.0, 1e-100, 1.0]):
         buffer = with_td_errors(make_buffer, 8, td_errors, **options)
+        restored = make_buffer(8, **options)
+        restored.restore(buffer.state)
+        assert (restored.sample(5).weights == buffer.sample(5).weights).all()
         for beta in (0.0, 0.4, 1.0):
             for _ in range(20):
                 weights = buffer.sample(5, beta).weights

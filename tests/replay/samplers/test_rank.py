@@ -75,6 +75,7 @@ def test_newcomers_come_first_among_equals():
     for slot in range(50):
         sampler.add(np.array([[slot]]))
         assert sampler.ranks[0, slot] == 1
+        assert sampler.metrics(sampler.sizes)["priority"] == 1  # the mean of those that are stored
 
 
 # What is drawn ----------------------------------------------------------------------------------
