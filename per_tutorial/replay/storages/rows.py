@@ -23,6 +23,7 @@ from per_tutorial.replay.storages.fields import as_field, as_shape
 
 PLAIN = {"b": bool, "i": int, "u": int, "f": float}  # Python's types of a single number
 OBSERVATIONS = ("observation", "next_observation")
+LARGE_ROW = 4096  # bytes: from here on, copying twice costs more than a call for each field
 CHECKED_AT_ONCE = (np.dtype(np.float32), np.dtype(np.float64))  # floats that numba can check
 VIEWS = ("_flat", "_memory", "_staged", "_staged_bytes", "_targets", "_numbers")  # of storages
 
@@ -171,11 +172,14 @@ class RowStorage:
         write_rows(self._memory, self.capacity, self.added, data, size, slots)
         return slots
 
-    def _take(self, slots: Slots) -> NDArray[np.void]:
-        """The rows in ``slots`` (runs, batch), copied."""
-        return self._flat.take(slots if self.runs == 1 else slots + self._first_rows)
+    def _take(self, slots: Slots) -> Any:
+        """The rows in ``slots`` (runs, batch), copied: an array with fields, or a dict of them."""
+        places = slots if self.runs == 1 else slots + self._first_rows
+        if self._flat.itemsize < LARGE_ROW:
+            return self._flat.take(places)
+        return {name: self._flat[name][places] for name in self._flat.dtype.names or ()}
 
-    def _walk(self, slots: Slots) -> tuple[Floats, Slots, NDArray[np.void], Singles]:
+    def _walk(self, slots: Slots) -> tuple[Floats, Slots, Any, Singles]:
         """Of the n-step transitions that start in ``slots``: returns, last slots, the rows there,
         and discounts.
         """
@@ -284,7 +288,7 @@ class TransitionStorage(RowStorage):
         newest = self.ring.since(max(self.ring.count - self.environments, 0))[0]
         self.rows["truncated"][:, newest] |= ~self.rows["terminated"][:, newest]
 
-    def n_step_transitions(self, slots: Slots) -> tuple[NDArray, Singles]:
+    def n_step_transitions(self, slots: Slots) -> tuple[Any, Singles]:
         """The n-step transitions that start in ``slots`` (runs, batch): rows, and discounts.
 
         One of k ≤ n_step steps has the reward Σ_{j<k} γ^j r_{t+j} and the next observation,
@@ -296,9 +300,9 @@ class TransitionStorage(RowStorage):
         if self.n_step == 1:
             return rows, self._one_step.take(rows["terminated"])
         returns, _, last_rows, discounts = self._walk(slots)
-        rows["reward"] = returns
+        rows["reward"][...] = returns
         for name in ("next_observation", "terminated", "truncated"):
-            rows[name] = last_rows[name]
+            rows[name][...] = last_rows[name]
         return rows, discounts
 
     def _stage(self, transition: Fields, axis_of_runs: bool) -> None:
