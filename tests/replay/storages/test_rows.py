@@ -13,6 +13,7 @@ from per_tutorial.replay import (
     TransitionStorage,
     UniformSampler,
 )
+from per_tutorial.replay.storages import rows
 
 CONTENT = ("observation", "action", "reward", "next_observation")
 OPTIONS = {"observation_dtype": np.uint8, "action_dtype": np.int8, "action_shape": 2}
@@ -83,8 +84,8 @@ def test_windows_stay_within_their_environment(environments, capacity, n_step, c
         buffer.add(*step)
         logs[k % environments].append(step)
     ids = np.arange(max(0, count - capacity), count)
-    rows, discounts = buffer.storage.n_step_transitions(ids[None] % capacity)
-    for number, row, discount in zip(ids, rows[0], discounts[0], strict=True):
+    found, discounts = buffer.storage.n_step_transitions(ids[None] % capacity)
+    for number, row, discount in zip(ids, found[0], discounts[0], strict=True):
         log, first = logs[number % environments], number // environments
         observation, action, reward, following, terminated, expected = naive_window(
             log, first, n_step, 0.5
@@ -92,6 +93,19 @@ def test_windows_stay_within_their_environment(environments, capacity, n_step, c
         assert row["observation"].tolist() == observation and row["action"] == action
         assert row["next_observation"].tolist() == following
         assert (row["reward"], row["terminated"], discount) == (reward, terminated, expected)
+
+
+@pytest.mark.parametrize("n_step", [1, 3])
+def test_large_rows_give_the_same_minibatches_as_small_ones(n_step, monkeypatch):
+    batches = []
+    for large in (rows.LARGE_ROW, 0):
+        monkeypatch.setattr(rows, "LARGE_ROW", large)
+        buffer = ReplayBuffer(20, 2, seed=0, n_step=n_step)
+        for each in turns(1, 30):
+            buffer.add(*each)
+        batches.append(buffer.sample(20))
+    for one, other in zip(*batches, strict=True):
+        assert np.array_equal(one, other) and one.dtype == other.dtype
 
 
 def test_a_step_of_all_environments_at_once_is_one_turn_of_each():
