@@ -1,6 +1,7 @@
 """The benchmarks' contestants do the same work. Nothing here is timed; peers may be absent."""
 
 import json
+import re
 import shutil
 
 import numpy as np
@@ -103,10 +104,12 @@ def test_a_tiny_run_of_replay(tmp_path, monkeypatch):
 def test_the_table_is_that_of_the_numbers(tmp_path):
     shutil.copytree(ROOT / "docs" / "speed", tmp_path / "speed")
     page = (ROOT / "docs" / "speed.md").read_text(encoding="utf-8")
-    (tmp_path / "speed.md").write_text(page.replace("| 85.5 µs", "| a guess"), encoding="utf-8")
+    (tmp_path / "speed.md").write_text(
+        re.sub(r"[\d.]+ [µm]s", "a guess", page, count=1), encoding="utf-8"
+    )
     table.write(tmp_path)
     assert (tmp_path / "speed.md").read_text(encoding="utf-8") == page
-    assert "| replay | a step, 4 floats, 1,000,000 stored | 85.5 µs | bare gather" in page
+    assert "| replay | a step, 4 floats, 1,000,000 stored | " in page
 
 
 @pytest.mark.exhaustive
