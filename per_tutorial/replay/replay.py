@@ -147,10 +147,10 @@ class Replay:
         beta = up_to_one("beta", beta)
         self._begin()
         try:
-            if batch_size > len(self):
+            if batch_size > (stored := min(self._ledger.ring.count, self.capacity)):
                 raise ValueError(
                     "batch_size: must be at most the number of stored transitions, "
-                    f"{len(self)}, got {batch_size}"
+                    f"{stored}, got {batch_size}"
                 )
             if self._process != os.getpid():
                 self._process = os.getpid()
@@ -273,7 +273,8 @@ class Replay:
                 "replay: must be used by one thread at a time, got two at once; put a lock around "
                 "each call"
             )
-        self._finish_restoring()
+        if self._restoring is not None:
+            self._restoring()
         self._thread = get_ident()
 
     def _finish_restoring(self) -> None:
