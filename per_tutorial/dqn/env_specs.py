@@ -10,8 +10,10 @@ import math
 from collections.abc import Callable, Sequence
 from functools import partial
 from importlib import import_module
-from typing import Any, NamedTuple
+from types import ModuleType
+from typing import NamedTuple
 
+from per_tutorial.replay.contracts import Storage
 from per_tutorial.replay.storages.frames import FrameStorage
 from per_tutorial.replay.storages.rows import TransitionStorage
 
@@ -34,14 +36,14 @@ class EnvSpec(NamedTuple):
     """
 
     name: str
-    storage: Callable[..., Any] = TransitionStorage
+    storage: Callable[..., Storage] = TransitionStorage
     frames: bool = False
     frame_size: int | None = None
     side_by_side: bool = False
     evaluation_epsilon: float = 0.0
 
     @property
-    def module(self) -> Any:
+    def module(self) -> ModuleType:
         """The module with the three functions of this kind."""
         return import_module(f"per_tutorial.dqn.environments.{self.name}")
 

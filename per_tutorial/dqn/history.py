@@ -221,7 +221,11 @@ class History:
 
 
 def batch_measures(
-    storage: Any, weights: NDArray, indices: NDArray, td_errors: NDArray, q_values: NDArray
+    storage: Storage | None,
+    weights: NDArray,
+    indices: NDArray,
+    td_errors: NDArray,
+    q_values: NDArray,
 ) -> dict[str, NDArray]:
     """`BATCH_MEASURES` (runs,) of a minibatch (runs, batch); ``storage`` None: no age is known."""
     nothing = np.full(len(td_errors), np.nan)

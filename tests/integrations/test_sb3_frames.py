@@ -1,5 +1,7 @@
 """Observations kept once: they come back as if each had been stored twice."""
 
+import inspect
+
 import numpy as np
 import pytest
 
@@ -38,6 +40,21 @@ def test_observations_that_are_no_stacks_come_back_and_frames_in_colour_are_shar
     # What was overwritten is forgotten; the oldest goes with the next step.
     assert [len(kept) for kept in noisy[0]._frames.kept] == [2 * (ROWS + 1)] * 2
     assert coloured[0]._frames.kept == ({}, {})
+
+
+def test_arguments_are_those_of_the_other_buffer():
+    kinds = FrameReplayBuffer, PrioritizedReplayBuffer
+    ours, others = (inspect.signature(kind).parameters.values() for kind in kinds)
+    assert [(p.name, p.kind, p.default) for p in ours if p.name != "stack"] == [
+        (p.name, p.kind, p.default) for p in others
+    ]
+    of_rank = {"sampler": "rank", "alpha": 0.3, "normalize": "none", "sort_every": 7}
+    of_lap = {"sampler": "lap", "kappa": 2.0, "handle_timeout_termination": False}
+    for given in ({"n_steps": 3, "gamma": 0.5, **of_rank}, of_lap, {"priority_epsilon": 1e-3}):
+        space = spaces.Box(0, 255, (4, 5, 6), np.uint8)
+        one, two = (kind(9, space, ACTIONS, "cpu", **given) for kind in kinds)
+        assert one.settings == two.settings
+        assert one.handle_timeout_termination == two.handle_timeout_termination
 
 
 @pytest.mark.slow

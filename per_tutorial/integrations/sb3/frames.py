@@ -10,6 +10,7 @@ import warnings
 from typing import Any
 
 import numpy as np
+import torch as th
 from gymnasium import spaces
 from numpy.typing import NDArray
 from stable_baselines3.common.preprocessing import is_image_space_channels_first
@@ -32,7 +33,8 @@ class FrameReplayBuffer(PrioritizedReplayBuffer):
     Args:
         stack: how many frames are stacked on the channel axis, the oldest first; None: one for each
             channel. It is 4 for 4 colour frames, which have 12 channels, and 1 for a single one.
-        args, kwargs: as in `PrioritizedReplayBuffer`, such as `alpha`.
+        optimize_memory_usage: either way, each frame is kept once.
+        others: as in `PrioritizedReplayBuffer`.
 
     Raises:
         ValueError: observations are no pictures with the channels first, or `stack` does not
@@ -52,9 +54,22 @@ class FrameReplayBuffer(PrioritizedReplayBuffer):
         self,
         buffer_size: int,
         observation_space: spaces.Space,
-        *args: Any,
+        action_space: spaces.Space,
+        device: th.device | str = "auto",
+        n_envs: int = 1,
+        optimize_memory_usage: bool = False,
+        handle_timeout_termination: bool = True,
+        *,
         stack: int | None = None,
-        **kwargs: Any,
+        n_steps: int = 1,
+        gamma: float = 0.99,
+        sampler: str = "proportional",
+        alpha: float | None = None,
+        priority_epsilon: float | None = None,
+        normalize: str | None = None,
+        sort_every: int | None = None,
+        kappa: float | None = None,
+        seed: int | None = None,
     ) -> None:
         if (
             not isinstance(observation_space, spaces.Box)
@@ -69,8 +84,19 @@ class FrameReplayBuffer(PrioritizedReplayBuffer):
         self.stack = whole_number("stack", channels if stack is None else stack, 1, LARGEST_STACK)
         if channels % self.stack:
             raise ValueError(f"stack: must divide the number of channels, {channels}, got {stack}")
-        kwargs["optimize_memory_usage"] = False  # whatever SB3 passes
-        super().__init__(buffer_size, observation_space, *args, **kwargs)
+        super().__init__(
+            *(buffer_size, observation_space, action_space, device, n_envs),
+            handle_timeout_termination=handle_timeout_termination,
+            n_steps=n_steps,
+            gamma=gamma,
+            sampler=sampler,
+            alpha=alpha,
+            priority_epsilon=priority_epsilon,
+            normalize=normalize,
+            sort_every=sort_every,
+            kappa=kappa,
+            seed=seed,
+        )
 
     def _make_room(self) -> None:
         """Nothing here: `reset` makes the store of the frames."""
