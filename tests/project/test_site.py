@@ -45,7 +45,7 @@ def site(tmp_path_factory):
     return folder
 
 
-@pytest.mark.exhaustive
+@pytest.mark.slow
 def test_pages_hold_what_they_should(site):
     menu = (site / "index.html").read_text("utf-8")
     for page in (*series(), *(ROOT / "docs").glob("*.md")):
