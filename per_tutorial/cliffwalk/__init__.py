@@ -10,8 +10,7 @@ try:
 except ImportError as error:
     raise missing_extra(error, __name__) from error
 
-from per_tutorial.cliffwalk.environment import BlindCliffwalk as BlindCliffwalk
-from per_tutorial.cliffwalk.environment import right_action as right_action
-from per_tutorial.cliffwalk.environment import true_values as true_values
-from per_tutorial.cliffwalk.learner import SAMPLERS as SAMPLERS
-from per_tutorial.cliffwalk.learner import CliffwalkLearner as CliffwalkLearner
+from per_tutorial.cliffwalk.environment import BlindCliffwalk, right_action, true_values
+from per_tutorial.cliffwalk.learner import SAMPLERS, CliffwalkLearner
+
+__all__ = ["SAMPLERS", "BlindCliffwalk", "CliffwalkLearner", "right_action", "true_values"]

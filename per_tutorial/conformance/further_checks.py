@@ -39,7 +39,7 @@ def n_step(bench: Bench) -> str:
             steps = filled.log[serial : last + 1]
             end, total = steps[-1], sum(discount**j * s.reward for j, s in enumerate(steps))
             state = end.next_observation[0] if end.terminated else after[0]  # nobody needs it there
-            wanted = total, end.next_observation[0], end.terminated
+            wanted = total, float(end.next_observation[0]), end.terminated
             where = " before a terminal" * end.terminated + " before a time limit" * end.truncated
             assert np.allclose((reward, state, over), wanted, rtol=1e-4, atol=0), (
                 f"from transition {serial}, {len(steps)} steps{where}: (return, next state, "

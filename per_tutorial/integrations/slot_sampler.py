@@ -182,12 +182,12 @@ class SlotSampler:
 
     @property
     def state(self) -> State:
-        """Everything that changes, except pending minibatches."""
+        """Everything that changes, except pending minibatches and what is compared with them."""
         return join_parts(sampler=self._ledger.state) | self._arrays
 
     @property
     def _arrays(self) -> State:
-        return {"slots": self._slots, "versions": self._versions, "filled": self._ledger.ring.added}
+        return {"slots": self._slots, "filled": self._ledger.ring.added}
 
     def restore(self, state: Mapping[str, NDArray]) -> None:
         """Continue from a `state` with arrays like its own; ValueError, with no change, if not."""

@@ -196,11 +196,11 @@ def test_states_of_something_else_are_refused(tmp_path):
     before = shares(buffer)
     state = buffer.sampler.state_dict()
     settings = state["settings"] | {"alpha": 0.1}
-    wrong = state["state"] | {"versions": torch.zeros(9, dtype=torch.int64)}
+    wrong = state["state"] | {"slots": torch.zeros(9, dtype=torch.int64)}
     for bad, message in [
         ({"_alpha": 1}, "^state_dict: was saved with capacity = None, not 24"),
         (state | {"settings": settings}, "^state_dict: .* alpha = 0.1, not 0.6"),
-        (state | {"state": wrong}, "^state: versions must be int64 of the shape"),
+        (state | {"state": wrong}, "^state: slots must be int64 of the shape"),
     ]:
         with pytest.raises(ValueError, match=message):
             buffer.sampler.load_state_dict(bad)
@@ -208,9 +208,9 @@ def test_states_of_something_else_are_refused(tmp_path):
     with pytest.raises(ValueError, match="was saved with capacity = 24, not 4"):
         PrioritizedSampler(4).loads(tmp_path / "saved")
     own = buffer.sampler._sampler
-    damaged = own.state | {"versions": wrong["versions"].numpy()}
+    damaged = own.state | {"slots": wrong["slots"].numpy()}
     write_arrays(tmp_path / "saved" / FILE, own.settings, damaged)
-    with pytest.raises(ValueError, match="^state: versions must"):
+    with pytest.raises(ValueError, match="^state: slots must"):
         buffer.sampler.loads(tmp_path / "saved")
     with pytest.raises(FileNotFoundError):
         buffer.sampler.loads(tmp_path)
