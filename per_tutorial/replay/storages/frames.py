@@ -30,7 +30,7 @@ from per_tutorial.replay.compiling import njit_cached
 from per_tutorial.replay.contracts import Fields, Ints, Singles, Slots, State
 from per_tutorial.replay.ring import NO_SLOT
 from per_tutorial.replay.storages.fields import as_shape
-from per_tutorial.replay.storages.rows import OBSERVATIONS, RowStorage
+from per_tutorial.replay.storages.rows import OBSERVATIONS, RowStorage, as_words
 
 LARGEST_STACK = 255  # the frames of a stack are counted in one byte
 
@@ -256,7 +256,7 @@ class FrameStorage(RowStorage):
         # All frames are there before the step is counted. What they overwrite is no longer needed.
         store.keep(step, ended, next_stacks[:, -1:], ahead=1)
         store.put(step, stacks[:, -1], next_stacks[:, -1])
-        return self._write(rows.reshape(-1).view(np.uint8), self.environments)
+        return self._write(as_words(rows), self.environments)
 
     def n_step_transitions(self, slots: Slots) -> tuple[dict[str, NDArray], Singles]:
         """The n-step transitions that start in ``slots`` (runs, batch), a dict, and discounts.

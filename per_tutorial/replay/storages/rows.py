@@ -6,6 +6,7 @@ per field, and a minibatch is one `take`.
 
 from __future__ import annotations  # so that `help` shows ArrayLike as a name
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -25,27 +26,25 @@ PLAIN = {"b": bool, "i": int, "u": int, "f": float}  # Python's types of a singl
 OBSERVATIONS = ("observation", "next_observation")
 LARGE_ROW = 4096  # bytes: from here on, copying twice costs more than a call for each field
 CHECKED_AT_ONCE = (np.dtype(np.float32), np.dtype(np.float64))  # floats that numba can check
-VIEWS = ("_flat", "_memory", "_staged", "_staged_bytes", "_targets", "_numbers")  # of storages
+VIEWS = ("_flat", "_memory", "_staged", "_staged_words", "_targets", "_numbers")  # of storages
 
 
 @njit_cached
-def write_rows(memory, capacity, added, data, row_size, slots):
+def write_rows(memory, capacity, added, data, slots):
     """Copy n rows per run into the ring, and count them: one call, which cannot be interrupted.
 
     Args:
-        memory: the bytes of all rows, run after run.
+        memory: (runs · capacity, words), all rows, run after run.
         added: (runs,) transitions added so far; n more afterwards.
-        data: the bytes of (runs, n) rows.
+        data: (runs · n, words), the new rows.
         slots: (runs, n), where the rows go.
     """
     runs, n = slots.shape
     for run in range(runs):
         for k in range(n):
             slots[run, k] = (added[run] + k) % capacity
-            source = (run * n + k) * row_size
-            target = (run * capacity + slots[run, k]) * row_size
-            for byte in range(row_size):
-                memory[target + byte] = data[source + byte]
+            for word in range(memory.shape[1]):
+                memory[run * capacity + slots[run, k], word] = data[run * n + k, word]
         added[run] += n
 
 
@@ -113,7 +112,7 @@ class RowStorage:
     def _make_views(self) -> None:
         """Views of the arrays, which copies of a storage make anew."""
         self._flat = self.rows.reshape(-1)  # run after run
-        self._memory = self._flat.view(np.uint8)
+        self._memory = as_words(self._flat)
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out empty rows, and views, which would become separate arrays."""
@@ -166,10 +165,10 @@ class RowStorage:
             fields[name] = array if axis_of_runs else array[None]
         return fields
 
-    def _write(self, data: NDArray[np.uint8], n: int) -> Slots:
-        """Store n rows per run, given as their bytes; return their slots (runs, n)."""
-        slots, size = np.empty((self.runs, n), np.int64), self.rows.itemsize
-        write_rows(self._memory, self.capacity, self.added, data, size, slots)
+    def _write(self, data: NDArray, n: int) -> Slots:
+        """Store n rows per run, given `as_words`; return their slots (runs, n)."""
+        slots = np.empty((self.runs, n), np.int64)
+        write_rows(self._memory, self.capacity, self.added, data, slots)
         return slots
 
     def _take(self, slots: Slots) -> Any:
@@ -246,7 +245,7 @@ class TransitionStorage(RowStorage):
     def _make_views(self) -> None:
         super()._make_views()
         self._staged = np.zeros(self.runs, self.rows.dtype)  # where a step is checked
-        self._staged_bytes = self._staged.view(np.uint8)
+        self._staged_words = as_words(self._staged)
         views = {name: self._staged[name] for name in Transition._fields}
         of_one = [_target(name, view[0, ...]) for name, view in views.items()]
         self._targets = of_one, [_target(name, view) for name, view in views.items()]
@@ -262,7 +261,7 @@ class TransitionStorage(RowStorage):
         bool. Raises ValueError or TypeError for a field that does not fit.
         """
         self._stage(transition, axis_of_runs)
-        return self._write(self._staged_bytes, 1)
+        return self._write(self._staged_words, 1)
 
     def extend(self, transitions: Fields, *, axis_of_runs: bool = True) -> Slots:
         """Store n transitions of every run, fields (runs, n, ...), or (n, ...); return their slots.
@@ -280,7 +279,7 @@ class TransitionStorage(RowStorage):
                 f"transitions: must be whole rounds of all {self.environments} environments, "
                 f"got {n} after {since} of a round"
             )
-        return self._write(rows.reshape(-1).view(np.uint8), n)
+        return self._write(as_words(rows), n)
 
     def truncate_episodes(self) -> None:
         """Mark the running episodes as truncated, before their environments are reset."""
@@ -328,6 +327,12 @@ class TransitionStorage(RowStorage):
             pass
         for name, array in self._fields(transition, axis_of_runs).items():
             self._staged[name] = array
+
+
+def as_words(rows: NDArray) -> NDArray:
+    """A view of rows as (rows, words), of the largest words that fill a row: these copy fastest."""
+    word = f"u{math.gcd(rows.itemsize, 8)}"
+    return rows.reshape(-1).view(word).reshape(rows.size, -1)
 
 
 def _target(name: str, field: NDArray) -> tuple[NDArray, tuple, tuple]:
