@@ -518,24 +518,6 @@ def test_a_setting_that_the_sampler_has_not_is_named(trained_with):
         main(["train", "--loss", "huber", "--kappa", "0.5"])
 
 
-@pytest.mark.parametrize(
-    "arguments, message",
-    [
-        (["train", "--steps", "many"], "--steps: invalid literal for int() with base 10: 'many'"),
-        (["train", "--tau", "much"], "--tau: could not convert string to float: 'much'"),
-        (["train", "--alhpa", "0.5"], "--alpha"),
-        (["trian"], "train, evaluate, study, examine"),
-        (["study"], "STUDY"),
-        (["evaluate"], "AGENT"),
-    ],
-)
-def test_what_cannot_be_read_is_explained(arguments, message, capsys):
-    with pytest.raises(SystemExit) as caught:
-        main(arguments)
-    assert caught.value.code == 2
-    assert message in capsys.readouterr().err
-
-
 def test_an_unknown_study_is_answered_by_those_most_alike():
     for name in STUDIES:
         assert f"such as {name}" in complaint("study", name + "z")
