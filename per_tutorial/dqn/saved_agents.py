@@ -20,8 +20,6 @@ from per_tutorial.dqn.config import DQNConfig
 from per_tutorial.dqn.env_specs import env_spec
 from per_tutorial.dqn.networks import LARGEST_SEED, make_network
 
-# Settings that are gone, and the values that trainings have now: older files name them.
-GONE = {"vectorization": "sync", "beta_steps": None, "sticky_actions": 0.0}
 OUR_MODULES = f"{__name__.partition('.')[0]}."
 
 
@@ -59,15 +57,14 @@ def read_agent(
     try:
         with safe_open(path, framework="pt") as file:
             facts = {name: json.loads(fact) for name, fact in file.metadata().items()}
-            settings = [each for each in facts["config"].items() if each not in GONE.items()]
-            config = DQNConfig(**dict(settings) | {"device": device})
+            config = DQNConfig(**facts["config"] | {"device": device})
             agent = SavedAgent(
                 config,
                 tuple(_whole_numbers("observation_shape", facts["observation_shape"], 1)),
                 whole_number("actions", facts["actions"]),
                 whole_number("first_action", facts["first_action"], minimum=-(2**63)),
                 _whole_numbers("seeds", facts["seeds"], 0),
-                facts.get("network", full_name(network_class)),  # earlier files do not name it
+                facts["network"],
                 {},
             )
             slices = {name: file.get_slice(name) for name in file.keys()}
