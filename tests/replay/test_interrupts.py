@@ -80,3 +80,12 @@ def test_an_interrupted_call_happens_in_full_or_not_at_all(kind, call, tmp_path)
             go_on(buffer, 2)
     else:
         pytest.fail("the call has more lines")
+
+
+def test_td_errors_of_a_transition_count_also_if_its_add_was_interrupted():
+    whole, cut = (go_on(BUFFERS["proportional"](), 5) for _ in range(2))
+    whole.add(*a_step(whole))
+    cut.storage.add(a_step(cut), axis_of_runs=False)  # the sampler has not heard of it
+    for buffer in (whole, cut):
+        buffer.update_priorities([5], [0.5])
+    assert like(copied(cut), copied(whole))
