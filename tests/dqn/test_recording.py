@@ -89,6 +89,7 @@ def test_an_episode_that_nothing_ends_is_stopped_with_a_word_about_it(tmp_path, 
     options |= {"max_episode_steps": 40}  # a limit of one's own may be longer
     path = tmp_path / "film.mp4"
     assert recording.record_episode(lambda _: 0, "tests/Rendering-v0", path, **options) == 40
+    assert len([*videos.read_frames(path)]) == 5
 
 
 def test_save_video_writes_all_frames_in_an_even_size_or_leaves_the_old_file(tmp_path):

@@ -369,8 +369,8 @@ def test_a_training_with_a_filled_memory_begins_new_episodes(kind):
         config = config.replace(env="ALE/Pong-v5", frame_size=20, hidden=(4,))
         storage = FrameStorage(200, (4, 20, 20), n_step=3)
     replay = Replay(storage, UniformSampler(200, seeds=[0]))
-    for seed in (0, 1):
-        train(config, seed, replay=replay)
+    for seed, steps in ((0, 62), (1, 2)):  # the second one learns at once
+        train(config.replace(steps=steps), seed, replay=replay)
     assert storage.rows["truncated"][0, 61] and not storage.rows["terminated"][0, 61]
     _, discounts = storage.n_step_transitions(np.array([[60, 61]]))
     assert discounts.tolist() == [np.float32([0.99**2, 0.99]).tolist()]  # of two steps and of one

@@ -82,7 +82,7 @@ def test_what_came_without_add_is_drawn_as_well():
     buffer = make()
     for number in range(5):
         VectorReplayBuffer.add(buffer, step_of([number]))
-    assert set(buffer.sample(100)[1]) == set(range(5))
+    assert set(buffer.sample(100)[1]) == set(range(5)) and len(buffer.sample(None)[1]) == 5
     buffer.update_weight(np.arange(5), [0.0, 9.0, 0.0, 0.0, 0.0])
     VectorReplayBuffer.add(buffer, step_of([5]))
     np.testing.assert_allclose(buffer.probabilities()[[1, 5]], 0.5, rtol=0.01)

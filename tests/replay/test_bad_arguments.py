@@ -59,7 +59,11 @@ BAD_CALLS = {
     "index too large": (update([5, 7], [1.0] * 2), IndexError, ["indices", "[0, 7)", "got 7"]),
     "index negative": (update([5, -1], [1.0] * 2), IndexError, ["indices", "[0, 7)", "got -1"]),
     "index float": (update([5.0], [1.0]), TypeError, ["indices", "integers", "got float64"]),
-    "observation": (adding_with(observation=[1.0]), ValueError, ["observation", "(2,)", "(1,)"]),
+    "observation": (  # all have the stored types, so a step is written without a conversion
+        adding_with(observation=np.ones(1, "f4"), next_observation=np.ones(2, "f4")),
+        ValueError,
+        ["observation", "(2,)", "(1,)"],
+    ),
     "observation NaN": (
         adding_with(observation=np.array([0.0, NAN], np.float32)),
         ValueError,

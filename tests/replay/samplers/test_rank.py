@@ -71,7 +71,7 @@ def test_full_sorts_come_at_intervals():
 
 
 def test_newcomers_come_first_among_equals():
-    sampler = RankBasedSampler(100, [0])
+    sampler = RankBasedSampler(100, [0], sort_every=20)
     for slot in range(50):
         sampler.add(np.array([[slot]]))
         assert sampler.ranks[0, slot] == 1

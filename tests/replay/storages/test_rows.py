@@ -95,14 +95,15 @@ def test_windows_stay_within_their_environment(environments, capacity, n_step, c
         assert (row["reward"], row["terminated"], discount) == (reward, terminated, expected)
 
 
+@pytest.mark.parametrize("runs", [None, 2])
 @pytest.mark.parametrize("n_step", [1, 3])
-def test_large_rows_give_the_same_minibatches_as_small_ones(n_step, monkeypatch):
+def test_large_rows_give_the_same_minibatches_as_small_ones(n_step, runs, monkeypatch):
     batches = []
     for large in (rows.LARGE_ROW, 0):
         monkeypatch.setattr(rows, "LARGE_ROW", large)
-        buffer = ReplayBuffer(20, 2, seed=0, n_step=n_step)
-        for each in turns(1, 30):
-            buffer.add(*each)
+        buffer = ReplayBuffer(20, 2, runs=runs, seed=0, n_step=n_step)
+        for each in zip(turns(1, 30), turns(1, 30, seed=1), strict=True):
+            buffer.add(*(zip(*each, strict=True) if runs else each[0]))
         batches.append(buffer.sample(20))
     for one, other in zip(*batches, strict=True):
         assert np.array_equal(one, other) and one.dtype == other.dtype
