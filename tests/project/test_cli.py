@@ -119,13 +119,6 @@ def test_settings_of_every_kind_reach_the_training(trained_with):
     assert trained_with == [(expected, list(range(10)))]
 
 
-def test_a_flag_can_be_switched_off_and_layers_left_out(trained_with):
-    main(["train"])
-    main(["train", "--double", "--no-double", "--hidden"])
-    everyone = list(range(10))
-    assert trained_with == [(DQNConfig(), everyone), (DQNConfig(hidden=()), everyone)]
-
-
 def test_a_training_writes_its_history_and_prints_what_the_agents_reach(tmp_path, capsys):
     path = tmp_path / "history.csv"
     main([*TINY, "--out", str(path), "--episodes", "3"])
