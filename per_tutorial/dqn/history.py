@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from per_tutorial.common.arguments import plain_array
 from per_tutorial.common.files import AnyArray, PathLike, part_of, write_table
 from per_tutorial.common.provenance import full_name
 from per_tutorial.dqn.config import DQNConfig
@@ -162,7 +163,7 @@ class History:
     def _held_out_q(self, replay: Sized, storage: Storage | None, nothing: NDArray) -> NDArray:
         if self._held_out.size == 0:
             if storage is None and self._first_observations is not None:
-                self._held_out = np.array(self._first_observations)
+                self._held_out = plain_array("observations", self._first_observations).copy()
             elif storage is not None and len(replay) >= self.config.learning_starts:
                 slots = np.linspace(0, len(replay) - 1, HELD_OUT).astype(np.int64)
                 rows, _ = storage.n_step_transitions(np.tile(slots, (len(self.seeds), 1)))
@@ -189,7 +190,7 @@ class History:
         curve = np.full((np.size(grid), len(self.seeds)), np.nan)
         for run in range(len(self.seeds)):
             steps, values = self.returns(run)
-            for row, done in enumerate(np.searchsorted(steps, grid, side="right")):
+            for row, done in enumerate(np.searchsorted(steps, np.ravel(grid), side="right")):
                 if done:
                     curve[row, run] = values[max(0, done - window) : done].mean()
         return curve

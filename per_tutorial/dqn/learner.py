@@ -75,9 +75,10 @@ def as_batch(fields: Any, runs: int) -> tuple[Batch, bool]:
     shape = np.shape(fields.rewards)
     if len(shape) != 2 or shape[0] != runs:
         raise ValueError(f"batch: must have rewards of the shape ({runs}, batch), got {shape}")
-    for name in ("actions", "terminated", "weights", "indices"):  # or they would broadcast
-        found = np.shape(getattr(fields, name))
-        if found != shape:
+    for name, field in zip(Batch._fields, fields, strict=True):  # or they would broadcast
+        found = np.shape(field)
+        of_each = found[:2] if name in ("observations", "next_observations") else found
+        if field is not None and of_each != shape:
             raise ValueError(f"batch: must have {name} of the shape {shape}, got {found}")
     return fields, alone
 
@@ -119,7 +120,8 @@ class DQNLearner:
             and from ``dueling=True`` and ``bfloat16=True`` if the settings say so. The module turns
             observations (runs, batch, inputs), or frames (runs, batch, *inputs) of uint8 or bool,
             into Q (runs, batch, actions). Its tensors are float32 and have a leading axis of runs,
-            one for each seed, so that no run depends on another one.
+            one for each seed, so that no run depends on another one. Its parameters all learn; its
+            buffers are copied at each target update; it is always in training mode.
         optimizer_class: `Optimizer`, which is Adam, or a subclass of it.
         needs: what `train` must find beside it, such as {"sampler": "uniform"}: the name of a
             "sampler", of a "loss" or of the class of a "learner". Samplers may have it, too.
@@ -163,6 +165,8 @@ class DQNLearner:
         # As lists: walking through a module takes longer than a step with its parameters.
         self._parameters: list[Tensor] = list(self.online.parameters())
         self._target_parameters: list[Tensor] = list(self.target.parameters())
+        # Such as the running means of a network of one's own
+        self._buffers = [*zip(self.target.buffers(), self.online.buffers(), strict=True)]
         self.optimizer = self.optimizer_class(config, self._parameters)
         self.updates = 0
         self._forward: Callable[..., Tensor] = self._q_values
@@ -203,6 +207,9 @@ class DQNLearner:
     def _check_network(self) -> None:
         """Raise ValueError unless the network is one for these runs, observations and actions."""
         runs, name = len(self.seeds), self.network_class.__name__
+        learn = [each.requires_grad for each in self.online.parameters()]
+        if not (learn and all(learn)):
+            raise ValueError(f"{name}: must have parameters that all learn, got {learn}")
         for key, tensor in self.online.state_dict().items():
             if tensor.shape[:1] != (runs,) or tensor.dtype != torch.float32:
                 raise ValueError(
@@ -388,6 +395,8 @@ class DQNLearner:
     def update_target(self, tau: float) -> None:
         """Move the target networks a share ``tau`` of the way to the online ones (notebook 04)."""
         torch._foreach_lerp_(self._target_parameters, self._parameters, tau)
+        for kept, seen in self._buffers:
+            kept.copy_(seen)
 
     def _tensors_of(self, batch: Batch) -> Tensors:
         """A minibatch as tensors that may not be on the device yet."""

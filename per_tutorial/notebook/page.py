@@ -21,6 +21,8 @@ FAST = os.environ.get("PER_TUTORIAL_FAST") == "1"
 
 DPI = 150  # of pictures: more than `figure.dpi`, by which they are shown, for sharp screens
 
+NONE_YET = -1  # instead of the number of a cell
+
 _STARTED = time.perf_counter()  # a notebook imports `stamp` in its first cell
 
 T = TypeVar("T")
@@ -33,8 +35,7 @@ def budget(full: T, fast: T) -> T:
 
 def show(figure: Figure, alt: str) -> None:
     """Display a figure as a PNG with its alternative text, and close it."""
-    data, metadata = _picture(figure, alt)
-    display(data, metadata=metadata, raw=True)
+    _display(*_picture(figure, alt))
     plt.close(figure)
 
 
@@ -55,7 +56,7 @@ class LiveFigure:
         self.alt = alt
         self.interval = interval
         self._handle: Any = None  # IPython's `DisplayHandle`, once there is a picture
-        self._cell: int | None = None  # the execution whose output has it
+        self._cell: int | None = NONE_YET  # the execution whose output has it
         self._figure: Figure | None = None
         self._shown = 0.0  # when
         self._cost = float("inf")  # seconds of the quickest picture: the first one is slow
@@ -77,27 +78,35 @@ class LiveFigure:
         """Show the last figure in its final state."""
         if self._figure is not None:
             self._show(self._figure)
-        self._figure = self._handle = None
+        self._figure, self._cell = None, NONE_YET
 
     @property
     def _is_there(self) -> bool:
         """Whether the cell that runs now has the picture in its output."""
-        return self._handle is not None and self._cell == _execution()
+        return self._cell == _execution()
 
     def _show(self, figure: Figure) -> None:
         began = time.perf_counter()
         data, metadata = _picture(figure, self.alt)
-        if self._is_there:
-            self._handle.update(data, metadata=metadata, raw=True)
-        else:
-            self._handle = display(data, metadata=metadata, raw=True, display_id=True)
+        if not self._is_there:
+            self._handle = _display(data, metadata, display_id=True)
             self._cell = _execution()
+        elif self._handle is not None:
+            self._handle.update(data, metadata=metadata, raw=True)
         self._shown = time.perf_counter()
         self._cost = min(self._cost, self._shown - began)
 
 
+def _display(data: dict[str, str], metadata: dict[str, Any], **options: Any) -> Any:
+    """IPython's `display` of a picture; in a plain script, print its alternative text."""
+    if get_ipython() is None:  # `display` would print the whole picture
+        print(data["text/plain"])
+        return None
+    return display(data, metadata=metadata, raw=True, **options)
+
+
 def _execution() -> int | None:
-    """The number of the cell that runs now, of which each execution has a new one."""
+    """The number of the cell that runs now, of which each execution has a new one; or None."""
     return getattr(get_ipython(), "execution_count", None)
 
 

@@ -13,7 +13,7 @@ from torch import nn
 
 from per_tutorial.dqn.cuda_graphs import Recorded
 from per_tutorial.dqn.learner import DQNLearner
-from per_tutorial.dqn.networks import StackedLinear
+from per_tutorial.dqn.networks import QNetwork, StackedLinear
 from per_tutorial.dqn.optimizers import Optimizer
 from per_tutorial.dqn.training import train
 from per_tutorial.replay import Batch
@@ -117,6 +117,8 @@ def test_a_network_and_an_optimiser_of_ones_own_learn_and_are_loaded_by_their_cl
         (lambda draws: StackedLinear(INPUTS, 5, draws), r"Q .* \(2, 2, 4\), got \(2, 2, 5\)"),
         (lambda draws: nn.Linear(INPUTS, ACTIONS), r"runs \(2\), got 0.weight, torch.float32 of"),
         (lambda draws: StackedLinear(INPUTS, ACTIONS, draws).double(), "float32 .*got .*float64"),
+        (lambda draws: StackedLinear(INPUTS, ACTIONS, draws).requires_grad_(False), "learn, got"),
+        (lambda draws: nn.Identity(), r"parameters that all learn, got \[\]"),
     ],
 )
 def test_a_network_that_does_not_fit_is_refused(network, message):
@@ -127,6 +129,24 @@ def test_a_network_that_does_not_fit_is_refused(network, message):
     own = type("Own", (DQNLearner,), {"network_class": Wrong})
     with pytest.raises(ValueError, match=f"^Wrong: must .*{message}"):
         own(LEARNER_CONFIG, (INPUTS,), ACTIONS, [5, 6])
+
+
+def test_buffers_of_a_network_are_those_of_the_online_network_at_each_target_update():
+    class Centred(QNetwork):
+        def __init__(self, inputs, *given):
+            super().__init__(inputs, *given)
+            self.register_buffer("mean", torch.zeros(1, 1, inputs))
+
+        def forward(self, observations):
+            if torch.is_grad_enabled():
+                self.mean += 1
+            return super().forward(observations - self.mean)
+
+    own = type("Own", (DQNLearner,), {"network_class": Centred})
+    agent = own(LEARNER_CONFIG.replace(target_update_every=2), (INPUTS,), ACTIONS, 5)
+    for mean in (0, 2, 2):
+        agent.update(random_batch(np.random.default_rng(0), runs=1))
+        assert agent.target.mean.unique().tolist() == [mean]
 
 
 # A batch of one run, without the axis of runs
@@ -170,7 +190,12 @@ def test_without_weights_all_count_alike():
 @pytest.mark.parametrize("method", [DQNLearner.update, DQNLearner.td_errors])
 @pytest.mark.parametrize(
     "name, shape, wanted",
-    [("weights", (2, 6, 1), "2, 6"), ("weights", (1, 1), "2, 6"), ("rewards", (6,), "2, batch")],
+    [
+        ("weights", (2, 6, 1), "2, 6"),
+        ("discounts", (2, 6, 1), "2, 6"),
+        ("next_observations", (2, 5, INPUTS), "2, 6"),
+        ("rewards", (6,), "2, batch"),
+    ],
 )
 def test_a_batch_of_another_shape_is_refused_rather_than_broadcast(method, name, shape, wanted):
     batch = random_batch(np.random.default_rng(0))._replace(**{name: np.ones(shape, np.float32)})

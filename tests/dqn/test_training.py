@@ -274,7 +274,9 @@ class OwnMemory:
     def sample(self, batch_size, beta):
         indices = self.numbers.choices(range(len(self.steps)), k=batch_size)
         fields = zip(*(self.steps[i][:5] for i in indices), strict=True)
-        return (*map(np.array, fields), np.ones(batch_size), np.array(indices))
+        observations, *rest = map(np.array, fields)
+        seen = torch.tensor(observations, requires_grad=True)  # which NumPy does not read
+        return (seen, *rest, np.ones(batch_size), np.array(indices))
 
     def update_priorities(self, indices, td_errors):
         self.updates.append((indices, td_errors))

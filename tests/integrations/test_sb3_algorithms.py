@@ -256,6 +256,15 @@ def test_help_shows_the_arguments_of_sb3_and_ours():
     for theirs, ours in PAIRS:
         expected = [*inspect.signature(theirs).parameters, "alpha", "beta"]
         assert [*inspect.signature(ours).parameters] == expected
+        own = type("Own", (ours,), {"__init__": lambda self, mine: None})
+        assert [*inspect.signature(own).parameters] == ["mine"]
+
+
+@pytest.mark.parametrize("kind, kappa", [(PrioritizedTD3, 1.0), (PrioritizedDQN, 2.0)])
+def test_lap_is_refused_without_its_loss(kind, kappa):
+    make(PrioritizedDQN, replay_buffer_kwargs={"sampler": "lap"})
+    with pytest.raises(ValueError, match=f"^replay_buffer_kwargs: .* got kappa={kappa:g}$"):
+        make(kind, replay_buffer_kwargs={"sampler": "lap", "kappa": kappa})
 
 
 def test_n_steps_may_come_as_sb3_advises_for_buffers_of_ones_own(recwarn):

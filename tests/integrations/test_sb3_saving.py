@@ -47,6 +47,8 @@ def test_an_agent_goes_on_from_its_files(kind, settings, tmp_path):
 
     loaded = kind.load(tmp_path / "agent", env=model.get_env(), device="cpu")
     assert loaded.replay_buffer.size() == 0
+    with pytest.raises(ValueError, match="^beta, or what its schedule returns: must be in"):
+        kind.load(tmp_path / "agent", env=model.get_env(), beta=5)
     assert (loaded.alpha, loaded.beta(0.5), loaded.n_steps) == (0.8, 0.75, 2)
     assert loaded.replay_buffer.n_steps == 2
     assert loaded.replay_buffer.settings["alpha"] == 0.8

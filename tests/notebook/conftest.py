@@ -1,5 +1,7 @@
 """What the tests of the notebook room share: what was displayed, and what `check` said."""
 
+from types import SimpleNamespace
+
 import pytest
 
 
@@ -26,6 +28,7 @@ def shown(monkeypatch):
         displayed.append((thing, options))
         return Handle(displayed) if options.get("display_id") else None
 
+    monkeypatch.setattr(page, "get_ipython", lambda: SimpleNamespace(execution_count=1))
     for module in (page, explorers, videos):
         monkeypatch.setattr(module, "display", display)
     return displayed

@@ -74,6 +74,16 @@ def test_a_live_figure_begins_anew_after_its_end_and_in_every_cell(shown, monkey
     assert plt.get_fignums() == []
 
 
+def test_in_a_plain_script_a_picture_is_its_text_once(capsys, monkeypatch):
+    live, drawn = page.LiveFigure("a line", interval=1000.0), []
+    for _ in range(3):
+        drawn += [live.due]
+        live.update(line())
+    live.close()
+    page.show(line(), "another")
+    assert (drawn, capsys.readouterr().out) == ([True, False, False], "[a line]\n[another]\n")
+
+
 def test_a_fast_run_has_a_small_budget(monkeypatch):
     for fast, chosen in ((True, 3), (False, 1000)):
         monkeypatch.setattr(page, "FAST", fast)

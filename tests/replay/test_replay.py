@@ -68,7 +68,8 @@ def test_extending_needs_no_word_on_truncation_and_takes_lists(kind):
     together.extend([[0, 0], [1, -1]], [0, 1], [0, 0.5], [[1, 0], [2, -1]], [True, False])
     assert_same_batches([together.sample(2)], [add(single, 2).sample(2)])
     together.extend([[3, 1]], [0], [0], [[4, 1]], [False], np.False_)
-    assert not together.storage.rows["truncated"].any()
+    together.extend(np.zeros((0, 2)), np.zeros(0, int), [], np.zeros((0, 2)), [])
+    assert together.storage.added == 3 and not together.storage.rows["truncated"].any()
 
 
 # ---------------------------------------------------------------- runs side by side

@@ -6,7 +6,7 @@ multiplied by its weight before the mean is taken, and the raw TD errors go back
 
 import inspect
 import warnings
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch as th
@@ -29,14 +29,17 @@ class PrioritizedAlgorithm(OffPolicyAlgorithm):
     """A mixin that makes SB3's agents learn from prioritised replay; see `PrioritizedDQN`."""
 
     replay_buffer: PrioritizedReplayBuffer  # None until it is set up
+    kappa: ClassVar[float | None] = None  # of the Huber loss, if that is the loss
 
     def __init_subclass__(cls) -> None:
         """Show the arguments of SB3's agent, and then ours, in `help` and in notebooks."""
-        theirs = inspect.signature(super().__init__)
-        ours = inspect.signature(PrioritizedAlgorithm.__init__).parameters
-        _, *shared = theirs.parameters.values()
-        shown = theirs.replace(parameters=[*shared, ours["alpha"], ours["beta"]])
-        cls.__signature__ = shown  # type: ignore[attr-defined]
+        own = vars(cls).get("__init__")  # of a subclass of yours
+        signature = inspect.signature(own or super().__init__)
+        _, *shown = signature.parameters.values()
+        if own is None:
+            ours = inspect.signature(PrioritizedAlgorithm.__init__).parameters
+            shown += [ours["alpha"], ours["beta"]]
+        cls.__signature__ = signature.replace(parameters=shown)  # type: ignore[attr-defined]
 
     def __init__(
         self,
@@ -49,12 +52,12 @@ class PrioritizedAlgorithm(OffPolicyAlgorithm):
     ) -> None:
         self.alpha = alpha
         self.beta: float | Schedule = LinearSchedule(0.4, 1.0, 1.0) if beta is None else beta
-        for remaining in (1.0, 0.5, 0.0):
-            now = self.beta(remaining) if callable(self.beta) else self.beta
-            up_to_one("beta, or what its schedule returns", now)
         super().__init__(policy, env, *args, **kwargs)
 
     def _setup_model(self) -> None:
+        for remaining in (1.0, 0.5, 0.0):
+            now = self.beta(remaining) if callable(self.beta) else self.beta
+            up_to_one("beta, or what its schedule returns", now)
         actions = self.action_space
         if isinstance(actions, spaces.Discrete) and actions.start != 0:
             raise ValueError(
@@ -63,8 +66,13 @@ class PrioritizedAlgorithm(OffPolicyAlgorithm):
             )
         if self.replay_buffer is None:
             self.replay_buffer = self._new_buffer()
-        if self.alpha is None:
-            self.alpha = self.replay_buffer.settings.get("alpha")
+        kappa = self.replay_buffer.settings.get("kappa")
+        if kappa not in (None, self.kappa):
+            allowed = f"kappa={self.kappa:g}" if self.kappa else "another sampler than 'lap'"
+            raise ValueError(
+                f"replay_buffer_kwargs: must have {allowed} with {type(self).__name__}, since LAP "
+                f"is for the Huber loss of the same κ, got kappa={kappa:g}"
+            )
         n_steps = self.n_steps
         self.n_steps = 1  # otherwise SB3 warns that it is ignored; the buffer has it already
         try:
@@ -194,6 +202,7 @@ def weighted_mean(losses: th.Tensor, weights: th.Tensor) -> th.Tensor:
 class PrioritizedQLearner(PrioritizedAlgorithm):
     """The training of agents that learn Q-values from one loss: DQN and QRDQN."""
 
+    kappa = 1.0
     max_grad_norm: Any  # a number; in QRDQN also None
 
     def train(self, gradient_steps: int, batch_size: int = 100) -> None:

@@ -195,10 +195,9 @@ class PrioritizedReplayBuffer(ReplayBuffer):
     ) -> None:
         """Store a step of every environment, at the largest priority so far; fields (n_envs, ...).
 
-        As in SB3, observations may hold NaN.
-
         Raises:
-            ValueError: a field has the wrong shape, or a reward is not finite. Nothing was stored.
+            ValueError: a field has the wrong shape, or a reward or an observation is not finite.
+                Nothing was stored.
             TypeError: the type of a field does not fit its space.
         """
         observations = self._checked("observation", obs)

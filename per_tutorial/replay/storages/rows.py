@@ -331,8 +331,8 @@ class TransitionStorage(RowStorage):
 
 def as_words(rows: NDArray) -> NDArray:
     """A view of rows as (rows, words), of the largest words that fill a row: these copy fastest."""
-    word = f"u{math.gcd(rows.itemsize, 8)}"
-    return rows.reshape(-1).view(word).reshape(rows.size, -1)
+    size = math.gcd(rows.itemsize, 8)  # bytes of a word
+    return rows.reshape(-1).view(f"u{size}").reshape(rows.size, rows.itemsize // size)
 
 
 def _target(name: str, field: NDArray) -> tuple[NDArray, tuple, tuple]:
