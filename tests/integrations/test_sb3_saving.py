@@ -29,6 +29,13 @@ def make(kind=PrioritizedDQN, n_envs=1, **kwargs):
     return kind("MlpPolicy", make_vec_env(world, n_envs, seed=1), **(settings | kwargs))
 
 
+def test_the_alpha_of_one_sampler_is_not_that_of_the_next(tmp_path):
+    make(PrioritizedDQN).save(tmp_path / "agent")
+    path, rank = tmp_path / "agent", {"sampler": "rank"}
+    buffer = PrioritizedDQN.load(path, replay_buffer_kwargs=rank).replay_buffer
+    assert buffer.settings["alpha"] == 0.7
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "kind, settings",
