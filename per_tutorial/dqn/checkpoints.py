@@ -9,15 +9,12 @@ import dataclasses
 import json
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from per_tutorial import __version__
 from per_tutorial.common.arguments import whole_number
 from per_tutorial.common.files import open_arrays, require_settings, write_arrays
 from per_tutorial.common.provenance import full_name
-
-if TYPE_CHECKING:
-    from per_tutorial.dqn.training import Training
 
 NAME = "checkpoint.npz"
 
@@ -50,8 +47,8 @@ class Checkpoints:
         self.folder = Path(folder)
         self.every = whole_number("every", every)
 
-    def restore(self, training: "Training") -> None:
-        """Continue from the last checkpoint, if there is one.
+    def restore(self, training: Any) -> None:
+        """Continue a `training.Training` from the last checkpoint, if there is one.
 
         Raises:
             TypeError: the replay memory has no state.
@@ -70,7 +67,7 @@ class Checkpoints:
                 require_settings(f"folder: {str(path)!r}", _made_with(training), made_with)
                 training.restore(state)
 
-    def save_if_due(self, training: "Training") -> None:
+    def save_if_due(self, training: Any) -> None:
         """Write a checkpoint if one is due."""
         step, config = training.history.step, training.history.config
         # Several environments make as many steps at once, and may step over a multiple of `every`.
@@ -79,7 +76,7 @@ class Checkpoints:
         write_arrays(self.folder / NAME, _made_with(training), training.state)
 
 
-def _made_with(training: "Training") -> dict[str, Any]:
+def _made_with(training: Any) -> dict[str, Any]:
     """What must match for a training to be continued, as it comes back from JSON."""
     made_with = {
         "version": __version__,
