@@ -138,8 +138,17 @@ class PrioritizedSampler(Sampler):
         return index, {"priority_weight": torch.from_numpy(weights)}
 
     def mark_update(self, index: Any, *, storage: Any = None) -> None:
-        """Give written elements the largest priority so far. Writers call this; so may you."""
-        slots = _slots(index, storage)
+        """Give written elements the largest priority so far. Writers call this; so may you.
+
+        Raises:
+            ValueError: the storage is larger than `max_capacity`.
+        """
+        slots, capacity = _slots(index, storage), self._sampler.capacity
+        if (slots >= capacity).any():
+            raise ValueError(
+                f"max_capacity: must be that of the storage, got {capacity} and an element at "
+                f"{slots.max()}"
+            )
         self._sampler.write(slots[slots != NOT_STORED])
         self._marked = index
 

@@ -97,6 +97,7 @@ def odd():
             r"shows pictures of the shape \(96, 96, 3\); only ids such as ALE/Pong",
         ),
         ({"shape": (84, 84)}, r"shows pictures of the shape \(84, 84\)"),
+        ({"shape": (3,)}, r"reset must .* of its space's shape \(3,\), got \(2,\)$"),
         ({"begun": ZEROS}, r"reset must return \(observation, info\), got array\("),
         ({"happened": (ZEROS, 1.0, False, {})}, "step must return .*, got 4 things"),
         ({"happened": (ZEROS, None, False, False, {})}, "a number as its reward, got None"),

@@ -135,6 +135,12 @@ def test_what_a_writer_does_not_store_is_skipped():
     assert set(buffer.sample()["number"].tolist()) == {6, 7, 9}
 
 
+def test_a_storage_that_is_larger_than_the_sampler_is_named():
+    buffer = make(storage=LazyTensorStorage(SIZE + 1))
+    with pytest.raises(ValueError, match="^max_capacity: .* got 24 and an element at 24$"):
+        extend(buffer, SIZE + 1)
+
+
 def test_storages_of_several_axes():
     buffer = make(batch_size=500, storage=LazyTensorStorage(SIZE, ndim=2), alpha=1.0)
     buffer.extend(TensorDict({"number": torch.arange(12).reshape(4, 3)}, [4, 3]))

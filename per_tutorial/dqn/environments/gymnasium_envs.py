@@ -42,6 +42,12 @@ class Checked(gym.Wrapper):
         begun: Any = self.env.reset(**options)
         if not (isinstance(begun, tuple) and len(begun) == 2 and isinstance(begun[1], dict)):
             raise ValueError(f"env: reset must return (observation, info), got {begun!r}")
+        space, found = self.observation_space, np.shape(begun[0])
+        if isinstance(space, gym.spaces.Box) and found != space.shape:
+            raise ValueError(
+                f"env: reset must return an observation of its space's shape {space.shape}, "
+                f"got {found}"
+            )
         return begun[0], {}
 
     def step(self, action: Any) -> Any:
