@@ -136,6 +136,8 @@ def test_a_sampler_gets_the_settings_it_takes_and_else_its_own_alpha(sampler, ow
     assert settings.items() >= {"sampler": sampler, **taken}.items()
     assert make_replay(config.replace(alpha=None), (4,), [0]).settings.get("alpha", 0) == own
     assert SAMPLER_SETTINGS.keys() == SAMPLERS.keys()
+    known = inspect.signature(SAMPLERS[sampler]).parameters.keys() & BAD.keys()
+    assert known - {"capacity"} == set(SAMPLER_SETTINGS[sampler])
 
 
 # Schedules

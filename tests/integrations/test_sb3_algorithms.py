@@ -82,7 +82,7 @@ def test_with_alpha_0_an_agent_is_sb3s_own_step_by_step(theirs, ours):
     given = {"n_steps": 1 if theirs is SAC else 3, "learning_rate": 0.01, "buffer_size": 100}
     given |= {"target_noise_clip": 0.1} if theirs is TD3 else {}  # which clips most of it
     given |= {"target_update_interval": 30, "max_grad_norm": 0.1} if theirs in (DQN, QRDQN) else {}
-    given |= {"use_sde": True} if theirs is SAC else {}
+    given |= {"use_sde": True, "target_update_interval": 2} if theirs is SAC else {}
     model = make(ours, short_episodes(theirs), alpha=0.0, **given)
     buffer, drawn, errors = model.replay_buffer, [], []
     sample, update = buffer.sample, buffer.update_priorities

@@ -171,3 +171,7 @@ def test_the_errors_that_come_back_are_those_of_the_minibatch():
     assert loss == pytest.approx((batch.weight * expected**2).mean(), rel=1e-4)
     errors[slots] = np.abs(expected)
     np.testing.assert_allclose(buffer.probabilities(), errors / errors.sum(), rtol=1e-3)
+
+
+def test_rings_are_rounded_up_as_tianshous_are():
+    assert PrioritizedVectorReplayBuffer(10, 3).probabilities().shape == (12,)

@@ -182,8 +182,13 @@ def test_help_tells_all_settings_and_others_are_refused(kind):
     for name, parameter in (of_storage | of_sampler).items():
         if parameter.kind is parameter.KEYWORD_ONLY:
             assert of_buffer[name].default == parameter.default
+    given = {"n_step": 2, "discount": 0.5, "environments": 3, "observation_dtype": "f8"}
+    given |= {"action_shape": (2,), "action_dtype": "i2"}
+    assert kind(5, 2, **given).storage.settings == TransitionStorage(5, 2, **given).settings
     with pytest.raises(TypeError, match="unexpected keyword argument 'alhpa'"):
         kind(5, 2, alhpa=0.5)
+    with pytest.raises(TypeError, match="^action: must be int64, got float64$"):
+        kind(5, 2).add(np.zeros(2, "f4"), np.array(0.7), 0.0, np.zeros(2, "f4"), False)
 
 
 def test_a_buffer_to_which_no_td_error_comes_back_says_so_once(monkeypatch):

@@ -76,6 +76,9 @@ def test_newcomers_come_first_among_equals():
         sampler.add(np.array([[slot]]))
         assert sampler.ranks[0, slot] == 1
         assert sampler.metrics(sampler.sizes)["priority"] == 1  # the mean of those that are stored
+    largest = sampler.metrics(sampler.sizes)["largest_priority"]
+    sampler.update(np.array([[0]]), np.array([[9.0]]))
+    assert largest == [1] and sampler.metrics(sampler.sizes)["largest_priority"] == [9]
 
 
 # What is drawn ----------------------------------------------------------------------------------
