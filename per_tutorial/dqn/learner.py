@@ -207,9 +207,11 @@ class DQNLearner:
     def _check_network(self) -> None:
         """Raise ValueError unless the network is one for these runs, observations and actions."""
         runs, name = len(self.seeds), self.network_class.__name__
-        learn = [each.requires_grad for each in self.online.parameters()]
-        if not (learn and all(learn)):
-            raise ValueError(f"{name}: must have parameters that all learn, got {learn}")
+        parameters = dict(self.online.named_parameters())
+        frozen = [key for key, each in parameters.items() if not each.requires_grad]
+        if frozen or not parameters:
+            got = f"{frozen[0]}, which requires no gradient" if frozen else "none"
+            raise ValueError(f"{name}: must have parameters that all learn, got {got}")
         for key, tensor in self.online.state_dict().items():
             if tensor.shape[:1] != (runs,) or tensor.dtype != torch.float32:
                 raise ValueError(

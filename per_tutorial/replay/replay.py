@@ -273,7 +273,7 @@ class Replay:
                 "replay: must be used by one thread at a time, got two at once; put a lock around "
                 "each call"
             )
-        if self._restoring is not None:
+        if self._restoring is not None:  # `_finish_restoring`, without a call at every step
             self._restoring()
         self._thread = get_ident()
 

@@ -74,7 +74,7 @@ def test_a_live_figure_begins_anew_after_its_end_and_in_every_cell(shown, monkey
     assert plt.get_fignums() == []
 
 
-def test_in_a_plain_script_a_picture_is_its_text_once(capsys, monkeypatch):
+def test_in_a_plain_script_a_picture_is_its_text_once(capsys):
     live, drawn = page.LiveFigure("a line", interval=1000.0), []
     for _ in range(3):
         drawn += [live.due]
