@@ -65,6 +65,7 @@ class StudyResults:
         facts: dict of what was declared and how the runs were made.
         arms: name → dict of the settings that were recorded, to show and to compare.
         seeds: of the runs; all arrays below have this order.
+        comparisons: the declared pairs (arm, arm that it is compared with).
     """
 
     def __init__(self, facts: dict[str, Any], rows: Iterable[Sequence[str]]) -> None:
@@ -80,14 +81,10 @@ class StudyResults:
             moments = self._values.setdefault(measure, {})
             moments.setdefault(int(at), {})[arm, int(seed)] = float(value)
         one_of("metric", facts["metric"], METRICS)
+        self.comparisons = [(arm, other) for arm, other in facts["comparisons"]]
         for pair in self.comparisons:
             for arm in pair:
                 one_of("comparisons", arm, self.arms)
-
-    @property
-    def comparisons(self) -> list[tuple[str, str]]:
-        """The declared pairs (arm, arm that it is compared with)."""
-        return [(arm, other) for arm, other in self.facts["comparisons"]]
 
     def curve(
         self, arm: str, measure: str = "score"
@@ -102,8 +99,7 @@ class StudyResults:
         one_of("arm", arm, self.arms)
         values = self._values[one_of("measure", measure, self._values)]
         grid = sorted(values)
-        missing = float("nan")
-        curve = [[values[at].get((arm, seed), missing) for seed in self.seeds] for at in grid]
+        curve = [[values[at].get((arm, seed), np.nan) for seed in self.seeds] for at in grid]
         return np.array(grid), np.array(curve)
 
     def scores(self, arm: str, metric: str | None = None) -> NDArray[np.float64]:

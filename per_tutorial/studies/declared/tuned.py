@@ -8,10 +8,9 @@ Two steps in each of five worlds, with the settings of the recorded `after-*` an
 2. `tuned-WORLD`: the two sides at their chosen rates (`CHOSEN`), thirty pairs on other seeds. The
    five comparisons, a world each, are one family.
 
-A second question is declared with it: does PER widen the range of good rates? Of each run of the
-first step we take the score at its side's chosen rate minus the mean score over the five rates of
-the grid: what a badly chosen rate costs. PER minus uniform replay, ten pairs a world, the five
-worlds one family.
+A second question is declared with it: does PER widen the range of good rates? What a badly chosen
+rate costs is, seed by seed, the score at the side's chosen rate minus the mean over the five rates
+of the grid. PER minus uniform replay, ten pairs a world; the five worlds are one family.
 """
 
 from typing import Any
@@ -82,7 +81,6 @@ def rates(world: str, edges: dict[str, float]) -> Study:
         "Which learning rate serves uniform replay best, and which PER?",
         {f"{side}-{times:g}": (side, times) for side in SIDES for times in grids[side]},
         seeds=range(700, 710),
-        at_once=10,
     )
 
 
