@@ -91,7 +91,8 @@ def setting_of(settings):
     words = {f"{settings['steps'] // 1000}k steps": True}
     if "agent" not in settings:
         double, dueling = settings["double"], settings["dueling"]
-        limit, classic = settings["max_episode_steps"], "MinAtar" not in settings["env"]
+        limit = settings["max_episode_steps"]
+        classic = not settings["env"].startswith(("ALE/", "MinAtar/"))
         words |= {
             f"{settings['hidden'][0]} units": classic,
             f"≤ {limit}": "CartPole" in settings["env"] and limit,
