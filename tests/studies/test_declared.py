@@ -18,7 +18,6 @@ from per_tutorial.studies.runner import run_study
 RESULTS = NOTEBOOKS / "results"
 FILES = sorted(RESULTS.glob("*.csv.gz"))
 RECORDED = [path.name.removesuffix(".csv.gz") for path in FILES]
-UNFINISHED = {"pong": 3}  # runs of an arm that are recorded
 # What the arms of a comparison, or of a study without any, may differ in
 SUBJECTS = {
     **dict.fromkeys(("ablation", "rates", "tuned"), {"sampler", "learning_rate"}),
@@ -56,7 +55,7 @@ def test_its_results_were_made_with_what_is_declared(name):
         shared = declared.keys() & recorded.keys() - {"device"}
         assert len(shared) >= 8
         assert {key: recorded[key] for key in shared} == {key: declared[key] for key in shared}
-    assert results.seeds == list(study.seeds)[: UNFINISHED.get(name)]
+    assert results.seeds == list(study.seeds)
     assert set(study.comparisons) == set(results.comparisons)
     for fact in ("question", "metric", "failed_below"):
         assert results.facts[fact] == getattr(study, fact)
