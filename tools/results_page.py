@@ -73,16 +73,6 @@ def of_comparisons():
     yield ", ".join(f"{method} {sum(each)} of {len(each)}" for method, each in losses.items())
 
 
-def of_pong():
-    """Pong's interval in the family of one rate, alone, and of the pairs that were declared."""
-    rows, verdicts, *_ = judged("one rate")
-    (place,) = (k for k, row in enumerate(rows) if row.world == "Pong")
-    per, uniform = rows[place].scores
-    every, later = (compare([(per[first:], uniform[first:])])[0].difference for first in (0, 3))
-    intervals = map(rounded, (verdicts[place].difference, every, later))
-    yield "{} in the family, {} alone, {} in the seven pairs that were declared".format(*intervals)
-
-
 def costs_of_rates(world):
     """Side → what a badly chosen rate costs in a world: chosen minus mean score, of each run."""
     grid = load_study(f"rates-{world}", RESULTS)
@@ -108,7 +98,7 @@ def wanted():
     """What docs/results.md must say: tables and sentences."""
     rows, verdicts, *_ = judged("one rate")
     shown = [pair for pair in zip(rows, verdicts, strict=True) if pair[1].shown]
-    return [table(*zip(*shown, strict=True)), *of_comparisons(), *of_pong(), *of_rates()]
+    return [table(*zip(*shown, strict=True)), *of_comparisons(), *of_rates()]
 
 
 def missing(wanted, text):
