@@ -8,7 +8,6 @@ merged into one file, which notebooks read (`results`).
 import dataclasses
 import json
 import os
-import shutil
 import signal
 import threading
 import time
@@ -18,6 +17,7 @@ from contextlib import suppress
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from pathlib import Path
+from shutil import rmtree
 from typing import Any
 
 import numpy as np
@@ -149,7 +149,7 @@ def _do(study: Study, arm: str, seeds: list[int], path: Path) -> tuple[str, list
     rows = ((arm, *row) for row in _measurements(study, history, greedy))
     write_table(path, heading, COLUMNS, rows)
     if checkpoints is not None:
-        shutil.rmtree(folder)
+        rmtree(folder)
     return arm, seeds
 
 
@@ -207,7 +207,7 @@ def _collect(study: Study, parts: Path, path: Path) -> None:
         part = _part_path(parts, arm, seeds)
         heading, measured = read_results(part, "settings", "seconds")
         # Checkpoints are left if the process was killed just before it removed them.
-        shutil.rmtree(part.with_suffix(""), ignore_errors=True)
+        rmtree(part.with_suffix(""), ignore_errors=True)
         headings.append(heading)
         rows += measured
     facts = {

@@ -32,10 +32,16 @@ OTHERS = {"frames": (FrameStorage, ProportionalSampler), "lap": (TransitionStora
 class LifeOfReplay(LifeOfSteps):
     shape = (3, 1)
 
+    def __init__(self):
+        super().__init__()
+        self.folder = tempfile.TemporaryDirectory()
+
+    def teardown(self):
+        self.folder.cleanup()
+
     def set_up(self, several):
         self.runs = None if several == 1 else 2
         self.frames = "frames" in self.name
-        self.folder = tempfile.TemporaryDirectory()
         self.have_twins(self.runs or 1)
 
     def make(self, seed):

@@ -5,7 +5,6 @@ import multiprocessing
 import os
 import platform
 import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -179,7 +178,7 @@ MOMENTS = {
     INSIDE: (Checkpoints, "save_if_due", 200),
     "with all steps done": (DQNLearner, "save", 1),
     "with the agents saved": (runner, "write_table", 1),
-    "with only the checkpoints to remove": (shutil, "rmtree", 1),
+    "with only the checkpoints to remove": (runner, "rmtree", 1),
 }
 CONTINUED = list(MOMENTS)[1:4]
 
