@@ -358,7 +358,7 @@ def test_a_memory_of_ones_own_that_forgets_too_soon_is_said():
     memory.add = lambda *step: None
     with pytest.warns(UserWarning, match="^no update: replay never held learning_") as caught:
         assert train(SHORT, 0, replay=memory).agent.updates == 0
-    assert caught[0].filename == __file__
+    assert caught.pop(UserWarning).filename == __file__
 
 
 @pytest.mark.parametrize("kind", ["rows", "frames"])
@@ -423,7 +423,7 @@ def test_in_a_notebook_a_stopped_training_returns_what_it_has(monkeypatch, tmp_p
     monkeypatch.setattr(sys, "ps1", "In : ", raising=False)
     with pytest.warns(UserWarning, match="^stopped after 100 of 240 steps$") as caught:
         history = train(SHORT, [0, 1], callbacks=[stop_at(100)])
-    assert caught[0].filename == __file__
+    assert caught.pop(UserWarning).filename == __file__
     assert (history.step, history.agent.updates) == (100, 61)
     assert history.learning_curve([50, 100]).shape == (2, 2)
     assert evaluate(history.agent, 1).shape == (2, 1)
