@@ -88,7 +88,7 @@ def world_of(settings):
 
 def setting_of(settings):
     """Steps, network and longest episode, as a reader wants them."""
-    words = {f"{settings['steps'] // 1000}k steps": True}
+    words = {f"{settings['steps'] / 1000:g}k steps": True}
     if "agent" not in settings:
         double, dueling = settings["double"], settings["dueling"]
         limit = settings["max_episode_steps"]

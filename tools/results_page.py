@@ -50,7 +50,8 @@ def table(rows, verdicts):
     found.sort(key=lambda pair: -pair[1].value / pair[0].range)
     lines = []
     for row, one in found:
-        percent = signed(round(100 * one.value / row.range) + 0.0, ".0f")
+        percent = 100 * one.value / row.range
+        percent = signed(percent, ".0f" if abs(percent) >= 0.5 else ".1f")
         words = row.world, row.setting, rounded(one), f"{percent} %", len(row.scores[0])
         lines.append(f"| {' | '.join(map(str, words))} |\n")
     return HEAD + "".join(lines)
